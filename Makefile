@@ -1,0 +1,58 @@
+# Every target does its own set-up: it creates .venv, installs the pinned set it needs, and runs.
+# The stamp .venv/.installed-<extra> is renewed when pyproject.toml or constraints.txt changes.
+
+PYTHON  ?= python3
+WORKERS ?= 2
+VENV    := .venv
+BIN     := $(VENV)/bin
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PRECIOUS: $(VENV)/.installed-%
+.PHONY: help demo test claims bench lint format docs venv clean
+
+help:  ## list the targets
+	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+
+demo: $(VENV)/.installed-plots  ## solve a built-in lending table and draw what fairness costs
+	$(BIN)/evenhand demo
+
+test: $(VENV)/.installed-test  ## run the quick tier of tests and all doctests
+	$(BIN)/pytest -n $(WORKERS)
+
+claims: $(VENV)/.installed-test  ## measure the theorems of the paper (full tier, takes longer)
+	$(BIN)/pytest -m claims -s
+
+bench: $(VENV)/.installed-bench  ## compare speed and quality with other solvers, side by side
+	$(BIN)/python -m bench
+
+lint: $(VENV)/.installed-dev  ## ruff, mypy --strict, and the import contract
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev  ## let ruff format and fix what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+docs: $(VENV)/.installed-docs  ## build the documentation into site/
+	$(BIN)/mkdocs build --strict
+
+venv: $(VENV)/.installed-dev $(VENV)/.installed-bench $(VENV)/.installed-docs  ## install everything and run nothing
+
+clean:  ## remove .venv and everything that was generated
+	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(VENV)/.created:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+		|| { echo "evenhand needs Python 3.11 or newer. Hint: make PYTHON=/path/to/python3.11 $(MAKECMDGOALS)"; exit 1; }
+	@echo "Creating $(VENV) with $$($(PYTHON) --version) ..."
+	@$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/.installed-%: pyproject.toml constraints.txt | $(VENV)/.created
+	@echo "Installing evenhand[$*] with the versions of constraints.txt into $(VENV) ..."
+	@$(BIN)/python -m pip install -qq --disable-pip-version-check -c constraints.txt -e '.[$*]'
+	@touch $@
