@@ -1,0 +1,75 @@
+"""evenhand: decisions about people that stay even-handed at every round although the truth is only seen for those accepted."""
+
+from evenhand.errors import (
+    BadLabel,
+    CannotEstimateRate,
+    EvenhandError,
+    Infeasible,
+    InvalidInput,
+    LengthMismatch,
+    MissingColumn,
+    NotFinite,
+    NotSerialisable,
+    ProtocolError,
+    UnsuitableEstimator,
+)
+from evenhand.faircsc import FairSolution, Frontier, frontier, solve_fair
+from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
+from evenhand.hypotheses import (
+    Estimator,
+    FiniteClass,
+    Linear,
+    ScoreThresholds,
+    Stumps,
+    hypothesis_from_json,
+    policy_from_json,
+)
+from evenhand.policies import Mixture
+from evenhand.words import (
+    Applicants,
+    CostSensitiveProblem,
+    Decision,
+    Decisions,
+    LabelledSample,
+    Outcome,
+    Prices,
+)
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Applicants",
+    "BadLabel",
+    "CannotEstimateRate",
+    "CostSensitiveProblem",
+    "Decision",
+    "Decisions",
+    "Estimator",
+    "EvenhandError",
+    "FairSolution",
+    "FalseNegativeRate",
+    "FalsePositiveRate",
+    "FiniteClass",
+    "Frontier",
+    "Infeasible",
+    "InvalidInput",
+    "LabelledSample",
+    "LengthMismatch",
+    "Linear",
+    "MissingColumn",
+    "Mixture",
+    "NotFinite",
+    "NotSerialisable",
+    "Outcome",
+    "Prices",
+    "ProtocolError",
+    "ScoreThresholds",
+    "SelectionRate",
+    "Stumps",
+    "UnsuitableEstimator",
+    "__version__",
+    "frontier",
+    "hypothesis_from_json",
+    "policy_from_json",
+    "solve_fair",
+]

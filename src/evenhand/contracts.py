@@ -1,0 +1,167 @@
+"""The contracts of evenhand, each with its laws; `evenhand.testing` checks them by machine.
+
+A hypothesis says yes or no to every row. A hypothesis class, bound to fixed rows, is a CSC oracle: it answers a vector of
+acceptance costs with the cheapest hypothesis. An enumerable class also answers with the totals of *all* its hypotheses.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, Protocol, runtime_checkable
+
+from evenhand.words import BoolArray, CostSensitiveProblem, Decisions, FloatArray, GroupArray
+
+GroupUse = Literal["certify_only", "decide"]
+"""Whether the group may influence a decision. In "certify_only" hypotheses are called with group=None."""
+
+Json = dict[str, Any]
+
+
+@runtime_checkable
+class Hypothesis(Protocol):
+    """h: X x A -> {accept, reject}.
+
+    Laws: `accepts` gives one bool per row, depends on each row alone, and never changes.
+    """
+
+    def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
+        """Which rows are accepted."""
+        ...
+
+    def describe(self, names: Sequence[str] | None = None) -> str:
+        """The rule in words, "accept if income >= 30"; `names` are the columns' names."""
+        ...
+
+    def to_json(self) -> Json:
+        """Plain JSON with a "kind"; `hypothesis_from_json` reads it back. NotSerialisable where that cannot be."""
+        ...
+
+
+@runtime_checkable
+class RowOracle(Protocol):
+    """A hypothesis class bound to fixed rows."""
+
+    def best(self, acceptance_cost: FloatArray) -> Hypothesis:
+        """argmin over h of sum_i acceptance_cost_i 1[h accepts i] (for a heuristic class: a good attempt at it).
+
+        Laws: scaling the costs by a positive number changes nothing; permuting rows changes nothing; on an exact class the
+        answer is never worse than any member of the class.
+        """
+        ...
+
+
+@runtime_checkable
+class Enumeration(RowOracle, Protocol):
+    """A bound class whose every distinct behaviour on the rows can be summed up in one pass."""
+
+    def totals(self, channels: FloatArray) -> FloatArray:
+        """(k, rows) channels -> (k, members): totals[c, h] = sum_i channels[c, i] 1[member h accepts i]."""
+        ...
+
+    def hypothesis(self, member: int) -> Hypothesis:
+        """The member with that index in `totals`."""
+        ...
+
+
+class HypothesisClass(Protocol):
+    """A set of hypotheses behind an oracle. Subclass it (or write the same members) to bring your own."""
+
+    exact: bool
+    """Whether the oracle's answer is a true argmin over the class."""
+    uses_group: bool
+    """Whether its hypotheses look at the group (then it needs group_use="decide")."""
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What distinguishes this class from another, as plain values for reports and certificates."""
+        ...
+
+    @property
+    def log_size(self) -> float:
+        """ln|H|; infinity for an infinite class."""
+        ...
+
+    def log_growth(self, rows: int, columns: int) -> float:
+        """ln of a bound on the number of distinct behaviours on `rows` rows with `columns` features (infinity if unknown)."""
+        ...
+
+    def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
+        """Do once whatever depends on the rows alone (sort, bin, evaluate), and answer many cost vectors afterwards."""
+        ...
+
+    def best(self, problem: CostSensitiveProblem) -> Hypothesis:
+        """The CSC oracle of the paper: argmin over h of sum_j c_j^{h(x_j)}."""
+        return self.bind(problem.features, problem.group).best(problem.acceptance_cost)
+
+
+class Policy(Protocol):
+    """A probability distribution over hypotheses.
+
+    Laws: `acceptance` is a probability for each row; JSON round trip is identical.
+    """
+
+    def acceptance(self, features: FloatArray, group: GroupArray | None = None) -> FloatArray:
+        """P[pi(x) = +1] for each row."""
+        ...
+
+    def describe(self, names: Sequence[str] | None = None) -> str:
+        """The mixture in words."""
+        ...
+
+    def to_json(self) -> Json:
+        """Plain JSON."""
+        ...
+
+
+class FairAnswer(Protocol):
+    """What a fair oracle answers: a policy, its acceptance on the oracle's objective rows, and what it took to find it."""
+
+    @property
+    def policy(self) -> Policy:
+        """The cheapest fair policy found."""
+        ...
+
+    @property
+    def acceptance(self) -> FloatArray:
+        """P[pi(x_i) = +1] on the objective rows to which the oracle is bound."""
+        ...
+
+    @property
+    def oracle_calls(self) -> int:
+        """Calls of the CSC oracle behind it."""
+        ...
+
+
+class FairOracle(Protocol):
+    """FairCSC bound to fixed objective rows and a fixed labelled sample (section 3.1 of the paper)."""
+
+    def cheapest(self, acceptance_cost: FloatArray) -> FairAnswer:
+        """argmin over fair mixtures pi of sum_i acceptance_cost_i P[pi(x_i) = +1].
+
+        Law: the answer meets every constraint; for an exact class no fair mixture is cheaper.
+        """
+        ...
+
+
+class Learner(Protocol):
+    """A learner under one-sided feedback.
+
+    Laws: each person is one round; `decide` alone advances the counter; looking at `policy` changes nothing; a label can be
+    observed once, for an accepted round.
+    """
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that the next person meets."""
+        ...
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The learner's settings as plain values."""
+        ...
+
+    def decide(self, features: FloatArray, group: GroupArray | None = None) -> Decisions:
+        """Decide about one person per row."""
+        ...
+
+    def observe(self, round: int, label: int) -> None:
+        """Tell the label of an accepted round."""
+        ...

@@ -1,0 +1,7 @@
+"""FairCSC: the fair oracle (section 3.1 of the paper), exact in a handful of oracle calls."""
+
+from evenhand.faircsc.frontier import Frontier, frontier
+from evenhand.faircsc.oracle import FairCSC, bind_fair, solve_fair
+from evenhand.faircsc.solution import FairSolution, Iteration, SolveReport
+
+__all__ = ["FairCSC", "FairSolution", "Frontier", "Iteration", "SolveReport", "bind_fair", "frontier", "solve_fair"]

@@ -1,0 +1,122 @@
+"""Hypotheses as columns of the fair linear program, and the oracle that prices new ones.
+
+With costs normalised by sum_i |c_i| (so that a limit of 1e-12 means the same at every scale of costs), a hypothesis h is the column
+
+    (cost(h), gap_1(h), ..., gap_K(h)),  cost(h) = sum_i c_i 1[h accepts i] / sum_i |c_i|
+
+and one CSC call with acceptance costs c_i + sum_k lambda_k g_ki answers argmin over h of cost(h) + lambda . gap(h).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from evenhand.contracts import Enumeration, Hypothesis, RowOracle
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
+from evenhand.words import FloatArray, GroupArray
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """One hypothesis with its normalised cost and its gaps."""
+
+    hypothesis: Hypothesis
+    cost: float
+    gaps: FloatArray
+
+    def value(self, multipliers: FloatArray) -> float:
+        """cost + lambda . gap: its Lagrangian value, but for the constant."""
+        return self.cost + float(multipliers @ self.gaps)
+
+
+Price = Callable[[FloatArray, float], Column]
+"""price(multipliers, cost_weight): argmin over h of cost_weight * cost(h) + multipliers . gap(h)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """The rows on which everything is evaluated: objective rows and sample rows, merged where they are the same people.
+
+    cost: (rows,) normalised acceptance costs (0 on rows that only the sample has); channels, pairs: as in `GapConstraints`
+    (0 on rows that only the objective has).
+    """
+
+    features: FloatArray
+    group: GroupArray | None
+    cost: FloatArray
+    channels: FloatArray
+    pairs: FloatArray
+
+    def column(self, hypothesis: Hypothesis) -> Column:
+        """Evaluate one hypothesis. The gaps of a constant are zero by definition, not by summation."""
+        if isinstance(hypothesis, Constant):
+            cost = float(self.cost.sum()) if hypothesis.accept else 0.0
+            return Column(hypothesis, cost, np.zeros(len(self.pairs)))
+        accepted = hypothesis.accepts(self.features, self.group)
+        totals = self.channels[:, accepted].sum(axis=1)
+        return Column(hypothesis, float(self.cost[accepted].sum()), self.pairs @ totals)
+
+    def permanent(self, groups: tuple[object, ...], with_constants: bool) -> list[Column]:
+        """The members that need no oracle: the constants, and the group classifiers where the group may be used."""
+        constants = [self.column(ACCEPT_ALL), self.column(REJECT_ALL)] if with_constants else []
+        return constants + ([] if self.group is None else [self.column(GroupClassifier(value)) for value in groups])
+
+
+@dataclass(eq=False)
+class ClassPricer:
+    """Prices by calling the class's oracle, and counts the calls. `permanent` members compete with each answer."""
+
+    oracle: RowOracle
+    rows: Rows
+    permanent: list[Column]
+    calls: int = field(default=0, init=False)
+
+    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
+        self.calls += 1
+        extra = (multipliers @ self.rows.pairs) @ self.rows.channels
+        found = self.rows.column(self.oracle.best(cost_weight * self.rows.cost + extra))
+        return cheapest([found, *self.permanent], multipliers, cost_weight)
+
+    def singles(self, highest_cost: float) -> list[Column]:
+        """Members of at most that cost that are known without a call."""
+        return [column for column in self.permanent if column.cost <= highest_cost]
+
+
+@dataclass(eq=False)
+class PointPricer:
+    """Prices by looking at the points (cost, gaps) of *all* members, which one pass over the data has yielded: one call."""
+
+    oracle: Enumeration
+    costs: FloatArray
+    gaps: FloatArray
+    permanent: list[Column]
+    calls: int = field(default=1, init=False)
+
+    @classmethod
+    def one_pass(cls, oracle: Enumeration, rows: Rows, permanent: list[Column]) -> "PointPricer":
+        """Sum the cost and all rate channels of every member."""
+        if len(rows.pairs) == 1:
+            totals = oracle.totals(np.stack([rows.cost, rows.pairs[0] @ rows.channels]))
+            return cls(oracle, totals[0], totals[1:], permanent)
+        totals = oracle.totals(np.concatenate([rows.cost[None, :], rows.channels]))
+        return cls(oracle, totals[0], rows.pairs @ totals[1:], permanent)
+
+    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
+        member = int(np.argmin(cost_weight * self.costs + multipliers @ self.gaps))
+        return cheapest([self.column(member), *self.permanent], multipliers, cost_weight)
+
+    def column(self, member: int) -> Column:
+        """The column of one member."""
+        return Column(self.oracle.hypothesis(member), float(self.costs[member]), self.gaps[:, member].copy())
+
+    def singles(self, highest_cost: float) -> list[Column]:
+        """The member of least |gap| among those of at most that cost, and the permanent ones."""
+        tied = np.flatnonzero(self.costs <= highest_cost)
+        found = [self.column(int(tied[np.argmin(np.abs(self.gaps[:, tied]).max(axis=0))]))] if len(tied) else []
+        return found + [column for column in self.permanent if column.cost <= highest_cost]
+
+
+def cheapest(columns: list[Column], multipliers: FloatArray, cost_weight: float) -> Column:
+    """The column of least cost_weight * cost + multipliers . gap; the first of equals."""
+    return min(columns, key=lambda column: cost_weight * column.cost + float(multipliers @ column.gaps))

@@ -1,0 +1,31 @@
+"""Hypothesis classes, each a CSC oracle, and the hypotheses they answer with."""
+
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
+from evenhand.hypotheses.estimator import Estimator, Fitted
+from evenhand.hypotheses.finite import Called, FiniteClass, TableRow
+from evenhand.hypotheses.linear import Linear, LinearRule
+from evenhand.hypotheses.serialise import hypothesis_from_json, policy_from_json
+from evenhand.hypotheses.stumps import Stumps
+from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Threshold
+from evenhand.hypotheses.trees import Tree
+
+__all__ = [
+    "ACCEPT_ALL",
+    "REJECT_ALL",
+    "Called",
+    "Constant",
+    "Estimator",
+    "FiniteClass",
+    "Fitted",
+    "GroupClassifier",
+    "Linear",
+    "LinearRule",
+    "PerGroup",
+    "ScoreThresholds",
+    "Stumps",
+    "TableRow",
+    "Threshold",
+    "Tree",
+    "hypothesis_from_json",
+    "policy_from_json",
+]

@@ -1,0 +1,74 @@
+"""What every hypothesis class asks of its rows, and how all of them break ties."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.words import FloatArray, GroupArray, as_features, as_group, as_numbers
+
+TIE = 1e-13
+"""Totals that differ by less than TIE * sum|cost| are equal: rounding must not decide between hypotheses."""
+
+
+def checked_rows(features: FloatArray) -> FloatArray:
+    """(rows, columns), finite, at least one of each."""
+    rows = as_features(features)
+    if 0 in rows.shape:
+        raise InvalidInput(f"features has shape {rows.shape}; at least one row and one column are needed.")
+    return rows
+
+
+def checked_costs(acceptance_cost: FloatArray, rows: int) -> FloatArray:
+    """(rows,) finite."""
+    return as_numbers(acceptance_cost, rows, "acceptance_cost")
+
+
+def checked_channels(channels: FloatArray, rows: int) -> FloatArray:
+    """(k, rows) float64, contiguous."""
+    array = np.ascontiguousarray(channels, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != rows:
+        raise LengthMismatch(
+            f"channels has shape {array.shape}; the class is bound to {rows} rows: (k, {rows}) is needed."
+        )
+    return array
+
+
+def require_columns(features: FloatArray, columns: int, what: str) -> None:
+    """`features` has as many columns as the rule was found on."""
+    if features.ndim != 2 or features.shape[1] != columns:
+        given = f"{features.shape[1]} columns" if features.ndim == 2 else f"shape {features.shape}"
+        raise InvalidInput(
+            f'features has {given}, but "{what}" was found on {columns} columns.',
+            hint="pass the same columns in the same order.",
+        )
+
+
+def require_group(group: GroupArray | None, rows: int, what: str) -> GroupArray:
+    """The group of every row; the way out where it is None."""
+    if group is None:
+        raise InvalidInput(
+            f"{what} looks at the group of each row, but group is None.",
+            hint='pass group=..., and choose group_use="decide" if the group may influence decisions.',
+        )
+    return as_group(group, rows)
+
+
+def distinct_groups(group: GroupArray) -> list[Any]:
+    """The groups in ascending order (by text where they cannot be compared)."""
+    values = set(group.tolist())
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=str)
+
+
+def column_name(column: int, names: Sequence[str] | None) -> str:
+    """The column's name, "x3" where it has none."""
+    return names[column] if names is not None and column < len(names) else f"x{column}"
+
+
+def first_minimum(totals: FloatArray, acceptance_cost: FloatArray) -> int:
+    """min {h : totals_h <= min totals + TIE sum|cost|}: ties go to the lowest index, whatever the order of the rows."""
+    return int(np.argmax(totals <= totals.min() + TIE * np.abs(acceptance_cost).sum()))

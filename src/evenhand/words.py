@@ -1,0 +1,281 @@
+"""The nouns of the paper (section 1.1): people with features and a group, labels, costs, decisions and outcomes.
+
+Arrays are checked here, once, at the border; everything below may rely on finite float64 features of shape (rows, columns),
+labels in {-1, +1} and arrays of equal length.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, overload
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, NotFinite
+
+FloatArray = NDArray[np.float64]
+BoolArray = NDArray[np.bool_]
+IntArray = NDArray[np.int64]
+GroupArray = NDArray[Any]
+"""Group labels may be of any hashable kind: integers, strings, objects."""
+
+
+def as_features(value: ArrayLike, name: str = "features") -> FloatArray:
+    """(rows, columns) float64, finite."""
+    try:
+        array = np.ascontiguousarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInput(
+            f"{name} cannot be read as numbers ({error}).", hint="encode categories as numbers first."
+        ) from error
+    if array.ndim != 2:
+        hint = "one row per person: use features.reshape(-1, 1) for a single column." if array.ndim == 1 else None
+        raise InvalidInput(f"{name} has shape {array.shape}; it must be (rows, columns).", hint=hint)
+    _require_finite(array, name)
+    return array
+
+
+def as_numbers(value: ArrayLike, rows: int, name: str) -> FloatArray:
+    """(rows,) float64, finite; one number stands for all rows."""
+    array = np.asarray(value, dtype=np.float64)
+    if array.ndim == 0:
+        array = np.full(rows, float(array))
+    _require_length(array, rows, name)
+    _require_finite(array, name)
+    return array
+
+
+def as_labels(value: ArrayLike, rows: int) -> IntArray:
+    """(rows,) int64 in {-1, +1}."""
+    raw = np.asarray(value)
+    _require_length(raw, rows, "label")
+    if not np.isin(raw, (-1, 1)).all():
+        seen = sorted({str(v) for v in raw[~np.isin(raw, (-1, 1))].tolist()})[:5]
+        raise BadLabel(
+            f"label contains {', '.join(seen)}; labels are -1 (bad outcome) and +1 (good outcome).",
+            hint="encode with np.where(outcome == good_value, 1, -1).",
+        )
+    return raw.astype(np.int64)
+
+
+def as_group(value: ArrayLike, rows: int) -> GroupArray:
+    """(rows,) group labels, none of them missing."""
+    array = np.asarray(value)
+    _require_length(array, rows, "group")
+    missing = (
+        np.array([v is None or v != v for v in array.tolist()]) if array.dtype.kind in "Of" else np.zeros(rows, bool)
+    )
+    if missing.any():
+        row = int(np.argmax(missing))
+        raise InvalidInput(
+            f"group is missing in {int(missing.sum())} of {rows} rows (first: row {row}).",
+            hint="leave those rows out, or give them a group label of their own.",
+        )
+    return array
+
+
+def _require_length(array: NDArray[Any], rows: int, name: str) -> None:
+    if array.ndim != 1 or len(array) != rows:
+        raise LengthMismatch(f"{name} has shape {array.shape} but there are {rows} rows; it needs one entry per row.")
+
+
+def _require_finite(array: FloatArray, name: str) -> None:
+    bad = ~np.isfinite(array)
+    if bad.any():
+        where = tuple(int(i) for i in np.argwhere(bad)[0])
+        raise NotFinite(
+            f"{name} contains {array[where]} at {where if len(where) > 1 else where[0]}; every entry must be a finite number.",
+            hint="impute or drop the rows before handing them to evenhand.",
+        )
+
+
+def _require_rows(rows: int, what: str) -> None:
+    if rows == 0:
+        raise InvalidInput(f"{what} has no rows; at least one is needed.")
+
+
+@dataclass(frozen=True, eq=False)
+class Applicants:
+    """People about whom nothing but features (and perhaps the group) is known."""
+
+    features: FloatArray
+    group: GroupArray | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", as_features(self.features))
+        if self.group is not None:
+            object.__setattr__(self, "group", as_group(self.group, len(self.features)))
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledSample:
+    """Rows (x, a, y) drawn from the population; `count` says how many people a row stands for (default one)."""
+
+    features: FloatArray
+    group: GroupArray
+    label: IntArray
+    count: FloatArray | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", as_features(self.features))
+        rows = len(self.features)
+        _require_rows(rows, "the labelled sample")
+        object.__setattr__(self, "group", as_group(self.group, rows))
+        object.__setattr__(self, "label", as_labels(self.label, rows))
+        if self.count is not None:
+            object.__setattr__(self, "count", as_numbers(self.count, rows, "count"))
+            if (self.count < 0).any():
+                raise InvalidInput(f"count contains {self.count.min()}; a row cannot stand for fewer than 0 people.")
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @cached_property
+    def weight(self) -> FloatArray:
+        """How many people each row stands for."""
+        return np.ones(len(self)) if self.count is None else self.count
+
+    @cached_property
+    def groups(self) -> tuple[Any, ...]:
+        """The distinct groups in ascending order (by text where they cannot be compared)."""
+        values = set(self.group[self.weight > 0].tolist())
+        try:
+            return tuple(sorted(values))
+        except TypeError:
+            return tuple(sorted(values, key=str))
+
+
+@dataclass(frozen=True, eq=False)
+class CostSensitiveProblem:
+    """The objective of a CSC oracle (section 2): sum over rows of c^{-1} if rejected, c^{+1} if accepted."""
+
+    features: FloatArray
+    group: GroupArray | None
+    cost_if_rejected: FloatArray
+    cost_if_accepted: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "features", as_features(self.features))
+        rows = len(self.features)
+        _require_rows(rows, "the cost-sensitive problem")
+        if self.group is not None:
+            object.__setattr__(self, "group", as_group(self.group, rows))
+        for name in ("cost_if_rejected", "cost_if_accepted"):
+            object.__setattr__(self, name, as_numbers(getattr(self, name), rows, name))
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @cached_property
+    def acceptance_cost(self) -> FloatArray:
+        """c^{+1} - c^{-1}: what accepting a row costs beyond rejecting it."""
+        return self.cost_if_accepted - self.cost_if_rejected
+
+    @cached_property
+    def rejection_total(self) -> float:
+        """The cost of rejecting everybody."""
+        return float(self.cost_if_rejected.sum())
+
+    def cost(self, acceptance: FloatArray) -> float:
+        """The cost of accepting row i with probability acceptance[i]."""
+        return self.rejection_total + float(self.acceptance_cost @ acceptance)
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """What a false accept and a false reject cost: two numbers, or one entry per person. The paper's 0-1 loss is 1 and 1."""
+
+    false_accept: float | FloatArray = 1.0
+    false_reject: float | FloatArray = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("false_accept", "false_reject"):
+            value = np.asarray(getattr(self, name), dtype=np.float64)
+            if not np.isfinite(value).all() or (value < 0).any():
+                raise InvalidInput(
+                    f"the price {name} is {getattr(self, name)}; prices are finite numbers of at least 0."
+                )
+            object.__setattr__(self, name, float(value) if value.ndim == 0 else value)
+
+    def acceptance_cost(self, label: IntArray) -> FloatArray:
+        """Cost of accepting minus cost of rejecting: -false_reject where y = +1, +false_accept where y = -1."""
+        return np.where(label == 1, -np.asarray(self.false_reject), np.asarray(self.false_accept))
+
+    def problem(self, features: FloatArray, group: GroupArray | None, label: IntArray) -> CostSensitiveProblem:
+        """The fully labelled problem: a reject of y = +1 costs false_reject, an accept of y = -1 costs false_accept."""
+        return CostSensitiveProblem(
+            features,
+            group,
+            cost_if_rejected=np.where(label == 1, self.false_reject, 0.0),
+            cost_if_accepted=np.where(label == 1, 0.0, self.false_accept),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One decision: `propensity` is the probability with which the decision that was taken was taken."""
+
+    accept: bool
+    propensity: float
+    round: int
+    epoch: int
+    audit: bool = False
+
+    @property
+    def acceptance(self) -> float:
+        """The probability of accepting, whatever was drawn."""
+        return self.propensity if self.accept else 1.0 - self.propensity
+
+
+@dataclass(frozen=True, eq=False)
+class Decisions(Sequence[Decision]):
+    """A block of decisions as arrays; behaves as a sequence of `Decision`. `round` counts from `first_round`."""
+
+    accept: BoolArray
+    propensity: FloatArray
+    first_round: int
+    epoch: IntArray
+    audit: BoolArray
+
+    def __len__(self) -> int:
+        return len(self.accept)
+
+    @property
+    def round(self) -> IntArray:
+        """The rounds of the block."""
+        return np.arange(self.first_round, self.first_round + len(self), dtype=np.int64)
+
+    @overload
+    def __getitem__(self, index: int) -> Decision: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Decision, ...]: ...
+    def __getitem__(self, index: int | slice) -> Decision | tuple[Decision, ...]:
+        if isinstance(index, slice):
+            return tuple(self[i] for i in range(*index.indices(len(self))))
+        position = range(len(self))[index]
+        return Decision(
+            bool(self.accept[position]),
+            float(self.propensity[position]),
+            self.first_round + position,
+            int(self.epoch[position]),
+            bool(self.audit[position]),
+        )
+
+    def __iter__(self) -> Iterator[Decision]:
+        return (self[i] for i in range(len(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The label of one accepted round."""
+
+    round: int
+    label: int
+
+    def __post_init__(self) -> None:
+        if self.label not in (-1, 1):
+            raise BadLabel(f"the label of round {self.round} is {self.label}; labels are -1 and +1.")

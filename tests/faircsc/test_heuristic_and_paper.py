@@ -1,0 +1,93 @@
+"""Heuristic oracles stay inside the limit and below the constants; the paper's recipe reaches its own bound."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+from tests.faircsc.problems import OracleOnly, best_pair, random_problem
+
+import evenhand as eh
+
+
+def people(seed: int, rows: int = 1500) -> tuple[eh.CostSensitiveProblem, eh.LabelledSample]:
+    r = np.random.default_rng(seed)
+    features = r.normal(size=(rows, 4))
+    group = np.where(r.random(rows) < 0.4, 1, -1)
+    label = np.where(features[:, 0] - 0.5 * group + r.normal(size=rows) > 0, 1, -1)
+    features[:, 1] += 0.8 * group
+    sample = eh.LabelledSample(features, group, label)
+    return eh.Prices().problem(sample.features, group, label), sample
+
+
+@pytest.mark.parametrize(
+    "classifier", [LogisticRegression(), DecisionTreeClassifier(max_depth=5, random_state=0)], ids=["logistic", "tree"]
+)
+@pytest.mark.parametrize(
+    "rates", [[eh.FalsePositiveRate()], [eh.FalsePositiveRate(), eh.FalseNegativeRate()]], ids=["fpr", "odds"]
+)
+def test_heuristic_is_feasible_and_useful(classifier, rates):
+    problem, sample = people(0)
+    solution = eh.solve_fair(problem, eh.Estimator(classifier), rates, sample, 0.03)
+    constant = min((sample.label == 1).sum(), (sample.label == -1).sum())
+    assert np.abs(solution.gaps).max() <= 0.03 + 1e-12
+    assert solution.cost < 0.9 * constant
+    assert solution.lower_bound is None
+    assert solution.oracle_calls <= (12 if len(rates) == 1 else 20)
+    assert solution.support_size <= 1 + len(rates)
+
+
+def test_an_oracle_that_lies_is_survived():
+    """A heuristic oracle that answers at random: still feasible, never above the constants."""
+    case = random_problem(1, hypotheses=40)
+
+    class Liar(OracleOnly):
+        def bind(self, features, group):
+            r, bound = np.random.default_rng(0), self.inner.bind(features, group)
+
+            class Random:
+                def best(self, acceptance_cost):
+                    return bound.hypothesis(int(r.integers(2, 40)))
+
+            return Random()
+
+    solution = eh.solve_fair(
+        case.problem, Liar(case.hypotheses, exact=False), eh.FalsePositiveRate(), case.sample, 0.02
+    )
+    assert np.abs(solution.gaps).max() <= 0.02 + 1e-12
+    assert solution.cost <= min(case.problem.rejection_total, case.problem.cost(np.ones(len(case.problem)))) + 1e-9
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_papers_recipe_reaches_its_bound(seed):
+    """Theorem "reduction": cost <= OPT + 4 nu sum|c - c'|, gap <= limit, support <= 2, with the group classifiers in the class."""
+    case = random_problem(seed, hypotheses=30)
+    r = np.random.default_rng(seed)
+    problem = eh.CostSensitiveProblem(
+        case.problem.features, r.integers(0, 2, len(case.contexts)), np.zeros(len(case.cost)), case.cost
+    )
+    common = dict(
+        hypotheses=case.hypotheses,
+        rates=eh.FalsePositiveRate(),
+        sample=case.sample,
+        allowed_gap=0.05,
+        group_use="decide",
+    )
+    paper = eh.solve_fair(problem, **common, method="saddle-point", tolerance=0.01)
+    ours = eh.solve_fair(problem, **common)
+    assert paper.report.converged
+    assert paper.cost <= ours.cost + 4 * 0.01 * np.abs(case.cost).sum()
+    assert paper.cost >= ours.cost - 1e-9
+    assert np.abs(paper.gaps).max() <= 0.05 + 1e-12
+    assert paper.support_size <= 2
+    assert paper.oracle_calls > ours.oracle_calls
+
+
+def test_without_group_classifiers_the_budget_grows_until_the_limit_holds():
+    case = random_problem(7, hypotheses=30)
+    paper = eh.solve_fair(
+        case.problem, case.hypotheses, eh.FalsePositiveRate(), case.sample, 0.05, method="saddle-point"
+    )
+    costs, gaps = case.points([eh.FalsePositiveRate()])
+    optimum = best_pair(costs, gaps[0], 0.05) * np.abs(case.cost).sum() + case.problem.rejection_total
+    assert np.abs(paper.gaps).max() <= 0.05 + 1e-12
+    assert optimum - 1e-9 <= paper.cost <= optimum + 0.05 * np.abs(case.cost).sum()
