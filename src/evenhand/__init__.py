@@ -1,5 +1,6 @@
 """evenhand: decisions about people that stay even-handed at every round although the truth is only seen for those accepted."""
 
+from evenhand import environments, theory
 from evenhand.errors import (
     BadLabel,
     CannotEstimateRate,
@@ -24,7 +25,9 @@ from evenhand.hypotheses import (
     hypothesis_from_json,
     policy_from_json,
 )
+from evenhand.learners import TwoPhaseLearner
 from evenhand.policies import Mixture
+from evenhand.simulate import Run, simulate
 from evenhand.words import (
     Applicants,
     CostSensitiveProblem,
@@ -63,13 +66,18 @@ __all__ = [
     "Outcome",
     "Prices",
     "ProtocolError",
+    "Run",
     "ScoreThresholds",
     "SelectionRate",
     "Stumps",
+    "TwoPhaseLearner",
     "UnsuitableEstimator",
     "__version__",
+    "environments",
     "frontier",
     "hypothesis_from_json",
     "policy_from_json",
+    "simulate",
     "solve_fair",
+    "theory",
 ]

@@ -5,9 +5,11 @@ acceptance costs with the cheapest hypothesis. An enumerable class also answers 
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import Any, Literal, Protocol, Self, runtime_checkable
 
-from evenhand.words import BoolArray, CostSensitiveProblem, Decisions, FloatArray, GroupArray
+import numpy as np
+
+from evenhand.words import BoolArray, CostSensitiveProblem, Decisions, FloatArray, GroupArray, LabelledSample
 
 GroupUse = Literal["certify_only", "decide"]
 """Whether the group may influence a decision. In "certify_only" hypotheses are called with group=None."""
@@ -164,4 +166,43 @@ class Learner(Protocol):
 
     def observe(self, round: int, label: int) -> None:
         """Tell the label of an accepted round."""
+        ...
+
+
+class Environment(Protocol):
+    """A population that people are drawn from, together with its truth.
+
+    Laws: a draw depends on the generator alone (for a stream also on what was drawn before); loss, gaps and optimum are those of
+    the population and never change; the optimum keeps its limit, and no mixture of `hypotheses` and the constants that keeps it
+    has a smaller loss. Labels of a draw are the truth: whoever runs a learner hides those of the rejected.
+    """
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """What distinguishes this environment from another, as plain values."""
+        ...
+
+    @property
+    def hypotheses(self) -> HypothesisClass | None:
+        """The class that belongs to it, if any."""
+        ...
+
+    def fresh(self) -> Self:
+        """The same environment at its beginning; only a stream has a past to forget."""
+        ...
+
+    def draw(self, rounds: int, generator: np.random.Generator) -> LabelledSample:
+        """The next `rounds` people with their labels."""
+        ...
+
+    def loss(self, policy: Policy) -> float:
+        """E[1[pi(x) != y]] on the population."""
+        ...
+
+    def gaps(self, policy: Policy, rates: Any) -> FloatArray:
+        """The signed gap of each rate and pair of groups on the population."""
+        ...
+
+    def optimum(self, allowed_gap: float) -> tuple[float, Policy]:
+        """The smallest loss of a mixture with all gaps (of the false positive rate) within the limit, and that mixture."""
         ...

@@ -1,0 +1,122 @@
+"""How much to explore, and how much estimated regret to tolerate (section 3, step 3): mu_t and psi as explicit objects.
+
+No floor exceeds 1/2. Two-sided that is the most there is (both decisions get mu); one-sided V <= 1/mu meets the
+variance constraint 2 + b at mu = 1/2 whatever Q is, so more would buy nothing. Fairness does not depend
+on these constants.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import e, inf, isfinite, log, sqrt
+from typing import Any, Protocol
+
+from evenhand.errors import InvalidInput
+
+LARGEST_FLOOR = 0.5
+
+
+class Schedule(Protocol):
+    """Laws: 0 < exploration_floor(t) <= 1/2, never rising in t; regret_scale > 0."""
+
+    @property
+    def regret_scale(self) -> float:
+        """psi in b(pi) = Reg(pi) / (psi mu)."""
+        ...
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The constants as plain values."""
+        ...
+
+    def exploration_floor(self, round: int) -> float:
+        """mu_t for t = 1, 2, ..."""
+        ...
+
+
+@dataclass(frozen=True)
+class PracticalSchedule:
+    """mu_t = min(1/2, c / sqrt(t)) and a constant psi; only c * psi matters much, and between .03 and .3 it is best."""
+
+    scale: float = 0.1
+    regret_scale: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name in ("scale", "regret_scale"):
+            _require_positive(name, getattr(self, name))
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """c and psi."""
+        return {"schedule": "practical", "scale": self.scale, "regret_scale": self.regret_scale}
+
+    def exploration_floor(self, round: int) -> float:
+        """min(1/2, c / sqrt(t)).
+
+        >>> PracticalSchedule().exploration_floor(100)
+        0.01
+        """
+        return _clipped(self.scale, round)
+
+
+@dataclass(frozen=True)
+class TheorySchedule:
+    """The paper's literal constants: mu_t = min(1/2, 3.2 ln(|Pi_eta| T / delta) / sqrt(t)), psi = 4 (e - 2) ln T.
+
+    |Pi_eta| = |H|^2 / eta is a cover of the mixtures of two hypotheses, eta = 1/T^2. Honest, and idle for long: see
+    `uniform_until`.
+    """
+
+    horizon: int
+    failure_probability: float
+    log_size: float
+
+    def __post_init__(self) -> None:
+        if self.horizon < 2:
+            raise InvalidInput(f"horizon is {self.horizon}; the paper's constants need ln T > 0, so T of at least 2.")
+        if not 0 < self.failure_probability < 1:
+            raise InvalidInput(f"failure_probability is {self.failure_probability}; it lies strictly between 0 and 1.")
+        if not 0 <= self.log_size < inf:
+            raise InvalidInput(
+                f"log_size is {self.log_size}; the paper's constants need ln|H| of a finite class.",
+                hint='use the "practical" schedule for an infinite class.',
+            )
+
+    @property
+    def log_cover(self) -> float:
+        """ln(|Pi_eta| T / delta) = 2 ln|H| + 3 ln T - ln delta."""
+        return 2 * self.log_size + 3 * log(self.horizon) - log(self.failure_probability)
+
+    @property
+    def regret_scale(self) -> float:
+        """psi = 4 (e - 2) ln T."""
+        return 4 * (e - 2) * log(self.horizon)
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """T, delta and ln|H|."""
+        return {
+            "schedule": "theory",
+            "horizon": self.horizon,
+            "failure_probability": self.failure_probability,
+            "log_size": self.log_size,
+        }
+
+    def exploration_floor(self, round: int) -> float:
+        """min(1/2, 3.2 ln(|Pi_eta| T / delta) / sqrt(t))."""
+        return _clipped(3.2 * self.log_cover, round)
+
+    @property
+    def uniform_until(self) -> float:
+        """The t up to which mu_t = 1/2: two-sided, every decision is a fair coin until then."""
+        return (3.2 * self.log_cover / LARGEST_FLOOR) ** 2
+
+
+def _clipped(scale: float, round: int) -> float:
+    if round < 1:
+        raise InvalidInput(f"round is {round}; rounds count from 1.")
+    return min(LARGEST_FLOOR, scale / sqrt(round))
+
+
+def _require_positive(name: str, value: float) -> None:
+    if not (isfinite(value) and value > 0):
+        raise InvalidInput(f"{name} is {value}; it must be a finite number above 0.")

@@ -1,0 +1,19 @@
+"""Learners under one-sided feedback: the paper's algorithm and what it is compared with."""
+
+from evenhand.learners.baselines import AcceptAll, ExploreThenCommit, FairOnGathered, Unconstrained, Uniform
+from evenhand.learners.epochs import Epoch, EpochLearner, LearnerReport
+from evenhand.learners.exp4 import Exp4
+from evenhand.learners.two_phase import TwoPhaseLearner
+
+__all__ = [
+    "AcceptAll",
+    "Epoch",
+    "EpochLearner",
+    "Exp4",
+    "ExploreThenCommit",
+    "FairOnGathered",
+    "LearnerReport",
+    "TwoPhaseLearner",
+    "Unconstrained",
+    "Uniform",
+]

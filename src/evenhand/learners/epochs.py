@@ -1,0 +1,285 @@
+"""What all learners share: rounds are counted, a policy is fixed within an epoch, and labels flow back through a log.
+
+A learner plays in epochs. Within one the policy does not change, so people may be decided one by one, in blocks, or (by a
+simulator) as counts; the same code closes the epoch and plans the next one from everything that has been resolved by then.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.contracts import GroupUse
+from evenhand.errors import InvalidInput, ProtocolError
+from evenhand.estimation import RoundLog, TransformedLoss
+from evenhand.learners.rounds import Block, RoundBook
+from evenhand.policies import Mixture
+from evenhand.randomness import stream
+from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_features, as_group
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is deployed: `policy` for `rounds` rounds from `first_round` on. The rest is for the report."""
+
+    number: int
+    phase: str
+    first_round: int
+    rounds: int
+    policy: Mixture
+    exploration_floor: float = 0.0
+    iterations: int = 0
+    oracle_calls: int = 0
+    halted: bool = True
+
+
+@dataclass(frozen=True)
+class LearnerReport:
+    """For a human: where the learner stands and what every epoch took. `notes` say what is missing, if anything."""
+
+    round: int
+    phase: str
+    epochs: tuple[Epoch, ...]
+    oracle_calls: int
+    missing_labels: int
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(eq=False)
+class History:
+    """Everything resolved so far: logs per epoch, and how many rounds were played."""
+
+    logs: list[tuple[int, RoundLog]] = field(default_factory=list)
+
+    def of(self, epochs: set[int] | None = None, *, with_group: bool = True) -> RoundLog | None:
+        """The log of some epochs (all by default) as one, aggregated by context; None if it is empty."""
+        chosen = [log for epoch, log in self.logs if epochs is None or epoch in epochs]
+        if not chosen:
+            return None
+        if not with_group:
+            chosen = [without_group(log) for log in chosen]
+        return RoundLog.concatenate(chosen).aggregated()
+
+    def compact(self) -> None:
+        """One log per epoch."""
+        merged: dict[int, list[RoundLog]] = {}
+        for epoch, log in self.logs:
+            merged.setdefault(epoch, []).append(log)
+        self.logs = [
+            (e, logs[0] if len(logs) == 1 else RoundLog.concatenate(logs).aggregated()) for e, logs in merged.items()
+        ]
+
+
+def without_group(log: RoundLog) -> RoundLog:
+    """The same rounds, the group not shown."""
+    return RoundLog(log.features, None, log.acceptance, log.rejected, log.positive, log.negative, log.prices)
+
+
+class EpochLearner(ABC):
+    """A learner that plays in epochs; subclasses plan them in `_plan`."""
+
+    needs_group: bool = True
+    """Whether decide() must be told the group (for the constraint), even if no hypothesis may see it."""
+
+    def __init__(self, *, prices: Prices, group_use: GroupUse, seed: int | None, settings: Mapping[str, Any]) -> None:
+        self.prices = prices
+        self.loss = TransformedLoss(prices, _normaliser(prices))
+        self.group_use: GroupUse = group_use
+        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
+        self._settings = dict(settings)
+        self._coins = stream(self.seed, "coins")
+        self._round = 0
+        self._columns: int | None = None
+        self._priced: bool | None = None
+        self._book = RoundBook()
+        self._history = History()
+        self._epochs: list[Epoch] = [self._plan(1, 0)]
+
+    @abstractmethod
+    def _plan(self, number: int, round: int) -> Epoch:
+        """The epoch that begins after `round` rounds, from the history alone; deterministic."""
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        """The settings as plain values."""
+        return {"learner": type(self).__name__, **{name: _plain(value) for name, value in self._settings.items()}}
+
+    def restarted(self, seed: int | None = None) -> "EpochLearner":
+        """A fresh learner with the same settings."""
+        return type(self)(**{**self._settings, "seed": seed})
+
+    @property
+    def round(self) -> int:
+        """Rounds played."""
+        return self._round
+
+    @property
+    def epoch(self) -> Epoch:
+        """The epoch that is open (or was the last one to be filled)."""
+        return self._epochs[-1]
+
+    @property
+    def policy(self) -> Mixture:
+        """The policy of that epoch."""
+        return self.epoch.policy
+
+    @property
+    def rounds_left(self) -> int:
+        """Rounds until the epoch is full; 0 means that the next decision opens another one."""
+        return self.epoch.first_round + self.epoch.rounds - self._round
+
+    @property
+    def report(self) -> LearnerReport:
+        """Where the learner stands."""
+        calls = sum(epoch.oracle_calls for epoch in self._epochs)
+        return LearnerReport(
+            self._round, self.epoch.phase, tuple(self._epochs), calls, self._book.missing_labels, tuple(self._notes())
+        )
+
+    def _notes(self) -> list[str]:
+        return []
+
+    def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
+        """P[accept] of each row under the current policy; changes nothing."""
+        return self.policy.acceptance(features, group)
+
+    def decide(self, features: ArrayLike, group: ArrayLike | None = None, *, prices: Prices | None = None) -> Decisions:
+        """Decide about one person per row, each with a fresh coin; each is one round."""
+        rows = self._checked(features)
+        seen = self._checked_group(group, len(rows))
+        self._check_prices(prices)
+        first, pieces = self._round, []
+        start = 0
+        while start < len(rows):
+            self.open_epoch()
+            stop = min(len(rows), start + self.rounds_left)
+            part = slice(start, stop)
+            pieces.append(
+                self._decide_block(rows[part], None if seen is None else seen[part], _part(prices, part, len(rows)))
+            )
+            start = stop
+        return _joined(pieces, first)
+
+    def _decide_block(self, rows: FloatArray, group: GroupArray | None, prices: Prices | None) -> Block:
+        acceptance = self.policy.acceptance(rows, group)
+        accept = self._coins.random(len(rows)) < acceptance
+        block = Block(
+            first=self._round,
+            epoch=self.epoch.number,
+            features=rows,
+            group=group,
+            accept=accept,
+            acceptance=acceptance,
+            prices=prices,
+            label=np.zeros(len(rows), np.int64),
+            logged=np.zeros(len(rows), bool),
+        )
+        self._book.add(block)
+        self._round += len(rows)
+        return block
+
+    def observe(self, round: ArrayLike, label: ArrayLike) -> None:
+        """Tell the label of one accepted round, or of several (two arrays)."""
+        rounds, labels = np.atleast_1d(np.asarray(round)), np.atleast_1d(np.asarray(label))
+        if rounds.shape != labels.shape:
+            raise InvalidInput(f"{len(rounds)} rounds come with {len(labels)} labels; each round needs one.")
+        self._book.observe(rounds.astype(np.int64), labels)
+
+    def open_epoch(self) -> Epoch:
+        """If the current epoch is full, close it with all that is resolved, and open the next one."""
+        if self.rounds_left == 0:
+            self._history.logs.extend(self._book.harvest())
+            self._history.compact()
+            self._epochs.append(self._plan(self.epoch.number + 1, self._round))
+        return self.epoch
+
+    def absorb(self, log: RoundLog) -> None:
+        """Rounds that were played under the current policy in aggregate: counts instead of people."""
+        rounds = round_count(log)
+        if rounds > self.rounds_left:
+            raise ProtocolError(f"{rounds} rounds do not fit into the epoch, which has {self.rounds_left} left.")
+        self._columns = log.features.shape[1]
+        self._history.logs.append((self.epoch.number, log))
+        self._round += rounds
+
+    def _checked(self, features: ArrayLike) -> FloatArray:
+        rows = as_features(features)
+        if self._columns is None:
+            self._columns = rows.shape[1]
+        if rows.shape[1] != self._columns:
+            raise InvalidInput(
+                f"features has {rows.shape[1]} columns, but earlier people had {self._columns}; the number cannot change.",
+                hint="pass the same columns, in the same order, for everybody.",
+            )
+        return rows
+
+    def _check_prices(self, prices: Prices | None) -> None:
+        """Prices per person are given for everybody or for nobody, and stay below the preset bound on their sum."""
+        if self._priced is None:
+            self._priced = prices is not None
+        if self._priced != (prices is not None):
+            raise InvalidInput(
+                f"prices per person were {'' if self._priced else 'not '}given before and are {'missing' if self._priced else 'given'} now.",
+                hint="give them for everybody or for nobody.",
+            )
+        if prices is not None:
+            self.loss.priced(prices)
+
+    def _checked_group(self, group: ArrayLike | None, rows: int) -> GroupArray | None:
+        if group is None:
+            if self.needs_group and (self.group_use == "decide" or self.epoch.phase == "explore"):
+                raise InvalidInput(
+                    "group is None, but the group of each person is needed to measure the gap between groups.",
+                    hint='with group_use="certify_only" it is used for measuring only and never influences a decision.',
+                )
+            return None
+        return as_group(group, rows)
+
+
+def round_count(log: RoundLog) -> int:
+    """How many rounds a log holds."""
+    return round(log.rounds)
+
+
+def _normaliser(prices: Prices) -> float:
+    largest = float(np.max(np.asarray(prices.false_accept) + np.asarray(prices.false_reject)))
+    if largest == 0:
+        raise InvalidInput(
+            "both prices are 0; nothing would be worth learning.", hint="set at least one price above 0."
+        )
+    return largest
+
+
+def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:
+    if prices is None:
+        return None
+    columns = (
+        np.broadcast_to(np.asarray(value), (rows,))[part] for value in (prices.false_accept, prices.false_reject)
+    )
+    return Prices(*columns)
+
+
+def _joined(blocks: list[Block], first: int) -> Decisions:
+    accept = np.concatenate([block.accept for block in blocks]) if blocks else np.zeros(0, bool)
+    acceptance = np.concatenate([block.acceptance for block in blocks]) if blocks else np.zeros(0)
+    epoch = (
+        np.concatenate([np.full(len(block.accept), block.epoch) for block in blocks]) if blocks else np.zeros(0, int)
+    )
+    return Decisions(accept, np.where(accept, acceptance, 1.0 - acceptance), first, epoch, np.zeros(len(accept), bool))
+
+
+def _plain(value: Any) -> Any:
+    """Settings as values that JSON can hold."""
+    if isinstance(value, Prices):
+        return {
+            "false_accept": np.asarray(value.false_accept).tolist(),
+            "false_reject": np.asarray(value.false_reject).tolist(),
+        }
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "params"):
+        return dict(value.params)
+    return getattr(value, "symbol", value)
