@@ -99,7 +99,7 @@ class Scores(Population):
         return LabelledSample(score[:, np.newaxis], self._names[member], label)
 
     def _truth(self, policy: Policy) -> tuple[LabelledSample, FloatArray]:
-        grid = self._cut_points(GRID)
+        grid = self._search_grid()
         steps = [step_points(partial(self._accept, policy, k), grid) for k in range(len(self.groups))]
         table = self._table(steps)
         return table, policy.acceptance(table.features, table.group)
@@ -119,6 +119,16 @@ class Scores(Population):
 
     def _accept(self, policy: Policy, member: int, score: FloatArray) -> FloatArray:
         return policy.acceptance(score[:, np.newaxis], self._names[np.full(len(score), member)])
+
+    def _search_grid(self) -> FloatArray:
+        """Fine quantiles, and ends beyond which no double-precision probability is left."""
+        ends = [
+            part.mean(y) + side * part.spread
+            for part in self.groups.values()
+            for y in (1, -1)
+            for side in (-40.0, 40.0)
+        ]
+        return np.unique(np.concatenate([ends, self._cut_points(GRID)]))
 
     def _cut_points(self, cells: int) -> FloatArray:
         """The quantiles of every group and label, sorted."""

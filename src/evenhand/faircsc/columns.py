@@ -92,6 +92,10 @@ class PointPricer:
     gaps: FloatArray
     permanent: list[Column]
     calls: int = field(default=1, init=False)
+    _values: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._values = np.empty_like(self.costs)  # one buffer for all calls: fresh temporaries cost more than the arithmetic
 
     @classmethod
     def one_pass(cls, oracle: Enumeration, rows: Rows, permanent: list[Column]) -> "PointPricer":
@@ -103,8 +107,25 @@ class PointPricer:
         return cls(oracle, totals[0], rows.pairs @ totals[1:], permanent)
 
     def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
-        member = int(np.argmin(cost_weight * self.costs + multipliers @ self.gaps))
-        return cheapest([self.column(member), *self.permanent], multipliers, cost_weight)
+        values = self._lagrangian(multipliers, cost_weight)
+        member = int(values.argmin())
+        least = float(values[member])
+        for column in self.permanent:
+            if cost_weight * column.cost + float(multipliers @ column.gaps) < least:
+                return cheapest([self.column(member), *self.permanent], multipliers, cost_weight)
+        return self.column(member)
+
+    def _lagrangian(self, multipliers: FloatArray, cost_weight: float) -> FloatArray:
+        """cost_weight * cost(h) + multipliers . gap(h) of every member."""
+        if cost_weight == 1.0 and not multipliers.any():
+            return self.costs
+        values = self._values
+        if len(multipliers) == 1:
+            np.multiply(self.gaps[0], multipliers[0], out=values)
+        else:
+            np.matmul(multipliers, self.gaps, out=values)
+        values += self.costs if cost_weight == 1.0 else cost_weight * self.costs
+        return values
 
     def column(self, member: int) -> Column:
         """The column of one member."""

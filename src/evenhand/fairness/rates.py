@@ -44,7 +44,7 @@ class Rate(ABC):
             total = members.sum()
             if total == 0:
                 raise CannotEstimateRate(
-                    f"group {group!r} has {int(sample.weight[sample.group == group].sum())} people in the sample but 0 "
+                    f"group {group!r} has {sample.weight[sample.group == group].sum():g} people in the sample but 0 "
                     f"{self.denominator_name}, so its {self.name} cannot be estimated.",
                     hint=f"gather more people of group {group!r}, or constrain another rate.",
                 )
@@ -56,7 +56,7 @@ def require_two_groups(sample: LabelledSample) -> None:
     """A gap needs two groups."""
     if len(sample.groups) < 2:
         raise CannotEstimateRate(
-            f"the sample has only the group {sample.groups[0]!r} ({int(sample.weight.sum())} people); a gap needs two groups.",
+            f"the sample has only the group {sample.groups[0]!r} ({sample.weight.sum():g} people); a gap needs two groups.",
             hint="check the group column, or add people of the other group.",
         )
 

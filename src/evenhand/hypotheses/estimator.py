@@ -1,7 +1,7 @@
 """Any scikit-learn classifier as a CSC oracle: weighted classification of 1[c_i < 0] with the weights |c_i|.
 
-Every call fits a clone from scratch. Rows are handed over in a canonical order, weights with mean 1 and ten decimals, and
-an unset random_state is set to 0: the order of rows, the scale of costs and earlier calls then change nothing.
+Every call fits a clone from scratch. Rows are handed over in a canonical order, weights with mean 1 and ten decimals,
+and an unset random_state is set to 0: the order of rows, the scale of costs and earlier calls then change nothing.
 """
 
 import math
@@ -14,6 +14,7 @@ import numpy as np
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, RowOracle
 from evenhand.errors import NotSerialisable, UnsuitableEstimator
 from evenhand.hypotheses._rows import checked_costs, checked_rows, require_columns
+from evenhand.hypotheses._threads import one_blas_thread
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.linear import LinearRule
 from evenhand.hypotheses.trees import tree_of
@@ -95,7 +96,8 @@ class _BoundEstimator:
         accept = (cost[order] < 0).astype(np.int64)
         if accept.all() or not accept.any():
             return ACCEPT_ALL if accept.all() else REJECT_ALL
-        model = _seeded_clone(self.classifier).fit(self.rows[order], accept, **{self.weight_name: weight})
+        with one_blas_thread():
+            model = _seeded_clone(self.classifier).fit(self.rows[order], accept, **{self.weight_name: weight})
         plain = _PLAIN_FORMS.get(_name(model))
         return plain(model) if plain else Fitted(model, self.rows.shape[1])
 

@@ -1,10 +1,11 @@
 """Linear rules: a weighted logistic surrogate finds the direction, then the exact cheapest cut-off is found along it.
 
-    b = argmin sum_i v_i ln(1 + exp(-s_i b.z_i)) + penalty/2 |b|^2,   s_i = -sign(c_i), v_i = |c_i| / sum|c|
-    t = argmin sum_i c_i 1[w.x_i >= t],                               w = b / scale, z the standardised x
+    g = argmin sum_i v_i ln(1 + exp(-s_i (g.z_i + g_0))) + penalty/2 |g|^2,   s_i = -sign(c_i), v_i = |c_i| / sum|c|
+    t = argmin sum_i c_i 1[w.x_i >= t],   w = M g,   z = M^T (x - mean) whitened: mean 0, covariance 1
 
-The fit starts from zero at every call, so an answer does not depend on what was asked before. Weights are kept to nine
-digits: rounding noise (another order of rows, costs times 1e12) is then not seen by the rule.
+On whitened rows |g|^2 is the variance of the score, so units and correlations of columns do not matter, and a dozen steps
+of L-BFGS suffice. The fit starts from zero at every call: an answer does not depend on what was asked before. Weights are
+kept to nine digits: rounding noise (another order of rows, costs times 1e12) is then not seen by the rule.
 """
 
 import math
@@ -17,6 +18,7 @@ import numpy as np
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, RowOracle
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses._rows import checked_costs, checked_rows, column_name, require_columns
+from evenhand.hypotheses._threads import one_blas_thread
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Cuts
 from evenhand.words import BoolArray, FloatArray, GroupArray
@@ -86,22 +88,31 @@ class Linear(HypothesisClass):
         return log_sauer(rows, columns + 1)
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
-        """Standardise once."""
+        """Whiten once."""
         rows = checked_rows(features)
-        centre, spread = rows.mean(axis=0), rows.std(axis=0)
-        varies = spread > 1e-12 * np.abs(rows).max(axis=0)
-        scale = np.where(varies, spread, 1.0)
-        standard = np.where(varies, (rows - centre) / scale, 0.0)
-        return _BoundLinear(rows, np.column_stack([standard, np.ones(len(rows))]), scale, self.penalty)
+        with one_blas_thread():
+            back = whitener(rows)
+            white = np.asfortranarray((rows - rows.mean(axis=0)) @ back)
+        return _BoundLinear(np.asfortranarray(rows), white, back, self.penalty)
+
+
+def whitener(rows: FloatArray) -> FloatArray:
+    """M (columns, rank) such that (rows - mean) M has covariance 1; constant and repeated columns add no rank."""
+    spread = rows.std(axis=0)
+    scale = np.where(spread > 1e-12 * np.abs(rows).max(axis=0), spread, np.inf)
+    standard = (rows - rows.mean(axis=0)) / scale
+    variance, axes = np.linalg.eigh(standard.T @ standard / len(rows))
+    kept = variance > 1e-9
+    return np.asarray(axes[:, kept] / np.sqrt(variance[kept]) / scale[:, np.newaxis])
 
 
 @dataclass(frozen=True, eq=False)
 class _BoundLinear:
-    """Rows as they are, rows standardised with a column of ones, and the scale between them."""
+    """Rows as they are, whitened rows, and the way back from weights on these to weights on those."""
 
     rows: FloatArray
-    design: FloatArray
-    scale: FloatArray
+    white: FloatArray
+    back: FloatArray
     penalty: float
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
@@ -117,53 +128,26 @@ class _BoundLinear:
         return cuts.constant(member) or LinearRule(weights, cuts.value(member))
 
     def _direction(self, cost: FloatArray) -> tuple[float, ...]:
-        size = np.abs(cost)
-        slopes = fit_logistic(self.design, -np.sign(cost), size / size.sum(), self.penalty)[:-1]
-        slopes[np.abs(slopes) < 1e-9 * np.abs(slopes).max(initial=0.0)] = 0.0
-        return tuple(float(f"{w:.9g}") for w in slopes / self.scale)
+        size = np.abs(cost) / np.abs(cost).max()
+        with one_blas_thread():
+            weights = self.back @ fit_logistic(self.white, -np.sign(cost), size / size.sum(), self.penalty)
+        return tuple(float(f"{w:.9g}") for w in weights)
 
 
-@dataclass(frozen=True, eq=False)
-class _LogisticLoss:
-    """loss(b) = sum_i weight_i ln(1 + exp(-sign_i b.z_i)) + 1/2 sum_j ridge_j b_j^2."""
+def fit_logistic(white: FloatArray, sign: FloatArray, weight: FloatArray, penalty: float) -> FloatArray:
+    """argmin_g min_{g_0} sum_i weight_i ln(1 + exp(-sign_i (g.z_i + g_0))) + penalty/2 |g|^2, from zero."""
+    from scipy.optimize import minimize  # heavy: loaded only by those who fit
 
-    design: FloatArray
-    sign: FloatArray
-    weight: FloatArray
-    ridge: FloatArray
+    def loss_and_gradient(g: FloatArray) -> tuple[float, FloatArray]:
+        margin = sign * (white @ g[1:] + g[0])
+        small = np.exp(-np.abs(margin))
+        loss = weight @ (np.log1p(small) + np.maximum(-margin, 0.0)) + 0.5 * penalty * (g[1:] @ g[1:])
+        pull = weight * sign * np.where(margin > 0, small, 1.0) / (1.0 + small)
+        return float(loss), np.concatenate([[-pull.sum()], penalty * g[1:] - pull @ white])
 
-    def __call__(self, slopes: FloatArray) -> float:
-        misfit = self.weight @ np.logaddexp(0.0, -self.sign * (self.design @ slopes))
-        return float(misfit + 0.5 * (self.ridge * slopes) @ slopes)
-
-    def newton_step(self, slopes: FloatArray) -> tuple[FloatArray, float]:
-        """Hessian^-1 gradient, and gradient . step, which is twice the fall that the step promises."""
-        wrong = 0.5 * (1.0 - np.tanh(0.5 * self.sign * (self.design @ slopes)))  # P[the other label]
-        gradient = self.ridge * slopes - (self.weight * self.sign * wrong) @ self.design
-        curvature = (self.design.T * (self.weight * wrong * (1.0 - wrong))) @ self.design
-        step = np.asarray(np.linalg.solve(curvature + np.diag(self.ridge), gradient), dtype=np.float64)
-        return step, float(gradient @ step)
-
-    def downhill(self, slopes: FloatArray, step: FloatArray) -> FloatArray:
-        """slopes minus the longest of step, step/2, step/4, ... that does not raise the loss."""
-        here = self(slopes)
-        for halvings in range(30):
-            there = slopes - step * 0.5**halvings
-            if self(there) <= here:
-                return there
-        return slopes
-
-
-def fit_logistic(design: FloatArray, sign: FloatArray, weight: FloatArray, penalty: float) -> FloatArray:
-    """argmin of the logistic loss with ridge = penalty by Newton's method; the last entry, the intercept, is free."""
-    loss = _LogisticLoss(design, sign, weight, np.append(np.full(design.shape[1] - 1, penalty), 1e-12))
-    slopes = np.zeros(design.shape[1])
-    for _ in range(50):
-        step, fall = loss.newton_step(slopes)
-        if fall <= 1e-14:
-            break
-        slopes = loss.downhill(slopes, step)
-    return slopes
+    start = np.zeros(white.shape[1] + 1)
+    found = minimize(loss_and_gradient, start, jac=True, method="L-BFGS-B", options={"maxiter": 200, "gtol": 1e-6})
+    return np.asarray(found.x[1:], dtype=np.float64)
 
 
 def log_sauer(rows: int, dimension: int) -> float:

@@ -24,11 +24,9 @@ def policy_from_json(data: Json) -> Mixture:
 
 
 def _read(data: Json, readers: Mapping[str, Callable[[Json], Any]], noun: str) -> Any:
-    kind = data.get("kind") if isinstance(data, Mapping) else None
+    kind = str(data.get("kind")) if hasattr(data, "get") else type(data).__name__
     if kind not in readers:
-        raise InvalidInput(
-            f"a {noun} of kind {kind!r} cannot be read; the known kinds are {', '.join(sorted(readers))}."
-        )
+        raise InvalidInput(f"a {noun} of kind {kind!r} is unknown; the known kinds are {', '.join(sorted(readers))}.")
     try:
         return readers[kind](data)
     except KeyError as missing:

@@ -5,7 +5,7 @@ code; cumulative sums then give the totals of all cuts of all columns.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,7 +61,7 @@ class Stumps(HypothesisClass):
 
 
 def _edges(column: FloatArray, max_bins: int | None) -> FloatArray:
-    """The lowest value of each bin, ascending, all of them observed; a bin per distinct value if there are few enough."""
+    """The lowest value of each bin, ascending, all of them observed; one per distinct value if these are few."""
     values = np.unique(column)
     if max_bins is None or len(values) <= max_bins:
         return values
@@ -89,7 +89,7 @@ class _BoundStumps:
         for c in range(0, len(checked), 2):
             pair = checked[c : c + 2]
             sums = np.zeros((len(self.edges), len(pair)))
-            add = _kernels.add_two if len(pair) == 2 else _kernels.add_one
+            add: Callable[..., None] = _kernels.add_two if len(pair) == 2 else _kernels.add_one
             add(self.codes, self.starts, *pair, sums)
             _kernels.cut_totals(sums, self.starts, out[c : c + 2])
         return out

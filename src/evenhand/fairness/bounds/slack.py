@@ -15,7 +15,7 @@ its stopping time is a constant, and the binomial laws above are untouched. A ru
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
@@ -85,7 +85,7 @@ class JointHoeffding:
         groups = people.shape[1]
         pairs = groups * (groups - 1) / 2
         log_term = math.log(2 * pairs * max(rates, len(people)) / failure_probability) + log_size
-        return _worst_pair(_inverse(people), lambda first, second: math.sqrt((first + second) * log_term / 2))
+        return _worst_pair(inverse(people), lambda first, second: math.sqrt((first + second) * log_term / 2))
 
 
 @dataclass(frozen=True)
@@ -117,17 +117,17 @@ class Dkw:
         require_probability(failure_probability)
         require_columns(columns)
         log_term = math.log(2 * columns * people.shape[1] * max(rates, len(people)) / failure_probability)
-        return _worst_pair(np.sqrt(_inverse(people) * log_term / 2), lambda first, second: first + second)
+        return _worst_pair(np.sqrt(inverse(people) * log_term / 2), lambda first, second: first + second)
 
 
 @dataclass(frozen=True)
 class ClopperPearson:
     """beta = max over pairs of e_j + e_k, e_j = max over k of U(k) - k/n_j, U the exact upper binomial limit.
 
-    **Theorem** (Clopper, Pearson 1934). For k ~ Binomial(n, f), U(k) the alpha/2-quantile limit and L(k) = 1 - U(n-k), P(L(k) <= f <= U(k)) >=
-    1 - alpha. With alpha = delta / (|H| G R) a union gives all hypotheses, groups and rates at once. The widest case over k makes
-    the slack uniform; by the symmetry L(k) = 1 - U(n-k) the upper side decides. Exact per group, yet the sum of two exact intervals
-    is wider than one joint interval unless the counts of the groups are very unequal.
+    **Theorem** (Clopper, Pearson 1934). For k ~ Binomial(n, f), U(k) the f with P(Binomial(n, f) <= k) = alpha/2, and L(k) = 1 - U(n-k),
+    P(L(k) <= f <= U(k)) >= 1 - alpha. With alpha = delta / (|H| G R) a union gives all hypotheses, groups and rates at once. The
+    widest case over k makes the slack uniform; by the symmetry L(k) = 1 - U(n-k) the upper side decides. Exact per group, yet
+    the sum of two exact intervals is wider than one joint interval unless the counts of the groups are very unequal.
     """
 
     @property
@@ -215,7 +215,7 @@ def people_needed(
 
     >>> short = people_needed(JointHoeffding(), [[100, 50]], 0.1, log_size=3.0, columns=1, failure_probability=0.05)
     >>> short.counts, short.more
-    (array([[1004.,  502.]]), array([[904., 452.]]))
+    (array([[1003.,  502.]]), array([[903., 452.]]))
     """
     people = denominators(counts)
 
@@ -231,7 +231,7 @@ def people_needed(
     return Shortfall(multiple, total, total - people)
 
 
-def _smallest_multiple(enough: Any, *, largest: float = 1e12) -> float:
+def _smallest_multiple(enough: Callable[[float], bool], *, largest: float = 1e12) -> float:
     """The smallest multiple of at least 1 that is enough, to a relative 1e-6; infinity if `largest` is not."""
     if enough(1.0):
         return 1.0
@@ -281,11 +281,11 @@ def require_columns(columns: int) -> None:
         raise InvalidInput(f"columns is {columns}; DKW needs the number of feature columns, at least 1.")
 
 
-def _inverse(people: FloatArray) -> FloatArray:
+def inverse(people: FloatArray) -> FloatArray:
     """1/n, infinity for n = 0."""
     return np.divide(1.0, people, out=np.full_like(people, math.inf), where=people > 0)
 
 
-def _worst_pair(values: FloatArray, joined: Any) -> float:
+def _worst_pair(values: FloatArray, joined: Callable[[float, float], float]) -> float:
     """max over rates and pairs of groups of joined(value_j, value_k)."""
     return max(float(joined(row[j], row[k])) for row in values for j, k in combinations(range(len(row)), 2))

@@ -1,0 +1,141 @@
+"""`evenhand demo`: a first look, told as a story on the built-in lending table."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.cli.task import Task
+    from evenhand.faircsc import FairSolution, Frontier
+
+LIMIT = 0.05
+
+
+@click.command("demo")
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("evenhand-demo"),
+    show_default=True,
+    metavar="DIR",
+    help="Folder for the table, the policy and the picture; created if need be.",
+)
+def command(out: Path) -> None:
+    """Solve the built-in lending table and draw what fairness costs.
+
+    \b
+    Example
+      evenhand demo --out evenhand-demo
+
+    The table is invented (its recipe is in evenhand/cli/lending.py), and the demo needs nothing else.
+    """
+    from evenhand.cli.show import console
+
+    out.mkdir(parents=True, exist_ok=True)
+    tell(console(), out)
+
+
+def tell(out: "Console", folder: Path) -> None:
+    """The story, in four parts."""
+    from evenhand.cli.frontier import trace
+    from evenhand.cli.lending import write_lending_csv
+    from evenhand.cli.solve import save_policy, solve_task
+    from evenhand.cli.task import parse_limits
+
+    data, policy = folder / "lending.csv", folder / "policy.json"
+    write_lending_csv(data)
+    task, unlimited = lending_task(data, LIMIT), lending_task(data, 1.0)
+    tell_the_problem(out, unlimited, solve_task(unlimited))
+    solution = solve_task(task)
+    tell_the_answer(out, task, solution)
+    save_policy(task, solution, policy)
+    traced = trace(task, parse_limits("0:0.3:31", LIMIT))
+    tell_the_price(out, task, traced)
+    tell_the_paths(out, data, policy, picture(out, task, traced, folder / "frontier.png"))
+
+
+def lending_task(data: Path, limit: float) -> "Task":
+    """The built-in table as a task: stumps, false positive rate."""
+    from evenhand.cli import lending
+    from evenhand.cli.task import Request, prepare
+
+    return prepare(Request(data=data, label=lending.LABEL, good=lending.GOOD, group=lending.GROUP, limit=limit))
+
+
+def _rates_in_words(task: "Task", solution: "FairSolution") -> str:
+    from evenhand.cli.show import measured_rates
+
+    rates = measured_rates(task, solution)["FPR"]
+    return " and ".join(f"{rate:.0%} of group {group}" for group, rate in rates.items())
+
+
+def tell_the_problem(out: "Console", task: "Task", solution: "FairSolution") -> None:
+    """What goes wrong without a limit."""
+    from evenhand.cli.show import heading, show_task
+
+    out.print(heading("1. A lender, two groups, and a rule that looks reasonable\n"))
+    show_task(out, task)
+    out.print(
+        f"\nThe rule with the fewest errors is: [bold]{solution.policy.hypotheses[0].describe(task.names)}[/bold]. It errs on "
+        f"{task.per_person(solution.cost):.1%} of the people. But look at those who would [italic]not[/italic] repay: it gives "
+        f"a loan to {_rates_in_words(task, solution)}. The same mistake is made far more often in one group than in the other: "
+        f"a gap of {abs(float(solution.gaps[0])):.2f}, although both groups repay equally often.\n"
+    )
+
+
+def tell_the_answer(out: "Console", task: "Task", solution: "FairSolution") -> None:
+    """The mixture within the limit."""
+    from evenhand.cli.show import heading, optimality, show_policy, show_rates
+
+    out.print(heading(f"2. Now the gap may be {LIMIT:g} at most"))
+    show_policy(out, task, solution.policy)
+    show_rates(out, task, solution)
+    out.print(
+        f"\nNow {_rates_in_words(task, solution)} get a loan although they would not repay. The price: "
+        f"{task.per_person(solution.cost):.1%} errors. This is {optimality(task, solution)}. Neither rule alone would do: the "
+        f"limit holds for the mixture, and nobody's group was looked at to decide.\n"
+    )
+
+
+def tell_the_price(out: "Console", task: "Task", traced: "Frontier") -> None:
+    """The cost of fairness over a few limits."""
+    from dataclasses import replace
+
+    from evenhand.cli.show import IN_SAMPLE, heading, show_frontier
+
+    out.print(heading("3. And other limits?"))
+    some = [i for i, limit in enumerate(traced.limits) if round(float(limit) * 1000) % 50 == 0]
+    few = replace(traced, limits=traced.limits[some], solutions=tuple(traced.solutions[i] for i in some))
+    show_frontier(out, task, few)
+    out.print(f"\n[dim]{IN_SAMPLE}[/dim]\n")
+
+
+def picture(out: "Console", task: "Task", traced: "Frontier", path: Path) -> Path | None:
+    """Draw it; without matplotlib the demo goes on without a picture."""
+    from evenhand.cli.frontier import draw
+    from evenhand.errors import EvenhandError
+
+    try:
+        draw(task, traced, path)
+    except EvenhandError as error:
+        out.print(f"No picture: {error}\n", markup=False)
+        return None
+    return path
+
+
+def tell_the_paths(out: "Console", data: Path, policy: Path, image: Path | None) -> None:
+    """What was written, and what to type next."""
+    from evenhand.cli.show import heading
+
+    out.print(heading("4. Yours to look at"))
+    paths: list[tuple[str, Any]] = [("the table", data), ("the policy", policy), ("the picture", image)]
+    for name, path in paths:
+        if path is not None:
+            out.print(f"  {name + ':':<13}{path}", markup=False, soft_wrap=True)
+    out.print("\nTry it yourself:")
+    common = f"{data} --label repaid --good yes --group group"
+    out.print(f"  evenhand solve {common} --rate fpr --rate fnr --limit 0.1", markup=False, soft_wrap=True)
+    out.print(f"  evenhand frontier {common} --class linear --out linear.png", markup=False, soft_wrap=True)

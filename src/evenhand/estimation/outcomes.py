@@ -1,0 +1,102 @@
+"""A regression m(x) of P[y = -1 | x] from the labels of accepted people.
+
+Within one context x the accepted are a random sample (the coin looked at x alone), so no weighting is needed. The certificate
+uses m only to reduce variance: a bad regression costs width, never validity, as long as m was fitted on earlier rounds.
+"""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from evenhand.estimation.contexts import find_contexts
+from evenhand.estimation.log import RoundLog
+from evenhand.words import FloatArray
+
+MOST_CONTEXTS = 5000
+PRIOR = 4.0
+"""Imaginary people, with the overall rate, added to each context."""
+
+
+class OutcomeRegression(Protocol):
+    """m: features -> [0, 1]."""
+
+    def negative_probability(self, features: FloatArray) -> FloatArray:
+        """P[y = -1 | x] for each row."""
+        ...
+
+
+@dataclass(frozen=True)
+class ConstantOutcome:
+    """The same probability for everybody."""
+
+    rate: float = 0.5
+
+    def negative_probability(self, features: FloatArray) -> FloatArray:
+        """The rate."""
+        return np.full(len(features), self.rate)
+
+
+@dataclass(frozen=True, eq=False)
+class TabularOutcome:
+    """Contexts with their own rate (shrunk to the overall one); rows never seen get the overall rate."""
+
+    table: dict[bytes, float]
+    overall: float
+
+    def negative_probability(self, features: FloatArray) -> FloatArray:
+        """The context's rate."""
+        rows = np.ascontiguousarray(features + 0.0)
+        return np.array([self.table.get(row.tobytes(), self.overall) for row in rows])
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticOutcome:
+    """A regularised logistic regression on standardised features."""
+
+    mean: FloatArray
+    scale: FloatArray
+    weights: FloatArray
+    intercept: float
+
+    def negative_probability(self, features: FloatArray) -> FloatArray:
+        """1 / (1 + exp(-(w . z + b)))."""
+        score = ((features - self.mean) / self.scale) @ self.weights + self.intercept
+        return np.asarray(1.0 / (1.0 + np.exp(-np.clip(score, -30, 30))))
+
+
+def fit_outcomes(log: RoundLog | None) -> OutcomeRegression:
+    """Tabular where contexts repeat, logistic elsewhere, the overall rate where there is nothing to fit."""
+    if log is None or log.accepted.sum() == 0:
+        return ConstantOutcome()
+    seen = log.where(log.accepted > 0)
+    contexts = find_contexts(seen.features, None)
+    negative, accepted = contexts.total(seen.negative), contexts.total(seen.accepted)
+    overall = float(negative.sum() / accepted.sum())
+    if len(contexts) <= MOST_CONTEXTS and accepted.sum() >= 4 * len(contexts):
+        rates = (negative + PRIOR * overall) / (accepted + PRIOR)
+        keys = (np.ascontiguousarray(row + 0.0).tobytes() for row in seen.features[contexts.first])
+        return TabularOutcome(dict(zip(keys, rates.tolist(), strict=True)), overall)
+    if min(negative.sum(), (accepted - negative).sum()) < 10:
+        return ConstantOutcome(overall)
+    return _logistic(seen.features[contexts.first], negative, accepted - negative)
+
+
+def _logistic(features: FloatArray, negative: FloatArray, positive: FloatArray) -> LogisticOutcome:
+    """argmin over (w, b) of sum_i n_i ln(1 + exp(-s_i)) + p_i ln(1 + exp(s_i)) + |w|^2 / 2, s = w . z + b."""
+    from scipy.optimize import minimize
+
+    mean, scale = features.mean(axis=0), features.std(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    rows = np.c_[(features - mean) / scale, np.ones(len(features))]
+
+    def objective(w: FloatArray) -> tuple[float, FloatArray]:
+        score = rows @ w
+        value = float(negative @ np.logaddexp(0, -score) + positive @ np.logaddexp(0, score) + w[:-1] @ w[:-1] / 2)
+        chance = 1.0 / (1.0 + np.exp(-np.clip(score, -30, 30)))
+        slope = rows.T @ (positive * chance - negative * (1 - chance))
+        slope[:-1] += w[:-1]
+        return value, slope
+
+    found = minimize(objective, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B", options={"maxiter": 60})
+    return LogisticOutcome(mean, scale, np.asarray(found.x[:-1]), float(found.x[-1]))

@@ -1,0 +1,97 @@
+"""The compiled pass of `betting`: every row and hypothesis adds to the running sums of each side and bet. Imported on first use.
+
+For one rate, a row of group j, and a hypothesis that accepts it (a = 1) or rejects it (a = 0), with g = lambda c_j, w = 1/p,
+s the largest possible |h - f_j| and R = 1/(2 g s):
+
+    side where phi > 0 is dangerous (up if a = 1, low if a = 0):  m' = max(m, (w - R)/(w - 1)), an unresolved label is a hit
+    side where phi < 0 is dangerous (low if a = 1, up if a = 0):  m' = min(m, R/(w - 1)),       an unresolved label is a miss
+    phi = m' (rejected), m' + (1 - m') w (accepted, hit), m' - m' w (accepted, miss)
+    linear[.., a, k] += g phi,   quadratic[.., a, k] += kappa (g phi)^2,   kappa = 1/2 or, for the dangerous sign, k(g s |phi|)
+
+k(u) = (-ln(1-u) - u)/u^2 = 1/2 + u/3 + u^2/4 + u^3/5 + u^4/6 + ... is replaced by `curvature`, which is never below it on [0, 1/2].
+"""
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from evenhand.words import FloatArray, IntArray
+
+
+@njit(cache=True, nogil=True, inline="always")
+def curvature(u: float) -> float:
+    """k(u) <= 1/2 + u/3 + u^2/4 + u^3/5 + u^4/3 for 0 <= u <= 1/2: the tail u^4/6 + u^5/7 + ... is at most u^4/(6(1-u))."""
+    return 0.5 + u * (1 / 3 + u * (0.25 + u * (0.2 + u / 3)))
+
+
+@njit(cache=True, nogil=True)
+def add_cohort(
+    accepts: Any,
+    group: IntArray,
+    inverse: FloatArray,
+    regression: FloatArray,
+    rejected: FloatArray,
+    hit: FloatArray,
+    miss: FloatArray,
+    unresolved: FloatArray,
+    stakes: FloatArray,
+    deviation: FloatArray,
+    reach: FloatArray,
+    linear: FloatArray,
+    quadratic: FloatArray,
+) -> None:
+    """stakes (M, G, K): g; deviation (M, G, a): s; reach (M, G, a, K): R; linear, quadratic (M, G, side, a, K) are added to."""
+    hypotheses, rows = accepts.shape
+    groups, bets = stakes.shape[1], stakes.shape[2]
+    for h in range(hypotheses):
+        certain = np.zeros((groups, 2, 2))
+        for i in range(rows):
+            j = group[i]
+            if j < 0:
+                continue
+            a = 1 if accepts[h, i] else 0
+            w = inverse[i]
+            if w == 1.0:  # phi is 1 for a hit and 0 for a miss, whatever m is
+                certain[j, a, 0] += hit[i]
+                certain[j, a, 1] += unresolved[i]
+                continue
+            m, odds, s = regression[i], 1.0 / (w - 1.0), deviation[h, j, a]
+            over, under = 1 - a, a  # the side on which phi > 0 is dangerous, and the other one
+            refused, hits, misses, unknown = rejected[i], hit[i], miss[i], unresolved[i]
+            if refused > 0.0:
+                for k in range(bets):
+                    g, r = stakes[h, j, k], reach[h, j, a, k]
+                    t = g * max(m, 1.0 - (r - 1.0) * odds)
+                    linear[h, j, over, a, k] += refused * t
+                    quadratic[h, j, over, a, k] += refused * curvature(t * s) * t * t
+                    t = g * min(m, r * odds)
+                    linear[h, j, under, a, k] += refused * t
+                    quadratic[h, j, under, a, k] += refused * 0.5 * t * t
+            if hits + unknown > 0.0:
+                for k in range(bets):
+                    g, r = stakes[h, j, k], reach[h, j, a, k]
+                    t = g * (w - max(m, 1.0 - (r - 1.0) * odds) * (w - 1.0))
+                    linear[h, j, over, a, k] += (hits + unknown) * t
+                    quadratic[h, j, over, a, k] += (hits + unknown) * curvature(t * s) * t * t
+                    t = g * (w - min(m, r * odds) * (w - 1.0))
+                    linear[h, j, under, a, k] += hits * t
+                    quadratic[h, j, under, a, k] += hits * 0.5 * t * t
+            if misses + unknown > 0.0:
+                for k in range(bets):
+                    g, r = stakes[h, j, k], reach[h, j, a, k]
+                    t = g * max(m, 1.0 - (r - 1.0) * odds) * (w - 1.0)
+                    linear[h, j, over, a, k] -= misses * t
+                    quadratic[h, j, over, a, k] += misses * 0.5 * t * t
+                    t = g * min(m, r * odds) * (w - 1.0)
+                    linear[h, j, under, a, k] -= (misses + unknown) * t
+                    quadratic[h, j, under, a, k] += (misses + unknown) * curvature(t * s) * t * t
+        for j in range(groups):
+            for a in range(2):
+                for k in range(bets):
+                    t, known = stakes[h, j, k], certain[j, a, 0]
+                    worst = known + certain[j, a, 1]
+                    linear[h, j, 1 - a, a, k] += worst * t
+                    quadratic[h, j, 1 - a, a, k] += worst * curvature(t * deviation[h, j, a]) * t * t
+                    linear[h, j, a, a, k] += known * t
+                    quadratic[h, j, a, a, k] += known * 0.5 * t * t

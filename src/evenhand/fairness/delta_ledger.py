@@ -1,0 +1,150 @@
+"""The delta ledger (design 3.5): who may be wrong, with which probability, booked once and never again.
+
+An entry is a *process*: a family of tests that fails with probability at most its share over its whole lifetime. Shares add up (union
+bound), so while their sum is at most delta, all processes together fail with probability at most delta. A process that has started
+cannot be started again: re-training until something passes would need a new booking each time, and the ledger runs dry.
+
+    betting for life                one booking, for all rounds
+    the N-th nominated hypothesis   6 delta_r / (pi^2 N^2)
+    look k at preset audit counts   6 delta_r / (pi^2 k^2)
+    life r (restart r - 1)          delta_r = 6 delta / (pi^2 r^2)
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Self
+
+from evenhand.contracts import Json
+from evenhand.errors import DeltaOverspent, InvalidInput, ProtocolError
+
+ROUNDING = 1e-12
+"""Relative slack for sums of floating-point shares."""
+
+FIRST_OF_INVERSE_SQUARES = 6 / math.pi**2
+
+
+def inverse_square_share(total: float, number: int) -> float:
+    """6 total / (pi^2 number^2), number = 1, 2, ...: the shares of an endless list sum to `total`.
+
+    >>> round(inverse_square_share(0.05, 1), 5), round(sum(inverse_square_share(0.05, n) for n in range(1, 100_000)), 5)
+    (0.0304, 0.05)
+    """
+    if number < 1:
+        raise InvalidInput(f"the {number}-th share was asked for; shares are numbered 1, 2, ...")
+    return FIRST_OF_INVERSE_SQUARES * total / number**2
+
+
+def life_share(total: float, life: int, *, reserve: float = 1 - FIRST_OF_INVERSE_SQUARES) -> float:
+    """delta_r of life r: life 1 has (1 - reserve) total; the lives after a suspension share the reserve in proportion to 1/r^2.
+
+    The default reserve gives the plain 6 total / (pi^2 r^2). A smaller one is as valid and gives the first life more.
+
+    >>> round(life_share(0.05, 1), 5), round(life_share(0.05, 2), 5), round(life_share(0.05, 1, reserve=0.1), 5)
+    (0.0304, 0.0076, 0.045)
+    """
+    if life < 1 or not 0 < reserve < 1:
+        raise InvalidInput(
+            f"life {life} with a reserve of {reserve}; lives are numbered 1, 2, ..., a reserve lies in (0, 1)."
+        )
+    if life == 1:
+        return (1 - reserve) * total
+    return reserve * total / (life**2 * (math.pi**2 / 6 - 1))
+
+
+@dataclass(frozen=True)
+class Booking:
+    """One process: its share of delta, the round at which it started, and how long it may run."""
+
+    process: str
+    share: float
+    at: int
+    lifetime: str = "for life"
+
+    def __post_init__(self) -> None:
+        if not self.process:
+            raise InvalidInput("a booking has an empty process name.", hint="name what is tested, by which bound.")
+        if not 0 < self.share < 1:
+            raise InvalidInput(f"process {self.process!r} asks for a share of {self.share}; a share lies in (0, 1).")
+
+    def to_json(self) -> Json:
+        """Plain JSON."""
+        return {"process": self.process, "share": self.share, "at": self.at, "lifetime": self.lifetime}
+
+
+@dataclass(frozen=True)
+class DeltaLedger:
+    """delta and what has been booked of it; `book` returns a new ledger.
+
+    >>> ledger = DeltaLedger(0.05).book("betting over 204 hypotheses", 0.03, at=0)
+    >>> round(ledger.spent, 3), round(ledger.left, 3)
+    (0.03, 0.02)
+    >>> ledger.book("betting over 204 hypotheses", 0.01, at=500)
+    Traceback (most recent call last):
+    evenhand.errors.ProtocolError: process 'betting over 204 hypotheses' was booked at round 0 and cannot start again. Hint: ...
+    """
+
+    failure_probability: float
+    entries: tuple[Booking, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 0 < self.failure_probability < 1:
+            raise InvalidInput(
+                f"failure_probability is {self.failure_probability}; it must lie strictly between 0 and 1.",
+                hint="0.05 promises the limit with probability 95%.",
+            )
+        names = [entry.process for entry in self.entries]
+        if len(set(names)) < len(names):
+            raise InvalidInput("a process occurs twice in the ledger; each is booked once.")
+        if self.spent > self.failure_probability * (1 + ROUNDING):
+            raise DeltaOverspent(
+                f"the ledger holds {self.spent:.6g}, more than delta = {self.failure_probability:.6g}."
+            )
+
+    @property
+    def spent(self) -> float:
+        """The sum of all shares booked, never more than delta."""
+        total = math.fsum(entry.share for entry in self.entries)
+        return self.failure_probability if self._rounds_to_delta(total) else total
+
+    def _rounds_to_delta(self, total: float) -> bool:
+        return self.failure_probability < total <= self.failure_probability * (1 + ROUNDING)
+
+    @property
+    def left(self) -> float:
+        """What may still be booked."""
+        return self.failure_probability - self.spent
+
+    def has(self, process: str) -> bool:
+        """Whether the process was booked."""
+        return any(entry.process == process for entry in self.entries)
+
+    def book(self, process: str, share: float, *, at: int, lifetime: str = "for life") -> Self:
+        """The ledger with one more process, which starts at round `at`."""
+        for entry in self.entries:
+            if entry.process == process:
+                raise ProtocolError(
+                    f"process {process!r} was booked at round {entry.at} and cannot start again.",
+                    hint="a process keeps its one share for its whole lifetime; a restart after a suspension is another process.",
+                )
+        booking = Booking(process, share, at, lifetime)
+        if self.spent + share > self.failure_probability * (1 + ROUNDING):
+            raise DeltaOverspent(
+                f"process {process!r} asks for {share:.6g}, but {self.spent:.6g} of delta = {self.failure_probability:.6g} is "
+                f"booked and only {self.left:.6g} is left.",
+                hint="use a schedule whose shares sum to delta, such as inverse_square_share or life_share.",
+            )
+        return replace(self, entries=(*self.entries, booking))
+
+    def describe(self) -> str:
+        """One line per process, then the sum."""
+        lines = [f"{e.share:.6g} from round {e.at} {e.lifetime}: {e.process}" for e in self.entries]
+        return "\n".join([*lines, f"{self.spent:.6g} of {self.failure_probability:.6g} booked"])
+
+    def to_json(self) -> Json:
+        """Plain JSON; `from_json` reads it back, bit for bit."""
+        return {"failure_probability": self.failure_probability, "entries": [entry.to_json() for entry in self.entries]}
+
+    @classmethod
+    def from_json(cls, value: Json) -> Self:
+        """Read what `to_json` wrote; the laws are checked again."""
+        return cls(float(value["failure_probability"]), tuple(Booking(**entry) for entry in value["entries"]))

@@ -1,0 +1,72 @@
+"""The laws of evenhand's contracts as functions: apply them to a class, policy or rate of your own.
+
+check_hypothesis_class(MyClass())      check_policy(policy, features)      check_rate(MyRate())
+"""
+
+from evenhand.testing.classes import (
+    ENUMERABLE_CLASSES,
+    EVERY_CLASS,
+    EXACT_CLASSES,
+    ClassCase,
+    best_is_least_total,
+    check_hypothesis_class,
+    describes_itself,
+    each_row_alone,
+    group_is_used_as_declared,
+    growth_covers_behaviours,
+    hypothesis_class_laws,
+    never_worse_than_a_constant,
+    one_bool_per_row,
+    row_order_is_irrelevant,
+    same_question_same_answer,
+    scale_of_costs_is_irrelevant,
+    survives_json,
+    totals_equal_brute_force,
+)
+from evenhand.testing.laws import LawBroken
+from evenhand.testing.policies import (
+    POLICY_LAWS,
+    RATE_LAWS,
+    acceptance_is_a_probability,
+    acceptance_of_each_row_alone,
+    check_policy,
+    check_rate,
+    constants_have_no_gap,
+    gap_ignores_row_order,
+    policy_survives_json,
+    rates_are_shares,
+    swapping_groups_flips_the_gap,
+)
+
+__all__ = [
+    "ENUMERABLE_CLASSES",
+    "EVERY_CLASS",
+    "EXACT_CLASSES",
+    "POLICY_LAWS",
+    "RATE_LAWS",
+    "ClassCase",
+    "LawBroken",
+    "acceptance_is_a_probability",
+    "acceptance_of_each_row_alone",
+    "best_is_least_total",
+    "check_hypothesis_class",
+    "check_policy",
+    "check_rate",
+    "constants_have_no_gap",
+    "describes_itself",
+    "each_row_alone",
+    "gap_ignores_row_order",
+    "group_is_used_as_declared",
+    "growth_covers_behaviours",
+    "hypothesis_class_laws",
+    "never_worse_than_a_constant",
+    "one_bool_per_row",
+    "policy_survives_json",
+    "rates_are_shares",
+    "row_order_is_irrelevant",
+    "same_question_same_answer",
+    "scale_of_costs_is_irrelevant",
+    "survives_json",
+    "swapping_groups_flips_the_gap",
+    "totals_equal_brute_force",
+]
