@@ -25,7 +25,7 @@ from evenhand.hypotheses import (
     hypothesis_from_json,
     policy_from_json,
 )
-from evenhand.learners import TwoPhaseLearner
+from evenhand.learners import CertifiedLearner, TwoPhaseLearner
 from evenhand.policies import Mixture
 from evenhand.simulate import Run, simulate
 from evenhand.words import (
@@ -44,6 +44,7 @@ __all__ = [
     "Applicants",
     "BadLabel",
     "CannotEstimateRate",
+    "CertifiedLearner",
     "CostSensitiveProblem",
     "Decision",
     "Decisions",

@@ -37,6 +37,22 @@ class Hypothesis(Protocol):
         ...
 
 
+class Batch(Protocol):
+    """Several hypotheses of one kind, asked together. A kind opts in with a static method `together(members) -> Batch`.
+
+    Law: the answers are those of the members, row by row and bit for bit.
+    """
+
+    @property
+    def columns(self) -> int | None:
+        """How many columns the rows must have; None if any number will do."""
+        ...
+
+    def __call__(self, columns: FloatArray) -> BoolArray:
+        """(columns, rows), the features transposed -> (members, rows): who accepts whom."""
+        ...
+
+
 @runtime_checkable
 class RowOracle(Protocol):
     """A hypothesis class bound to fixed rows."""

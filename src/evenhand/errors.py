@@ -73,8 +73,8 @@ class ProtocolError(EvenhandError):
 class CannotCertify(EvenhandError):
     """A count is too small for a certificate: `have` of `needed` people of `group` in the rate's denominator.
 
-    `people` is how many people were seen in all, so the observed share have/people turns `missing` into `more_people`, the expected number of
-    further people. When none was seen the share is not taken to be 0: three in `people` is its upper limit (95%), and
+    `people` is how many people were seen in all, so the observed share have/people turns `missing` into `more_people`, the
+    expected number of further people. When none was seen the share is not taken to be 0: three in `people` is its upper limit (95%), and
     `more_people` is then a lower limit.
     """
 

@@ -7,6 +7,7 @@ labels in {-1, +1} and arrays of equal length.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from math import isfinite
 from typing import Any, overload
 
 import numpy as np
@@ -81,6 +82,9 @@ def _require_length(array: NDArray[Any], rows: int, name: str) -> None:
 
 
 def _require_finite(array: FloatArray, name: str) -> None:
+    flat = array.ravel()
+    if isfinite(np.dot(flat, flat)):  # one pass without a temporary; entries beyond 1e150 overflow and are looked at below
+        return
     bad = ~np.isfinite(array)
     if bad.any():
         where = tuple(int(i) for i in np.argwhere(bad)[0])

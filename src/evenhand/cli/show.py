@@ -144,7 +144,8 @@ def _total(task: Task, solution: FairSolution, normalised: float) -> float:
 def optimality(task: Task, solution: FairSolution) -> str:
     """How far from the best mixture within the limit, in words."""
     if solution.lower_bound is None:
-        return "no lower bound: this class searches by a heuristic, a better mixture may exist"
+        reason = "this class searches by a heuristic" if not task.hypotheses.exact else "this method proves none"
+        return f"no lower bound: {reason}; a better mixture may exist"
     slack = task.per_person(solution.cost - solution.lower_bound)
     if slack <= 1e-9 * max(1.0, abs(task.per_person(solution.cost))):
         return "optimal: no mixture of this class within the limit costs less (proved by the lower bound)"

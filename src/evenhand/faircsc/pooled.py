@@ -2,8 +2,9 @@
 
 Logistic regression, trees and boosting are not argmins: about half of their answers are worse than a hypothesis already
 seen, a feasible answer at multiplier 0 does not end the search, and no lower bound is proved. So the best mixture of the *pool* is
-solved after each call, and the multipliers alternate between the slope of the pool's optimal edge and a bisection on the multiplier
-at which the oracle's own gap crosses the limit.
+solved after each call. With one constraint: where the free answer is fair, a few small multipliers of either sign look for a cheaper
+one; otherwise the multiplier at which the oracle's own gap crosses the limit is bracketed by doubling, then the slope of the pool's
+optimal edge alternates with bisection, after one look at a quarter of the crossing. The walk ends early when it has stalled.
 """
 
 from dataclasses import dataclass, field
@@ -16,6 +17,13 @@ from evenhand.faircsc.secant import Walk, walk_hull
 from evenhand.faircsc.solution import Iteration
 from evenhand.words import FloatArray
 
+NEARBY = (0.05, -0.05, 0.1, -0.1)
+"""Multipliers that look for a cheaper answer where the free one is fair, as shares of all costs; positive: towards a gap of 0."""
+LOOK_BELOW = 0.25
+"""The share of the crossing multiplier at which one call looks for cheap answers just outside the limit."""
+PATIENCE, WORTH = 4, 1e-4
+"""The walk has stalled when PATIENCE calls together have not lowered the (normalised) cost by WORTH."""
+
 
 @dataclass(eq=False)
 class _Crossing:
@@ -26,6 +34,7 @@ class _Crossing:
     low: float = 0.0
     high: float | None = None
     first: float = 0.25
+    looked_below: bool = False
 
     def next(self) -> float:
         """The middle of the bracket, or twice the lower end while there is no upper end."""
@@ -49,6 +58,12 @@ class _Search:
     pool: Pool
     limit: float
     steps: list[Iteration] = field(default_factory=list)
+
+    @property
+    def stalled(self) -> bool:
+        """Whether the last calls have brought next to nothing."""
+        costs = [step.upper_bound for step in self.steps[-1 - PATIENCE :]]
+        return len(costs) > PATIENCE and costs[-1] > costs[0] - WORTH
 
     def call(self, multipliers: FloatArray) -> Column:
         """One oracle call."""
@@ -82,18 +97,32 @@ def walk_pool(price: Price, start: list[Column], limit: float, max_calls: int) -
 
 def _walk_one(search: _Search, free: Column, max_calls: int) -> None:
     gap = float(free.gaps[0])
-    crossing = _Crossing(float(np.sign(gap)) or 1.0, search.limit)
+    side = float(np.sign(gap)) or 1.0
+    if abs(gap) <= search.limit:
+        for multiplier in NEARBY[: max_calls - 1]:
+            search.call(np.array([side * multiplier]))
+        return
+    crossing = _Crossing(side, search.limit)
     crossing.take(0.0, gap)
-    tried: set[float] = {0.0}
-    while len(search.steps) < max_calls:
-        multiplier = _edge(search, crossing.side) if len(search.steps) % 2 == 0 else None
-        if multiplier is None or multiplier in tried:
-            multiplier = crossing.next()
-        if multiplier in tried:
+    tried = {0.0}
+    while len(search.steps) < max_calls and not search.stalled:
+        fresh = [m for m in _candidates(search, crossing) if not any(np.isclose(m, other, rtol=1e-3) for other in tried)]
+        if not fresh:
             break
-        tried.add(multiplier)
-        column = search.call(np.array([crossing.side * multiplier]))
-        crossing.take(multiplier, float(column.gaps[0]))
+        tried.add(fresh[0])
+        column = search.call(np.array([side * fresh[0]]))
+        crossing.take(fresh[0], float(column.gaps[0]))
+
+
+def _candidates(search: _Search, crossing: _Crossing) -> list[float]:
+    """What to try next, best first: doubling until the crossing is bracketed, then the edge and the bisection in turns."""
+    if crossing.high is None:
+        return [crossing.next()]
+    edge = _edge(search, crossing.side)
+    turns = [crossing.next()] if edge is None or edge > crossing.high else [crossing.next(), edge]
+    below = [] if crossing.looked_below else [LOOK_BELOW * crossing.high]
+    crossing.looked_below = True
+    return below + (turns if len(search.steps) % 2 else turns[::-1])
 
 
 def _edge(search: _Search, side: float) -> float | None:

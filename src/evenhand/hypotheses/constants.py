@@ -8,6 +8,7 @@ import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
+from evenhand.hypotheses._batches import ConstantBatch
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
 
@@ -20,6 +21,11 @@ class Constant:
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         """The same answer for each row."""
         return np.full(len(features), self.accept)
+
+    @staticmethod
+    def together(members: "Sequence[Constant]") -> ConstantBatch:
+        """Several constants, asked together."""
+        return ConstantBatch(np.array([[rule.accept] for rule in members]))
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         """In words."""

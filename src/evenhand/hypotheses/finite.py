@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json
 from evenhand.errors import InvalidInput, NotSerialisable
+from evenhand.hypotheses._batches import TableBatch
 from evenhand.hypotheses._rows import checked_channels, checked_costs, checked_rows, first_minimum, require_group
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
@@ -36,6 +37,13 @@ class TableRow:
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         """contexts[features[:, 0]]."""
         return self._lookup[context_numbers(features, len(self.contexts))]
+
+    @staticmethod
+    def together(members: "Sequence[TableRow]") -> TableBatch | None:
+        """Several rows of tables over the same contexts, asked together."""
+        if len({len(rule.contexts) for rule in members}) > 1:
+            return None
+        return TableBatch(np.array([rule.contexts for rule in members]), context_numbers)
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         """In words, the first twelve contexts by number."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, RowOracle
 from evenhand.errors import InvalidInput
+from evenhand.hypotheses._batches import LinearBatch
 from evenhand.hypotheses._rows import checked_costs, checked_rows, column_name, require_columns
 from evenhand.hypotheses._threads import one_blas_thread
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
@@ -35,6 +36,15 @@ class LinearRule:
         """w.x >= threshold."""
         require_columns(features, len(self.weights), self.describe())
         return np.asarray(row_scores(features, self.weights) >= self.threshold)
+
+    @staticmethod
+    def together(members: "Sequence[LinearRule]") -> LinearBatch | None:
+        """Several linear rules on rows of the same width, asked together."""
+        widths = {len(rule.weights) for rule in members}
+        if len(widths) > 1 or 0 in widths:
+            return None
+        thresholds = np.array([[rule.threshold] for rule in members])
+        return LinearBatch(np.array([rule.weights for rule in members]), thresholds, widths.pop())
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         """ "accept if 2 income - 0.5 debt >= 30", the five largest weights first."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, RowOracle
 from evenhand.errors import InvalidInput, NotSerialisable
+from evenhand.hypotheses._batches import ThresholdBatch
 from evenhand.hypotheses._rows import (
     checked_channels,
     checked_costs,
@@ -40,6 +41,18 @@ class Threshold:
         require_columns(features, self.columns, self.describe())
         score = features[:, self.column]
         return np.asarray(score >= self.value if self.at_least else score < self.value)
+
+    @staticmethod
+    def together(members: "Sequence[Threshold]") -> ThresholdBatch | None:
+        """Several thresholds on rows of the same width, asked together."""
+        if len({rule.columns for rule in members}) > 1:
+            return None
+        return ThresholdBatch(
+            np.array([rule.column for rule in members]),
+            np.array([[rule.value] for rule in members]),
+            np.array([[not rule.at_least] for rule in members]),
+            members[0].columns,
+        )
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         """ "accept if income >= 30"."""

@@ -44,14 +44,25 @@ class CertifiedSet:
 
     @classmethod
     def of(
-        cls, hypotheses: tuple[Hypothesis, ...], accepts: FloatArray, lo: FloatArray, hi: FloatArray, limit: float, group_use: GroupUse
+        cls,
+        hypotheses: tuple[Hypothesis, ...],
+        accepts: FloatArray,
+        lo: FloatArray,
+        hi: FloatArray,
+        limit: float,
+        group_use: GroupUse,
     ) -> "CertifiedSet":
         """Add the constants, whose gaps are zero."""
         rows, gaps = accepts.shape[1], len(lo)
         both = np.concatenate([np.ones((1, rows)), np.zeros((1, rows)), accepts])
         zero = np.zeros((gaps, 2))
         return cls(
-            (ACCEPT_ALL, REJECT_ALL, *hypotheses), both, np.concatenate([zero, lo], axis=1), np.concatenate([zero, hi], axis=1), limit, group_use
+            (ACCEPT_ALL, REJECT_ALL, *hypotheses),
+            both,
+            np.concatenate([zero, lo], axis=1),
+            np.concatenate([zero, hi], axis=1),
+            limit,
+            group_use,
         )
 
     @property
@@ -59,12 +70,24 @@ class CertifiedSet:
         """(2 gaps, members): rows g with sum pi(h) g_h <= limit."""
         return np.concatenate([self.hi, -self.lo])
 
+    def weights_of(self, policy: Mixture) -> FloatArray:
+        """The weight of each member in a mixture of members."""
+        places = {id(member): i for i, member in enumerate(self.members)}
+        weights = np.zeros(len(self.members))
+        for hypothesis, weight in zip(policy.hypotheses, policy.weights, strict=True):
+            weights[places[id(hypothesis)]] += weight
+        return weights
+
+    def mixture(self, weights: FloatArray) -> Mixture:
+        """The members with positive weight."""
+        support = np.flatnonzero(weights > 0)
+        return Mixture(tuple(self.members[i] for i in support), tuple(weights[support].tolist()), self.group_use)
+
     def cheapest(self, acceptance_cost: FloatArray) -> CertifiedAnswer:
         """argmin over deployable pi of sum_i acceptance_cost_i P[pi(x_i) = +1]."""
         weights = cheapest_mixture(self.accepts @ acceptance_cost, self.constraints, self.limit)
         support = np.flatnonzero(weights)
-        policy = Mixture(tuple(self.members[i] for i in support), tuple(weights[support].tolist()), self.group_use)
-        return CertifiedAnswer(policy, weights[support] @ self.accepts[support])
+        return CertifiedAnswer(self.mixture(weights), weights[support] @ self.accepts[support])
 
 
 def cheapest_mixture(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:

@@ -191,10 +191,14 @@ class EpochLearner(ABC):
     def open_epoch(self) -> Epoch:
         """If the current epoch is full, close it with all that is resolved, and open the next one."""
         if self.rounds_left == 0:
-            self._history.logs.extend(self._book.harvest())
-            self._history.compact()
+            self._collect()
             self._epochs.append(self._plan(self.epoch.number + 1, self._round))
         return self.epoch
+
+    def _collect(self) -> None:
+        """Move what has been resolved into the history."""
+        self._history.logs.extend(self._book.harvest())
+        self._history.compact()
 
     def absorb(self, log: RoundLog) -> None:
         """Rounds that were played under the current policy in aggregate: counts instead of people."""
@@ -202,8 +206,11 @@ class EpochLearner(ABC):
         if rounds > self.rounds_left:
             raise ProtocolError(f"{rounds} rounds do not fit into the epoch, which has {self.rounds_left} left.")
         self._columns = log.features.shape[1]
-        self._history.logs.append((self.epoch.number, log))
+        self._take(log)
         self._round += rounds
+
+    def _take(self, log: RoundLog) -> None:
+        self._history.logs.append((self.epoch.number, log))
 
     def _checked(self, features: ArrayLike) -> FloatArray:
         rows = as_features(features)

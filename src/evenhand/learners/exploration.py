@@ -108,6 +108,8 @@ class Explorer:
         beta = self.beta(sample)
         if self.reading == "paper":
             return Slack(beta, self.comparator + beta, self.comparator + beta)
+        if self.promised is not None and self.promised >= 1:  # no policy can break this promise
+            return Slack(beta, self.promised, self.promised)
         promise = self.promised if self.promised is not None else self.comparator + 2 * beta
         return Slack(beta, max(promise - beta, 0.0), promise)
 

@@ -4,7 +4,8 @@ Labels exist for accepted rounds alone; a label can be told once (telling it aga
 """
 
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 
 import numpy as np
 
@@ -26,6 +27,8 @@ class Block:
     prices: Prices | None
     label: IntArray
     logged: BoolArray
+    audit: BoolArray | None = None
+    at: float | None = None
 
     @property
     def resolved(self) -> BoolArray:
@@ -43,6 +46,42 @@ class Block:
             group=None if self.group is None else self.group[rows],
             prices=None if self.prices is None else _rows_of(self.prices, rows),
         )
+
+
+def merged(blocks: list[Block]) -> Block:
+    """Blocks of one epoch end to end."""
+    if len(blocks) == 1:
+        return blocks[0]
+    columns = {
+        name: np.concatenate([getattr(b, name) for b in blocks])
+        for name in ("features", "accept", "acceptance", "label", "logged")
+    }
+    groups, audits = [b.group for b in blocks], [b.audit for b in blocks]
+    sizes = [len(b.accept) for b in blocks]
+    prices = [b.prices for b in blocks if b.prices is not None]
+    return Block(
+        first=blocks[0].first,
+        epoch=blocks[0].epoch,
+        group=None
+        if all(g is None for g in groups)
+        else np.concatenate([_known(g, n) for g, n in zip(groups, sizes, strict=True)]),
+        prices=_end_to_end(prices, sizes) if len(prices) == len(blocks) else None,
+        audit=None if any(a is None for a in audits) else np.concatenate([a for a in audits if a is not None]),
+        at=blocks[-1].at,
+        **columns,
+    )
+
+
+def _known(group: GroupArray | None, rows: int) -> GroupArray:
+    return np.full(rows, None) if group is None else group
+
+
+def _end_to_end(prices: list[Prices], sizes: list[int]) -> Prices:
+    columns = [
+        np.concatenate([np.broadcast_to(getattr(p, name), (n,)) for p, n in zip(prices, sizes, strict=True)])
+        for name in ("false_accept", "false_reject")
+    ]
+    return Prices(*columns)
 
 
 def _rows_of(prices: Prices, rows: BoolArray) -> Prices:
@@ -88,16 +127,47 @@ class RoundBook:
             )
         return block, row
 
+    def tell_group(self, rounds: IntArray, groups: GroupArray) -> None:
+        """Enter groups that were unknown when the decision was made; a group that is known stands."""
+        for round, group in zip(rounds, groups, strict=True):
+            at = bisect_right(self.blocks, int(round), key=lambda block: block.first) - 1
+            block, row = self.blocks[at], int(round) - self.blocks[at].first
+            if block.logged[row]:
+                continue
+            known = np.full(len(block.accept), None) if block.group is None else block.group.astype(object)
+            known[row] = group if known[row] is None else known[row]
+            block.group = known
+
     def harvest(self) -> list[tuple[int, RoundLog]]:
         """(epoch, log) of the rounds that were resolved since the last harvest."""
         found = []
-        for block in self.blocks:
-            fresh = block.resolved & ~block.logged
+        for epoch, blocks in groupby((b for b in self.blocks if not b.logged.all()), key=lambda block: block.epoch):
+            together = list(blocks)
+            whole = merged(together)
+            fresh = whole.resolved & ~whole.logged
             if fresh.any():
-                found.append((block.epoch, block.log(fresh)))
-                block.logged |= fresh
+                found.append((epoch, whole.log(fresh)))
+            for block in together:
+                block.logged |= block.resolved
                 self._forget_features(block)
         return found
+
+    def close(self, now: float | None, window: float | None) -> list[Block]:
+        """Whole blocks, in the order of arrival, whose maturity window has passed; each is handed over once.
+
+        The first block that is still open keeps all later ones waiting.
+        """
+        found = []
+        for block in self.blocks:
+            if block.logged.all():
+                continue
+            open_still = window is not None and (block.at is None or now is None or block.at + window > now)
+            if open_still:
+                break
+            found.append(replace(block, logged=block.logged.copy()))
+            block.logged[:] = True
+            self._forget_features(block)
+        return [merged(list(blocks)) for _, blocks in groupby(found, key=lambda block: block.epoch)]
 
     @staticmethod
     def _forget_features(block: Block) -> None:

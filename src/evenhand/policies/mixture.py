@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
-import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.contracts import GroupUse, Hypothesis, Json
 from evenhand.errors import InvalidInput
-from evenhand.words import FloatArray, as_features, as_group
+from evenhand.policies.compiled import Compiled
+from evenhand.words import FloatArray, GroupArray, as_features, as_group
 
 
 @dataclass(frozen=True)
@@ -30,13 +31,18 @@ class Mixture:
             )
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
-        """P[pi(x) = +1] = sum_h pi(h) 1[h(x) = +1] for each row."""
+        """P[pi(x) = +1] = sum_h pi(h) 1[h(x) = +1] for each row; the same bits for a person alone and among others."""
         rows = as_features(features)
         seen = as_group(group, len(rows)) if group is not None and self.group_use == "decide" else None
-        total = np.zeros(len(rows))
-        for hypothesis, weight in zip(self.hypotheses, self.weights, strict=True):
-            total += weight * hypothesis.accepts(rows, seen)
-        return np.minimum(total, 1.0)
+        return self._compiled.acceptance(rows, seen)
+
+    def acceptance_of_checked(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
+        """The same for arrays that `as_features` and `as_group` have already let pass."""
+        return self._compiled.acceptance(features, group if self.group_use == "decide" else None)
+
+    @cached_property
+    def _compiled(self) -> Compiled:
+        return Compiled.of(self.hypotheses, self.weights)
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         """One line per hypothesis: "with probability 0.73: accept if score >= 612"."""

@@ -99,7 +99,8 @@ def _clip_half(polygon: FloatArray, bound: float, sign: float) -> FloatArray:
         if inside:
             kept.append(here)
         if inside != next_inside:
-            kept.append(here + (bound - here[0]) / (there[0] - here[0]) * (there - here))
+            share = (bound - here[0]) / (there[0] - here[0])
+            kept.append(np.array([bound, here[1] + share * (there[1] - here[1])]))
     return np.array(kept).reshape(-1, 2)
 
 
@@ -175,7 +176,7 @@ def _shade(axes: "Axes", picture: RegionPicture) -> None:
 
 def _shade_within(axes: "Axes", part: FloatArray, label: str) -> None:
     """The green part; where it has no width (a limit of 0, or constants only) a thick green line."""
-    if _area(part) > 0:
+    if len(part) and np.ptp(part[:, 0]) > 1e-9:
         axes.fill(*part.T, facecolor=GREEN, alpha=0.45, edgecolor=GREEN, linewidth=1.2, label=label)
     else:
         axes.plot(*part.T, color=GREEN, linewidth=7, alpha=0.6, solid_capstyle="butt", zorder=4, label=label)
@@ -199,10 +200,10 @@ def _number(value: float) -> str:
 
 def _mark_points(axes: "Axes", picture: RegionPicture) -> None:
     """Where points coincide, the smaller marker lies on the larger one: triangle on star on ring."""
-    text = "cost" if picture.priced else "accuracy"
+    text, best = "cost" if picture.priced else "accuracy", "best" if picture.exact else "best found"
     points = (
-        (picture.unlimited, "o", 210, "none", BLUE, "best without a limit"),
-        (picture.optimum, "*", 230, "black", "black", "OPT: best within the limit"),
+        (picture.unlimited, "o", 210, "none", BLUE, f"{best} without a limit"),
+        (picture.optimum, "*", 230, "black", "black", ("OPT: " if picture.exact else "") + f"{best} within the limit"),
         (picture.accept_all, "^", 42, "white", "black", "accept everybody"),
         (picture.reject_all, "v", 42, "white", "black", "reject everybody"),
     )
@@ -214,7 +215,7 @@ def _mark_points(axes: "Axes", picture: RegionPicture) -> None:
 def _frame(axes: "Axes", picture: RegionPicture) -> None:
     x, y = picture.region.T
     reach = min(1.12 * max(float(np.abs(x).max()), 1.6 * picture.limit, 0.02), 1.08)
-    margin = 0.07 * max(float(np.ptp(y)), 1e-3)
+    margin = 0.07 * (float(np.ptp(y)) or 1e-3)
     axes.set_xlim(-reach, reach)
     axes.set_ylim(float(y.min()) - margin, float(y.max()) + margin)
     axes.axvline(0.0, color=GREY, linewidth=0.8, zorder=1)
@@ -222,6 +223,8 @@ def _frame(axes: "Axes", picture: RegionPicture) -> None:
 
 
 def _tidy(axes: "Axes") -> None:
+    if max(map(abs, axes.get_ylim())) >= 1000:
+        axes.yaxis.set_major_formatter("{x:,.0f}")
     axes.grid(color="#DDDDDD", linewidth=0.6)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -247,7 +250,8 @@ def _draw_price(axes: "Axes", picture: RegionPicture, rate: Rate) -> None:
 def _mark_limits(axes: "Axes", picture: RegionPicture) -> None:
     """The chosen limit, and the limit from which on nothing is lost."""
     here = nearest(picture.limits, picture.limit)
-    told = f"OPT at limit {picture.limit:g}: {_number(picture.price[here])}" + ("" if picture.priced else " per 100")
+    opt = "OPT" if picture.exact else "best found"
+    told = f"{opt} at limit {picture.limit:g}: {_number(picture.price[here])}" + ("" if picture.priced else " per 100")
     axes.scatter([picture.limits[here]], [picture.price[here]], marker="*", s=230, color="black", zorder=5, label=told)
     axes.axvline(picture.limit, color=GREY, linestyle="--", linewidth=1.0, zorder=1)
     free = abs(float(picture.unlimited[0]))

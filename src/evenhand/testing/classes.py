@@ -277,11 +277,9 @@ def draw_features(seed: int, rows: int = 60) -> FloatArray:
 
 def _contains_constants(case: ClassCase) -> bool:
     """A finite list without accept-all or reject-all makes no promise about them; every other exact class does."""
-    if not math.isfinite(case.hypotheses.log_size) and not isinstance(case.oracle, Enumeration):
+    oracle = case.oracle
+    if math.isinf(case.hypotheses.log_size) or not isinstance(oracle, Enumeration):
         return True
-    if math.isinf(case.hypotheses.log_size):
-        return True
-    oracle = _enumeration(case)
     members = oracle.totals(np.zeros((1, len(case.features)))).shape[1]
     seen = {int(oracle.hypothesis(h).accepts(case.features, case.shown).sum()) for h in range(members)}
     return {0, len(case.features)} <= seen

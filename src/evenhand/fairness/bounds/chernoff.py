@@ -6,15 +6,18 @@ groups' counts instead, together.
 **Theorem.** Fix h, a rate and an ordered pair of groups (j, k); given (a, y), K_k ~ Binomial(n_k, f_k) and K_j ~ Binomial(n_j, f_j) are
 independent. U_1 = P_{f_k}(K <= K_k) and U_2 = P_{f_j}(K >= K_j) are independent p-values: P(U <= t) <= t. By `staircase`, with
 probability at least 1 - alpha there is a corner (s_c, t_c) at which both U_1 > s_c and U_2 > t_c, that is f_k < up(K_k; s_c) and
-f_j > low(K_j; t_c), up and low being the one-sided exact (Clopper-Pearson) limits. So f_k - f_j <= max_c up(K_k; s_c) - low(K_j; t_c). A union
-over R G(G-1) |H| one-sided statements gives delta.
+f_j > low(K_j; t_c), up and low being the one-sided exact (Clopper-Pearson) limits. So
+
+    f_k - f_j <= max over c of up(K_k; s_c) - low(K_j; t_c).
+
+A union over R G(G-1) |H| one-sided statements gives delta.
 
 **The Chernoff version.** P_f(K <= k) <= exp(-n KL(k/n, f)) for k/n <= f, so exp(-n KL) is a larger p-value and gives the wider limit
 up(k; s) = max{f >= k/n : n KL(k/n, f) <= ln 1/s}. It needs logarithms only.
 
-**What does not work.** Adding the two exponents and keeping the threshold, n_k KL_k + n_j KL_j <= ln(1/alpha), has no proof: each term is dominated by an
-Exp(1) variable, their sum by Gamma(2), whose tail is (1 + L) e^-L. Testing gap_hat alone against all (f_k, f_j) of a given gap is
-provable but worthless: the unknown level of the rates makes 1/4 the variance again.
+**What does not work.** Adding the two exponents and keeping the threshold, n_k KL_k + n_j KL_j <= ln(1/alpha), has no proof: each term is
+dominated by an Exp(1) variable, their sum by Gamma(2), whose tail is (1 + L) e^-L. Testing gap_hat alone against all (f_k, f_j) of
+a given gap is provable but worthless: the unknown level of the rates makes 1/4 the variance again.
 
 **Unresolved labels.** up(k+1; n+1) >= up(k; n) >= up(k; n+1), and the mirror image for low (couple the two binomials; for KL differentiate
 n KL in k and in n-k: ln(k/(n f)) <= 0 <= ln((n-k)/(n(1-f)))). So counting as `AuditCounts` does gives the widest completion.

@@ -44,4 +44,4 @@ def _quotient(numerator: FloatArray, denominator: FloatArray) -> FloatArray:
     """NaN, which no comparison lets through, where the line is parallel to the side."""
     shape = np.broadcast_shapes(numerator.shape, denominator.shape)
     with np.errstate(over="ignore"):
-        return np.divide(numerator, denominator, out=np.full(shape, np.nan), where=denominator != 0)
+        return np.asarray(np.divide(numerator, denominator, out=np.full(shape, np.nan), where=denominator != 0))

@@ -17,10 +17,11 @@ from evenhand.words import FloatArray
 class AuditHoeffding:
     """|gap_hat(h) - gap(h)| <= sqrt((1/n_j + 1/n_k) ln(R G(G-1) |H| / delta) / 2) for all h, rates and pairs at once.
 
-    **Theorem** (Hoeffding 1963). Given the pairs (a, y) of the first N_k audit rows, gap_hat - gap is a sum of n_j + n_k independent centred
-    terms of ranges 1/n_j and 1/n_k, so each side is exceeded with probability at most exp(-2 b^2 / (1/n_j + 1/n_k)). There are R G(G-1) |H|
-    one-sided statements. With two groups and one rate this is ln(2|H|/delta). With unresolved labels the empirical rates are the
-    pessimist's, and n counts the resolved people only (the complete sample has at least as many, hence a smaller width).
+    **Theorem** (Hoeffding 1963). Given the pairs (a, y) of the first N_k audit rows, gap_hat - gap is a sum of n_j + n_k independent
+    centred terms of ranges 1/n_j and 1/n_k, so each side is exceeded with probability at most exp(-2 b^2 / (1/n_j + 1/n_k)). There
+    are R G(G-1) |H| one-sided statements; with two groups and one rate the logarithm is ln(2|H|/delta). With unresolved labels the
+    empirical rates are the pessimist's, and n counts the resolved people only (the complete sample has at least as many, hence a
+    smaller width).
     """
 
     @property

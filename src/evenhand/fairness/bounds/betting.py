@@ -1,0 +1,225 @@
+"""Joint clamped betting: intervals for the gap of every hypothesis that hold at all times at once, whatever the learner did.
+
+Theorem. Fix M hypotheses, G groups, R rates and delta. People (x, a, y) are drawn independently from D; each is accepted with
+probability p(x) by a coin of its own. If p, the regression m, the bets lambda, the shares c and the boxes of each epoch are
+functions of earlier epochs (p and m also of x), then with probability at least 1 - delta every interval that `intervals` ever
+returns contains the true gap, for all hypotheses, rates and pairs of groups, after every update.
+
+Proof, for the false positive rate (docs/promise-proof.md has every step). Let N = 1[y = -1], f_j = P(h = 1 | a = j, N = 1), and
+
+    phi = m' + 1[accepted]/p (N - m')                       with m' a function of x, of the past, of the side and of h(x)
+
+Given person and past, E[phi] = N: the coin is fresh. So c_j 1[a = j] phi (h - f_j) has mean zero, and
+
+    W_up(f)  = prod (1 - lambda c_j 1[a = j] phi (h - f)),   W_low(f) = prod (1 + lambda c_j 1[a = j] phi (h - f))
+
+are martingales at the true f = f_j, as is W_up(f_j) W_low(f_i) for two groups (nobody belongs to both). They stay positive, because
+m' is clamped so that lambda c_j |phi| |h - f| <= 1/2 for phi of the dangerous sign and f in the box [l, u]. Ville: a
+non-negative martingale that starts at 1 ever reaches e^L with probability at most e^-L. ln(1+z) >= z - z^2/2 for z >= 0 and
+>= z - k(v) z^2 for z >= -v, k(v) = (-ln(1-v) - v)/v^2, give sums that do not depend on f, with S = A + B:
+
+    ln W_up(f) >= f S - A - q(f),   ln W_low(f) >= A - f S - q(f),   q(f) = (1-f)^2 Q1 + f^2 Q0
+
+q is convex, so on the box it lies below its chord, q(f) <= alpha + beta f: the evidence becomes linear in f,
+
+    up: f (S - beta) <= A + alpha + L,    low: f (S + beta) >= A - alpha - L,
+    joint: f_j (S - beta)_j^up - f_i (S + beta)_i^low <= L + (A + alpha)_j^up - (A - alpha)_i^low.
+
+Single processes narrow the boxes (L_box = ln(2 R G K M / (.2 delta))), pairs bound the gaps (L_joint = ln(R G(G-1) K M / (.8 delta)));
+the union over hypotheses, rates, groups or ordered pairs, sides and K bets costs delta in all, and nothing is split over epochs.
+The truth leaves a box only when a box process crosses its threshold; the bets are stopped there. A label that has not arrived
+takes the value that makes the factor of W smallest. Other rates: exchange the labels (true positive rate; the gap of the false negative
+rate is minus its gap), or phi = 1 (selection rate).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
+from evenhand.fairness.bounds.betting_evidence import narrowed_boxes, narrowed_gaps, without_contradictions
+from evenhand.fairness.bounds.betting_plan import expected_rates, expected_shares, rates_of_betting, variance_kept
+from evenhand.fairness.bounds.betting_records import (
+    BettingState,
+    Cohort,
+    CohortInfo,
+    EpochPlan,
+    Forecast,
+    GapIntervals,
+)
+from evenhand.fairness.bounds.betting_rounds import acceptance_of, counted_rounds, counts_labels, regression_of
+from evenhand.fairness.rates import Rate
+from evenhand.words import FloatArray, IntArray
+
+HORIZONS = tuple(1000.0 * 4**k for k in range(6))
+
+
+@dataclass(frozen=True, eq=False)
+class BettingBound:
+    """One family of betting processes: `hypotheses` non-constant hypotheses share `failure_probability`.
+
+    Each of them gets an equal part, or its entry of `shares` (the N-th nominated: 6 delta / (pi^2 N^2)). `horizons` n_k: the numbers
+    of rounds for which the K bets are best; `joint_part` of delta goes to the gaps, the rest to the boxes.
+    """
+
+    groups: tuple[Any, ...]
+    rates: tuple[Rate, ...]
+    hypotheses: int
+    failure_probability: float
+    shares: tuple[float, ...] | None = None
+    horizons: tuple[float, ...] = HORIZONS
+    joint_part: float = 0.8
+    _deltas: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        rates: Rate | Sequence[Rate] = self.rates
+        object.__setattr__(self, "rates", (rates,) if isinstance(rates, Rate) else tuple(rates))
+        object.__setattr__(self, "groups", tuple(self.groups))
+        self._refuse_nonsense()
+        equal = np.full(self.hypotheses, self.failure_probability / max(self.hypotheses, 1))
+        deltas = equal if self.shares is None else np.array(self.shares, dtype=np.float64)
+        if len(deltas) != self.hypotheses or not (deltas > 0).all():
+            raise InvalidInput(
+                f"shares has {len(deltas)} entries for {self.hypotheses} hypotheses; each needs one above 0."
+            )
+        if deltas.sum() > self.failure_probability * (1 + 1e-12):
+            raise InvalidInput(
+                f"the shares sum to {deltas.sum():.6g}, more than failure_probability {self.failure_probability}.",
+                hint="the N-th nominated hypothesis may book 6 delta / (pi^2 N^2).",
+            )
+        object.__setattr__(self, "_deltas", deltas)
+
+    def _refuse_nonsense(self) -> None:
+        if not 0 < self.failure_probability < 1:
+            raise InvalidInput(f"failure_probability is {self.failure_probability}; it lies strictly between 0 and 1.")
+        if len(self.groups) < 2 or len(set(self.groups)) < len(self.groups):
+            raise InvalidInput(f"groups is {self.groups}; a gap needs at least two groups, each named once.")
+        if not self.rates or len(set(self.rates)) < len(self.rates):
+            raise InvalidInput("rates is empty or names a rate twice; constrain at least one, each once.")
+        if not self.horizons or min(self.horizons) <= 0 or list(self.horizons) != sorted(self.horizons):
+            raise InvalidInput(f"horizons is {self.horizons}; they are positive and increase.")
+        if not 0 < self.joint_part < 1 or self.hypotheses < 0:
+            raise InvalidInput(
+                f"joint_part is {self.joint_part} and hypotheses {self.hypotheses}; they lie in (0, 1) and from 0 up."
+            )
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """(later, earlier) for each pair of groups, in the order of `GapConstraints`."""
+        return tuple((later, earlier) for earlier, later in combinations(range(len(self.groups)), 2))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """One name for each rate and pair of groups."""
+        return tuple(f"{r.symbol} {self.groups[j]} - {self.groups[i]}" for r in self.rates for j, i in self.pairs)
+
+    @property
+    def joint_threshold(self) -> FloatArray:
+        """L_joint (M,) = ln(R G(G-1) K / (joint_part delta_h)): one test for each rate, ordered pair and bet."""
+        tests = len(self.rates) * 2 * len(self.pairs) * len(self.horizons)
+        return np.log(tests / (self.joint_part * self._deltas))
+
+    @property
+    def box_threshold(self) -> FloatArray:
+        """L_box (M,) = ln(2 R G K / ((1 - joint_part) delta_h)): one test for each side, rate, group and bet."""
+        tests = 2 * len(self.rates) * len(self.groups) * len(self.horizons)
+        return np.log(tests / ((1.0 - self.joint_part) * self._deltas))
+
+    def start(self) -> BettingState:
+        """The state before the first round."""
+        return BettingState.empty(self.hypotheses, len(self.rates), len(self.groups), len(self.horizons))
+
+    def joined_by(self, share: float) -> "BettingBound":
+        """The family with one more hypothesis, which has its own part of delta; its state joins by `state.joined`."""
+        return replace(self, hypotheses=self.hypotheses + 1, shares=(*self._deltas.tolist(), share))
+
+    def plan(self, state: BettingState, forecast: Forecast | None = None) -> EpochPlan:
+        """What the next epoch bets, from a state that has seen earlier epochs only; without a forecast as if all were accepted."""
+        groups = len(self.groups)
+        prior = np.array([np.full(groups, counted.mean() / groups) for counted in map(counts_labels, self.rates)])
+        inverse_share = 1.0 / expected_shares(state, prior)
+        f = expected_rates(state)
+        kept = np.ones((len(state), len(self.rates)))
+        if forecast is not None:
+            for r, rate in enumerate(self.rates):
+                m, p = regression_of(rate, forecast.regression), acceptance_of(rate, forecast.acceptance)
+                kept[:, r] = variance_kept(replace(forecast, acceptance=p), m, inverse_share[r], f[:, r])
+        bets = rates_of_betting(self.joint_threshold, np.array(self.horizons), inverse_share, f, kept)
+        return EpochPlan(inverse_share, bets, state.lower, state.upper, float(state.rounds.max(initial=0.0)))
+
+    def update(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> tuple[BettingState, CohortInfo]:
+        """Add a closed cohort under the plan that was made before it; narrow boxes and gaps."""
+        self._refuse_misfits(state, cohort, plan)
+        seen = self._added(state, cohort, plan)
+        boxes = narrowed_boxes(seen, self.box_threshold)
+        gaps = narrowed_gaps(boxes, self.joint_threshold, self.pairs)
+        return without_contradictions(gaps), self._info(cohort)
+
+    def intervals(self, state: BettingState) -> GapIntervals:
+        """Gaps and rates as the user knows them: for a false negative rate, [-hi, -lo] of the true positive rate's."""
+        flips = np.array([rate.sign < 0 for rate in self.rates])[:, np.newaxis]
+        return GapIntervals(
+            np.where(flips, -state.gap_upper, state.gap_lower),
+            np.where(flips, -state.gap_lower, state.gap_upper),
+            np.where(flips, 1.0 - state.upper, state.lower),
+            np.where(flips, 1.0 - state.lower, state.upper),
+            self.names,
+            state.contradiction,
+        )
+
+    def _added(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> BettingState:
+        from evenhand.fairness.bounds import _betting_kernel  # numba is heavy: only those who bet load it
+
+        linear, quadratic = state.linear.copy(), state.quadratic.copy()
+        hits, mass = state.hits.copy(), state.mass.copy()
+        stakes, deviation, reach = plan.stakes, plan.deviation, plan.reach
+        for r, rate in enumerate(self.rates):
+            view = counted_rounds(rate, cohort)
+            tables = tuple(np.ascontiguousarray(table[:, r]) for table in (stakes, deviation, reach))
+            sums = np.zeros((2, *linear[:, r].shape))
+            add: Callable[..., None] = _betting_kernel.add_cohort
+            add(cohort.accepts, cohort.group, *view.columns, *tables, sums[0], sums[1])
+            linear[:, r] += sums[0]
+            quadratic[:, r] += sums[1]
+            for j in range(len(self.groups)):
+                phi = np.where(cohort.group == j, view.phi, 0.0)
+                hits[:, r, j] += cohort.accepts @ phi
+                mass[:, r, j] += phi.sum()
+        rounds = state.rounds + cohort.rounds.sum()
+        return replace(state, linear=linear, quadratic=quadratic, hits=hits, mass=mass, rounds=rounds)
+
+    def _info(self, cohort: Cohort) -> CohortInfo:
+        members = [cohort.group == j for j in range(len(self.groups))]
+        return CohortInfo(
+            rounds=np.array([cohort.rounds[rows].sum() for rows in members]),
+            outside=float(cohort.rounds[cohort.group < 0].sum()),
+            unresolved=np.array([cohort.unresolved[rows].sum() for rows in members]),
+            least_acceptance=float(cohort.acceptance[cohort.group >= 0].min(initial=1.0)),
+        )
+
+    def _refuse_misfits(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> None:
+        sizes = {len(cohort.accepts), len(state), len(plan.bets), self.hypotheses}
+        if len(sizes) > 1:
+            raise LengthMismatch(
+                f"the cohort is for {len(cohort.accepts)} hypotheses, the plan for {len(plan.bets)}, "
+                f"the state for {len(state)} and the bound for {self.hypotheses}; they must be the same ones."
+            )
+        _refuse_codes(cohort.group, len(self.groups))
+        if plan.made_after > state.rounds.max(initial=0.0):
+            raise ProtocolError(
+                f"the plan was made after {plan.made_after:g} rounds but the state has seen {state.rounds.max():g}: "
+                "it knows the data it is to bet on.",
+                hint="make the plan before the epoch, from the state that the update is given or an earlier one.",
+            )
+
+
+def _refuse_codes(group: IntArray, groups: int) -> None:
+    bad = (group < -1) | (group >= groups)
+    if bad.any():
+        raise InvalidInput(
+            f"group code {group[np.argmax(bad)]} in row {int(np.argmax(bad))}; codes are 0 to {groups - 1}, or -1 for outside.",
+            hint="a new group value is counted outside the certificate: give it the code -1.",
+        )

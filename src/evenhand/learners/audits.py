@@ -1,0 +1,67 @@
+"""Which constant, and how many audits: what to do with the mass that is not certified yet.
+
+Both constants are exactly fair, so the uncertified mass may go to either. Accepting shows labels and so certifies sooner; rejecting may be
+cheaper. With share `alpha` of that mass accepted, a target policy whose gap is known to be below hi = gap + width may have weight
+omega = min(1, limit / hi), and width falls like 1/sqrt(evidence). The share is chosen to minimise the expected total cost
+
+    sum over the rounds ahead of (1 - omega) (alpha c_accept + (1 - alpha) c_reject) + omega c_target.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from evenhand.words import FloatArray
+
+SHARES = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])
+"""The shares that are considered."""
+
+
+@dataclass(frozen=True, eq=False)
+class Outlay:
+    """Everything the choice depends on, per person and in the units of the loss.
+
+    gap, width: the target's estimated gap and how far its certified end is from it; evidence: rounds so far, each counted by the share
+    of the evidence that it brought; acceptance: the target's on past rows, with their shares.
+    """
+
+    cost_accept: float
+    cost_reject: float
+    cost_target: float
+    gap: float
+    width: float
+    limit: float
+    evidence: float
+    floor: float
+    acceptance: FloatArray
+    share: FloatArray
+    ahead: float
+
+
+def audit_share(outlay: Outlay) -> float:
+    """The share of the uncertified mass that is accepted."""
+    return float(SHARES[int(np.argmin([expected_cost(outlay, share) for share in SHARES]))])
+
+
+def expected_cost(outlay: Outlay, share: float) -> float:
+    """The expected cost per person over the rounds ahead if that share is accepted from now on."""
+    ends = np.r_[0.0, np.geomspace(max(outlay.ahead / 1e4, 1.0), max(outlay.ahead, 2.0), 24)]
+    constant = share * outlay.cost_accept + (1 - share) * outlay.cost_reject
+    evidence, total = outlay.evidence, 0.0
+    for rounds in np.diff(ends):
+        omega = certified_weight(outlay, evidence)
+        total += rounds * ((1 - omega) * constant + omega * outlay.cost_target)
+        accepted = np.clip(outlay.floor + omega * outlay.acceptance + (1 - omega) * share, 1e-6, 1.0)
+        evidence += rounds * evidence_rate(accepted, outlay.share)
+    return total / float(ends[-1])
+
+
+def certified_weight(outlay: Outlay, evidence: float) -> float:
+    """omega: how much weight the target may have once that much evidence is in."""
+    end = abs(outlay.gap) + outlay.width * float(np.sqrt(max(outlay.evidence, 1.0) / max(evidence, 1.0)))
+    return min(1.0, outlay.limit / end) if end > 0 else 1.0
+
+
+def evidence_rate(acceptance: FloatArray, share: FloatArray) -> float:
+    """How much of a fully accepted round's evidence a round brings: one over the mean of 1/p."""
+    return float(1.0 / (share @ (1.0 / acceptance)))

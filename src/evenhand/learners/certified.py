@@ -1,0 +1,400 @@
+"""The certified learner: one number that is never exceeded, from the first person on (beyond the paper).
+
+    1. Accept everybody until every group has a few people in each denominator.
+    2. Per epoch: close the cohorts whose labels have matured, narrow the interval of every hypothesis, and let the bandit choose among the
+       mixtures whose gap is below the limit for all values that the intervals still allow. Constants are exactly fair, so there always are some.
+    3. An audit coin that ignores the person keeps every probability of being accepted above a floor.
+
+Regret, not fairness, pays for ignorance: with probability at least 1 - failure_probability, every policy ever deployed keeps the limit.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
+from evenhand.contracts import GroupUse, HypothesisClass
+from evenhand.errors import InvalidInput, ProtocolError
+from evenhand.estimation import EstimatedLoss, RoundLog, one_sided
+from evenhand.fairness.bounds.slack import require_probability
+from evenhand.fairness.certificate import Certificate
+from evenhand.fairness.rates import Rate
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.learners.audits import Outlay, audit_share
+from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
+from evenhand.learners.cohorts import ClosedCohort, from_block, from_counts
+from evenhand.learners.epochs import Epoch, EpochLearner, without_group
+from evenhand.learners.lives import Life
+from evenhand.learners.nomination import nominate
+from evenhand.learners.processes import acceptance_table
+from evenhand.policies import Mixture
+from evenhand.randomness import stream
+from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_labels
+
+FIRST_ROUNDS = 100
+GROWTH = 1.5
+FLOOR = 0.3
+"""mu_t = FLOOR / sqrt(t): the audit coin."""
+WEIGHT_CAP = 10.0
+"""Importance weights in the *loss* of fitted classes are capped here; the certificate never caps."""
+FOREVER = 2**62
+
+BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
+
+
+class CertifiedLearner(EpochLearner):
+    """|gap| <= allowed_gap at every round with probability at least 1 - failure_probability, and then as little regret as it can.
+
+    bound: "betting" (default for finite classes, thresholds and stumps), "nominate" (default for fitted classes), or the audit-only
+    "hoeffding", "kl", "binomial", "dkw". audit_rate: "auto", or the probability of the audit coin. audit_budget: bad accepts that audits may cost.
+    maturity: how long after a decision its label is complete, in the units of `at`. fallback: the constant that is deployed when drift suspends
+    the certificate. groups: those of the promise (default: those seen in the first rounds); others count outside of it.
+    """
+
+    def __init__(
+        self,
+        hypotheses: HypothesisClass,
+        rate: Rate | Sequence[Rate],
+        allowed_gap: float,
+        failure_probability: float,
+        *,
+        horizon: int | None = None,
+        bound: BoundName | None = None,
+        prices: Prices | None = None,
+        group_use: GroupUse = "certify_only",
+        audit_rate: float | Literal["auto"] = "auto",
+        audit_budget: float | None = None,
+        maturity: float | None = None,
+        fallback: Literal["accept", "reject"] = "accept",
+        groups: Sequence[Any] | None = None,
+        drift_false_alarm: float = 1e-3,
+        seed: int | None = None,
+    ) -> None:
+        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        require_probability(failure_probability)
+        _require_settings(allowed_gap, audit_rate, audit_budget, fallback, maturity, horizon)
+        if hypotheses.uses_group and group_use != "decide":
+            raise InvalidInput(
+                f'{type(hypotheses).__name__} looks at the group, but group_use is "{group_use}".',
+                hint='choose group_use="decide".',
+            )
+        self.hypotheses, self.horizon, self.maturity = hypotheses, horizon, maturity
+        self.rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+        self.allowed_gap = self.comparator_gap = float(allowed_gap)
+        self.failure_probability, self.drift_false_alarm = failure_probability, drift_false_alarm
+        self.audit_rate, self.audit_budget, self.fallback = audit_rate, audit_budget, fallback
+        self.fitted = bound == "nominate" or (
+            bound is None and not np.isfinite(hypotheses.log_size) and not _has_cuts(hypotheses)
+        )
+        self.bound: str = bound or ("nominate" if self.fitted else "betting")
+        self._now: float | None = None
+        self._queue: list[ClosedCohort] = []
+        super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
+        self._audit_coins = stream(self.seed, "audit")
+        self._life = Life.first(self._setup(), None if groups is None else tuple(groups))
+        self._records: dict[int, tuple[FloatArray, FloatArray]] = {}
+
+    @property
+    def schedule(self) -> PracticalSchedule:
+        """The floor of the audit coin, and the regret that the bandit tolerates."""
+        return PracticalSchedule(scale=FLOOR)
+
+    # deciding and observing
+
+    def decide(
+        self,
+        features: ArrayLike,
+        group: ArrayLike | None = None,
+        *,
+        prices: Prices | None = None,
+        at: float | None = None,
+    ) -> Decisions:
+        """Decide about one person per row. `at`: the time, needed where labels have a maturity window."""
+        if self.maturity is not None and at is None:
+            raise InvalidInput(
+                "labels have a maturity window, so decide() needs the time of the decision.", hint="pass at=..."
+            )
+        self._tick(at)
+        return super().decide(features, group, prices=prices)
+
+    def _decide_block(self, rows: FloatArray, group: GroupArray | None, prices: Prices | None) -> Any:
+        block = super()._decide_block(rows, group, prices)
+        chance = np.divide(self._audit_weight, block.acceptance, out=np.zeros(len(rows)), where=block.acceptance > 0)
+        block.audit = block.accept & (self._audit_coins.random(len(rows)) < chance)
+        block.at = self._now
+        return block
+
+    def observe(
+        self, round: ArrayLike, label: ArrayLike, *, group: ArrayLike | None = None, at: float | None = None
+    ) -> None:
+        """Tell labels of accepted rounds; `group` where it was unknown before."""
+        self._tick(at)
+        rounds = np.atleast_1d(np.asarray(round)).astype(np.int64)
+        super().observe(rounds, as_labels(np.atleast_1d(np.asarray(label)), len(rounds)))
+        if group is not None:
+            self._book.tell_group(rounds, np.atleast_1d(np.asarray(group, dtype=object)))
+
+    def _tick(self, at: float | None) -> None:
+        if at is None:
+            return
+        if self._now is not None and at < self._now:
+            raise ProtocolError(f"the time is {at}, but it has been {self._now} before; time does not run backwards.")
+        self._now = float(at)
+
+    def _checked_group(self, group: ArrayLike | None, rows: int) -> GroupArray | None:
+        """The group may be unknown for some or all, unless it decides."""
+        if group is None or self.group_use == "decide":
+            return super()._checked_group(group, rows) if self.group_use == "decide" else None
+        told = np.asarray(group)
+        if told.shape != (rows,):
+            raise InvalidInput(f"group has shape {told.shape} but there are {rows} rows; None marks an unknown group.")
+        return told
+
+    @property
+    def _audit_weight(self) -> float:
+        """The probability of the audit coin: the weight of accept-all, which ignores the person."""
+        policy = self.policy
+        return sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h == ACCEPT_ALL)
+
+    # closing cohorts
+
+    def _take(self, log: RoundLog) -> None:
+        self._queue.append(from_counts(self.epoch.number, log, self._audit_weight, self._audit_coins))
+
+    def _collect(self) -> None:
+        """Close what has matured, in the order of arrival, and look at it once."""
+        closed = self._queue + [from_block(block) for block in self._book.close(self._now, self.maturity)]
+        self._queue = []
+        for cohort in closed:
+            policy = self._epochs[cohort.epoch - 1].policy
+            self._life.look(
+                cohort, policy, self._history.of(with_group=self.group_use == "decide") if self._history.logs else None
+            )
+            shown = cohort.log if self.group_use == "decide" else without_group(cohort.log)
+            if shown.rounds > 0:
+                self._history.logs.append((cohort.epoch, shown.where(shown.acceptance > 0)))
+        self._history.compact()
+        if self._life.alarms:
+            self._suspend()
+
+    def _suspend(self) -> None:
+        """An assumption is broken: nothing that was learned before counts any more."""
+        self._history.logs = []
+        self._life = self._life.next(self._round)
+
+    # planning
+
+    def _plan(self, number: int, round: int) -> Epoch:
+        if round == 0:
+            return self._constant(number, round, FIRST_ROUNDS)
+        if not self._life.started:
+            if not self._life.ready(self.rates):
+                return self._constant(number, round, max(FIRST_ROUNDS // 2, int(self._life.people * (GROWTH - 1))))
+            self._life.start(self.hypotheses, self._columns or 1, round)
+        if self._budget_left <= 0:
+            return self._frozen(number, round)
+        return self._deploy(number, round)
+
+    def _constant(self, number: int, round: int, rounds: int) -> Epoch:
+        """Before anything is certified: accept everybody; after a suspension: the fallback, audited."""
+        floor = 1.0
+        if round > 0 and self._life.number > 1 and self.fallback == "reject":
+            floor = max(0.05, self.schedule.exploration_floor(round))
+        parts = ((ACCEPT_ALL,), (1.0,)) if floor == 1.0 else ((ACCEPT_ALL, REJECT_ALL), (floor, 1.0 - floor))
+        return Epoch(number, "explore", round, rounds, Mixture(*parts, self.group_use), exploration_floor=floor)
+
+    def _deploy(self, number: int, round: int) -> Epoch:
+        """One epoch of the bandit over deployable mixtures."""
+        loss = self._estimated_loss()
+        if self.fitted:
+            nominate(self._life, self.hypotheses, loss, self.allowed_gap, self.rates, self.group_use, round)
+        deployable = self._deployable(loss)
+        floor = self._floor(loss)
+        found = coordinate_descent(
+            loss, deployable, exploration_floor=floor, regret_scale=self.schedule.regret_scale, sides=1
+        )
+        policy = found.weights.smoothed(floor, explored(1))
+        length = max(FIRST_ROUNDS // 2, int(round * (GROWTH - 1)))
+        policy = self._with_audits(policy, deployable, loss, floor, round, length)
+        self._record(number, policy, deployable)
+        report = found.report
+        return Epoch(
+            number, "certified", round, length, policy, floor, report.iterations, report.oracle_calls, report.halted
+        )
+
+    def _estimated_loss(self) -> EstimatedLoss:
+        log = self._history.of(with_group=self.group_use == "decide")
+        assert log is not None  # the life has started, so cohorts have been closed
+        if self.fitted:
+            log = (
+                RoundLog(
+                    log.features,
+                    log.group,
+                    np.maximum(log.acceptance, 1 / WEIGHT_CAP),
+                    log.rejected,
+                    log.positive,
+                    log.negative,
+                    log.prices,
+                )
+                if (log.acceptance < 1 / WEIGHT_CAP).any()
+                else log
+            )
+        return one_sided(log, self.loss)
+
+    def _deployable(self, loss: EstimatedLoss) -> CertifiedSet:
+        members, lo, hi = self._life.certified()
+        accepts = acceptance_table(members, loss.features, loss.group).astype(np.float64)
+        return CertifiedSet.of(members, accepts, lo, hi, self.allowed_gap, self.group_use)
+
+    def _floor(self, loss: EstimatedLoss) -> float:
+        if self.audit_rate != "auto":
+            return float(self.audit_rate)
+        return self.schedule.exploration_floor(max(1, int(loss.rounds)))
+
+    def _with_audits(
+        self, policy: Mixture, deployable: CertifiedSet, loss: EstimatedLoss, floor: float, round: int, length: int
+    ) -> Mixture:
+        """Move uncertified mass between the constants: what minimises the expected total cost, within the budget of bad accepts."""
+        if self.audit_rate != "auto":
+            return policy
+        weights = deployable.weights_of(policy)
+        free = weights[0] - floor + weights[1]
+        share = max(weights[0] - floor, audit_share(self._outlay(deployable, loss, floor, round)) * free)
+        share = min(share, max(self._budget_left / (length * max(self._life.negative_share, 1e-3)) - floor, 0.0), free)
+        weights[0], weights[1] = floor + share, free - share
+        return deployable.mixture(weights)
+
+    def _outlay(self, deployable: CertifiedSet, loss: EstimatedLoss, floor: float, round: int) -> Outlay:
+        costs = deployable.accepts @ loss.acceptance_cost / loss.rounds
+        estimate = self._life.estimated_gaps(deployable)
+        target = cheapest_mixture(costs, np.concatenate([estimate, -estimate]), self.allowed_gap)
+        ends = np.concatenate([deployable.hi @ target, -deployable.lo @ target])
+        worst = int(np.argmax(ends))
+        gap = float(np.concatenate([estimate @ target, -estimate @ target])[worst])
+        ahead = (self.horizon - round) if self.horizon is not None else 9 * round + 20_000
+        return Outlay(
+            cost_accept=float(costs[0]),
+            cost_reject=float(costs[1]),
+            cost_target=float(costs @ target),
+            gap=gap,
+            width=max(float(ends[worst]) - gap, 0.0),
+            limit=self.allowed_gap,
+            evidence=self._life.evidence,
+            floor=floor,
+            acceptance=target @ deployable.accepts,
+            share=loss.share,
+            ahead=max(float(ahead), 1.0),
+        )
+
+    @property
+    def _budget_left(self) -> float:
+        return float("inf") if self.audit_budget is None else self.audit_budget - self._life.audited_negatives
+
+    def _frozen(self, number: int, round: int) -> Epoch:
+        """The budget of bad accepts is spent: the best certified policy, without audits, for good."""
+        loss = self._estimated_loss()
+        deployable = self._deployable(loss)
+        policy = deployable.cheapest(loss.acceptance_cost).policy
+        self._record(number, policy, deployable)
+        return Epoch(number, "frozen", round, FOREVER, policy)
+
+    def _record(self, number: int, policy: Mixture, deployable: CertifiedSet) -> None:
+        weights = deployable.weights_of(policy)
+        self._records[number] = (deployable.lo @ weights, deployable.hi @ weights)
+
+    # looking
+
+    @property
+    def certificate(self) -> Certificate:
+        """What is claimed about the policy that is deployed now."""
+        lo, hi = self._records.get(self.epoch.number, (None, None))
+        return self._life.certificate(self.policy, lo, hi, self.epoch, self.allowed_gap)
+
+    def certify(self, policy: Mixture) -> Certificate:
+        """A certificate for any mixture of the learner's hypotheses; CannotCertify says what is missing."""
+        members, lo, hi = self._life.certified() if self._life.started else ((), np.zeros((1, 0)), np.zeros((1, 0)))
+        known: dict[Any, int] = {member: i for i, member in enumerate(members)}
+        gap_lo, gap_hi = np.zeros(len(lo)), np.zeros(len(hi))
+        for hypothesis, weight in zip(policy.hypotheses, policy.weights, strict=True):
+            if hypothesis in (ACCEPT_ALL, REJECT_ALL):
+                continue
+            at = known.get(hypothesis)
+            gap_lo += weight * (lo[:, at] if at is not None else -1.0)
+            gap_hi += weight * (hi[:, at] if at is not None else 1.0)
+        if max(gap_hi.max(initial=0.0), -gap_lo.min(initial=0.0)) > self.allowed_gap:
+            raise self._life.cannot_certify(gap_lo, gap_hi, self.allowed_gap)
+        return self._life.certificate(policy, gap_lo, gap_hi, self.epoch, self.allowed_gap)
+
+    @property
+    def learned_weight(self) -> float:
+        """How much of the deployed policy is not a constant."""
+        return sum(
+            w
+            for h, w in zip(self.policy.hypotheses, self.policy.weights, strict=True)
+            if h not in (ACCEPT_ALL, REJECT_ALL)
+        )
+
+    def _notes(self) -> list[str]:
+        return self._life.notes(self.rates) + (
+            ["the audit budget is spent: the policy is frozen."] if self._budget_left <= 0 else []
+        )
+
+    def warm_start(self, history: RoundLog, *, audited: bool) -> None:
+        """Rounds played before, with their true acceptance probabilities: they enter the loss; the certificate only if `audited`,
+        that is, gathered by a coin that ignored the person."""
+        if self._round > 0:
+            raise ProtocolError(f"{self._round} rounds have been played; a warm start comes before the first.")
+        self._columns = history.features.shape[1]
+        if audited:
+            if (history.acceptance != history.acceptance[0]).any():
+                raise InvalidInput(
+                    "the history's acceptance probability differs between people, so it was not gathered by an audit rule.",
+                    hint="pass audited=False: it then serves the loss only.",
+                )
+            self._life.look(from_counts(0, history, float(history.acceptance[0]), self._audit_coins), self.policy, None)
+        self._history.logs.append((0, history if self.group_use == "decide" else without_group(history)))
+
+    def _setup(self) -> dict[str, Any]:
+        return {
+            "bound": self.bound,
+            "rates": self.rates,
+            "failure_probability": self.failure_probability,
+            "drift_false_alarm": self.drift_false_alarm,
+            "maturity": self.maturity,
+            "group_use": self.group_use,
+            "seed": self.seed,
+        }
+
+
+def _has_cuts(hypotheses: HypothesisClass) -> bool:
+    """Thresholds and stumps: infinitely many, but a grid of cuts from the first rounds is a finite class for all later ones."""
+    return hypotheses.exact
+
+
+def _require_settings(
+    allowed_gap: float,
+    audit_rate: float | str,
+    audit_budget: float | None,
+    fallback: str,
+    maturity: float | None,
+    horizon: int | None,
+) -> None:
+    if not 0 < allowed_gap <= 1:
+        raise InvalidInput(
+            f"allowed_gap is {allowed_gap}; the gap that may never be exceeded is a number in (0, 1].",
+            hint="0 can be kept by constants alone; choose a small positive number, and let evenhand.plan say what it costs.",
+        )
+    if audit_rate != "auto" and (isinstance(audit_rate, str) or not 0 < audit_rate <= 1):
+        raise InvalidInput(f'audit_rate is {audit_rate!r}; it is "auto" or a probability in (0, 1].')
+    if audit_budget is not None and audit_budget < 0:
+        raise InvalidInput(
+            f"audit_budget is {audit_budget}; it is the number of bad accepts that audits may cost, at least 0."
+        )
+    if fallback not in ("accept", "reject"):
+        raise InvalidInput(f'fallback is {fallback!r}; it is "accept" or "reject".')
+    if maturity is not None and not maturity > 0:
+        raise InvalidInput(f"maturity is {maturity}; a window is a positive span of time.")
+    if horizon is not None and horizon < 1:
+        raise InvalidInput(f"horizon is {horizon}; it is a number of rounds, or None if unknown.")

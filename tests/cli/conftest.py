@@ -1,0 +1,42 @@
+import csv
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from evenhand.cli import main
+from evenhand.cli.lending import write_lending_csv
+
+Run = Callable[..., Result]
+LENDING = ("--label", "repaid", "--good", "yes", "--group", "group")
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Call the command line in an empty folder; whatever is not a clean exit is raised."""
+    monkeypatch.chdir(tmp_path)
+    return lambda *args: CliRunner().invoke(main, [str(a) for a in args], catch_exceptions=False)
+
+
+@pytest.fixture
+def lending(tmp_path: Path) -> Path:
+    path = tmp_path / "lending.csv"
+    write_lending_csv(path)
+    return path
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Callable[[str], Path]:
+    def write(text: str, name: str = "data.csv") -> Path:
+        path = tmp_path / name
+        path.write_text(text, encoding="utf-8")
+        return path
+
+    return write
+
+
+@pytest.fixture
+def lending_rows(lending: Path) -> list[dict[str, str]]:
+    with lending.open(newline="") as file:
+        return list(csv.DictReader(file))

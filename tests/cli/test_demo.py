@@ -1,0 +1,73 @@
+import json
+import sys
+import time
+
+from evenhand.cli.lending import COLUMNS, lending_csv, make_lending_table
+
+
+def test_the_story_and_its_files(run, tmp_path):
+    start = time.perf_counter()
+    result = run("demo")
+    assert result.exit_code == 0
+    assert time.perf_counter() - start < 20
+    folder = tmp_path / "evenhand-demo"
+    assert sorted(p.name for p in folder.iterdir()) == ["frontier.png", "lending.csv", "policy.json"]
+    assert all(f"evenhand-demo/{p.name}" in result.stdout for p in folder.iterdir())
+    assert "not certified for the population" in " ".join(result.stdout.split())
+
+
+def test_what_the_story_says_is_true(run, tmp_path, lending_rows):
+    """A gap above .2 without a limit, groups that repay equally often, and two rules neither of which is within the limit."""
+    out = " ".join(run("demo", "--out", "d").stdout.split())
+    assert "a gap of 0.23, although both groups repay equally often" in out
+    repaid = {g: [r["repaid"] == "yes" for r in lending_rows if r["group"] == g] for g in "ab"}
+    assert abs(sum(repaid["a"]) / len(repaid["a"]) - sum(repaid["b"]) / len(repaid["b"])) < 0.01
+    parts = json.loads((tmp_path / "d" / "policy.json").read_text())["policy"]["parts"]
+    bad = {g: [r for r in lending_rows if r["group"] == g and r["repaid"] == "no"] for g in "ab"}
+    assert len(parts) == 2
+    for part in parts:
+        rule = part["hypothesis"]
+        yes = {
+            g: sum((float(r[COLUMNS[rule["column"]]]) >= rule["value"]) == rule["at_least"] for r in rows) / len(rows)
+            for g, rows in bad.items()
+        }
+        assert abs(yes["a"] - yes["b"]) > 0.05
+
+
+def test_without_matplotlib_the_story_goes_on(run, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = run("demo")
+    assert result.exit_code == 0
+    assert "pip install 'evenhand[plots]'" in result.stdout
+    assert not (tmp_path / "evenhand-demo" / "frontier.png").exists()
+
+
+def test_the_folder_may_be_deep_and_old_files_are_replaced(run, tmp_path):
+    assert run("demo", "--out", "a/b/c").exit_code == 0
+    (tmp_path / "a/b/c/policy.json").write_text("old")
+    assert run("demo", "--out", "a/b/c").exit_code == 0
+    assert json.loads((tmp_path / "a/b/c/policy.json").read_text())["limit"] == 0.05
+
+
+def test_a_file_in_the_way(run, tmp_path):
+    (tmp_path / "f").write_text("")
+    assert run("demo", "--out", "f").exit_code == 2
+
+
+def test_the_recipe_yields_the_shipped_table():
+    assert make_lending_table() == lending_csv()
+
+
+def test_the_table_is_plausible(lending_rows):
+    assert len(lending_rows) == 1200
+    ranges = {
+        "income": (8000, 200_000),
+        "credit_score": (300, 850),
+        "debt_ratio": (0, 1),
+        "years_employed": (0, 45),
+        "previous_defaults": (0, 10),
+    }
+    for name, (low, high) in ranges.items():
+        values = [float(r[name]) for r in lending_rows]
+        assert low <= min(values) < max(values) <= high
+    assert {r["group"] for r in lending_rows} == {"a", "b"}

@@ -1,0 +1,99 @@
+"""docs/cli.md cannot rot: its options are those of the commands, both ways, and its examples run."""
+
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from evenhand.cli import COMMANDS, main
+from evenhand.cli.options import PROBLEM_OPTIONS, TABLE_OPTIONS
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, flags=re.M | re.S))
+SHARED = "The table and the problem"
+OPTION = re.compile(r"--[a-z][a-z-]+")
+
+
+def command(name: str) -> click.Command:
+    found = main.get_command(click.Context(main), name)
+    assert found is not None
+    return found
+
+
+def options(name: str) -> set[str]:
+    return {flag for p in command(name).params if isinstance(p, click.Option) for flag in p.opts if flag != "--help"}
+
+
+def listed(section: str) -> set[str]:
+    """The options that a section's tables explain."""
+    return {OPTION.match(cell)[0] for cell in re.findall(r"^\| `(--[^`]+)`", SECTIONS[section], flags=re.M)}
+
+
+def test_every_command_has_a_section_and_every_section_a_command():
+    assert {f"evenhand {name}" for name in COMMANDS} | {SHARED} == set(SECTIONS)
+
+
+def test_shared_options_belong_to_both_commands():
+    assert listed(SHARED) <= options("solve") & options("frontier")
+    assert len(listed(SHARED)) == len(TABLE_OPTIONS) - 1 + len(PROBLEM_OPTIONS) + 1
+
+
+@pytest.mark.parametrize(("name", "shared"), [("solve", True), ("frontier", True), ("demo", False)])
+def test_a_command_s_options_are_the_documented_ones(name, shared):
+    assert options(name) == listed(f"evenhand {name}") | (listed(SHARED) if shared else set())
+
+
+def test_every_option_mentioned_anywhere_exists():
+    known = set().union(*(options(name) for name in COMMANDS)) | {"--help"}
+    assert set(OPTION.findall(TEXT)) <= known
+
+
+def test_every_choice_is_documented():
+    for name in COMMANDS:
+        for param in command(name).params:
+            if isinstance(param.type, click.Choice):
+                assert all(choice in TEXT for choice in param.type.choices)
+
+
+def test_the_examples_run(run):
+    lines = re.findall(r"^\$ (evenhand .+)$", TEXT, flags=re.M)
+    assert len(lines) >= 6
+    for line in lines:
+        result = run(*shlex.split(line)[1:])
+        assert result.exit_code == 0, f"{line}\n{result.output}"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_help_teaches_with_an_example_that_runs(run, lending, name):
+    text = (command(name).help or "").replace("\\\n", " ")
+    found = re.search(r"Example.*?(evenhand .+?)\n", text, flags=re.S)
+    assert found is not None
+    words = shlex.split(found[1])[1:]
+    swapped = [{"loans.csv": str(lending), "sex": "group"}.get(word, word) for word in words]
+    assert run(*swapped).exit_code == 0
+    shown = run(name, "--help")
+    assert shown.exit_code == 0
+    assert "Example" in shown.stdout
+
+
+def test_help_lists_the_commands(run):
+    shown = run("--help").stdout
+    assert all(name in shown for name in COMMANDS)
+    assert run("--version").stdout.startswith("evenhand, version ")
+    assert run("nonsense").exit_code == 2
+
+
+def test_help_loads_nothing_heavy():
+    import subprocess
+    import sys
+
+    code = (
+        "import sys; from click.testing import CliRunner; from evenhand.cli import main; "
+        "CliRunner().invoke(main, ['solve', '--help']); CliRunner().invoke(main, ['--help']); "
+        "print([m for m in ('sklearn', 'matplotlib', 'scipy.optimize', 'rich.table', 'numba') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr

@@ -1,0 +1,56 @@
+import csv
+
+import numpy as np
+import pytest
+
+LENDING = ("--label", "repaid", "--good", "yes", "--group", "group")
+
+
+def read(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+def test_writes_the_picture(run, lending, tmp_path, ending, magic):
+    result = run("frontier", lending, *LENDING, "--limits", "0,0.1", "--out", f"f.{ending}")
+    assert result.exit_code == 0
+    assert (tmp_path / f"f.{ending}").read_bytes().startswith(magic)
+    assert f"Picture: f.{ending}" in result.stdout
+
+
+def test_the_table_behind_it(run, lending, tmp_path):
+    result = run("frontier", lending, *LENDING, "--limits", "0:0.3:7", "--limit", "0.07", "--table", "t.csv")
+    rows = read(tmp_path / "t.csv")
+    assert [float(r["limit"]) for r in rows] == pytest.approx([0, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3])
+    errors = np.array([float(r["error_rate"]) for r in rows])
+    assert (np.diff(errors) <= 1e-12).all()
+    assert float(rows[-1]["price_of_fairness"]) == pytest.approx(0.0, abs=1e-12)
+    assert all(abs(float(r["gap"])) <= float(r["limit"]) + 1e-12 for r in rows)
+    assert "0.25 or more" in result.stdout
+    assert "with probability" in rows[0]["mixture"]
+    assert "not certified" in result.stdout
+
+
+def test_prices_change_the_column(run, lending, tmp_path):
+    run("frontier", lending, *LENDING, "--price-false-accept", "4000", "--limits", "0,0.1", "--table", "t.csv")
+    assert "cost_per_person" in read(tmp_path / "t.csv")[0]
+
+
+def test_long_rules_get_numbers(run, lending):
+    out = run("frontier", lending, *LENDING, "--class", "linear", "--limits", "0,0.05").stdout
+    assert "rule 1: accept if" in out
+
+
+def test_a_limit_beyond_the_grid_stretches_it(run, lending, tmp_path):
+    run("frontier", lending, *LENDING, "--limits", "0:0.1:3", "--limit", "0.5", "--table", "t.csv")
+    limits = [float(r["limit"]) for r in read(tmp_path / "t.csv")]
+    assert max(limits) == 0.5
+    assert max(np.diff(limits)) <= 0.05
+
+
+def test_without_matplotlib_the_way_out_is_named(run, lending, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
+    result = run("frontier", lending, *LENDING, "--limits", "0,0.1")
+    assert result.exit_code == 2
+    assert "pip install 'evenhand[plots]'" in result.stderr

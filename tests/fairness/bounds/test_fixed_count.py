@@ -1,0 +1,218 @@
+"""Audit-only intervals: exact coverage by enumeration, unresolved labels by brute force, and the trap of pooled audits."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.fairness.bounds import chernoff, staircase
+from evenhand.fairness.bounds.chernoff import AuditBinomial, AuditKl
+from evenhand.fairness.bounds.dkw import AuditDkw
+from evenhand.fairness.bounds.fixed_count import AuditCounts, FixedCountBound, GapIntervals, PresetLooks
+from evenhand.fairness.bounds.hoeffding import AuditHoeffding
+from evenhand.randomness import stream
+
+BOUNDS = [AuditHoeffding(), AuditKl(), AuditBinomial(), AuditDkw()]
+RATES = (0.0, 0.01, 0.05, 0.2, 0.37, 0.5, 0.8, 0.97, 1.0)
+by_name = pytest.mark.parametrize("bound", BOUNDS, ids=lambda b: b.name)
+
+
+def look(
+    bound: FixedCountBound, counts: AuditCounts, delta: float = 0.05, log_size: float = 0.0, columns: int = 1
+) -> GapIntervals:
+    return bound.intervals(counts, failure_probability=delta, log_size=log_size, columns=columns)
+
+
+def worst_miss(intervals: GapIntervals, n: int, m: int) -> float:
+    """The largest probability over a grid of true rates that the gap f_2 - f_1 is outside; rows are all pairs of counts."""
+    worst = 0.0
+    for p, q in product(RATES, RATES):
+        mass = (binom.pmf(np.arange(n + 1), n, p)[:, None] * binom.pmf(np.arange(m + 1), m, q)).ravel()
+        out = (intervals.low[:, 0] > q - p + 1e-12) | (intervals.high[:, 0] < q - p - 1e-12)
+        worst = max(worst, float(mass[out].sum()))
+    return worst
+
+
+def all_pairs(n: int, m: int) -> AuditCounts:
+    return AuditCounts.of(list(product(range(n + 1), range(m + 1))), [[n, m]])
+
+
+@by_name
+@pytest.mark.parametrize(("n", "m"), [(4, 7), (12, 5), (20, 20), (60, 15)])
+@pytest.mark.parametrize("delta", [0.3, 0.05, 1e-3])
+def test_coverage_is_exact_for_two_binomials(bound: FixedCountBound, n: int, m: int, delta: float) -> None:
+    assert worst_miss(look(bound, all_pairs(n, m), delta), n, m) <= delta
+
+
+def test_the_enumeration_catches_a_radius_off_by_sqrt_two(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Negative control for the joint bounds: the staircase shrunk by sqrt 2 misses more than delta."""
+    honest = staircase.staircase
+
+    def shrunk(log_alpha: float) -> staircase.Staircase:
+        radius = -float(_normal_quantile(honest(log_alpha).log_first[0]))
+        return staircase._at_radius(radius / math.sqrt(2))
+
+    monkeypatch.setattr(chernoff, "staircase", shrunk)
+    assert worst_miss(look(AuditBinomial(), all_pairs(20, 20), 0.05), 20, 20) > 0.05
+
+
+def _normal_quantile(log_tail: float) -> float:
+    from scipy.special import ndtri_exp
+
+    return float(ndtri_exp(log_tail))
+
+
+def test_the_binomial_bound_is_not_needlessly_wide() -> None:
+    """Sharpness at n = 60: its worst miss is over a fifth of delta; a disc of two dimensions pays for what a half-plane would not."""
+    exact, kl = (worst_miss(look(b, all_pairs(60, 60)), 60, 60) for b in (AuditBinomial(), AuditKl()))
+    assert exact > 0.2 * 0.05 > kl
+
+
+@pytest.mark.parametrize("log_alpha", [math.log(0.3), math.log(1e-3), -20.0, -300.0, -680.0])
+def test_the_staircase_has_the_stated_probability(log_alpha: float) -> None:
+    miss = staircase.staircase(log_alpha).miss()
+    assert math.log(miss) == pytest.approx(log_alpha, abs=1e-5)
+    assert miss <= math.exp(log_alpha)
+
+
+def test_the_staircase_formula_agrees_with_uniform_draws() -> None:
+    stairs = staircase.staircase(math.log(0.1))
+    u = stream(5, "stairs").random((200_000, 2))
+    inside = np.zeros(len(u), dtype=bool)
+    for s, t in zip(np.exp(stairs.log_first), np.exp(stairs.log_second), strict=True):
+        inside |= (u[:, 0] > s) & (u[:, 1] > t)
+    assert 1 - inside.mean() == pytest.approx(0.1, abs=4 * math.sqrt(0.09 / 200_000))
+
+
+def test_a_share_too_small_for_floating_point_says_nothing() -> None:
+    intervals = look(AuditBinomial(), AuditCounts.of([[3, 4]], [[10, 10]]), log_size=1000.0)
+    assert (intervals.low[0, 0], intervals.high[0, 0]) == (-1.0, 1.0)
+    assert look(AuditKl(), AuditCounts.of([[3, 4]], [[10, 10]]), log_size=1000.0).high[0, 0] == 1.0
+
+
+@by_name
+def test_laws_of_the_contract(bound: FixedCountBound) -> None:
+    counts, people = np.array([[5, 20, 3], [0, 0, 0], [50, 80, 30]]), [[50, 80, 30]]
+    intervals = look(bound, AuditCounts.of(counts, people))
+    assert isinstance(bound, FixedCountBound)
+    assert (intervals.low >= -1).all()
+    assert (intervals.high <= 1).all()
+    assert not intervals.empty.any()
+    exchanged = look(bound, AuditCounts.of(counts[:, [1, 0, 2]], [[80, 50, 30]]))
+    assert intervals.high[:, 0] == pytest.approx(-exchanged.low[:, 0], abs=1e-9)
+    empty = look(bound, AuditCounts.of([[0, 7]], [[0, 10]]))
+    assert empty.high[0, 0] == 1.0
+    assert empty.low[0, 0] <= -0.0
+
+
+@by_name
+def test_the_false_negative_rate_has_the_mirrored_gap(bound: FixedCountBound) -> None:
+    both = AuditCounts.of([[5, 20, 5, 20]], [[50, 80], [50, 80]], signs=[1, -1])
+    intervals = look(bound, both)
+    assert intervals.high[0, 0] == pytest.approx(-intervals.low[0, 1], abs=1e-12)
+    assert intervals.low[0, 0] == pytest.approx(-intervals.high[0, 1], abs=1e-12)
+
+
+@by_name
+def test_unresolved_labels_cover_every_completion(bound: FixedCountBound) -> None:
+    """Resolved (k, n) = (3, 9), (5, 11); unresolved accepted/rejected (2, 3) and (1, 2): all 2^8 completions by their counts."""
+    accepted, people, taken, refused = (3, 5), (9, 11), (2, 1), (3, 2)
+    reported = look(
+        bound,
+        AuditCounts.of(
+            [accepted],
+            [people],
+            unresolved_accepted=[taken],
+            unresolved=[[t + r for t, r in zip(taken, refused, strict=True)]],
+        ),
+    )
+    for a, b, c, d in product(range(3), range(4), range(2), range(3)):
+        complete = look(bound, AuditCounts.of([[3 + a, 5 + c]], [[9 + a + b, 11 + c + d]]))
+        assert reported.low[0, 0] <= complete.low[0, 0] + 1e-9
+        assert reported.high[0, 0] >= complete.high[0, 0] - 1e-9
+
+
+@pytest.mark.parametrize(("accepted", "n"), [(0, 10), (3, 10), (10, 10), (0, 1), (40, 1000)])
+def test_the_kl_limit_contains_the_exact_one(accepted: int, n: int) -> None:
+    k, people = np.array([float(accepted)]), np.array([float(n)])
+    for log_tail in (-0.1, -3.0, -12.0):
+        assert chernoff.kl_upper(k, people, log_tail)[0] >= chernoff.exact_upper(k, people, log_tail)[0] - 1e-12
+
+
+def test_joint_binomial_is_never_wider_than_kl_and_far_sharper_than_hoeffding_near_zero() -> None:
+    counts = AuditCounts.of([[20, 40]], [[1000, 2000]])
+    width = {
+        b.name: float(np.ptp([i.low[0, 0], i.high[0, 0]])) for b in BOUNDS for i in [look(b, counts, log_size=5.3)]
+    }
+    assert width["joint exact binomial on audits"] < width["joint KL on audits"]
+    assert width["joint exact binomial on audits"] < 0.33 * width["joint Hoeffding on audits"]
+
+
+def test_dkw_holds_for_thresholds_found_in_the_data() -> None:
+    """All cut-offs of each sample at once, 1,000 samples: misses <= 80 has false alarm 2e-5 at .05."""
+    generator, n, m, misses = stream(9, "dkw"), 40, 70, 0
+    for _ in range(1000):
+        first, second = generator.random(n), generator.random(m)
+        cuts = np.sort(np.concatenate([first, second]))
+        accepted = np.stack([(first[:, None] <= cuts).sum(0), (second[:, None] <= cuts).sum(0)], axis=1)
+        intervals = look(AuditDkw(), AuditCounts.of(accepted, [[n, m]]), log_size=math.inf)
+        misses += bool(((intervals.low > 0) | (intervals.high < 0)).any())
+    assert misses <= 80
+
+
+def test_bad_counts_are_refused() -> None:
+    with pytest.raises(LengthMismatch, match="one column per rate and group"):
+        AuditCounts.of([[1, 2, 3]], [[5, 5]])
+    with pytest.raises(InvalidInput, match="outside"):
+        AuditCounts.of([[6, 2]], [[5, 5]])
+    with pytest.raises(InvalidInput, match="ln|H|"):
+        look(AuditBinomial(), AuditCounts.of([[1, 2]], [[5, 5]]), log_size=math.inf)
+    with pytest.raises(InvalidInput, match="looks start"):
+        PresetLooks(first=0)
+
+
+def test_looks_are_strictly_increasing_and_their_shares_sum_to_delta() -> None:
+    looks = PresetLooks(first=1, growth=1.01)
+    counts = [looks.count(k) for k in range(1, 60)]
+    assert all(a < b for a, b in zip(counts, counts[1:], strict=False))
+    assert sum(looks.share(k, 0.05) for k in range(1, 5000)) < 0.05
+    assert [looks.reached(n) for n in (0, 1, 2)] == [0, 1, 2]
+
+
+def test_intersections_shrink_and_an_empty_one_is_seen() -> None:
+    first = GapIntervals(np.array([[-0.1]]), np.array([[0.2]]))
+    second = GapIntervals(np.array([[0.0]]), np.array([[0.3]]))
+    both = first.intersect(second)
+    assert (both.low[0, 0], both.high[0, 0]) == (0.0, 0.2)
+    assert first.intersect(GapIntervals(np.array([[0.25]]), np.array([[0.3]]))).empty.all()
+
+
+class TestTheTrap:
+    """An adversary who stops auditing when the pooled interval misses the truth, against the same bound at preset counts."""
+
+    runs, audits, delta = 1000, 6000, 0.05
+
+    def accepted(self) -> np.ndarray:
+        """(runs, audits/2, 2) running counts of accepted negatives of two groups that arrive in turn; both rates are 1/2."""
+        draws = stream(1, "trap").random((self.runs, self.audits // 2, 2)) < 0.5
+        return draws.cumsum(axis=1)
+
+    def misses(self, counts: np.ndarray, n: int, delta: float) -> np.ndarray:
+        intervals = look(AuditHoeffding(), AuditCounts.of(counts[:, n - 1], [[n, n]]), delta)
+        return np.asarray((intervals.low[:, 0] > 0) | (intervals.high[:, 0] < 0))
+
+    def test_pooling_audits_up_to_a_round_chosen_by_their_features_misses(self) -> None:
+        """Nominal 5%: 1,000 runs, so more than 86 misses has probability 1e-6 under the nominal rate."""
+        counts, stopped = self.accepted(), np.zeros(self.runs, dtype=bool)
+        for n in range(5, self.audits // 2, 2):
+            stopped |= self.misses(counts, n, self.delta)
+        assert stopped.sum() > 86
+
+    def test_preset_counts_do_not(self) -> None:
+        counts, missed, looks = self.accepted(), np.zeros(self.runs, dtype=bool), PresetLooks(first=5, growth=1.5)
+        for k in range(1, looks.reached(self.audits // 2) + 1):
+            missed |= self.misses(counts, looks.count(k), looks.share(k, self.delta))
+        assert missed.sum() <= 86

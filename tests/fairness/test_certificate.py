@@ -1,0 +1,154 @@
+"""The certificate: impossible states have no constructor, JSON is identical, and the words are exact."""
+
+import json
+import math
+from dataclasses import FrozenInstanceError, replace
+
+import numpy as np
+import pytest
+
+from evenhand.errors import CannotCertify, InvalidInput
+from evenhand.fairness.certificate import (
+    CellCount,
+    Certificate,
+    GapInterval,
+    plain_label,
+    policy_hash,
+    standard_assumptions,
+)
+
+
+def certificate(**changes: object) -> Certificate:
+    plain = Certificate(
+        limit=0.05,
+        failure_probability=0.05,
+        spent=0.0304,
+        bound="joint clamped betting",
+        bound_params={"rates": 6},
+        policy=policy_hash({"kind": "mixture"}),
+        window=(1, 20_000),
+        assumptions=standard_assumptions(maturity="30 days", excluded={"people of unknown group": 12}),
+        counts=(CellCount(-1, -1, 4100), CellCount(1, -1, 3000)),
+        gaps=(GapInterval("false positive rate", 1, -1, -0.01, 0.0499999999),),
+        valid_until=30_000,
+        unknown_group=12,
+    )
+    return replace(plain, **changes)
+
+
+def test_json_round_trip_is_identical() -> None:
+    for original in (
+        certificate(),
+        certificate(valid_until=None, gaps=(), counts=()),
+        certificate().suspend("drift in a"),
+    ):
+        text = json.dumps(original.to_json())
+        again = Certificate.from_json(json.loads(text))
+        assert again == original
+        assert json.dumps(again.to_json()) == text
+        assert again.digest == original.digest
+
+
+def test_it_cannot_be_changed() -> None:
+    with pytest.raises(FrozenInstanceError):
+        certificate().limit = 0.1  # type: ignore[misc]
+
+
+def test_the_claim_is_exact_and_names_its_probability() -> None:
+    assert certificate().claim == (
+        "Certified with probability at least 0.95 over the whole life of the learner, under the assumptions below: no two "
+        "groups' false positive rate differ by more than 0.05 under any policy it deploys."
+    )
+
+
+def test_the_words_name_counts_bound_window_and_who_is_outside() -> None:
+    text = certificate().describe()
+    for part in (
+        "group -1, label -1: 4,100 people",
+        "joint clamped betting (rates 6)",
+        "0.0304 of 0.05 booked",
+        "rounds 1 to 20,000",
+        "through round 30,000",
+        "window: 30 days",
+        "outside the certificate: 12 people of unknown group",
+        "group unknown, outside the certificate: 12 people",
+    ):
+        assert part in text
+    for forbidden in ("unbiased", "bias-free", "guarantees fairness", "guarantee"):
+        assert forbidden not in text
+
+
+def test_a_suspended_certificate_claims_nothing() -> None:
+    text = certificate().suspend("the labels of group 1 changed").describe()
+    assert text.startswith("SUSPENDED: the labels of group 1 changed. No claim stands.")
+    assert "Certified with probability" not in text
+
+
+@pytest.mark.parametrize("interval", [(-0.01, 0.06), (-0.0501, 0.0), (0.02, 0.01)])
+def test_certified_beyond_the_limit_has_no_constructor(interval: tuple[float, float]) -> None:
+    gap = GapInterval("FPR", 1, -1, *interval)
+    with pytest.raises(InvalidInput, match="does not support the limit"):
+        certificate(gaps=(gap,))
+    assert certificate(gaps=(gap,), status="suspended", reason="interval").status == "suspended"
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"limit": 0.0}, "the limit is 0.0"),
+        ({"limit": -0.1}, "the limit is -0.1"),
+        ({"failure_probability": 1.0}, "failure_probability is 1.0"),
+        ({"spent": 0.06}, "cannot be more"),
+        ({"window": (10, 2)}, "ends before it begins"),
+        ({"status": "suspended"}, "needs its reason"),
+    ],
+)
+def test_impossible_certificates_are_refused(changes: dict[str, object], message: str) -> None:
+    with pytest.raises(InvalidInput, match=message):
+        certificate(**changes)
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="format 99"):
+        Certificate.from_json({**certificate().to_json(), "format": 99})
+
+
+def test_the_hash_is_that_of_the_canonical_json() -> None:
+    assert policy_hash({"a": 1, "b": [2.5]}) == policy_hash({"b": [2.5], "a": 1})
+    assert policy_hash({"a": 1}) != policy_hash({"a": 2})
+    assert len(certificate().policy) == 64
+
+
+@pytest.mark.parametrize(
+    ("label", "plain"), [(np.int64(3), 3), ("a", "a"), (np.str_("b"), "b"), ((1, 2), "(1, 2)"), (1.5, 1.5)]
+)
+def test_group_labels_become_plain(label: object, plain: object) -> None:
+    assert plain_label(label) == plain
+    assert type(plain_label(label)) in (str, int, float)
+    assert CellCount(label, 1, 2) == CellCount(plain, 1, 2)
+
+
+def test_nobody_excluded_is_said_too() -> None:
+    assert standard_assumptions()[-1] == "outside the certificate: nobody"
+    assert "false alarm at most 0.001" in standard_assumptions(drift_false_alarm=1e-3)[0]
+
+
+class TestCannotCertify:
+    def test_it_says_which_count_is_missing_and_how_many_people_that_is(self) -> None:
+        error = CannotCertify(group="b", denominator="negatives (label -1)", have=50, needed=1050, people=1000)
+        assert error.missing == 1000
+        assert error.more_people == 20_000
+        assert "group 'b' has 50 negatives (label -1) among 1,000 people, but 1,050 are needed: 1,000 more" in str(
+            error
+        )
+        assert "expected after 20,000 more people" in str(error)
+
+    def test_none_seen_is_not_a_share_of_zero(self) -> None:
+        error = CannotCertify(group=1, denominator="negatives", have=0, needed=30, people=1000)
+        assert error.more_people == pytest.approx(30 * 1000 / 3)
+        assert "after at least 10,000 more people (none was seen so far)" in str(error)
+
+    def test_before_the_first_person_and_when_no_number_is_enough(self) -> None:
+        assert CannotCertify(group=1, denominator="negatives", have=0, needed=30, people=0).more_people == 30
+        error = CannotCertify(group=1, denominator="negatives", have=3, needed=math.inf, people=10)
+        assert "infinitely many" in str(error)

@@ -1,0 +1,149 @@
+import math
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from evenhand.errors import InvalidInput, NotFinite, NotSerialisable, UnsuitableEstimator
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Estimator, Fitted, LinearRule, Tree
+from evenhand.hypotheses.estimator import normalised
+
+
+def problem(seed=0, rows=300):
+    draw = np.random.default_rng(seed)
+    x = draw.normal(size=(rows, 3))
+    return x, np.where(x[:, 0] + draw.normal(size=rows) > 0, -1.0, 1.0) * draw.integers(0, 3, rows)
+
+
+class Recorder(ClassifierMixin, BaseEstimator):
+    """Remembers what it was fitted to."""
+
+    seen: list = []  # noqa: RUF012
+
+    def fit(self, X, y, sample_weight=None):
+        self.seen.append((X, y, sample_weight))
+        return self
+
+    def predict(self, X):
+        return np.ones(len(X), int)
+
+
+def test_the_reduction_to_weighted_classification():
+    x, cost = np.array([[2.0], [1.0], [0.0], [3.0]]), np.array([-4.0, 2.0, 0.0, 6.0])
+    Recorder.seen.clear()
+    answer = Estimator(Recorder()).bind(x, None).best(cost)
+    ((rows, label, weight),) = Recorder.seen
+    assert rows[:, 0].tolist() == [1.0, 2.0, 3.0]
+    assert label.tolist() == [0, 1, 0]
+    np.testing.assert_allclose(weight / weight.sum(), np.array([2, 4, 6]) / 12)
+    assert isinstance(answer, Fitted)
+    assert answer.accepts(x).all()
+
+
+def test_the_classifier_that_was_given_stays_unfitted():
+    classifier = DecisionTreeClassifier()
+    x, cost = problem()
+    Estimator(classifier).bind(x, None).best(cost)
+    assert not hasattr(classifier, "tree_")
+    assert classifier.random_state is None
+
+
+def test_tree_and_logistic_regression_become_plain():
+    x, cost = problem()
+    fresh = np.random.default_rng(9).normal(size=(500, 3))
+    accept, weight = (cost < 0)[cost != 0], normalised(np.abs(cost))[cost != 0]
+    for classifier, kind in (
+        (DecisionTreeClassifier(max_depth=4, random_state=0), Tree),
+        (LogisticRegression(), LinearRule),
+    ):
+        answer = Estimator(classifier).bind(x, None).best(cost)
+        assert isinstance(answer, kind)
+        other = classifier.fit(x[cost != 0], accept, sample_weight=weight).predict(fresh)
+        assert np.mean(answer.accepts(fresh) == other) > 0.99
+
+
+def test_logistic_regression_rejects_on_the_boundary_as_scikit_learn_does():
+    from evenhand.hypotheses.estimator import _linear_of
+
+    class Zero:
+        coef_, intercept_ = np.zeros((1, 2)), np.zeros(1)
+
+    assert not _linear_of(Zero()).accepts(np.ones((3, 2))).any()
+
+
+def test_pipelines_stay_opaque_but_are_weighted():
+    x, cost = problem()
+    pipeline = make_pipeline(StandardScaler(), LogisticRegression())
+    answer = Estimator(pipeline).bind(x, None).best(cost)
+    assert isinstance(answer, Fitted)
+    plain = Estimator(LogisticRegression()).bind(x, None).best(cost)
+    assert np.mean(answer.accepts(x) == plain.accepts(x)) > 0.97
+    assert answer.accepts(x[:0]).shape == (0,)
+    with pytest.raises(NotSerialisable, match="DecisionTreeClassifier"):
+        answer.to_json()
+    with pytest.raises(InvalidInput, match=r"2 columns.*3 columns"):
+        answer.accepts(x[:, :2])
+
+
+def test_one_sided_costs_are_answered_by_constants():
+    bound = Estimator(DecisionTreeClassifier()).bind(np.eye(3), None)
+    assert bound.best(np.array([-1.0, 0.0, -2.0])) == ACCEPT_ALL
+    assert bound.best(np.array([1.0, 0.0, 2.0])) == REJECT_ALL
+    assert bound.best(np.zeros(3)) == ACCEPT_ALL
+
+
+def test_unset_random_state_does_not_make_answers_random():
+    x, cost = problem()
+    bound = Estimator(RandomForestClassifier(3)).bind(x, None)
+    assert np.array_equal(bound.best(cost).accepts(x), bound.best(cost).accepts(x))
+
+
+def test_tree_is_bit_for_bit_the_same_after_permuting_and_scaling():
+    x, cost = problem(4)
+    cost = cost * np.random.default_rng(1).random(len(cost))
+    x = np.round(x, 1)
+    best = Estimator(DecisionTreeClassifier()).bind(x, None).best(cost)
+    order = np.random.default_rng(0).permutation(len(x))
+    assert Estimator(DecisionTreeClassifier()).bind(x[order], None).best(cost[order]) == best
+    assert all(Estimator(DecisionTreeClassifier()).bind(x, None).best(cost * s) == best for s in (1e-12, 3.7, 1e12))
+
+
+@pytest.mark.parametrize(
+    ("classifier", "words"),
+    [
+        (KNeighborsClassifier(), "sample_weight.*Hint.*LogisticRegression"),
+        (make_pipeline(StandardScaler(), KNeighborsClassifier()), "sample_weight"),
+        (DecisionTreeClassifier, r"pass an instance, DecisionTreeClassifier\(\)"),
+        (object(), "fit, predict"),
+        (LinearRegression(), "regressor"),
+    ],
+)
+def test_unsuitable_estimators(classifier, words):
+    with pytest.raises(UnsuitableEstimator, match=words):
+        Estimator(classifier)
+
+
+def test_params_are_plain_and_bounds_are_infinite():
+    hypotheses = Estimator(make_pipeline(StandardScaler(), GaussianNB()))
+    assert hypotheses.params["classifier"] == "Pipeline"
+    assert all(
+        v is None or isinstance(v, bool | int | float | str) for v in hypotheses.params["classifier_params"].values()
+    )
+    assert hypotheses.log_size == hypotheses.log_growth(10, 2) == math.inf
+    with pytest.raises(NotFinite):
+        hypotheses.bind(np.array([[np.nan]]), None)
+
+
+def test_normalised_weights_forget_their_scale():
+    weight = np.random.default_rng(0).random(50)
+    for scale in (1e-300, 1e-12, 1e12, 1e300):
+        assert np.array_equal(normalised(weight * scale), normalised(weight))
+    assert normalised(np.zeros(3)).tolist() == [0, 0, 0]
+    assert normalised(weight).mean() == pytest.approx(1.0)

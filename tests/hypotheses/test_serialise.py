@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from evenhand.errors import InvalidInput
+from evenhand.hypotheses import (
+    ACCEPT_ALL,
+    REJECT_ALL,
+    Constant,
+    GroupClassifier,
+    LinearRule,
+    PerGroup,
+    TableRow,
+    Threshold,
+    Tree,
+    hypothesis_from_json,
+    policy_from_json,
+)
+from evenhand.policies import Mixture
+from evenhand.testing.laws import through_text
+
+EVERY_KIND = [
+    Constant(True),
+    GroupClassifier("b"),
+    GroupClassifier(-1),
+    TableRow((True, False, True)),
+    Threshold(1, 0.1 + 0.2, 3, at_least=False),
+    PerGroup((("a", Threshold(0, 1e-300, 1)), ("b", REJECT_ALL))),
+    LinearRule((1 / 3, -2.0), 1e17),
+    Tree((0, -1, -1), (1 / 7, 0.0, 0.0), (1, -1, -1), (2, -1, -1), (False, False, True), 1),
+]
+
+
+@pytest.mark.parametrize("hypothesis", EVERY_KIND, ids=lambda h: type(h).__name__)
+def test_round_trip_is_the_identity(hypothesis):
+    assert hypothesis_from_json(through_text(hypothesis.to_json())) == hypothesis
+
+
+def test_mixture_round_trip_is_the_identity():
+    mixture = Mixture(tuple(EVERY_KIND[:3]), (0.1, 0.2, 1 - 0.1 - 0.2), "decide")
+    assert policy_from_json(through_text(mixture.to_json())) == mixture
+
+
+def test_unknown_kinds_list_the_known_ones():
+    for data in ({"kind": "forest"}, {}, [], "text", {"kind": None}):
+        with pytest.raises(InvalidInput, match="constant, group, linear, per-group, table, threshold, tree"):
+            hypothesis_from_json(data)
+    with pytest.raises(InvalidInput, match="known kinds are mixture"):
+        policy_from_json(ACCEPT_ALL.to_json())
+
+
+def test_missing_and_malformed_fields_are_named():
+    with pytest.raises(InvalidInput, match="lacks 'value'"):
+        hypothesis_from_json({"kind": "threshold", "column": 0})
+    with pytest.raises(InvalidInput, match="malformed"):
+        hypothesis_from_json({"kind": "linear", "weights": 3, "threshold": 0.0})
+    with pytest.raises(InvalidInput, match="not a probability distribution"):
+        policy_from_json(
+            {"kind": "mixture", "group_use": "decide", "parts": [{"weight": 2.0, "hypothesis": ACCEPT_ALL.to_json()}]}
+        )
+
+
+def test_decisions_are_the_same_after_a_round_trip():
+    x = np.random.default_rng(0).normal(size=(50, 2))
+    rule = LinearRule((0.1, 0.7), 0.3)
+    assert np.array_equal(hypothesis_from_json(through_text(rule.to_json())).accepts(x), rule.accepts(x))

@@ -1,0 +1,118 @@
+import numpy as np
+import pytest
+
+from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, NotFinite
+from evenhand.words import (
+    Applicants,
+    CostSensitiveProblem,
+    Decision,
+    Decisions,
+    LabelledSample,
+    Outcome,
+    Prices,
+    as_features,
+    as_group,
+)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_features_and_costs_must_be_finite_and_the_place_is_named(bad):
+    with pytest.raises(NotFinite, match=r"\(1, 0\)"):
+        Applicants(np.array([[0.0], [bad]]))
+    with pytest.raises(NotFinite, match="cost_if_accepted"):
+        CostSensitiveProblem(np.zeros((2, 1)), None, np.zeros(2), np.array([0.0, bad]))
+    with pytest.raises(InvalidInput, match="price"):
+        Prices(false_accept=bad)
+
+
+def test_lengths_that_differ_are_named():
+    with pytest.raises(LengthMismatch, match=r"group has shape \(3,\) but there are 2 rows"):
+        Applicants(np.zeros((2, 1)), np.array([1, 2, 3]))
+    with pytest.raises(LengthMismatch, match="label"):
+        LabelledSample(np.zeros((2, 1)), [1, -1], [1])
+    with pytest.raises(LengthMismatch, match="cost_if_rejected"):
+        CostSensitiveProblem(np.zeros((2, 1)), None, np.zeros(3), np.zeros(2))
+    with pytest.raises(LengthMismatch, match="count"):
+        LabelledSample(np.zeros((2, 1)), [1, -1], [1, 1], np.ones(3))
+
+
+@pytest.mark.parametrize("label", [[0, 1], [1, 2], ["yes", "no"], [1.0, np.nan]])
+def test_labels_outside_plus_minus_one_say_how_to_encode(label):
+    with pytest.raises(BadLabel, match=r"np\.where"):
+        LabelledSample(np.zeros((2, 1)), [1, -1], label)
+
+
+def test_float_labels_are_read():
+    assert LabelledSample(np.zeros((2, 1)), [1, -1], [1.0, -1.0]).label.dtype == np.int64
+
+
+@pytest.mark.parametrize("group", [[1.0, np.nan], [None, "a"]])
+def test_missing_groups_are_refused(group):
+    with pytest.raises(InvalidInput, match="missing in 1 of 2 rows"):
+        as_group(np.array(group), 2)
+
+
+@pytest.mark.parametrize("features", [np.zeros(3), 1.0, np.zeros((1, 2, 3)), [["a"]], [[1, 2], [3]]])
+def test_features_of_another_shape_or_kind(features):
+    with pytest.raises(InvalidInput):
+        as_features(features)
+
+
+def test_empty_problems_are_refused():
+    with pytest.raises(InvalidInput, match="no rows"):
+        CostSensitiveProblem(np.zeros((0, 1)), None, [], [])
+    with pytest.raises(InvalidInput, match="no rows"):
+        LabelledSample(np.zeros((0, 1)), [], [])
+    assert len(Applicants(np.zeros((0, 1)))) == 0
+
+
+def test_cost_of_a_problem_is_the_sum_by_loops():
+    draw = np.random.default_rng(0)
+    reject, accept, p = draw.normal(size=(3, 20))
+    problem = CostSensitiveProblem(np.zeros((20, 1)), None, reject, accept)
+    assert problem.cost(p) == pytest.approx(sum(r * (1 - q) + a * q for r, a, q in zip(reject, accept, p, strict=True)))
+    assert problem.cost(np.zeros(20)) == pytest.approx(problem.rejection_total)
+    assert len(problem) == 20
+
+
+def test_one_number_stands_for_all_rows():
+    assert CostSensitiveProblem(np.zeros((3, 1)), None, 0.5, 1.0).acceptance_cost.tolist() == [0.5] * 3
+
+
+def test_prices():
+    label = np.array([1, -1])
+    prices = Prices(false_accept=5.0, false_reject=2.0)
+    assert prices.acceptance_cost(label).tolist() == [-2.0, 5.0]
+    problem = prices.problem(np.zeros((2, 1)), None, label)
+    assert problem.cost(np.array([1.0, 0.0])) == 0.0
+    assert problem.cost(np.array([0.0, 1.0])) == 7.0
+    assert Prices(false_accept=np.array([1.0, 3.0])).acceptance_cost(label).tolist() == [-1.0, 3.0]
+    with pytest.raises(InvalidInput, match="-1"):
+        Prices(false_reject=-1.0)
+
+
+def test_sample_groups_are_sorted_and_ignore_rows_that_stand_for_nobody():
+    sample = LabelledSample(np.zeros((3, 1)), ["b", "a", "c"], [1, 1, -1], [1.0, 2.0, 0.0])
+    assert sample.groups == ("a", "b")
+    mixed = LabelledSample(np.zeros((2, 1)), np.array(["b", 1], dtype=object), [1, 1])
+    assert mixed.groups == (1, "b")
+    assert mixed.weight.tolist() == [1.0, 1.0]
+    with pytest.raises(InvalidInput, match="fewer than 0"):
+        LabelledSample(np.zeros((1, 1)), ["a"], [1], [-1.0])
+
+
+def test_decisions_are_a_sequence_of_decision():
+    block = Decisions(np.array([True, False]), np.array([0.7, 0.6]), 5, np.array([1, 1]), np.zeros(2, bool))
+    assert list(block) == [Decision(True, 0.7, 5, 1), Decision(False, 0.6, 6, 1)]
+    assert block[-1].round == 6
+    assert block[-1].acceptance == pytest.approx(0.4)
+    assert block[:1] == (block[0],)
+    assert block.round.tolist() == [5, 6]
+    with pytest.raises(IndexError):
+        block[2]
+
+
+def test_outcomes_have_labels():
+    assert Outcome(3, -1).label == -1
+    with pytest.raises(BadLabel, match="round 3"):
+        Outcome(3, 0)
