@@ -5,7 +5,8 @@ EvenhandError
 │   ├── NotFinite            NaN or infinity where a number is needed
 │   ├── LengthMismatch       arrays that should describe the same rows do not
 │   ├── BadLabel             a label outside {-1, +1}
-│   └── MissingColumn        a table lacks a column that was asked for
+│   ├── MissingColumn        a table lacks a column that was asked for
+│   └── StorageError         a file that is no stored learner, is damaged, or of another version
 ├── CannotEstimateRate       a group has no row in the rate's denominator
 ├── Infeasible               no mixture of the class meets the constraints
 ├── UnsuitableEstimator      a model that cannot be used as a weighted-classification oracle
@@ -44,6 +45,10 @@ class BadLabel(InvalidInput):
 
 class MissingColumn(InvalidInput):
     """A table lacks a column that was asked for."""
+
+
+class StorageError(InvalidInput):
+    """A file that is no stored learner, is damaged, or was written in another version of the format."""
 
 
 class CannotEstimateRate(EvenhandError):

@@ -64,9 +64,9 @@ def as_group(value: ArrayLike, rows: int) -> GroupArray:
     """(rows,) group labels, none of them missing."""
     array = np.asarray(value)
     _require_length(array, rows, "group")
-    missing = (
-        np.array([v is None or v != v for v in array.tolist()]) if array.dtype.kind in "Of" else np.zeros(rows, bool)
-    )
+    if array.dtype.kind not in "Of":
+        return array
+    missing = np.array([v is None or v != v for v in array.tolist()], dtype=bool)
     if missing.any():
         row = int(np.argmax(missing))
         raise InvalidInput(

@@ -30,8 +30,8 @@ class Unweighted(TwoPhaseLearner):
         log = super()._bandit_log()
         if log is None:
             return None
-        ones = log.accepted * 0 + 1
-        return RoundLog(log.features, log.group, ones, log.rejected, log.positive, log.negative)
+        nearly = log.accepted * 0 + (1 - 1e-9)
+        return RoundLog(log.features, log.group, nearly, log.rejected, log.positive, log.negative)
 
 
 class SecondHypothesis(TwoPhaseLearner):

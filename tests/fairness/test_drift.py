@@ -88,7 +88,7 @@ def test_many_lives_at_once_are_the_test_itself() -> None:
 @pytest.mark.parametrize(("probability", "seed"), [([0.05, 0.95], 1), ([0.5, 0.5], 2), ([0.7, 0.2, 0.1], 3)])
 def test_no_false_alarm_in_300_lives_of_a_million(probability: list[float], seed: int) -> None:
     """The theorem says at most 1e-3 per life; one alarm in 300 lives would have probability below .26, in all three streams."""
-    peak = peaks(probability, 1_000_000, 2000, lives=300, seed=seed)
+    peak = peaks(probability, 1_000_000, 1000, lives=300, seed=seed)
     assert peak.max() < math.log(1000)
 
 

@@ -29,28 +29,31 @@ def _one_of(*values: str) -> Parse:
     return parse
 
 
-NAMES = {int: "a whole number", float: "a number", _yes_or_no: "yes or no"}
+NAMES: Mapping[Any, str] = {int: "a whole number", float: "a number", _yes_or_no: "yes or no"}
 
 
 @dataclass(frozen=True)
 class Entry:
-    """Something that can be named: how it is made, the options it takes (name -> parser), and what it is, in words."""
+    """Something that can be named: how it is made, what it is in words, the options it takes (name -> parser), and what it is told
+    besides: `fixed` values, and the parts of the `Setting` that it `needs`."""
 
     make: Callable[..., Any]
     text: str
     options: Mapping[str, Parse] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What all learners of a comparison are told: gamma', gamma, delta, T, and the rate."""
+    """What the learners of a comparison are told: the class, the rate, gamma', gamma, delta and T."""
 
+    hypotheses: Any
+    rate: Rate
     allowed_gap: float
     comparator_gap: float
     failure_probability: float
     horizon: int
-    rate: Rate
 
 
 ENVIRONMENTS: Mapping[str, Entry] = {
@@ -96,6 +99,7 @@ _TWO_PHASE: Mapping[str, Parse] = {
     "tradeoff_exponent": float,
 }
 _GREEDY: Mapping[str, Parse] = {"first_rounds": int}
+_ALL = ("hypotheses", "rate", "allowed_gap", "comparator_gap", "failure_probability", "horizon")
 
 LEARNERS: Mapping[str, Entry] = {
     "two-phase": Entry(
@@ -103,34 +107,42 @@ LEARNERS: Mapping[str, Entry] = {
         "The paper's algorithm. It accepts everybody until the labels tell every rule's gap well enough, and from then on runs a bandit "
         "over the mixtures that keep the promise.",
         _TWO_PHASE,
+        needs=_ALL,
     ),
     "explore-then-commit": Entry(
         learners.ExploreThenCommit,
         "Accepts everybody for T^(2/3) rounds, then deploys the best policy that keeps the promise on that sample, for good.",
         {**_TWO_PHASE, "same_exploration": _yes_or_no},
+        needs=_ALL,
     ),
     "explore-then-commit-same": Entry(
         learners.ExploreThenCommit,
         "Explore-then-commit with exactly the exploration of the two-phase learner: what the bandit adds is the difference.",
         _TWO_PHASE,
         {"same_exploration": True},
+        needs=_ALL,
     ),
     "exp4": Entry(
         learners.Exp4,
         "After the same exploration, exponential weights over a net of all fair pairs of rules: the paper's inefficient baseline.",
         {**_TWO_PHASE, "grid": int},
+        needs=_ALL,
     ),
     "unconstrained": Entry(
-        learners.Unconstrained, "The same bandit over all mixtures, fair or not. It promises nothing about the gap.", _GREEDY
+        learners.Unconstrained,
+        "The same bandit over all mixtures, fair or not. It promises nothing about the gap.",
+        _GREEDY,
+        needs=("hypotheses", "rate"),
     ),
     "fair-on-gathered": Entry(
         learners.FairOnGathered,
         "What ordinary tools do: the best policy whose gap, measured on the labels gathered so far, is within the limit. Those labels come "
         "from people it chose to accept, so the measured gap is not the population's.",
         _GREEDY,
+        needs=("hypotheses", "rate", "allowed_gap"),
     ),
-    "accept-all": Entry(learners.AcceptAll, "Accepts everybody: a gap of exactly 0, and the losses that go with it."),
-    "uniform": Entry(learners.Uniform, "Tosses a fair coin for everybody: a gap of exactly 0."),
+    "accept-all": Entry(learners.AcceptAll, "Accepts everybody: a gap of exactly 0, and the losses that go with it.", needs=("rate",)),
+    "uniform": Entry(learners.Uniform, "Tosses a fair coin for everybody: a gap of exactly 0.", needs=("rate",)),
 }
 
 STANDARD = (
@@ -154,31 +166,13 @@ def make_environment(name: str, options: Sequence[str], rounds: int) -> Any:
     return entry.make(**{**entry.fixed, **told})
 
 
-def make_learner(text: str, environment: Any, setting: Setting) -> learners.EpochLearner:
-    """The learner of "name" or "name:key=value,key=value", for the class that belongs to the environment."""
+def make_learner(text: str, setting: Setting) -> learners.EpochLearner:
+    """The learner of "name" or "name:key=value,key=value"."""
     name, options = split(text)
     entry = _entry(LEARNERS, name, "learner")
-    told = {**entry.fixed, **_parsed(entry, f"learner {name}", options)}
-    made: learners.EpochLearner = entry.make(**_common(entry.make, environment, setting), **told)
+    told = {need: getattr(setting, need) for need in entry.needs}
+    made: learners.EpochLearner = entry.make(**told, **entry.fixed, **_parsed(entry, f"learner {name}", options))
     return made
-
-
-def _common(make: Any, environment: Any, setting: Setting) -> dict[str, Any]:
-    """What a learner of this kind is told besides its options; the fixed ones choose from no class."""
-    if make in (learners.AcceptAll, learners.Uniform):
-        return {"rate": setting.rate}
-    shared = {"hypotheses": environment.hypotheses, "rate": setting.rate}
-    if make is learners.Unconstrained:
-        return shared
-    shared["allowed_gap"] = setting.allowed_gap
-    if make is learners.FairOnGathered:
-        return shared
-    return {
-        **shared,
-        "failure_probability": setting.failure_probability,
-        "horizon": setting.horizon,
-        "comparator_gap": setting.comparator_gap,
-    }
 
 
 def about(text: str) -> str:

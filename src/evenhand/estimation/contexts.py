@@ -61,6 +61,9 @@ def _grouped_by(key: NDArray[Any]) -> Contexts:
 
 
 def joined(parts: Sequence[GroupArray | None]) -> GroupArray | None:
-    """Arrays end to end; None as soon as one of them is missing."""
+    """Arrays end to end; None as soon as one of them is missing. Numbers among texts stay numbers."""
     present = [part for part in parts if part is not None]
-    return np.concatenate(present) if present and len(present) == len(parts) else None
+    if not present or len(present) < len(parts):
+        return None
+    mixed = len({part.dtype.kind in "biuf" for part in present}) > 1
+    return np.concatenate([part.astype(object) for part in present] if mixed else present)

@@ -73,7 +73,7 @@ def fit_outcomes(log: RoundLog | None) -> OutcomeRegression:
     contexts = find_contexts(seen.features, None)
     negative, accepted = contexts.total(seen.negative), contexts.total(seen.accepted)
     overall = float(negative.sum() / accepted.sum())
-    if len(contexts) <= MOST_CONTEXTS and accepted.sum() >= 4 * len(contexts):
+    if len(contexts) <= MOST_CONTEXTS and accepted.sum() >= 1.5 * len(contexts):
         rates = (negative + PRIOR * overall) / (accepted + PRIOR)
         keys = (np.ascontiguousarray(row + 0.0).tobytes() for row in seen.features[contexts.first])
         return TabularOutcome(dict(zip(keys, rates.tolist(), strict=True)), overall)

@@ -7,7 +7,8 @@ interval exceeds the limit, or with more than delta spent, cannot be constructed
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
 from evenhand.contracts import Json
@@ -136,7 +137,7 @@ class Certificate:
         rates = " and ".join(dict.fromkeys(gap.rate for gap in self.gaps)) or "constrained rate"
         return (
             f"Certified with probability at least {1 - self.failure_probability:.6g} over the whole life of the learner, under the "
-            f"assumptions below: no two groups' {rates} differ by more than {self.limit:.6g} under any policy it deploys."
+            f"assumptions below: the gap in {rates} between any two groups is at most {self.limit:.6g} for every policy it deploys."
         )
 
     @property
@@ -161,13 +162,13 @@ class Certificate:
             "limit": self.limit,
             "failure_probability": self.failure_probability,
             "spent": self.spent,
-            "bound": {"name": self.bound, "params": self.bound_params},
+            "bound": {"name": self.bound, "params": deepcopy(self.bound_params)},
             "policy_sha256": self.policy,
             "window": list(self.window),
             "valid_until": self.valid_until,
             "assumptions": list(self.assumptions),
-            "counts": [vars(cell) for cell in self.counts],
-            "gaps": [vars(gap) for gap in self.gaps],
+            "counts": [asdict(cell) for cell in self.counts],
+            "gaps": [asdict(gap) for gap in self.gaps],
             "unknown_group": self.unknown_group,
         }
 

@@ -114,6 +114,21 @@ class FiniteClass(HypothesisClass):
     def __len__(self) -> int:
         return len(self._members)
 
+    @property
+    def listed(self) -> tuple[Hypothesis, ...]:
+        """The members of a class that was given as objects; none for a table."""
+        return self._members.hypotheses if isinstance(self._members, _Listed) else ()
+
+    @property
+    def table(self) -> BoolArray | None:
+        """The (|H|, contexts) matrix of a class that was given as a table."""
+        return self._members.accepts if isinstance(self._members, _Table) else None
+
+    def check_rows(self, features: FloatArray) -> None:
+        """InvalidInput for rows that no member could decide about."""
+        if isinstance(self._members, _Table):
+            context_numbers(features, self._members.accepts.shape[1])
+
     def __repr__(self) -> str:
         return f"<FiniteClass of {len(self)} hypotheses ({self._members.params['members']})>"
 

@@ -1,14 +1,20 @@
-"""Hypotheses and mixtures from plain JSON: one reader per kind."""
+"""Hypotheses, mixtures and hypothesis classes from plain JSON, one reader per kind; and classes as plain JSON."""
 
+import base64
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any, cast
 
-from evenhand.contracts import GroupUse, Hypothesis, Json
-from evenhand.errors import InvalidInput
+import numpy as np
+
+from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json
+from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import Constant, GroupClassifier
-from evenhand.hypotheses.finite import TableRow
-from evenhand.hypotheses.linear import LinearRule
-from evenhand.hypotheses.thresholds import PerGroup, Threshold
+from evenhand.hypotheses.estimator import Estimator
+from evenhand.hypotheses.finite import FiniteClass, TableRow
+from evenhand.hypotheses.linear import Linear, LinearRule
+from evenhand.hypotheses.stumps import Stumps
+from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Threshold
 from evenhand.hypotheses.trees import Tree
 from evenhand.policies.mixture import Mixture
 
@@ -21,6 +27,18 @@ def hypothesis_from_json(data: Json) -> Hypothesis:
 def policy_from_json(data: Json) -> Mixture:
     """The mixture pi with pi.to_json() == data."""
     return cast(Mixture, _read(data, _POLICIES, "policy"))
+
+
+def class_to_json(hypotheses: HypothesisClass) -> Json:
+    """Plain JSON with a "kind"; NotSerialisable for functions, foreign models and classes that evenhand does not know."""
+    if type(hypotheses) not in _CLASS_WRITERS:
+        raise NotSerialisable(f"{type(hypotheses).__name__} is a class of your own; it cannot be written as JSON.", hint=_GIVE)
+    return _CLASS_WRITERS[type(hypotheses)](hypotheses)
+
+
+def class_from_json(data: Json) -> HypothesisClass:
+    """The hypothesis class H with class_to_json(H) == data."""
+    return cast(HypothesisClass, _read(data, _CLASSES, "hypothesis class"))
 
 
 def _read(data: Json, readers: Mapping[str, Callable[[Json], Any]], noun: str) -> Any:
@@ -53,6 +71,63 @@ def _mixture(data: Json) -> Mixture:
     hypotheses = tuple(hypothesis_from_json(part["hypothesis"]) for part in data["parts"])
     return Mixture(hypotheses, tuple(part["weight"] for part in data["parts"]), cast(GroupUse, data["group_use"]))
 
+
+def _write_finite(hypotheses: FiniteClass) -> Json:
+    if hypotheses.table is not None:
+        bits = base64.b64encode(np.packbits(hypotheses.table).tobytes()).decode()
+        return {"kind": "finite-table", "shape": list(hypotheses.table.shape), "bits": bits}
+    try:
+        members = [member.to_json() for member in hypotheses.listed]
+    except NotSerialisable as reason:
+        raise NotSerialisable(f"a member of the class is no data: {reason}", hint=_GIVE) from reason
+    return {"kind": "finite", "members": members, "uses_group": hypotheses.uses_group}
+
+
+def _read_table(data: Json) -> FiniteClass:
+    members, contexts = data["shape"]
+    bits = np.frombuffer(base64.b64decode(data["bits"]), dtype=np.uint8)
+    return FiniteClass.from_table(np.unpackbits(bits, count=members * contexts).reshape(members, contexts))
+
+
+def _write_estimator(hypotheses: Estimator) -> Json:
+    """A classifier of scikit-learn itself, by its name and its parameters, if these are plain values."""
+    kind = type(hypotheses.classifier)
+    settings = hypotheses.classifier.get_params(deep=False)
+    odd = [name for name, value in settings.items() if not isinstance(value, bool | int | float | str | None)]
+    if not kind.__module__.startswith(_TRUSTED) or odd:
+        what = f"{kind.__name__} with {', '.join(odd)}" if odd else f"{kind.__module__}.{kind.__name__}"
+        raise NotSerialisable(f"{what} is no scikit-learn classifier with plain parameters.", hint=_GIVE)
+    return {"kind": "estimator", "module": kind.__module__, "name": kind.__qualname__, "settings": settings}
+
+
+def _read_estimator(data: Json) -> Estimator:
+    from sklearn.base import ClassifierMixin  # heavy: loaded only by those who stored a scikit-learn classifier
+
+    found = getattr(import_module(data["module"]), data["name"]) if data["module"].startswith(_TRUSTED) else None
+    if not (isinstance(found, type) and issubclass(found, ClassifierMixin)):
+        raise InvalidInput(f"{data['module']}.{data['name']} is no classifier of scikit-learn; nothing else is loaded.")
+    return Estimator(found(**data["settings"]))
+
+
+_TRUSTED = "sklearn."
+_GIVE = "hand the same class over again on loading: load(path, hypotheses=...)."
+
+_CLASS_WRITERS: Mapping[type, Callable[[Any], Json]] = {
+    FiniteClass: _write_finite,
+    Stumps: lambda made: {"kind": "stumps", "max_bins": made.max_bins},
+    ScoreThresholds: lambda made: {"kind": "thresholds", "column": made.column, "per_group": made.per_group},
+    Linear: lambda made: {"kind": "linear", "penalty": made.penalty},
+    Estimator: _write_estimator,
+}
+
+_CLASSES: Mapping[str, Callable[[Json], HypothesisClass]] = {
+    "finite": lambda data: FiniteClass(map(hypothesis_from_json, data["members"]), uses_group=data["uses_group"]),
+    "finite-table": _read_table,
+    "stumps": lambda data: Stumps(data["max_bins"]),
+    "thresholds": lambda data: ScoreThresholds(data["column"], data["per_group"]),
+    "linear": lambda data: Linear(data["penalty"]),
+    "estimator": _read_estimator,
+}
 
 _HYPOTHESES: Mapping[str, Callable[[Json], Hypothesis]] = {
     "constant": lambda data: Constant(data["accept"]),

@@ -169,11 +169,17 @@ class ScoreThresholds(HypothesisClass):
         """ln(rows + 1); per group rows ln 2, because the number of groups is not known before binding."""
         return rows * math.log(2.0) if self.per_group else math.log(rows + 1)
 
+    def check_rows(self, features: FloatArray) -> None:
+        """InvalidInput for rows that have no such score."""
+        if self.column >= features.shape[1]:
+            raise InvalidInput(
+                f"the score is column {self.column} from 0, but features has {features.shape[1]} columns."
+            )
+
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
         """Sort the score once (per group)."""
         rows = checked_rows(features)
-        if self.column >= rows.shape[1]:
-            raise InvalidInput(f"the score is column {self.column} from 0, but features has {rows.shape[1]} columns.")
+        self.check_rows(rows)
         if not self.per_group:
             return _BoundThresholds(Cuts.on(rows[:, self.column]), self.column, rows.shape[1])
         known = require_group(group, len(rows), "ScoreThresholds(per_group=True)")

@@ -40,28 +40,28 @@ class Outlay:
 
 def audit_share(outlay: Outlay) -> float:
     """The share of the uncertified mass that is accepted."""
-    return float(SHARES[int(np.argmin([expected_cost(outlay, share) for share in SHARES]))])
+    return float(SHARES[int(np.argmin(expected_costs(outlay, SHARES)))])
 
 
-def expected_cost(outlay: Outlay, share: float) -> float:
-    """The expected cost per person over the rounds ahead if that share is accepted from now on."""
+def expected_costs(outlay: Outlay, shares: FloatArray) -> FloatArray:
+    """The expected cost per person over the rounds ahead, for each share that might be accepted from now on."""
     ends = np.r_[0.0, np.geomspace(max(outlay.ahead / 1e4, 1.0), max(outlay.ahead, 2.0), 24)]
-    constant = share * outlay.cost_accept + (1 - share) * outlay.cost_reject
-    evidence, total = outlay.evidence, 0.0
+    constant = shares * outlay.cost_accept + (1 - shares) * outlay.cost_reject
+    evidence, total = np.full(len(shares), outlay.evidence), np.zeros(len(shares))
     for rounds in np.diff(ends):
         omega = certified_weight(outlay, evidence)
         total += rounds * ((1 - omega) * constant + omega * outlay.cost_target)
-        accepted = np.clip(outlay.floor + omega * outlay.acceptance + (1 - omega) * share, 1e-6, 1.0)
-        evidence += rounds * evidence_rate(accepted, outlay.share)
-    return total / float(ends[-1])
+        accepted = outlay.floor + np.multiply.outer(omega, outlay.acceptance) + ((1 - omega) * shares)[:, np.newaxis]
+        evidence += rounds * evidence_rate(np.clip(accepted, 1e-6, 1.0), outlay.share)
+    return total / ends[-1]
 
 
-def certified_weight(outlay: Outlay, evidence: float) -> float:
+def certified_weight(outlay: Outlay, evidence: FloatArray) -> FloatArray:
     """omega: how much weight the target may have once that much evidence is in."""
-    end = abs(outlay.gap) + outlay.width * float(np.sqrt(max(outlay.evidence, 1.0) / max(evidence, 1.0)))
-    return min(1.0, outlay.limit / end) if end > 0 else 1.0
+    end = abs(outlay.gap) + outlay.width * np.sqrt(max(outlay.evidence, 1.0) / np.maximum(evidence, 1.0))
+    return np.minimum(1.0, outlay.limit / np.maximum(end, 1e-12))
 
 
-def evidence_rate(acceptance: FloatArray, share: FloatArray) -> float:
+def evidence_rate(acceptance: FloatArray, share: FloatArray) -> FloatArray:
     """How much of a fully accepted round's evidence a round brings: one over the mean of 1/p."""
-    return float(1.0 / (share @ (1.0 / acceptance)))
+    return np.asarray(1.0 / ((1.0 / acceptance) @ share))

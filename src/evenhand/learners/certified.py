@@ -28,7 +28,6 @@ from evenhand.learners.cohorts import ClosedCohort, from_block, from_counts
 from evenhand.learners.epochs import Epoch, EpochLearner, without_group
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import nominate
-from evenhand.learners.processes import acceptance_table
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_labels
@@ -129,12 +128,23 @@ class CertifiedLearner(EpochLearner):
     def observe(
         self, round: ArrayLike, label: ArrayLike, *, group: ArrayLike | None = None, at: float | None = None
     ) -> None:
-        """Tell labels of accepted rounds; `group` where it was unknown before."""
+        """Tell labels of accepted rounds. A `group` told here must not contradict one that is known; one that was unknown stays outside the
+        certificate, because only accepted people have outcomes: see `tell_group`."""
         self._tick(at)
         rounds = np.atleast_1d(np.asarray(round)).astype(np.int64)
-        super().observe(rounds, as_labels(np.atleast_1d(np.asarray(label)), len(rounds)))
+        labels = as_labels(np.atleast_1d(np.asarray(label)), len(rounds))
         if group is not None:
-            self._book.tell_group(rounds, np.atleast_1d(np.asarray(group, dtype=object)))
+            self._book.check_group(rounds, np.atleast_1d(np.asarray(group, dtype=object)))
+        super().observe(rounds, labels)
+
+    def tell_group(self, round: ArrayLike, group: ArrayLike) -> None:
+        """Groups that arrive after the decision, for accepted and rejected people alike. From then on they count in the certificate.
+
+        Law, which is on record in the certificate: whether a group becomes known does not depend on the decision.
+        """
+        rounds = np.atleast_1d(np.asarray(round)).astype(np.int64)
+        self._book.tell_group(rounds, np.atleast_1d(np.asarray(group, dtype=object)))
+        self._life.late_groups += len(rounds)
 
     def _tick(self, at: float | None) -> None:
         if at is None:
@@ -245,7 +255,7 @@ class CertifiedLearner(EpochLearner):
 
     def _deployable(self, loss: EstimatedLoss) -> CertifiedSet:
         members, lo, hi = self._life.certified()
-        accepts = acceptance_table(members, loss.features, loss.group).astype(np.float64)
+        accepts = self._life.table(loss.features, loss.group).astype(np.float64)
         return CertifiedSet.of(members, accepts, lo, hi, self.allowed_gap, self.group_use)
 
     def _floor(self, loss: EstimatedLoss) -> float:

@@ -14,9 +14,13 @@ import numpy as np
 from evenhand.contracts import GroupUse, Hypothesis
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.words import FloatArray
+from evenhand.words import FloatArray, IntArray
 
 ROUNDING = 1e-12
+PIVOT_GAIN = 1e-12
+"""A reduced cost (relative to the largest cost) below this is no gain."""
+MOST_PIVOTS = 400
+"""From half of them on the first column with a gain enters (Bland's rule), so that the simplex cannot cycle."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,63 +95,38 @@ class CertifiedSet:
 
 
 def cheapest_mixture(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
-    """min costs . w subject to constraints @ w <= limit, w a distribution; member 0 or 1 is feasible by itself.
+    """min costs . w subject to constraints @ w <= limit, w >= 0, sum w = 1; members 0 and 1 are exactly fair.
 
-    Almost always one constraint binds: then the optimum is an edge of a hull (`cheapest_pair`). If its solution breaks another one, the whole
-    program is solved.
+    Primal simplex with one row per constraint and one for the sum. It starts at the cheaper constant, where every slack is the limit; with so
+    few rows and so many columns a pivot is one small solve and one product, far below the overhead of a general solver.
     """
-    weights = np.zeros(len(costs))
-    weights[int(np.argmin(costs))] = 1.0
-    values = constraints @ weights
-    if values.max() <= limit:
-        return weights
-    weights = cheapest_pair(costs, constraints[int(np.argmax(values))], limit)
-    if (constraints @ weights).max() <= limit + ROUNDING:
-        return weights
-    return _program(costs, constraints, limit)
-
-
-def cheapest_pair(costs: FloatArray, values: FloatArray, limit: float) -> FloatArray:
-    """The same with one constraint: the edge of the lower hull of (value, cost) that crosses the limit, by secants."""
     scale = float(np.abs(costs).max()) or 1.0
-    allowed = np.flatnonzero(values <= limit)
-    inside, outside = int(allowed[np.argmin(costs[allowed])]), int(np.argmin(costs))
-    weights = np.zeros(len(costs))
-    while values[outside] > limit:
-        slope = (costs[inside] - costs[outside]) / (values[outside] - values[inside])
-        line = costs + slope * values
-        found = int(np.argmin(line))
-        if line[found] >= line[inside] - 1e-14 * scale:
+    rows = np.concatenate([np.ones((1, len(costs))), constraints])
+    columns = np.concatenate([rows, np.eye(len(rows))[:, 1:]], axis=1)
+    prices = np.concatenate([costs / scale, np.zeros(len(constraints))])
+    right = np.concatenate([[1.0], np.full(len(constraints), limit)])
+    basis = np.concatenate([[int(np.argmin(costs[:2]))], len(costs) + np.arange(len(constraints))])
+    for pivot in range(MOST_PIVOTS):
+        inverse = np.linalg.inv(columns[:, basis])
+        reduced = prices - (prices[basis] @ inverse) @ columns
+        reduced[basis] = 0.0
+        entering = int(np.argmin(reduced)) if pivot < MOST_PIVOTS // 2 else int(np.argmax(reduced < -PIVOT_GAIN))
+        if reduced[entering] >= -PIVOT_GAIN:
             break
-        if values[found] > limit:
-            outside = found
-        else:
-            inside = found
-    if values[outside] <= limit:
-        weights[outside] = 1.0
-        return weights
-    share = (limit - values[inside]) / (values[outside] - values[inside])
-    weights[outside], weights[inside] = share, 1.0 - share
-    return weights
+        direction, values = inverse @ columns[:, entering], inverse @ right
+        ratios = np.divide(np.maximum(values, 0.0), direction, out=np.full(len(basis), np.inf), where=direction > 1e-12)
+        basis[int(np.argmin(ratios))] = entering
+    return _weights(basis, np.linalg.solve(columns[:, basis], right), constraints, limit, int(np.argmin(costs[:2])))
 
 
-def _program(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
-    """The whole linear program; weight goes to a constant if rounding left it outside."""
-    from scipy.optimize import linprog
-
-    scale = float(np.abs(costs).max()) or 1.0
-    result = linprog(
-        costs / scale,
-        A_ub=constraints,
-        b_ub=np.full(len(constraints), limit),
-        A_eq=np.ones((1, len(costs))),
-        b_eq=[1.0],
-        method="highs-ds",
-    )
-    weights = np.where(np.asarray(result.x) > 1e-10, result.x, 0.0)
-    weights = weights / weights.sum()
-    worst = float((constraints @ weights).max())
+def _weights(basis: IntArray, values: FloatArray, constraints: FloatArray, limit: float, constant: int) -> FloatArray:
+    """The basic solution; weight moves to a constant if rounding left it outside."""
+    weights = np.zeros(constraints.shape[1])
+    members = basis < len(weights)
+    weights[basis[members]] = np.where(values[members] > ROUNDING, values[members], 0.0)
+    weights /= weights.sum()
+    worst = float((constraints @ weights).max(initial=0.0))
     if worst > limit:
-        weights = weights * (limit / worst)
-        weights[int(np.argmin(costs[:2]))] += 1.0 - weights.sum()
-    return np.asarray(weights)
+        weights *= limit / worst
+        weights[constant] += 1.0 - weights.sum()
+    return weights

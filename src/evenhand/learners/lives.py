@@ -29,10 +29,10 @@ from evenhand.learners.audits import evidence_rate
 from evenhand.learners.certified_set import CertifiedSet
 from evenhand.learners.cohorts import ClosedCohort
 from evenhand.learners.epochs import Epoch
-from evenhand.learners.processes import AuditProcess, BettingProcess, GapProcess, Outlook
+from evenhand.learners.processes import AuditProcess, BettingProcess, GapProcess, Outlook, acceptance_table
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.words import FloatArray, GroupArray, LabelledSample
+from evenhand.words import BoolArray, FloatArray, GroupArray, LabelledSample
 
 FIRST_PEOPLE = 10
 """How many people each denominator of each group must have before a life starts."""
@@ -88,6 +88,7 @@ class Life:
     counts: dict[tuple[Any, int], float] = field(default_factory=dict)
     people: float = 0.0
     unknown: float = 0.0
+    late_groups: int = 0
     accepted: float = 0.0
     negatives: float = 0.0
     unresolved: float = 0.0
@@ -144,7 +145,7 @@ class Life:
             self._watch(cohort)
         rounds = cohort.rounds
         if acceptance.min(initial=1.0) > 0 and rounds.sum() > 0:
-            self.evidence += float(rounds.sum()) * evidence_rate(acceptance, rounds / rounds.sum())
+            self.evidence += float(rounds.sum() * evidence_rate(acceptance, rounds / rounds.sum()))
         self._count(cohort)
 
     def _narrow(self, cohort: ClosedCohort, policy: Mixture, before: RoundLog | None) -> None:
@@ -298,6 +299,15 @@ class Life:
         classifiers = tuple(GroupClassifier(group) for group in self.groups)
         return (*members, *classifiers), np.concatenate([lo, exact], axis=1), np.concatenate([hi, exact], axis=1)
 
+    def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
+        """(members of `certified`, rows): who accepts whom."""
+        assert self.process is not None and self.groups is not None
+        table = self.process.table(features, group)
+        if self.setup["group_use"] != "decide":
+            return table
+        classifiers = tuple(GroupClassifier(value) for value in self.groups)
+        return np.concatenate([table, acceptance_table(classifiers, features, group)])
+
     def _group_gaps(self, group: Any) -> FloatArray:
         """The gaps of "accept iff group": its own rate is 1, all others 0 (for a false negative rate, the reverse)."""
         assert self.groups is not None
@@ -353,7 +363,12 @@ class Life:
     def _assumptions(self) -> tuple[str, ...]:
         maturity = self.setup["maturity"]
         outside = {"people of unknown or other groups": int(self.unknown)}
-        return standard_assumptions(
+        late = (
+            ("whether a person's group is known does not depend on the decision",)
+            if self.unknown or self.late_groups
+            else ()
+        )
+        return late + standard_assumptions(
             maturity=None if maturity is None else f"{maturity:g}",
             excluded=outside,
             drift_false_alarm=self.setup["drift_false_alarm"],

@@ -27,6 +27,25 @@ def acceptance_table(members: tuple[Hypothesis, ...], features: FloatArray, grou
     return np.stack([member.accepts(features, group) for member in members])
 
 
+@dataclass(eq=False)
+class MemberTables:
+    """acceptance_table with a memory: on a discrete population every cohort has the same contexts."""
+
+    members: tuple[Hypothesis, ...]
+    known: dict[bytes, BoolArray] = field(default_factory=dict)
+
+    def on(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
+        """The table on these rows."""
+        if group is not None or features.size > LARGEST_KEY:
+            return acceptance_table(self.members, features, group)
+        key = features.tobytes()
+        if key not in self.known:
+            if len(self.known) >= MOST_TABLES:
+                self.known.clear()
+            self.known[key] = acceptance_table(self.members, features, None)
+        return self.known[key]
+
+
 @dataclass(frozen=True, eq=False)
 class Outlook:
     """What is known before a cohort is looked at: past people, with the cohort's acceptance and the regression on them."""
@@ -39,10 +58,18 @@ class Outlook:
     shown_group: bool
 
 
+LARGEST_KEY, MOST_TABLES = 4096, 8
+"""Tables are remembered for at most so many numbers as key, and so many at a time."""
+
+
 class GapProcess(Protocol):
     """Laws: with probability at least 1 - (its share of delta) every interval ever returned contains the true gap; intervals never widen."""
 
     members: tuple[Hypothesis, ...]
+
+    def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
+        """(members, rows): who accepts whom."""
+        ...
 
     @property
     def name(self) -> str:
@@ -74,6 +101,13 @@ class BettingProcess:
 
     name = "joint clamped betting"
 
+    def __post_init__(self) -> None:
+        self._tables = MemberTables(self.members)
+
+    def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
+        """(members, rows): who accepts whom."""
+        return self._tables.on(features, group)
+
     @property
     def params(self) -> Mapping[str, Any]:
         """Hypotheses, groups, rates and bets."""
@@ -98,6 +132,7 @@ class BettingProcess:
         self.state = self.state.joined(one.start())
         self.bound = joined
         self.members = (*self.members, member)
+        self._tables = MemberTables(self.members)
 
     def update(self, cohort: ClosedCohort, outlook: Outlook) -> None:
         """Plan from the past, then look at the cohort."""
@@ -113,7 +148,7 @@ class BettingProcess:
         if past.any():
             features, group = outlook.features[past], outlook.group[past]
             forecast = Forecast.of(
-                acceptance_table(self.members, features, group if self.group_decides else None),
+                self.table(features, group if self.group_decides else None),
                 _codes(group, groups),
                 weight=outlook.weight[past],
                 acceptance=np.maximum(outlook.acceptance[past], 1e-6),
@@ -123,7 +158,7 @@ class BettingProcess:
         codes = cohort.codes(groups)
         used = (codes >= 0) & (cohort.acceptance > 0)
         seen = Cohort.of(
-            acceptance_table(self.members, cohort.features[used], cohort.group[used] if self.group_decides else None),
+            self.table(cohort.features[used], cohort.group[used] if self.group_decides else None),
             codes[used],
             acceptance=cohort.acceptance[used],
             regression=outlook.regression.negative_probability(cohort.features[used]),
@@ -175,6 +210,7 @@ class AuditProcess:
     hi: FloatArray = field(init=False)
 
     def __post_init__(self) -> None:
+        self._tables = MemberTables(self.members)
         cells = len(self.rates) * len(self.groups)
         gaps = len(self.rates) * len(self.groups) * (len(self.groups) - 1) // 2
         self.accepted, self.doubtful_accepted = (
@@ -186,6 +222,10 @@ class AuditProcess:
             np.zeros((len(self.rates), len(self.groups))),
         )
         self.lo, self.hi = np.full((gaps, len(self.members)), -1.0), np.full((gaps, len(self.members)), 1.0)
+
+    def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
+        """(members, rows): who accepts whom."""
+        return self._tables.on(features, group)
 
     @property
     def name(self) -> str:
@@ -207,9 +247,7 @@ class AuditProcess:
         codes = cohort.codes(self.groups)
         left = np.stack([cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved])
         left = np.where(codes >= 0, left, 0.0).astype(np.int64)
-        accepts = acceptance_table(self.members, cohort.features, cohort.group if self.group_decides else None).astype(
-            np.float64
-        )
+        accepts = self.table(cohort.features, cohort.group if self.group_decides else None).astype(np.float64)
         while left.sum() > 0:
             room = self.looks.count(self.look + 1) - self.audits
             taken = left if left.sum() <= room else self._part(left, room)

@@ -11,7 +11,11 @@ import numpy as np
 
 from evenhand.errors import BadLabel, ProtocolError
 from evenhand.estimation import RoundLog
+from evenhand.estimation.contexts import joined
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices
+
+LOOSE = 1024
+"""Blocks that may lie loose in the book before neighbours are joined."""
 
 
 @dataclass(eq=False)
@@ -29,6 +33,15 @@ class Block:
     logged: BoolArray
     audit: BoolArray | None = None
     at: float | None = None
+
+    def continued_by(self, later: "Block") -> bool:
+        """Whether `later` may be joined to this block: the same epoch and time, and the same things known about everybody."""
+        known = {(b.group is None, b.prices is None, b.audit is None, bool(b.logged.all())) for b in (self, later)}
+        return (
+            len(known) == 1
+            and self.first + len(self.accept) == later.first
+            and (self.epoch, self.at) == (later.epoch, later.at)
+        )
 
     @property
     def resolved(self) -> BoolArray:
@@ -64,11 +77,18 @@ def merged(blocks: list[Block]) -> Block:
         epoch=blocks[0].epoch,
         group=None
         if all(g is None for g in groups)
-        else np.concatenate([_known(g, n) for g, n in zip(groups, sizes, strict=True)]),
+        else joined([_known(g, n) for g, n in zip(groups, sizes, strict=True)]),
         prices=_end_to_end(prices, sizes) if len(prices) == len(blocks) else None,
         audit=None if any(a is None for a in audits) else np.concatenate([a for a in audits if a is not None]),
         at=blocks[-1].at,
         **columns,
+    )
+
+
+def _disputed(round: int, first: int, second: int) -> ProtocolError:
+    return ProtocolError(
+        f"round {round} was observed before with label {first:+d} and now has {second:+d}; the first one stands.",
+        hint="settle disputed outcomes before they are observed.",
     )
 
 
@@ -95,25 +115,48 @@ class RoundBook:
     """Blocks in the order of their rounds; rounds played in aggregate (by counts) have no page here."""
 
     blocks: list[Block] = field(default_factory=list)
+    bound_up: int = 0
+    """The first so many blocks have been joined with their neighbours."""
 
     def add(self, block: Block) -> None:
         """Append the next block."""
+        if len(self.blocks) - self.bound_up >= LOOSE:
+            self.bind_up()
         self.blocks.append(block)
+
+    def bind_up(self) -> None:
+        """Join neighbours: people who came one by one become one block."""
+        runs: list[list[Block]] = []
+        for block in self.blocks[self.bound_up :]:
+            if runs and runs[-1][-1].continued_by(block):
+                runs[-1].append(block)
+            else:
+                runs.append([block])
+        self.blocks[self.bound_up :] = [merged(run) for run in runs]
+        self.bound_up = len(self.blocks)
 
     def observe(self, rounds: IntArray, labels: IntArray) -> None:
         """Enter labels; nothing is entered if any of them is refused."""
-        places = [self._place(int(r), int(y)) for r, y in zip(rounds, labels, strict=True)]
-        for (block, row), label in zip(places, labels, strict=True):
+        told: dict[int, int] = {}
+        places = []
+        for round, label in zip(rounds.tolist(), labels.tolist(), strict=True):
+            places.append((*self._place(round, label), label))
+            if told.setdefault(round, label) != label:
+                raise _disputed(round, told[round], label)
+        for block, row, label in places:
             block.label[row] = label
 
-    def _place(self, round: int, label: int) -> tuple[Block, int]:
+    def _find(self, round: int) -> tuple[Block, int]:
         at = bisect_right(self.blocks, round, key=lambda block: block.first) - 1
         if at < 0 or round >= self.blocks[at].first + len(self.blocks[at].accept):
             raise ProtocolError(
                 f"round {round} is unknown: decide() has not decided it one by one.",
                 hint="use the round that the decision carries.",
             )
-        block, row = self.blocks[at], round - self.blocks[at].first
+        return self.blocks[at], round - self.blocks[at].first
+
+    def _place(self, round: int, label: int) -> tuple[Block, int]:
+        block, row = self._find(round)
         if label not in (-1, 1):
             raise BadLabel(f"the label of round {round} is {label}; labels are -1 (bad outcome) and +1 (good outcome).")
         if not block.accept[row]:
@@ -121,27 +164,34 @@ class RoundBook:
                 f"round {round} was rejected; its label cannot have been seen.", hint="check the round's number."
             )
         if block.label[row] not in (0, label):
-            raise ProtocolError(
-                f"round {round} was observed before with label {block.label[row]:+d} and now has {label:+d}; the first one stands.",
-                hint="settle disputed outcomes before they are observed.",
-            )
+            raise _disputed(round, int(block.label[row]), label)
         return block, row
 
-    def tell_group(self, rounds: IntArray, groups: GroupArray) -> None:
-        """Enter groups that were unknown when the decision was made; a group that is known stands."""
+    def check_group(self, rounds: IntArray, groups: GroupArray) -> None:
+        """Refuse a group that contradicts the one that was told before."""
         for round, group in zip(rounds, groups, strict=True):
-            at = bisect_right(self.blocks, int(round), key=lambda block: block.first) - 1
-            block, row = self.blocks[at], int(round) - self.blocks[at].first
-            if block.logged[row]:
-                continue
-            known = np.full(len(block.accept), None) if block.group is None else block.group.astype(object)
-            known[row] = group if known[row] is None else known[row]
-            block.group = known
+            block, row = self._find(int(round))
+            known = None if block.group is None else block.group[row]
+            if known is not None and known != group:
+                raise ProtocolError(
+                    f"round {round} was told with another group before; a person's group does not change."
+                )
+
+    def tell_group(self, rounds: IntArray, groups: GroupArray) -> None:
+        """Enter groups that were unknown when the decision was made; rounds whose cohort is closed stay as they are."""
+        self.check_group(rounds, groups)
+        for round, group in zip(rounds, groups, strict=True):
+            block, row = self._find(int(round))
+            if not block.logged[row]:
+                known = np.full(len(block.accept), None) if block.group is None else block.group.astype(object)
+                known[row] = group
+                block.group = known
 
     def harvest(self) -> list[tuple[int, RoundLog]]:
         """(epoch, log) of the rounds that were resolved since the last harvest."""
         found = []
-        for epoch, blocks in groupby((b for b in self.blocks if not b.logged.all()), key=lambda block: block.epoch):
+        waiting = (block for block in self.blocks if not block.logged.all())
+        for (epoch, _), blocks in groupby(waiting, key=lambda block: (block.epoch, block.group is None)):
             together = list(blocks)
             whole = merged(together)
             fresh = whole.resolved & ~whole.logged

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.contracts import Batch, Hypothesis
-from evenhand.words import FloatArray, GroupArray
+from evenhand.words import BoolArray, FloatArray, GroupArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +23,17 @@ class Part:
     weights: tuple[float, ...]
     batch: Batch | None
 
-    def accepts(self, features: FloatArray, columns: FloatArray, group: GroupArray | None) -> Sequence[FloatArray]:
-        """(rules, rows) of bools; `columns` are the features transposed."""
+    def accepts(self, features: FloatArray, columns: FloatArray, group: GroupArray | None) -> Sequence[BoolArray]:
+        """(rules, rows); `columns` are the features transposed."""
         if self.batch is None or self.batch.columns not in (None, len(columns)):
             return [hypothesis.accepts(features, group) for hypothesis in self.hypotheses]
-        return self.batch(columns)
+        return self.batch(columns)  # type: ignore[return-value]  # an array of arrays is a sequence of them
+
+    def accepts_one(self, person: FloatArray, columns: FloatArray, group: GroupArray | None) -> list[bool]:
+        """The same for a single row, as Python's own bools."""
+        if self.batch is None or self.batch.columns not in (None, len(columns)):
+            return [bool(hypothesis.accepts(person, group)[0]) for hypothesis in self.hypotheses]
+        return self.batch(columns)[:, 0].tolist()  # type: ignore[no-any-return]  # numpy's tolist is untyped
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,8 +65,8 @@ class Compiled:
         """The same sum in Python's floats, which are numpy's."""
         total, columns = 0.0, features.T
         for part in self.parts:
-            for weight, accepts in zip(part.weights, part.accepts(features, columns, group), strict=True):
-                if accepts[0]:
+            for weight, accepts in zip(part.weights, part.accepts_one(features, columns, group), strict=True):
+                if accepts:
                     total += weight
         return total
 

@@ -1,7 +1,7 @@
 """Audit-only intervals: exact coverage by enumeration, unresolved labels by brute force, and the trap of pooled audits."""
 
 import math
-from itertools import product
+from itertools import pairwise, product
 
 import numpy as np
 import pytest
@@ -104,8 +104,8 @@ def test_laws_of_the_contract(bound: FixedCountBound) -> None:
     exchanged = look(bound, AuditCounts.of(counts[:, [1, 0, 2]], [[80, 50, 30]]))
     assert intervals.high[:, 0] == pytest.approx(-exchanged.low[:, 0], abs=1e-9)
     empty = look(bound, AuditCounts.of([[0, 7]], [[0, 10]]))
-    assert empty.high[0, 0] == 1.0
-    assert empty.low[0, 0] <= -0.0
+    assert empty.high[0, 0] > 0.7
+    assert empty.low[0, 0] < -0.3
 
 
 @by_name
@@ -138,8 +138,8 @@ def test_unresolved_labels_cover_every_completion(bound: FixedCountBound) -> Non
 @pytest.mark.parametrize(("accepted", "n"), [(0, 10), (3, 10), (10, 10), (0, 1), (40, 1000)])
 def test_the_kl_limit_contains_the_exact_one(accepted: int, n: int) -> None:
     k, people = np.array([float(accepted)]), np.array([float(n)])
-    for log_tail in (-0.1, -3.0, -12.0):
-        assert chernoff.kl_upper(k, people, log_tail)[0] >= chernoff.exact_upper(k, people, log_tail)[0] - 1e-12
+    log_tails = np.array([-0.1, -3.0, -12.0])
+    assert (chernoff.kl_upper(k, people, log_tails) >= chernoff.exact_upper(k, people, log_tails) - 1e-12).all()
 
 
 def test_joint_binomial_is_never_wider_than_kl_and_far_sharper_than_hoeffding_near_zero() -> None:
@@ -163,12 +163,32 @@ def test_dkw_holds_for_thresholds_found_in_the_data() -> None:
     assert misses <= 80
 
 
+@by_name
+def test_all_hypotheses_hold_at_once_only_because_the_union_is_paid(bound: FixedCountBound) -> None:
+    """300 unrelated hypotheses with rate .2, 200 samples: <= 24 samples with a miss (false alarm 1e-4 at delta = .05).
+
+    Negative control, delta not split: the sharp bound then misses in nearly every sample. DKW: each on a column of its own.
+    """
+    counts = stream(12, "union").binomial([400, 250], 0.2, size=(200, 300, 2))
+
+    def samples_missed(log_size: float, columns: int) -> int:
+        rows = AuditCounts.of(counts.reshape(-1, 2), [[400, 250]])
+        intervals = look(bound, rows, log_size=log_size, columns=columns)
+        return int(((intervals.low > 0) | (intervals.high < 0)).reshape(200, 300).any(axis=1).sum())
+
+    assert samples_missed(math.log(300), 300) <= 24
+    if isinstance(bound, AuditBinomial):
+        assert samples_missed(0.0, 1) > 150
+
+
 def test_bad_counts_are_refused() -> None:
     with pytest.raises(LengthMismatch, match="one column per rate and group"):
         AuditCounts.of([[1, 2, 3]], [[5, 5]])
     with pytest.raises(InvalidInput, match="outside"):
         AuditCounts.of([[6, 2]], [[5, 5]])
-    with pytest.raises(InvalidInput, match="ln|H|"):
+    with pytest.raises(InvalidInput, match="unresolved_accepted"):
+        AuditCounts.of([[1, 2]], [[5, 5]], unresolved_accepted=[[1, 1]])
+    with pytest.raises(InvalidInput, match="union over all hypotheses"):
         look(AuditBinomial(), AuditCounts.of([[1, 2]], [[5, 5]]), log_size=math.inf)
     with pytest.raises(InvalidInput, match="looks start"):
         PresetLooks(first=0)
@@ -177,7 +197,7 @@ def test_bad_counts_are_refused() -> None:
 def test_looks_are_strictly_increasing_and_their_shares_sum_to_delta() -> None:
     looks = PresetLooks(first=1, growth=1.01)
     counts = [looks.count(k) for k in range(1, 60)]
-    assert all(a < b for a, b in zip(counts, counts[1:], strict=False))
+    assert all(a < b for a, b in pairwise(counts))
     assert sum(looks.share(k, 0.05) for k in range(1, 5000)) < 0.05
     assert [looks.reached(n) for n in (0, 1, 2)] == [0, 1, 2]
 

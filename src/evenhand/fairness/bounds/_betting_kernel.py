@@ -36,13 +36,18 @@ def add_cohort(
     hit: FloatArray,
     miss: FloatArray,
     unresolved: FloatArray,
+    phi: FloatArray,
     stakes: FloatArray,
     deviation: FloatArray,
     reach: FloatArray,
+    hits: FloatArray,
     linear: FloatArray,
     quadratic: FloatArray,
 ) -> None:
-    """stakes (M, G, K): g; deviation (M, G, a): s; reach (M, G, a, K): R; linear, quadratic (M, G, side, a, K) are added to."""
+    """stakes (M, G, K): g; deviation (M, G, a): s; reach (M, G, a, K): R; linear, quadratic (M, G, side, a, K) are added to.
+
+    hits (M, G) collects the unclamped phi (n,) of the rows that h accepts; it serves the planning alone.
+    """
     hypotheses, rows = accepts.shape
     groups, bets = stakes.shape[1], stakes.shape[2]
     for h in range(hypotheses):
@@ -52,6 +57,8 @@ def add_cohort(
             if j < 0:
                 continue
             a = 1 if accepts[h, i] else 0
+            if a == 1:
+                hits[h, j] += phi[i]
             w = inverse[i]
             if w == 1.0:  # phi is 1 for a hit and 0 for a miss, whatever m is
                 certain[j, a, 0] += hit[i]
@@ -59,7 +66,7 @@ def add_cohort(
                 continue
             m, odds, s = regression[i], 1.0 / (w - 1.0), deviation[h, j, a]
             over, under = 1 - a, a  # the side on which phi > 0 is dangerous, and the other one
-            refused, hits, misses, unknown = rejected[i], hit[i], miss[i], unresolved[i]
+            refused, goals, misses, unknown = rejected[i], hit[i], miss[i], unresolved[i]
             if refused > 0.0:
                 for k in range(bets):
                     g, r = stakes[h, j, k], reach[h, j, a, k]
@@ -69,15 +76,15 @@ def add_cohort(
                     t = g * min(m, r * odds)
                     linear[h, j, under, a, k] += refused * t
                     quadratic[h, j, under, a, k] += refused * 0.5 * t * t
-            if hits + unknown > 0.0:
+            if goals + unknown > 0.0:
                 for k in range(bets):
                     g, r = stakes[h, j, k], reach[h, j, a, k]
                     t = g * min(w - m * (w - 1.0), r)
-                    linear[h, j, over, a, k] += (hits + unknown) * t
-                    quadratic[h, j, over, a, k] += (hits + unknown) * curvature(t * s) * t * t
+                    linear[h, j, over, a, k] += (goals + unknown) * t
+                    quadratic[h, j, over, a, k] += (goals + unknown) * curvature(t * s) * t * t
                     t = g * (w - min(m, r * odds) * (w - 1.0))
-                    linear[h, j, under, a, k] += hits * t
-                    quadratic[h, j, under, a, k] += hits * 0.5 * t * t
+                    linear[h, j, under, a, k] += goals * t
+                    quadratic[h, j, under, a, k] += goals * 0.5 * t * t
             if misses + unknown > 0.0:
                 for k in range(bets):
                     g, r = stakes[h, j, k], reach[h, j, a, k]

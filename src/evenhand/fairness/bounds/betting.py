@@ -173,32 +173,33 @@ class BettingBound:
     def _added(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> BettingState:
         from evenhand.fairness.bounds import _betting_kernel  # numba is heavy: only those who bet load it
 
+        add: Callable[..., None] = _betting_kernel.add_cohort
         linear, quadratic = state.linear.copy(), state.quadratic.copy()
         hits, mass = state.hits.copy(), state.mass.copy()
         stakes, deviation, reach = plan.stakes, plan.deviation, plan.reach
         for r, rate in enumerate(self.rates):
-            view = counted_rounds(rate, cohort)
+            columns = counted_rounds(rate, cohort).columns
             tables = tuple(np.ascontiguousarray(table[:, r]) for table in (stakes, deviation, reach))
-            sums = np.zeros((2, *linear[:, r].shape))
-            add: Callable[..., None] = _betting_kernel.add_cohort
-            add(cohort.accepts, cohort.group, *view.columns, *tables, sums[0], sums[1])
-            linear[:, r] += sums[0]
-            quadratic[:, r] += sums[1]
-            for j in range(len(self.groups)):
-                phi = np.where(cohort.group == j, view.phi, 0.0)
-                hits[:, r, j] += cohort.accepts @ phi
-                mass[:, r, j] += phi.sum()
+            sums = tuple(np.zeros(array[:, r].shape) for array in (hits, linear, quadratic))
+            add(cohort.accepts, cohort.group, *columns, *tables, *sums)
+            for array, seen in zip((hits, linear, quadratic), sums, strict=True):
+                array[:, r] += seen
+            mass[:, r] += self._by_group(cohort, columns[-1])
         rounds = state.rounds + cohort.rounds.sum()
         return replace(state, linear=linear, quadratic=quadratic, hits=hits, mass=mass, rounds=rounds)
 
     def _info(self, cohort: Cohort) -> CohortInfo:
-        members = [cohort.group == j for j in range(len(self.groups))]
+        per_group, inside = self._by_group(cohort, cohort.rounds), cohort.group >= 0
         return CohortInfo(
-            rounds=np.array([cohort.rounds[rows].sum() for rows in members]),
-            outside=float(cohort.rounds[cohort.group < 0].sum()),
-            unresolved=np.array([cohort.unresolved[rows].sum() for rows in members]),
-            least_acceptance=float(cohort.acceptance[cohort.group >= 0].min(initial=1.0)),
+            rounds=per_group,
+            outside=float(cohort.rounds[~inside].sum()),
+            unresolved=self._by_group(cohort, cohort.unresolved),
+            least_acceptance=float(cohort.acceptance.min(initial=1.0, where=inside)),
         )
+
+    def _by_group(self, cohort: Cohort, column: FloatArray) -> FloatArray:
+        """(G,): the column's total in each group."""
+        return np.bincount(cohort.group + 1, weights=column, minlength=len(self.groups) + 1)[1:]
 
     def _refuse_misfits(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> None:
         sizes = {len(cohort.accepts), len(state), len(plan.bets), self.hypotheses}

@@ -23,7 +23,7 @@ class CountedRounds:
     @property
     def columns(self) -> tuple[FloatArray, ...]:
         """In the order of the kernel."""
-        return (self.inverse, self.regression, self.rejected, self.hit, self.miss, self.unresolved)
+        return (self.inverse, self.regression, self.rejected, self.hit, self.miss, self.unresolved, self.phi)
 
     @property
     def phi(self) -> FloatArray:

@@ -34,8 +34,8 @@ from evenhand.fairness.bounds.slack import require_finite_class, require_probabi
 from evenhand.fairness.bounds.staircase import largest_rise, one_sided_share, staircase
 from evenhand.words import FloatArray
 
-UpperLimit = Callable[[FloatArray, FloatArray, float], FloatArray]
-"""(accepted, people, ln tail) -> the one-sided upper limit of the rate."""
+UpperLimit = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
+"""(accepted, people, ln tails) -> (tails, *accepted's shape): the one-sided upper limits of the rate."""
 
 
 @dataclass(frozen=True)
@@ -97,29 +97,29 @@ def _limits(upper: UpperLimit, accepted: FloatArray, people: FloatArray, log_tai
     coded, where = np.unique(accepted * (people.max() + 1.0) + people, return_inverse=True)
     distinct_people = np.mod(coded, people.max() + 1.0)
     distinct_accepted = (coded - distinct_people) / (people.max() + 1.0)
-    table = np.stack([upper(distinct_accepted, distinct_people, float(tail)) for tail in log_tails])
+    table = upper(distinct_accepted, distinct_people, log_tails)
     return np.asarray(table[:, where.reshape(accepted.shape)])
 
 
-def exact_upper(accepted: FloatArray, people: FloatArray, log_tail: float) -> FloatArray:
+def exact_upper(accepted: FloatArray, people: FloatArray, log_tails: FloatArray) -> FloatArray:
     """The f with P(Binomial(n, f) <= k) = tail; 1 where k = n."""
     from scipy.special import betaincinv
 
     below = accepted < people
-    limit = np.ones_like(accepted)
-    limit[below] = 1.0 - betaincinv((people - accepted)[below], accepted[below] + 1.0, np.exp(log_tail))
+    limit = np.ones((len(log_tails), *accepted.shape))
+    tails = np.exp(log_tails)[:, None]
+    limit[:, below] = 1.0 - betaincinv((people - accepted)[below], accepted[below] + 1.0, tails)
     return limit
 
 
-def kl_upper(accepted: FloatArray, people: FloatArray, log_tail: float) -> FloatArray:
-    """max{f >= k/n : n KL(k/n, f) <= -ln tail}, by bisection, rounded outwards; 1 where k = n."""
-    if not np.isfinite(log_tail):
-        return np.ones_like(accepted)
-    low = np.divide(accepted, people, out=np.ones_like(accepted), where=people > 0)
-    high = np.ones_like(accepted)
+def kl_upper(accepted: FloatArray, people: FloatArray, log_tails: FloatArray) -> FloatArray:
+    """max{f >= k/n : n KL(k/n, f) <= -ln tail}, by bisection, rounded outwards; 1 where k = n or the tail is 0."""
+    start = np.divide(accepted, people, out=np.ones_like(accepted), where=people > 0)
+    high = np.ones((len(log_tails), *accepted.shape))
+    low, allowed = np.broadcast_to(start, high.shape), -log_tails.reshape(-1, *[1] * accepted.ndim)
     for _ in range(45):
         middle = (low + high) / 2
-        inside = people_kl(accepted, people, middle) <= -log_tail
+        inside = people_kl(accepted, people, middle) <= allowed
         low, high = np.where(inside, middle, low), np.where(inside, high, middle)
     return high
 

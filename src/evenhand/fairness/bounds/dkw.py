@@ -42,8 +42,8 @@ class AuditDkw:
         require_columns(columns)
         tests = columns * counts.rates * counts.groups * (counts.groups - 1) / 2
         stairs = staircase(math.log(failure_probability / tests))
-        ups = _rate(counts.most, counts.most_people) + _error(counts.people, stairs.log_first)
-        lows = _rate(counts.least, counts.least_people) - _error(counts.people, stairs.log_second)
+        ups = np.minimum(_rate(counts.most, counts.most_people) + _error(counts.people, stairs.log_first), 1.0)
+        lows = np.maximum(_rate(counts.least, counts.least_people) - _error(counts.people, stairs.log_second), 0.0)
         return clipped_pairs(counts, largest_rise(ups, lows))
 
 

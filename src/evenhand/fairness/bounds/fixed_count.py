@@ -69,6 +69,10 @@ class AuditCounts:
         taken = (
             np.zeros_like(counted) if unresolved_accepted is None else _per_hypothesis(unresolved_accepted, denominator)
         )
+        if (taken < 0).any() or (taken > doubtful).any():
+            raise InvalidInput(
+                "unresolved_accepted has entries outside 0 ... unresolved.", hint="pass both, or neither."
+            )
         return cls(
             most=counted + taken,
             most_people=denominator + taken,
@@ -121,8 +125,8 @@ class FixedCountBound(Protocol):
     """Intervals for the gaps of all hypotheses at once, from one preset look at the audit rows.
 
     Laws: with probability at least 1 - failure_probability every gap of every hypothesis *of the class* lies in its interval, whatever
-    D; intervals lie in [-1, 1]; exchanging two groups mirrors them; an empty denominator gives [-1, 1]. The constants' exact
-    [0, 0] is the caller's to set.
+    D; intervals lie in [-1, 1]; exchanging two groups mirrors them; the rate of a group with an empty denominator may be anything in
+    [0, 1]. The constants' exact [0, 0] is the caller's to set.
     """
 
     @property

@@ -1,0 +1,188 @@
+"""Values as JSON and arrays, and back, without pickle: only kinds that are listed here (or registered) can be written or made.
+
+Plain values are themselves; arrays go into a dictionary of arrays, everything else becomes {"is": kind, ...}. A dataclass is registered with
+`storable`; it is then written field by field and made by its own constructor, so that impossible states cannot be loaded.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.bandit import PracticalSchedule, TheorySchedule
+from evenhand.contracts import Hypothesis, HypothesisClass
+from evenhand.errors import InvalidInput, NotSerialisable, StorageError
+from evenhand.estimation import RoundLog
+from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
+from evenhand.fairness.bounds.slack import ClopperPearson, Dkw, JointHoeffding
+from evenhand.hypotheses import FiniteClass, hypothesis_from_json
+from evenhand.policies import Mixture
+from evenhand.words import LabelledSample, Prices
+
+Record = TypeVar("Record")
+
+_RECORDS: dict[str, type] = {}
+
+
+def storable(record: type[Record]) -> type[Record]:
+    """Register a dataclass, as a decorator or by a call; its fields must be storable themselves."""
+    _RECORDS[record.__name__] = record
+    return record
+
+
+for _known in (
+    *(FalsePositiveRate, FalseNegativeRate, SelectionRate),
+    *(PracticalSchedule, TheorySchedule),
+    *(JointHoeffding, Dkw, ClopperPearson),
+    *(Prices, LabelledSample, RoundLog),
+):
+    storable(_known)
+
+
+@dataclass(eq=False)
+class Encoder:
+    """Values -> JSON; arrays are gathered in `arrays`. The hypothesis class is written once, by whoever owns the encoder."""
+
+    hypotheses: HypothesisClass | None = None
+    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+
+    def encode(self, value: Any) -> Any:
+        """The JSON of a value; NotSerialisable where there is none."""
+        if value is None or isinstance(value, bool | int | float | str):
+            return value
+        if isinstance(value, np.generic):
+            return self.encode(value.item())
+        if value is self.hypotheses:
+            return {"is": "hypotheses"}
+        if _RECORDS.get(type(value).__name__) is type(value):
+            stored = {f.name: self.encode(getattr(value, f.name)) for f in fields(value) if f.init}
+            return {"is": "record", "kind": type(value).__name__, "fields": stored}
+        for kind, write in _WRITERS.items():
+            if isinstance(value, kind):
+                return write(self, value)
+        raise NotSerialisable(
+            f"{value!r} cannot be stored without pickle.",
+            hint="use the settings that evenhand offers by name, or register your dataclass with evenhand.learners.codec.storable.",
+        )
+
+    def sequence(self, kind: str, values: Any) -> Any:
+        """Any collection, item by item."""
+        return {"is": kind, "items": [self.encode(value) for value in values]}
+
+    def array(self, value: NDArray[Any]) -> Any:
+        """An array; one of objects (groups of any kind) item by item."""
+        if value.dtype.kind == "O":
+            return self.sequence("objects", value.tolist())
+        name = f"a{len(self.arrays)}"
+        self.arrays[name] = value
+        return {"is": "array", "name": name}
+
+    def mapping(self, value: Mapping[Any, Any]) -> Any:
+        """Keys may be anything."""
+        return {"is": "dict", "items": [[self.encode(key), self.encode(item)] for key, item in value.items()]}
+
+    def mixture(self, value: Mixture) -> Any:
+        """Weights and rules."""
+        rules = [self.hypothesis(rule) for rule in value.hypotheses]
+        return {"is": "mixture", "rules": rules, "weights": list(value.weights), "group_use": value.group_use}
+
+    def hypothesis(self, value: Hypothesis) -> Any:
+        """A rule's own JSON, or its number in a class that lists its members."""
+        try:
+            return {"is": "rule", "rule": value.to_json()}
+        except NotSerialisable:
+            listed = self.hypotheses.listed if isinstance(self.hypotheses, FiniteClass) else ()
+            if value not in listed:
+                raise
+            return {"is": "member", "number": listed.index(value)}
+
+    def generator(self, value: np.random.Generator) -> Any:
+        """The state of a bit generator is a dictionary of whole numbers."""
+        return {"is": "generator", "state": self.encode(value.bit_generator.state)}
+
+
+_WRITERS: Mapping[type, Callable[[Encoder, Any], Any]] = {
+    np.ndarray: Encoder.array,
+    dict: Encoder.mapping,
+    list: lambda encoder, value: encoder.sequence("list", value),
+    tuple: lambda encoder, value: encoder.sequence("tuple", value),
+    set: lambda encoder, value: encoder.sequence("set", sorted(value)),
+    Mixture: Encoder.mixture,
+    np.random.Generator: Encoder.generator,
+    Hypothesis: Encoder.hypothesis,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class Decoder:
+    """JSON -> values, the inverse of `Encoder`."""
+
+    arrays: Mapping[str, NDArray[Any]]
+    hypotheses: HypothesisClass | None = None
+
+    def decode(self, data: Any) -> Any:
+        """The value; StorageError where the data make no sense."""
+        if not isinstance(data, dict):
+            return data
+        kind = data.get("is")
+        if kind not in _READERS:
+            raise StorageError(f"the file holds a value of kind {kind!r}, which this version of evenhand does not know.")
+        try:
+            return _READERS[kind](self, data)
+        except (KeyError, TypeError, IndexError, AttributeError, InvalidInput) as error:
+            raise StorageError(f"a stored value of kind {kind!r} is malformed: {error}") from error
+
+    def items(self, data: Any) -> list[Any]:
+        """The items of a collection."""
+        return [self.decode(item) for item in data["items"]]
+
+    def objects(self, data: Any) -> NDArray[Any]:
+        """An array of objects; filled one by one, because numpy would take apart tuples."""
+        items = self.items(data)
+        array = np.empty(len(items), dtype=object)
+        for place, item in enumerate(items):
+            array[place] = item
+        return array
+
+    def record(self, data: Any) -> Any:
+        """By the constructor of the registered class."""
+        if data["kind"] not in _RECORDS:
+            raise StorageError(f"the file holds a {data['kind']!r}, which is not registered.", hint="import its module first.")
+        return _RECORDS[data["kind"]](**{name: self.decode(value) for name, value in data["fields"].items()})
+
+    def mixture(self, data: Any) -> Mixture:
+        """Weights and rules."""
+        return Mixture(tuple(self.decode(rule) for rule in data["rules"]), tuple(data["weights"]), data["group_use"])
+
+    def member(self, data: Any) -> Hypothesis:
+        """A rule by its number in the class."""
+        if not isinstance(self.hypotheses, FiniteClass):
+            raise StorageError("the file refers to members of a FiniteClass, but the class that was given is none.")
+        return self.hypotheses.listed[data["number"]]
+
+    def generator(self, data: Any) -> np.random.Generator:
+        """A generator in the state in which it was stored."""
+        state = self.decode(data["state"])
+        if state["bit_generator"] not in ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"):
+            raise StorageError(f"{state['bit_generator']!r} is not a bit generator of numpy.")
+        bits = getattr(np.random, state["bit_generator"])()
+        bits.state = state
+        return np.random.Generator(bits)
+
+
+_READERS: Mapping[str, Callable[[Decoder, Any], Any]] = {
+    "array": lambda decoder, data: decoder.arrays[data["name"]],
+    "objects": Decoder.objects,
+    "dict": lambda decoder, data: {decoder.decode(key): decoder.decode(item) for key, item in data["items"]},
+    "list": Decoder.items,
+    "tuple": lambda decoder, data: tuple(decoder.items(data)),
+    "set": lambda decoder, data: set(decoder.items(data)),
+    "record": Decoder.record,
+    "mixture": Decoder.mixture,
+    "rule": lambda decoder, data: hypothesis_from_json(data["rule"]),
+    "member": Decoder.member,
+    "hypotheses": lambda decoder, data: decoder.hypotheses,
+    "generator": Decoder.generator,
+}

@@ -1,0 +1,131 @@
+"""A learner in one file: a zip of arrays (numpy's npz) whose first member is a JSON document; nothing in it is ever executed.
+
+    {"format": "evenhand learner", "version": 1, "learner": name, "hypotheses": ..., "settings": ..., "state": ...}
+
+The file is written beside its final place and then moved there, so that a crash leaves the old file or the new one, never half of one.
+"""
+
+import json
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from secrets import token_hex
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.contracts import HypothesisClass, Json
+from evenhand.errors import NotSerialisable, StorageError
+from evenhand.hypotheses.serialise import class_from_json, class_to_json
+from evenhand.learners.codec import Decoder, Encoder
+
+FORMAT = "evenhand learner"
+VERSION = 1
+_DOCUMENT = "document"
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """What a file holds: the learner's name, its settings, and its state."""
+
+    learner: str
+    settings: Mapping[str, Any]
+    state: Mapping[str, Any]
+
+
+def write(path: str | os.PathLike[str], stored: Stored) -> None:
+    """Store, or NotSerialisable and the file untouched."""
+    hypotheses = stored.settings.get("hypotheses")
+    encoder = Encoder(hypotheses)
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "learner": stored.learner,
+        "hypotheses": None if hypotheses is None else _class_document(hypotheses),
+        "settings": encoder.encode(dict(stored.settings)),
+        "state": encoder.encode(dict(stored.state)),
+    }
+    _replace(Path(path), np.frombuffer(json.dumps(document).encode(), dtype=np.uint8), encoder.arrays)
+
+
+def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None) -> Stored:
+    """What `write` stored; `hypotheses` where the class itself could not be."""
+    document, arrays = _contents(Path(path))
+    decoder = Decoder(arrays, _class_of(document["hypotheses"], hypotheses))
+    settings, state = (decoder.decode(document[part]) for part in ("settings", "state"))
+    return Stored(document["learner"], settings, state)
+
+
+def _class_document(hypotheses: HypothesisClass) -> Json:
+    """The class, and its params, by which a class that is given on loading is recognised."""
+    try:
+        stored = class_to_json(hypotheses)
+    except NotSerialisable as reason:
+        stored = {"kind": "given", "reason": str(reason)}
+    return {"class": stored, "params": dict(hypotheses.params)}
+
+
+def _class_of(document: Json | None, given: HypothesisClass | None) -> HypothesisClass | None:
+    if document is None:
+        return None
+    if given is None:
+        if document["class"]["kind"] == "given":
+            raise NotSerialisable(
+                f"the file does not hold the hypothesis class: {document['class']['reason']}",
+                hint="pass the same class again: load(path, hypotheses=...).",
+            )
+        return class_from_json(document["class"])
+    if json.loads(json.dumps(dict(given.params))) != document["params"]:
+        raise StorageError(
+            f"hypotheses is {dict(given.params)}, but the learner was stored with {document['params']}.",
+            hint="pass the class with which the learner was made.",
+        )
+    return given
+
+
+def _replace(path: Path, document: NDArray[np.uint8], arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Write a neighbour, then move it into place."""
+    beside = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
+    try:
+        with beside.open("xb") as file:
+            np.savez(file, allow_pickle=False, **{_DOCUMENT: document}, **arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
+    """The document and all arrays, both checked against the checksums of the zip."""
+    try:
+        with path.open("rb") as file:
+            if file.read(4) != b"PK\x03\x04":
+                raise StorageError(f"{path} is not a stored learner: it is no zip of arrays.", hint="save() makes such files.")
+            file.seek(0)
+            with np.load(file, allow_pickle=False) as zipped:
+                arrays = {name: zipped[name] for name in zipped.files}
+        document = json.loads(bytes(arrays.pop(_DOCUMENT)).decode())
+    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError) as error:
+        if isinstance(error, StorageError):
+            raise
+        raise StorageError(f"{path} is damaged or no stored learner: {error}", hint="restore it from a copy.") from error
+    return _known_document(document, path), arrays
+
+
+def _known_document(document: Any, path: Path) -> Json:
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise StorageError(f"{path} is no stored learner; its format is {getattr(document, 'get', lambda _: None)('format')!r}.")
+    if document.get("version") != VERSION:
+        raise StorageError(
+            f"{path} was written in version {document.get('version')!r} of the format; this evenhand reads version {VERSION}.",
+            hint="load it with the evenhand that wrote it.",
+        )
+    missing = {"learner", "hypotheses", "settings", "state"} - document.keys()
+    if missing:
+        raise StorageError(f"{path} is damaged: its document lacks {', '.join(sorted(missing))}.")
+    return document
