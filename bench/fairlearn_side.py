@@ -2,7 +2,9 @@
 
 fairlearn bounds |FPR_g - FPR| for every group g against the rate of everybody; with n_g negatives in group g and two groups
 
-    FPR_1 - FPR = (FPR_1 - FPR_2) n_2 / (n_1 + n_2),   so   |FPR_1 - FPR_2| <= gamma  iff  all differences <= gamma max(n_1, n_2) / (n_1 + n_2).
+    FPR_1 - FPR = (FPR_1 - FPR_2) n_2 / (n_1 + n_2)
+
+so |FPR_1 - FPR_2| <= gamma is the same as: all differences <= gamma max(n_1, n_2) / (n_1 + n_2).
 """
 
 from dataclasses import dataclass

@@ -12,6 +12,7 @@ from evenhand.errors import (
     NotFinite,
     NotSerialisable,
     ProtocolError,
+    StorageError,
     UnsuitableEstimator,
 )
 from evenhand.faircsc import FairSolution, Frontier, frontier, solve_fair
@@ -25,7 +26,7 @@ from evenhand.hypotheses import (
     hypothesis_from_json,
     policy_from_json,
 )
-from evenhand.learners import CertifiedLearner, TwoPhaseLearner
+from evenhand.learners import CertifiedLearner, TwoPhaseLearner, load
 from evenhand.policies import Mixture
 from evenhand.simulate import Run, simulate
 from evenhand.words import (
@@ -70,6 +71,7 @@ __all__ = [
     "Run",
     "ScoreThresholds",
     "SelectionRate",
+    "StorageError",
     "Stumps",
     "TwoPhaseLearner",
     "UnsuitableEstimator",
@@ -77,6 +79,7 @@ __all__ = [
     "environments",
     "frontier",
     "hypothesis_from_json",
+    "load",
     "policy_from_json",
     "simulate",
     "solve_fair",

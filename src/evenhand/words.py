@@ -82,12 +82,11 @@ def _require_length(array: NDArray[Any], rows: int, name: str) -> None:
 
 
 def _require_finite(array: FloatArray, name: str) -> None:
-    flat = array.ravel()
-    if isfinite(np.dot(flat, flat)):  # one pass without a temporary; entries beyond 1e150 overflow and are looked at below
+    if array.size <= 64 and all(map(isfinite, array.ravel().tolist())):  # one person: faster than numpy
         return
-    bad = ~np.isfinite(array)
-    if bad.any():
-        where = tuple(int(i) for i in np.argwhere(bad)[0])
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise NotFinite(
             f"{name} contains {array[where]} at {where if len(where) > 1 else where[0]}; every entry must be a finite number.",
             hint="impute or drop the rows before handing them to evenhand.",

@@ -50,7 +50,6 @@ def test_the_checks_see_linear_regret(broken):
     learner = "two-phase" if broken == "theory" else "without importance weights"
     horizons = HORIZONS[:5:2]
     sizes = [mean(regrets(range(12), T, learner, **settings), "bandit_regret") for T in horizons]
-    print(broken, sizes, slope(horizons, sizes))
     assert sizes[-1] > (2600 if broken == "theory" else 900)
     assert slope(horizons, sizes) > 0.70
 

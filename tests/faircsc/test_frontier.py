@@ -5,6 +5,7 @@ import pytest
 from tests.faircsc.problems import OracleOnly, random_problem
 
 import evenhand as eh
+from evenhand.faircsc.frontier import convex_hull
 
 
 def inside(region: np.ndarray, point: np.ndarray) -> bool:
@@ -43,3 +44,22 @@ def test_needs_two_groups_and_a_grid():
     two = random_problem(1)
     with pytest.raises(eh.InvalidInput, match="limits is empty"):
         eh.frontier(two.problem, two.hypotheses, eh.FalsePositiveRate(), two.sample, [])
+
+
+def test_a_heuristic_oracle_never_charges_more_for_a_looser_limit():
+    """Answers at all limits come from one pool, so the cost falls as the limit grows although no answer is optimal."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    from tests.faircsc.test_heuristic_and_paper import people
+
+    problem, sample = people(3, rows=600)
+    trees = eh.Estimator(DecisionTreeClassifier(max_depth=3, random_state=0))
+    result = eh.frontier(problem, trees, eh.SelectionRate(), sample, np.linspace(0, 0.4, 9), directions=12)
+    assert (np.diff(result.costs) <= 1e-9).all()
+    assert all(np.abs(s.gaps).max() <= limit + 1e-12 for s, limit in zip(result.solutions, result.limits, strict=True))
+    assert result.price_of_fairness.min() == pytest.approx(0)
+
+
+def test_a_region_without_area_keeps_its_ends():
+    points = np.array([[1e-17, 3.0], [-1e-17, 1.0], [0.0, 2.0], [1e-17, 1.0 + 1e-16]])
+    np.testing.assert_allclose(sorted(convex_hull(points)[:, 1]), [1.0, 3.0])

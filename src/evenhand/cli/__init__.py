@@ -12,6 +12,8 @@ COMMANDS = {
     "demo": "evenhand.cli.demo",
     "solve": "evenhand.cli.solve",
     "frontier": "evenhand.cli.frontier",
+    "simulate": "evenhand.cli.simulate",
+    "compare": "evenhand.cli.compare",
 }
 """Name -> module that holds the click command `command`. The order is that of `evenhand --help`."""
 

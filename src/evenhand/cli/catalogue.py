@@ -109,6 +109,13 @@ LEARNERS: Mapping[str, Entry] = {
         _TWO_PHASE,
         needs=_ALL,
     ),
+    "certified": Entry(
+        learners.CertifiedLearner,
+        "Beyond the paper: no exploration phase. It deploys mixtures that are mostly accept-all from the start, certifies rules as "
+        "labels come in, and gives them as much weight as the promise allows.",
+        {"bound": _one_of("betting", "nominate", "hoeffding", "kl", "binomial", "dkw"), "audit_rate": float},
+        needs=("hypotheses", "rate", "allowed_gap", "failure_probability", "horizon"),
+    ),
     "explore-then-commit": Entry(
         learners.ExploreThenCommit,
         "Accepts everybody for T^(2/3) rounds, then deploys the best policy that keeps the promise on that sample, for good.",
@@ -141,7 +148,9 @@ LEARNERS: Mapping[str, Entry] = {
         _GREEDY,
         needs=("hypotheses", "rate", "allowed_gap"),
     ),
-    "accept-all": Entry(learners.AcceptAll, "Accepts everybody: a gap of exactly 0, and the losses that go with it.", needs=("rate",)),
+    "accept-all": Entry(
+        learners.AcceptAll, "Accepts everybody: a gap of exactly 0, and the losses that go with it.", needs=("rate",)
+    ),
     "uniform": Entry(learners.Uniform, "Tosses a fair coin for everybody: a gap of exactly 0.", needs=("rate",)),
 }
 

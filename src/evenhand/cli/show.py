@@ -179,7 +179,8 @@ class RuleBook:
     def show(self, out: Console) -> None:
         """What the numbers stand for; very long rules are cut (the file of --table has them whole)."""
         for text, number in self.numbered.items():
-            out.print(Text(f"  rule {number}: accept if {text if len(text) <= LONG else text[:LONG] + ' ...'}"))
+            rule = text if text.startswith("accept ") else f"accept if {text}"
+            out.print(Text(f"  rule {number}: {rule if len(rule) <= LONG else rule[:LONG] + ' ...'}"))
 
 
 def show_frontier(out: Console, task: Task, frontier: Frontier) -> None:

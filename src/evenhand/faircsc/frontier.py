@@ -7,8 +7,10 @@ import numpy as np
 
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
-from evenhand.faircsc.columns import ClassPricer, Column, PointPricer
-from evenhand.faircsc.oracle import FairCSC, bind_fair
+from evenhand.faircsc.column_generation import Pool
+from evenhand.faircsc.columns import Column, PointPricer, Price
+from evenhand.faircsc.oracle import HEURISTIC_CALLS, FairCSC, bind_fair
+from evenhand.faircsc.pooled import best_of_pool, walk_pool
 from evenhand.faircsc.solution import FairSolution
 from evenhand.fairness.rates import Rate
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
@@ -61,13 +63,9 @@ def frontier(
             f"the sample has {len(fair.constraints.groups)} groups; the picture of (gap, cost) needs one rate and two groups.",
             hint="merge groups, or call solve_fair for each limit.",
         )
-    done = _Counter(progress)
-    solutions = []
-    for limit in grid:
-        solutions.append(fair.at(float(limit)).solve(problem.acceptance_cost, problem.rejection_total))
-        done.tick()
-    points, constants = _extreme_points(fair, problem, directions, done)
-    return Frontier(grid, tuple(solutions), convex_hull(points), constants, hypotheses.exact)
+    trace = _exact if hypotheses.exact else _pooled
+    solutions, points, constants = trace(fair, problem, grid, directions, _Counter(progress))
+    return Frontier(grid, solutions, convex_hull(points), constants, hypotheses.exact)
 
 
 @dataclass(eq=False)
@@ -81,31 +79,67 @@ class _Counter:
             self.progress(self.steps)
 
 
-def _extreme_points(
-    fair: FairCSC, problem: CostSensitiveProblem, directions: int, done: _Counter
-) -> tuple[FloatArray, FloatArray]:
-    """(points, 2) of (gap, cost) whose hull is the region, and the same for the constants."""
+Traced = tuple[tuple[FairSolution, ...], FloatArray, FloatArray]
+"""Solutions, (points, 2) of (gap, cost) whose hull is the region, and the same for the constants."""
+
+
+def _exact(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, done: _Counter) -> Traced:
+    """Every limit is solved to optimality by itself."""
+    solutions = []
+    for limit in grid:
+        solutions.append(fair.at(float(limit)).solve(problem.acceptance_cost, problem.rejection_total))
+        done.tick()
     rows, scale = fair.priced_rows(problem.acceptance_cost)
     permanent = rows.permanent(fair.constraints.groups, True)
     pricer = fair.pricer(rows, permanent)
-
-    def place(columns: list[Column]) -> FloatArray:
-        return np.array([[column.gaps[0], problem.rejection_total + scale * column.cost] for column in columns])
-
+    fixed = _place(permanent, problem, scale)
     if isinstance(pricer, PointPricer):
         every = np.stack([pricer.gaps[0], problem.rejection_total + scale * pricer.costs], axis=1)
-        return np.concatenate([every, place(permanent)]), place(permanent[:2])
-    return np.concatenate([_sweep(pricer, directions, place, done), place(permanent)]), place(permanent[:2])
+        return tuple(solutions), np.concatenate([every, fixed]), fixed[:2]
+    return tuple(solutions), np.concatenate([_place(_sweep(pricer, directions, done), problem, scale), fixed]), fixed[:2]
 
 
-def _sweep(
-    pricer: ClassPricer, directions: int, place: Callable[[list[Column]], FloatArray], done: _Counter
-) -> FloatArray:
+def _pooled(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, done: _Counter) -> Traced:
+    """A heuristic oracle: one pool of everything it ever answered serves all limits, so that a looser limit never costs more."""
+    rows, scale = fair.priced_rows(problem.acceptance_cost)
+    permanent = rows.permanent(fair.constraints.groups, True)
+    pricer = _Keeping(fair.pricer(rows, permanent), [])
+    _sweep(pricer, directions, done)
+    for limit in np.quantile(grid, (0.0, 0.5, 1.0)):
+        walk_pool(pricer, permanent, float(limit), HEURISTIC_CALLS)
+        done.tick()
+    pool = Pool.of(permanent + pricer.columns)
+    solutions = []
+    for limit in grid:
+        walk = best_of_pool(pool, float(limit))
+        at = fair.at(float(limit))
+        solutions.append(at.solution(walk, walk.columns, walk.weights, scale, problem.rejection_total, len(pricer.columns)))
+    return tuple(solutions), _place(pool.columns, problem, scale), _place(permanent[:2], problem, scale)
+
+
+@dataclass(eq=False)
+class _Keeping:
+    """A pricer that keeps all its answers."""
+
+    pricer: Price
+    columns: list[Column]
+
+    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
+        self.columns.append(self.pricer(multipliers, cost_weight))
+        return self.columns[-1]
+
+
+def _place(columns: list[Column], problem: CostSensitiveProblem, scale: float) -> FloatArray:
+    return np.array([[column.gaps[0], problem.rejection_total + scale * column.cost] for column in columns])
+
+
+def _sweep(price: Price, directions: int, done: _Counter) -> list[Column]:
+    """The class's extreme points in `directions` directions of (gap, cost)."""
     found = []
     for angle in np.linspace(0, 2 * np.pi, directions, endpoint=False):
-        found.append(pricer(np.array([np.sin(angle)]), float(np.cos(angle))))
+        found.append(price(np.array([np.sin(angle)]), float(np.cos(angle))))
         done.tick()
-    return place(found)
+    return found
 
 
 def convex_hull(points: FloatArray) -> FloatArray:
@@ -116,4 +150,6 @@ def convex_hull(points: FloatArray) -> FloatArray:
     try:
         return np.asarray(ordered[ConvexHull(ordered).vertices])
     except (QhullError, ValueError):
-        return ordered[[0, -1]] if len(ordered) > 1 else ordered
+        span = ordered - ordered.mean(axis=0)
+        along = span @ span[int(np.argmax((span**2).sum(axis=1)))]
+        return ordered[[int(np.argmin(along)), int(np.argmax(along))]] if len(ordered) > 1 else ordered

@@ -70,13 +70,13 @@ class FairCSC:
         pricer = self.pricer(rows, permanent)
         walk = self._walk(pricer if progress is None else _Reporting(pricer, progress), permanent)
         columns, weights = prefer_single(walk, pricer, self.limit)
-        return self._solution(walk, columns, weights, scale, rejection_total, _count(pricer, walk, self.method))
+        return self.solution(walk, columns, weights, scale, rejection_total, _count(pricer, walk, self.method))
 
     def pricer(self, rows: Rows, permanent: list[Column]) -> ClassPricer | PointPricer:
-        """The one pass for enumerable classes, the oracle for others."""
+        """The one pass for enumerable classes, the oracle for others; a heuristic's answer is kept even where a constant is cheaper."""
         if self.exact and isinstance(self.oracle, Enumeration):
             return PointPricer.one_pass(self.oracle, rows, permanent)
-        return ClassPricer(self.oracle, rows, permanent)
+        return ClassPricer(self.oracle, rows, permanent if self.exact else [])
 
     def priced_rows(self, acceptance_cost: FloatArray) -> tuple[Rows, float]:
         """The rows with normalised costs, and the scale that was divided out."""
@@ -110,7 +110,7 @@ class FairCSC:
     def _nu(self) -> float:
         return self.tolerance if self.tolerance is not None else min(0.01, self.limit / 4)
 
-    def _solution(
+    def solution(
         self,
         walk: Walk,
         columns: tuple[Column, ...],
@@ -119,6 +119,7 @@ class FairCSC:
         rejection_total: float,
         calls: int,
     ) -> FairSolution:
+        """The mixture of `columns` in the units of the problem."""
         policy = Mixture(tuple(column.hypothesis for column in columns), weights, self.group_use)
         gaps = np.sum([w * column.gaps for w, column in zip(weights, columns, strict=True)], axis=0)
         cost = float(sum(w * column.cost for w, column in zip(weights, columns, strict=True)))

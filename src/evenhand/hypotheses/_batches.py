@@ -62,7 +62,7 @@ class LinearBatch:
         term = np.empty_like(score)
         for j in range(1, len(columns)):
             score += np.multiply(self.weights[:, j : j + 1], columns[j], out=term)
-        return score
+        return np.asarray(score)
 
 
 @dataclass(frozen=True, eq=False)

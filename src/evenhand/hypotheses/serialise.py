@@ -32,7 +32,9 @@ def policy_from_json(data: Json) -> Mixture:
 def class_to_json(hypotheses: HypothesisClass) -> Json:
     """Plain JSON with a "kind"; NotSerialisable for functions, foreign models and classes that evenhand does not know."""
     if type(hypotheses) not in _CLASS_WRITERS:
-        raise NotSerialisable(f"{type(hypotheses).__name__} is a class of your own; it cannot be written as JSON.", hint=_GIVE)
+        raise NotSerialisable(
+            f"{type(hypotheses).__name__} is a class of your own; it cannot be written as JSON.", hint=_GIVE
+        )
     return _CLASS_WRITERS[type(hypotheses)](hypotheses)
 
 

@@ -30,6 +30,8 @@ class Stumps(HypothesisClass):
     max_bins: int | None = None
     exact = True
     uses_group = False
+    one_column = True
+    """Each rule is a threshold on one column: what the DKW bound covers."""
 
     def __post_init__(self) -> None:
         if self.max_bins is not None and self.max_bins < 2:

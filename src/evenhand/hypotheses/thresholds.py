@@ -149,6 +149,8 @@ class ScoreThresholds(HypothesisClass):
     per_group: bool = False
     uses_group: bool = field(init=False, repr=False)
     exact = True
+    one_column = True
+    """Each rule is a threshold on one column (in each group): what the DKW bound covers."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "uses_group", self.per_group)

@@ -4,6 +4,7 @@ from evenhand.learners.baselines import AcceptAll, ExploreThenCommit, FairOnGath
 from evenhand.learners.certified import CertifiedLearner
 from evenhand.learners.epochs import Epoch, EpochLearner, LearnerReport
 from evenhand.learners.exp4 import Exp4
+from evenhand.learners.loading import load
 from evenhand.learners.two_phase import TwoPhaseLearner
 
 __all__ = [
@@ -18,4 +19,5 @@ __all__ = [
     "TwoPhaseLearner",
     "Unconstrained",
     "Uniform",
+    "load",
 ]

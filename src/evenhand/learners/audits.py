@@ -53,7 +53,7 @@ def expected_costs(outlay: Outlay, shares: FloatArray) -> FloatArray:
         total += rounds * ((1 - omega) * constant + omega * outlay.cost_target)
         accepted = outlay.floor + np.multiply.outer(omega, outlay.acceptance) + ((1 - omega) * shares)[:, np.newaxis]
         evidence += rounds * evidence_rate(np.clip(accepted, 1e-6, 1.0), outlay.share)
-    return total / ends[-1]
+    return np.asarray(total / ends[-1])
 
 
 def certified_weight(outlay: Outlay, evidence: FloatArray) -> FloatArray:

@@ -7,21 +7,23 @@ FairOnGathered             greedy, with the constraint measured on the labels th
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from math import ceil
 from typing import Any
 
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
-from evenhand.contracts import GroupUse, HypothesisClass
+from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, RowOracle
 from evenhand.errors import CannotEstimateRate
-from evenhand.estimation import RoundLog, one_sided
+from evenhand.estimation import EstimatedLoss, RoundLog, one_sided
 from evenhand.faircsc import bind_fair
 from evenhand.fairness.rates import FalsePositiveRate, Rate
-from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.learners.epochs import Epoch, EpochLearner
 from evenhand.learners.exploration import sample_of
 from evenhand.learners.two_phase import FIRST_EPOCH, TwoPhaseLearner
 from evenhand.policies import Mixture
-from evenhand.words import Prices
+from evenhand.words import FloatArray, Prices
 
 FALSE_POSITIVES = FalsePositiveRate()
 FOREVER = 2**62
@@ -105,6 +107,38 @@ class _Greedy(EpochLearner):
         return Epoch(number, "explore", round, max(self.first_rounds, round), everybody)
 
 
+@dataclass(frozen=True, eq=False)
+class AnyAnswer:
+    """One hypothesis: without a constraint nothing has to be mixed."""
+
+    policy: Mixture
+    acceptance: FloatArray
+    oracle_calls: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class AnyPolicy:
+    """A "fair" oracle without a constraint: the class, the constants, and, where the group may decide, the group classifiers."""
+
+    oracle: RowOracle
+    loss: EstimatedLoss
+    group_use: GroupUse
+
+    def cheapest(self, acceptance_cost: FloatArray) -> AnyAnswer:
+        """The cheapest hypothesis of all."""
+        answers = [self._answer(rule) for rule in (self.oracle.best(acceptance_cost), *self._permanent)]
+        return min(answers, key=lambda answer: float(acceptance_cost @ answer.acceptance))
+
+    @cached_property
+    def _permanent(self) -> tuple[Hypothesis, ...]:
+        groups = () if self.loss.group is None else dict.fromkeys(self.loss.group.tolist())
+        return (ACCEPT_ALL, REJECT_ALL, *map(GroupClassifier, groups))
+
+    def _answer(self, rule: Hypothesis) -> AnyAnswer:
+        policy = Mixture((rule,), (1.0,), self.group_use)
+        return AnyAnswer(policy, policy.acceptance_of_checked(self.loss.features, self.loss.group))
+
+
 class Unconstrained(_Greedy):
     """ILOVETOCONBANDITS (one-sided) over all mixtures: low regret to the best unfair policy, and no promise."""
 
@@ -116,15 +150,18 @@ class Unconstrained(_Greedy):
             return self._accept(number, round)
         loss, schedule = one_sided(log, self.loss), PracticalSchedule()
         floor = schedule.exploration_floor(max(1, int(loss.rounds)))
-        sample = sample_of(self._history.of(with_group=True) or log)
-        fair = bind_fair(self.hypotheses, loss.features, loss.group, self.rates, sample, 1.0, group_use=self.group_use)
-        found = coordinate_descent(loss, fair, exploration_floor=floor, regret_scale=schedule.regret_scale, sides=1)
+        every = AnyPolicy(self.hypotheses.bind(loss.features, loss.group), loss, self.group_use)
+        found = coordinate_descent(loss, every, exploration_floor=floor, regret_scale=schedule.regret_scale, sides=1)
         policy = found.weights.smoothed(floor, explored(1))
         return Epoch(number, "bandit", round, round, policy, floor, found.report.iterations, found.report.oracle_calls)
 
 
 class FairOnGathered(_Greedy):
     """Greedy: the best policy whose gap *on the labels gathered so far* is within the limit, without weighting or exploration."""
+
+    @property
+    def _needs_group_now(self) -> bool:
+        return True  # every label that is gathered enters the constraint
 
     def _plan(self, number: int, round: int) -> Epoch:
         log = self._history.of() if round else None

@@ -1,8 +1,9 @@
 """The certified learner: one number that is never exceeded, from the first person on (beyond the paper).
 
     1. Accept everybody until every group has a few people in each denominator.
-    2. Per epoch: close the cohorts whose labels have matured, narrow the interval of every hypothesis, and let the bandit choose among the
-       mixtures whose gap is below the limit for all values that the intervals still allow. Constants are exactly fair, so there always are some.
+    2. Per epoch: close the cohorts whose labels have matured, narrow the interval of every hypothesis, and let the bandit choose among
+       the mixtures whose gap is below the limit for all values that the intervals still allow. Constants are exactly fair, so there
+       always are some.
     3. An audit coin that ignores the person keeps every probability of being accepted above a floor.
 
 Regret, not fairness, pays for ignorance: with probability at least 1 - failure_probability, every policy ever deployed keeps the limit.
@@ -26,8 +27,10 @@ from evenhand.learners.audits import Outlay, audit_share
 from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
 from evenhand.learners.cohorts import ClosedCohort, from_block, from_counts
 from evenhand.learners.epochs import Epoch, EpochLearner, without_group
-from evenhand.learners.lives import Life
+from evenhand.learners.issuing import issue, refusal
+from evenhand.learners.lives import AUDIT_BOUNDS, Life
 from evenhand.learners.nomination import nominate
+from evenhand.learners.promise import Promise
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_labels
@@ -47,9 +50,10 @@ class CertifiedLearner(EpochLearner):
     """|gap| <= allowed_gap at every round with probability at least 1 - failure_probability, and then as little regret as it can.
 
     bound: "betting" (default for finite classes, thresholds and stumps), "nominate" (default for fitted classes), or the audit-only
-    "hoeffding", "kl", "binomial", "dkw". audit_rate: "auto", or the probability of the audit coin. audit_budget: bad accepts that audits may cost.
-    maturity: how long after a decision its label is complete, in the units of `at`. fallback: the constant that is deployed when drift suspends
-    the certificate. groups: those of the promise (default: those seen in the first rounds); others count outside of it.
+    "hoeffding", "kl", "binomial", "dkw". audit_rate: "auto", or the probability of the audit coin. audit_budget: bad accepts that
+    audits may cost. maturity: how long after a decision its label is complete, in the units of `at`. fallback: the constant that is
+    deployed when drift suspends the certificate. groups: those of the promise (default: those seen in the first rounds); others count
+    outside of it.
     """
 
     def __init__(
@@ -88,11 +92,13 @@ class CertifiedLearner(EpochLearner):
             bound is None and not np.isfinite(hypotheses.log_size) and not _has_cuts(hypotheses)
         )
         self.bound: str = bound or ("nominate" if self.fitted else "betting")
+        if self.bound not in ("betting", "nominate", *AUDIT_BOUNDS):
+            raise InvalidInput(f"bound is {bound!r}; it is one of betting, nominate, {', '.join(AUDIT_BOUNDS)}.")
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
         super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
         self._audit_coins = stream(self.seed, "audit")
-        self._life = Life.first(self._setup(), None if groups is None else tuple(groups))
+        self._life = Life.first(self._promise(), None if groups is None else tuple(groups))
         self._records: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     @property
@@ -144,7 +150,7 @@ class CertifiedLearner(EpochLearner):
         """
         rounds = np.atleast_1d(np.asarray(round)).astype(np.int64)
         self._book.tell_group(rounds, np.atleast_1d(np.asarray(group, dtype=object)))
-        self._life.late_groups += len(rounds)
+        self._life.tally.late_groups += len(rounds)
 
     def _tick(self, at: float | None) -> None:
         if at is None:
@@ -200,8 +206,10 @@ class CertifiedLearner(EpochLearner):
         if round == 0:
             return self._constant(number, round, FIRST_ROUNDS)
         if not self._life.started:
-            if not self._life.ready(self.rates):
-                return self._constant(number, round, max(FIRST_ROUNDS // 2, int(self._life.people * (GROWTH - 1))))
+            if not self._life.ready:
+                return self._constant(
+                    number, round, max(FIRST_ROUNDS // 2, int(self._life.tally.people * (GROWTH - 1)))
+                )
             self._life.start(self.hypotheses, self._columns or 1, round)
         if self._budget_left <= 0:
             return self._frozen(number, round)
@@ -212,14 +220,15 @@ class CertifiedLearner(EpochLearner):
         floor = 1.0
         if round > 0 and self._life.number > 1 and self.fallback == "reject":
             floor = max(0.05, self.schedule.exploration_floor(round))
-        parts = ((ACCEPT_ALL,), (1.0,)) if floor == 1.0 else ((ACCEPT_ALL, REJECT_ALL), (floor, 1.0 - floor))
-        return Epoch(number, "explore", round, rounds, Mixture(*parts, self.group_use), exploration_floor=floor)
+        everybody = Mixture((ACCEPT_ALL,), (1.0,), self.group_use)
+        coin = Mixture((ACCEPT_ALL, REJECT_ALL), (floor, 1.0 - floor), self.group_use)
+        return Epoch(number, "explore", round, rounds, everybody if floor == 1.0 else coin, exploration_floor=floor)
 
     def _deploy(self, number: int, round: int) -> Epoch:
         """One epoch of the bandit over deployable mixtures."""
         loss = self._estimated_loss()
         if self.fitted:
-            nominate(self._life, self.hypotheses, loss, self.allowed_gap, self.rates, self.group_use, round)
+            nominate(self._life, self.hypotheses, loss, round)
         deployable = self._deployable(loss)
         floor = self._floor(loss)
         found = coordinate_descent(
@@ -272,13 +281,15 @@ class CertifiedLearner(EpochLearner):
         weights = deployable.weights_of(policy)
         free = weights[0] - floor + weights[1]
         share = max(weights[0] - floor, audit_share(self._outlay(deployable, loss, floor, round)) * free)
-        share = min(share, max(self._budget_left / (length * max(self._life.negative_share, 1e-3)) - floor, 0.0), free)
+        share = min(
+            share, max(self._budget_left / (length * max(self._life.tally.negative_share, 1e-3)) - floor, 0.0), free
+        )
         weights[0], weights[1] = floor + share, free - share
         return deployable.mixture(weights)
 
     def _outlay(self, deployable: CertifiedSet, loss: EstimatedLoss, floor: float, round: int) -> Outlay:
         costs = deployable.accepts @ loss.acceptance_cost / loss.rounds
-        estimate = self._life.estimated_gaps(deployable)
+        estimate = 0.5 * (deployable.lo + deployable.hi)
         target = cheapest_mixture(costs, np.concatenate([estimate, -estimate]), self.allowed_gap)
         ends = np.concatenate([deployable.hi @ target, -deployable.lo @ target])
         worst = int(np.argmax(ends))
@@ -291,7 +302,7 @@ class CertifiedLearner(EpochLearner):
             gap=gap,
             width=max(float(ends[worst]) - gap, 0.0),
             limit=self.allowed_gap,
-            evidence=self._life.evidence,
+            evidence=self._life.tally.evidence,
             floor=floor,
             acceptance=target @ deployable.accepts,
             share=loss.share,
@@ -300,7 +311,7 @@ class CertifiedLearner(EpochLearner):
 
     @property
     def _budget_left(self) -> float:
-        return float("inf") if self.audit_budget is None else self.audit_budget - self._life.audited_negatives
+        return float("inf") if self.audit_budget is None else self.audit_budget - self._life.tally.audited_negatives
 
     def _frozen(self, number: int, round: int) -> Epoch:
         """The budget of bad accepts is spent: the best certified policy, without audits, for good."""
@@ -319,23 +330,33 @@ class CertifiedLearner(EpochLearner):
     @property
     def certificate(self) -> Certificate:
         """What is claimed about the policy that is deployed now."""
-        lo, hi = self._records.get(self.epoch.number, (None, None))
-        return self._life.certificate(self.policy, lo, hi, self.epoch, self.allowed_gap)
+        return issue(
+            self._life, self.policy, self._records.get(self.epoch.number), self.epoch.first_round + self.epoch.rounds
+        )
 
     def certify(self, policy: Mixture) -> Certificate:
         """A certificate for any mixture of the learner's hypotheses; CannotCertify says what is missing."""
+        ends = self._ends(policy)
+        if max(ends[1].max(initial=0.0), -ends[0].min(initial=0.0)) > self.allowed_gap:
+            raise refusal(self._life, ends)
+        return issue(self._life, policy, ends, self.epoch.first_round + self.epoch.rounds)
+
+    def _ends(self, policy: Mixture) -> tuple[FloatArray, FloatArray]:
+        """Between which values the gaps of a policy lie; nothing is known of a hypothesis that has no interval."""
         members, lo, hi = self._life.certified() if self._life.started else ((), np.zeros((1, 0)), np.zeros((1, 0)))
-        known: dict[Any, int] = {member: i for i, member in enumerate(members)}
-        gap_lo, gap_hi = np.zeros(len(lo)), np.zeros(len(hi))
+        low, high = np.zeros(len(lo)), np.zeros(len(hi))
         for hypothesis, weight in zip(policy.hypotheses, policy.weights, strict=True):
-            if hypothesis in (ACCEPT_ALL, REJECT_ALL):
-                continue
-            at = known.get(hypothesis)
-            gap_lo += weight * (lo[:, at] if at is not None else -1.0)
-            gap_hi += weight * (hi[:, at] if at is not None else 1.0)
-        if max(gap_hi.max(initial=0.0), -gap_lo.min(initial=0.0)) > self.allowed_gap:
-            raise self._life.cannot_certify(gap_lo, gap_hi, self.allowed_gap)
-        return self._life.certificate(policy, gap_lo, gap_hi, self.epoch, self.allowed_gap)
+            if hypothesis not in (ACCEPT_ALL, REJECT_ALL):
+                known = hypothesis in members
+                low += weight * (lo[:, members.index(hypothesis)] if known else -1.0)
+                high += weight * (hi[:, members.index(hypothesis)] if known else 1.0)
+        return low, high
+
+    @property
+    def trail(self) -> tuple[tuple[Epoch, FloatArray, FloatArray], ...]:
+        """(epoch, low, high) for each epoch: between which values the gaps of its policy were certified to lie."""
+        zero = np.zeros(1)
+        return tuple((epoch, *self._records.get(epoch.number, (zero, zero))) for epoch in self._epochs)
 
     @property
     def learned_weight(self) -> float:
@@ -347,7 +368,7 @@ class CertifiedLearner(EpochLearner):
         )
 
     def _notes(self) -> list[str]:
-        return self._life.notes(self.rates) + (
+        return self._life.notes + (
             ["the audit budget is spent: the policy is frozen."] if self._budget_left <= 0 else []
         )
 
@@ -366,16 +387,21 @@ class CertifiedLearner(EpochLearner):
             self._life.look(from_counts(0, history, float(history.acceptance[0]), self._audit_coins), self.policy, None)
         self._history.logs.append((0, history if self.group_use == "decide" else without_group(history)))
 
-    def _setup(self) -> dict[str, Any]:
-        return {
-            "bound": self.bound,
-            "rates": self.rates,
-            "failure_probability": self.failure_probability,
-            "drift_false_alarm": self.drift_false_alarm,
-            "maturity": self.maturity,
-            "group_use": self.group_use,
-            "seed": self.seed,
-        }
+    def _promise(self) -> Promise:
+        return Promise(
+            self.rates,
+            self.allowed_gap,
+            self.failure_probability,
+            self.bound,
+            self.group_use,
+            self.maturity,
+            self.drift_false_alarm,
+            self.seed,
+        )
+
+    def _state(self) -> dict[str, Any]:
+        names = ("_now", "_queue", "_audit_coins", "_life", "_records")
+        return super()._state() | {name: getattr(self, name) for name in names}
 
 
 def _has_cuts(hypotheses: HypothesisClass) -> bool:

@@ -97,8 +97,8 @@ class CertifiedSet:
 def cheapest_mixture(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
     """min costs . w subject to constraints @ w <= limit, w >= 0, sum w = 1; members 0 and 1 are exactly fair.
 
-    Primal simplex with one row per constraint and one for the sum. It starts at the cheaper constant, where every slack is the limit; with so
-    few rows and so many columns a pivot is one small solve and one product, far below the overhead of a general solver.
+    Primal simplex with one row per constraint and one for the sum. It starts at the cheaper constant, where every slack is the limit;
+    with so few rows and so many columns a pivot is one small solve and one product, far below the overhead of a general solver.
     """
     scale = float(np.abs(costs).max()) or 1.0
     rows = np.concatenate([np.ones((1, len(costs))), constraints])

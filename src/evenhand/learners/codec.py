@@ -1,7 +1,8 @@
 """Values as JSON and arrays, and back, without pickle: only kinds that are listed here (or registered) can be written or made.
 
-Plain values are themselves; arrays go into a dictionary of arrays, everything else becomes {"is": kind, ...}. A dataclass is registered with
-`storable`; it is then written field by field and made by its own constructor, so that impossible states cannot be loaded.
+Plain values are themselves; arrays go into a dictionary of arrays, everything else becomes {"is": kind, ...}. A dataclass is
+registered with `storable`; it is then written field by field and made by its own constructor, so that impossible states cannot
+be loaded.
 """
 
 from collections.abc import Callable, Mapping
@@ -57,8 +58,7 @@ class Encoder:
         if value is self.hypotheses:
             return {"is": "hypotheses"}
         if _RECORDS.get(type(value).__name__) is type(value):
-            stored = {f.name: self.encode(getattr(value, f.name)) for f in fields(value) if f.init}
-            return {"is": "record", "kind": type(value).__name__, "fields": stored}
+            return self.record(value)
         for kind, write in _WRITERS.items():
             if isinstance(value, kind):
                 return write(self, value)
@@ -66,6 +66,11 @@ class Encoder:
             f"{value!r} cannot be stored without pickle.",
             hint="use the settings that evenhand offers by name, or register your dataclass with evenhand.learners.codec.storable.",
         )
+
+    def record(self, value: Any) -> Any:
+        """A registered dataclass, field by field."""
+        stored = {f.name: self.encode(getattr(value, f.name)) for f in fields(value) if f.init}
+        return {"is": "record", "kind": type(value).__name__, "fields": stored}
 
     def sequence(self, kind: str, values: Any) -> Any:
         """Any collection, item by item."""
@@ -126,9 +131,11 @@ class Decoder:
         """The value; StorageError where the data make no sense."""
         if not isinstance(data, dict):
             return data
-        kind = data.get("is")
+        kind = str(data.get("is"))
         if kind not in _READERS:
-            raise StorageError(f"the file holds a value of kind {kind!r}, which this version of evenhand does not know.")
+            raise StorageError(
+                f"the file holds a value of kind {kind!r}, which this version of evenhand does not know."
+            )
         try:
             return _READERS[kind](self, data)
         except (KeyError, TypeError, IndexError, AttributeError, InvalidInput) as error:
@@ -149,7 +156,9 @@ class Decoder:
     def record(self, data: Any) -> Any:
         """By the constructor of the registered class."""
         if data["kind"] not in _RECORDS:
-            raise StorageError(f"the file holds a {data['kind']!r}, which is not registered.", hint="import its module first.")
+            raise StorageError(
+                f"the file holds a {data['kind']!r}, which is not registered.", hint="import its module first."
+            )
         return _RECORDS[data["kind"]](**{name: self.decode(value) for name, value in data["fields"].items()})
 
     def mixture(self, data: Any) -> Mixture:
@@ -160,7 +169,8 @@ class Decoder:
         """A rule by its number in the class."""
         if not isinstance(self.hypotheses, FiniteClass):
             raise StorageError("the file refers to members of a FiniteClass, but the class that was given is none.")
-        return self.hypotheses.listed[data["number"]]
+        number: int = data["number"]
+        return self.hypotheses.listed[number]
 
     def generator(self, data: Any) -> np.random.Generator:
         """A generator in the state in which it was stored."""
@@ -181,8 +191,8 @@ _READERS: Mapping[str, Callable[[Decoder, Any], Any]] = {
     "set": lambda decoder, data: set(decoder.items(data)),
     "record": Decoder.record,
     "mixture": Decoder.mixture,
-    "rule": lambda decoder, data: hypothesis_from_json(data["rule"]),
+    "rule": lambda _, data: hypothesis_from_json(data["rule"]),
     "member": Decoder.member,
-    "hypotheses": lambda decoder, data: decoder.hypotheses,
+    "hypotheses": lambda decoder, _: decoder.hypotheses,
     "generator": Decoder.generator,
 }

@@ -7,6 +7,7 @@ import numpy as np
 
 from evenhand.estimation import RoundLog
 from evenhand.estimation.contexts import find_contexts
+from evenhand.learners.codec import storable
 from evenhand.learners.rounds import Block
 from evenhand.words import FloatArray, GroupArray, IntArray
 
@@ -14,6 +15,7 @@ OUTSIDE = -1
 """The code of people whose group is unknown, or none of the certificate's: they count outside of it."""
 
 
+@storable
 @dataclass(frozen=True, eq=False)
 class ClosedCohort:
     """Rows of rounds of one epoch. `log`: the resolved ones, for the loss; the columns: all of them, for the certificate.

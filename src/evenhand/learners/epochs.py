@@ -4,23 +4,29 @@ A learner plays in epochs. Within one the policy does not change, so people may 
 simulator) as counts; the same code closes the epoch and plans the next one from everything that has been resolved by then.
 """
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.contracts import GroupUse
-from evenhand.errors import InvalidInput, ProtocolError
+from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
+from evenhand.learners import storage
+from evenhand.learners.codec import storable
 from evenhand.learners.rounds import Block, RoundBook
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_features, as_group
+from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_features, as_group, as_numbers
+
+Kind = TypeVar("Kind", bound=NDArray[Any])
 
 
+@storable
 @dataclass(frozen=True)
 class Epoch:
     """What is deployed: `policy` for `rounds` rounds from `first_round` on. The rest is for the report."""
@@ -48,6 +54,7 @@ class LearnerReport:
     notes: tuple[str, ...] = ()
 
 
+@storable
 @dataclass(eq=False)
 class History:
     """Everything resolved so far: logs per epoch, and how many rounds were played."""
@@ -64,12 +71,13 @@ class History:
         return RoundLog.concatenate(chosen).aggregated()
 
     def compact(self) -> None:
-        """One log per epoch."""
-        merged: dict[int, list[RoundLog]] = {}
+        """One log per epoch (two, if the group was told for some and not for others)."""
+        merged: dict[tuple[int, bool], list[RoundLog]] = {}
         for epoch, log in self.logs:
-            merged.setdefault(epoch, []).append(log)
+            merged.setdefault((epoch, log.group is None), []).append(log)
         self.logs = [
-            (e, logs[0] if len(logs) == 1 else RoundLog.concatenate(logs).aggregated()) for e, logs in merged.items()
+            (e, logs[0] if len(logs) == 1 else RoundLog.concatenate(logs).aggregated())
+            for (e, _), logs in merged.items()
         ]
 
 
@@ -78,11 +86,24 @@ def without_group(log: RoundLog) -> RoundLog:
     return RoundLog(log.features, None, log.acceptance, log.rejected, log.positive, log.negative, log.prices)
 
 
+LEARNERS: dict[str, "type[EpochLearner]"] = {}
+"""Every learner by the name under which it is stored; one of your own has its module before its name."""
+
+
 class EpochLearner(ABC):
-    """A learner that plays in epochs; subclasses plan them in `_plan`."""
+    """A learner that plays in epochs; subclasses plan them in `_plan`.
+
+    A subclass that remembers more than its settings extends `_state` and `_restore`; see there.
+    """
 
     needs_group: bool = True
     """Whether decide() must be told the group (for the constraint), even if no hypothesis may see it."""
+    _not_stored: frozenset[str] = frozenset({"_settings", "_check_rows"})
+    """Private attributes that follow from the settings; every other one must be in `_state`."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        LEARNERS[_stored_name(cls)] = cls
 
     def __init__(self, *, prices: Prices, group_use: GroupUse, seed: int | None, settings: Mapping[str, Any]) -> None:
         self.prices = prices
@@ -93,6 +114,7 @@ class EpochLearner(ABC):
         self._coins = stream(self.seed, "coins")
         self._round = 0
         self._columns: int | None = None
+        self._check_rows = getattr(getattr(self, "hypotheses", None), "check_rows", None)
         self._priced: bool | None = None
         self._book = RoundBook()
         self._history = History()
@@ -110,6 +132,35 @@ class EpochLearner(ABC):
     def restarted(self, seed: int | None = None) -> "EpochLearner":
         """A fresh learner with the same settings."""
         return type(self)(**{**self._settings, "seed": seed})
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Store everything in one file, without pickle; `evenhand.load` reads it, and the learner continues bit for bit.
+
+        An older file of that name is replaced at once or not at all.
+        """
+        self._book.bind_up()
+        state = self._state()
+        forgotten = sorted(
+            name for name in vars(self) if name.startswith("_") and name not in {*state, *self._not_stored}
+        )
+        if forgotten:
+            raise NotSerialisable(
+                f"{type(self).__name__} keeps {', '.join(forgotten)}, which its _state() does not give.",
+                hint="extend _state(), or list what follows from the settings in _not_stored.",
+            )
+        storage.write(path, storage.Stored(_stored_name(type(self)), self._settings, state))
+
+    def _state(self) -> dict[str, Any]:
+        """What the settings do not say, as values that `codec.Encoder` knows: plain values, arrays, collections, generators, policies,
+        and dataclasses marked with `codec.storable`. Subclasses add to it: `super()._state() | {"sample": self.sample}`.
+        """
+        names = ("seed", "_coins", "_round", "_columns", "_priced", "_book", "_history", "_epochs")
+        return {name: getattr(self, name) for name in names}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Take back what `_state` gave; by default each entry is the attribute of that name."""
+        for name, value in state.items():
+            setattr(self, name, value)
 
     @property
     def round(self) -> int:
@@ -148,9 +199,11 @@ class EpochLearner(ABC):
 
     def decide(self, features: ArrayLike, group: ArrayLike | None = None, *, prices: Prices | None = None) -> Decisions:
         """Decide about one person per row, each with a fresh coin; each is one round."""
-        rows = self._checked(features)
+        rows = _own(self._checked(features), features)
         seen = self._checked_group(group, len(rows))
-        self._check_prices(prices)
+        seen = None if seen is None else _own(seen, group)
+        self._check_prices(prices, len(rows))
+        self._columns, self._priced = rows.shape[1], prices is not None
         first, pieces = self._round, []
         start = 0
         while start < len(rows):
@@ -164,7 +217,7 @@ class EpochLearner(ABC):
         return _joined(pieces, first)
 
     def _decide_block(self, rows: FloatArray, group: GroupArray | None, prices: Prices | None) -> Block:
-        acceptance = self.policy.acceptance(rows, group)
+        acceptance = self.policy.acceptance_of_checked(rows, group)
         accept = self._coins.random(len(rows)) < acceptance
         block = Block(
             first=self._round,
@@ -184,8 +237,10 @@ class EpochLearner(ABC):
     def observe(self, round: ArrayLike, label: ArrayLike) -> None:
         """Tell the label of one accepted round, or of several (two arrays)."""
         rounds, labels = np.atleast_1d(np.asarray(round)), np.atleast_1d(np.asarray(label))
-        if rounds.shape != labels.shape:
-            raise InvalidInput(f"{len(rounds)} rounds come with {len(labels)} labels; each round needs one.")
+        if rounds.ndim != 1 or rounds.shape != labels.shape:
+            raise InvalidInput(f"{rounds.size} rounds come with {labels.size} labels; each round needs one.")
+        if rounds.dtype.kind not in "iu" and rounds.size:
+            raise InvalidInput(f"round is {rounds[0]!r}; rounds are whole numbers.", hint="use Decision.round.")
         self._book.observe(rounds.astype(np.int64), labels)
 
     def open_epoch(self) -> Epoch:
@@ -214,36 +269,51 @@ class EpochLearner(ABC):
 
     def _checked(self, features: ArrayLike) -> FloatArray:
         rows = as_features(features)
-        if self._columns is None:
-            self._columns = rows.shape[1]
-        if rows.shape[1] != self._columns:
+        if self._columns not in (None, rows.shape[1]):
             raise InvalidInput(
                 f"features has {rows.shape[1]} columns, but earlier people had {self._columns}; the number cannot change.",
                 hint="pass the same columns, in the same order, for everybody.",
             )
+        if self._check_rows is not None:
+            self._check_rows(rows)
         return rows
 
-    def _check_prices(self, prices: Prices | None) -> None:
+    def _check_prices(self, prices: Prices | None, rows: int) -> None:
         """Prices per person are given for everybody or for nobody, and stay below the preset bound on their sum."""
-        if self._priced is None:
-            self._priced = prices is not None
-        if self._priced != (prices is not None):
+        if self._priced not in (None, prices is not None):
             raise InvalidInput(
-                f"prices per person were {'' if self._priced else 'not '}given before and are {'missing' if self._priced else 'given'} now.",
+                f"prices per person were {'' if self._priced else 'not '}given before and are "
+                f"{'missing' if self._priced else 'given'} now.",
                 hint="give them for everybody or for nobody.",
             )
         if prices is not None:
+            for name in ("false_accept", "false_reject"):
+                as_numbers(getattr(prices, name), rows, f"the price {name}")
             self.loss.priced(prices)
+
+    @property
+    def _needs_group_now(self) -> bool:
+        return self.group_use == "decide" or (self.needs_group and self.epoch.phase == "explore")
 
     def _checked_group(self, group: ArrayLike | None, rows: int) -> GroupArray | None:
         if group is None:
-            if self.needs_group and (self.group_use == "decide" or self.epoch.phase == "explore"):
+            if self._needs_group_now:
                 raise InvalidInput(
                     "group is None, but the group of each person is needed to measure the gap between groups.",
                     hint='with group_use="certify_only" it is used for measuring only and never influences a decision.',
                 )
             return None
         return as_group(group, rows)
+
+
+def _own(checked: Kind, given: object) -> Kind:
+    """An array that nobody else can change."""
+    return checked.copy() if checked is given or checked.base is not None else checked
+
+
+def _stored_name(kind: type) -> str:
+    own = kind.__module__.startswith("evenhand.")
+    return kind.__name__ if own else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def round_count(log: RoundLog) -> int:
@@ -270,6 +340,10 @@ def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:
 
 
 def _joined(blocks: list[Block], first: int) -> Decisions:
+    if len(blocks) == 1:
+        accept, acceptance = blocks[0].accept, blocks[0].acceptance
+        propensity = np.where(accept, acceptance, 1.0 - acceptance)
+        return Decisions(accept, propensity, first, np.full(len(accept), blocks[0].epoch), np.zeros(len(accept), bool))
     accept = np.concatenate([block.accept for block in blocks]) if blocks else np.zeros(0, bool)
     acceptance = np.concatenate([block.acceptance for block in blocks]) if blocks else np.zeros(0)
     epoch = (

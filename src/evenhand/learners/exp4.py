@@ -1,8 +1,9 @@
 """EXP4 over a net of fair pairs: the paper's inefficient baseline (section 2).
 
-After the same exploration as the two-phase learner, the net holds every mixture w h + (1-w) h' with w on a grid whose empirical gap is within
-the limit. Each member i keeps the importance-weighted loss it would have had, and is drawn with probability proportional to
-exp(-rate_t * cumulative estimated loss_i). The weights are renewed at the end of epochs that grow by a quarter, in which the policy is fixed.
+After the same exploration as the two-phase learner, the net holds every mixture w h + (1-w) h' with w on a grid whose empirical gap
+is within the limit. Each member i keeps the importance-weighted loss it would have had, and is drawn with probability proportional
+to exp(-rate_t * cumulative estimated loss_i). The weights are renewed at the end of epochs that grow by a quarter, in which the policy
+is fixed.
 """
 
 from typing import Any
@@ -37,7 +38,7 @@ class Exp4(TwoPhaseLearner):
         loss = one_sided(log, self.loss)
         floor = self.schedule.exploration_floor(max(1, int(loss.rounds)))
         policy = self._policy(loss, floor)
-        length = min(max(FIRST_EPOCH, played // 4), max(self.horizon - round, 1))
+        length = self._cut_off(max(FIRST_EPOCH, played // 4), round)
         return Epoch(number, "exp4", round, length, policy, floor, oracle_calls=0)
 
     def _policy(self, loss: EstimatedLoss, floor: float) -> Mixture:

@@ -14,11 +14,12 @@ from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
 from evenhand.fairness.bounds.slack import ClopperPearson, Dkw, JointHoeffding, SlackBound, people_needed
 from evenhand.fairness.rates import Rate
+from evenhand.learners.codec import storable
 from evenhand.words import FloatArray, LabelledSample
 
 Reading = Literal["evenhand", "paper"]
-"""How slack and limit relate: "evenhand" constrains the empirical gap at gamma' - beta and so promises gamma'; "paper" is the main theorem's
-literal claim, an empirical gap of gamma + beta and a promise of gamma + beta, which does not hold."""
+"""How slack and limit relate: "evenhand" constrains the empirical gap at gamma' - beta and so promises gamma'; "paper" is the main
+theorem's literal claim, an empirical gap of gamma + beta and a promise of gamma + beta, which does not hold."""
 
 BOUNDS: Mapping[str, SlackBound] = {
     "joint-hoeffding": JointHoeffding(),
@@ -29,13 +30,17 @@ BOUNDS: Mapping[str, SlackBound] = {
 
 def as_bound(bound: str | SlackBound | None, hypotheses: HypothesisClass) -> SlackBound:
     """The bound by name or as it is; by default joint Hoeffding for finite classes and DKW for thresholds and stumps."""
+    if isinstance(bound, str) and bound not in BOUNDS:
+        raise InvalidInput(f"bound is {bound!r}; it is one of {', '.join(BOUNDS)}, or an object with slack().")
     if bound is None:
-        return JointHoeffding() if np.isfinite(hypotheses.log_size) else Dkw()
-    if isinstance(bound, str):
-        if bound not in BOUNDS:
-            raise InvalidInput(f"bound is {bound!r}; it is one of {', '.join(BOUNDS)}, or an object with slack().")
-        return BOUNDS[bound]
-    return bound
+        bound = "joint-hoeffding" if np.isfinite(hypotheses.log_size) else "dkw"
+    chosen = BOUNDS[bound] if isinstance(bound, str) else bound
+    if isinstance(chosen, Dkw) and not getattr(hypotheses, "one_column", False):
+        raise InvalidInput(
+            f"the DKW bound covers thresholds on one column, but {type(hypotheses).__name__} holds other rules, too.",
+            hint="use a FiniteClass with joint-hoeffding, CertifiedLearner for rich classes, or Stumps or ScoreThresholds.",
+        )
+    return chosen
 
 
 def sample_of(log: RoundLog) -> LabelledSample:
@@ -61,6 +66,7 @@ def denominators(sample: LabelledSample, rates: tuple[Rate, ...]) -> FloatArray:
     )
 
 
+@storable
 @dataclass(frozen=True)
 class Slack:
     """What an exploration sample allows: beta, and the limit for the empirical gap that it implies."""
@@ -103,6 +109,20 @@ class Explorer:
             return None
         return (self.promised - self.comparator) / (2 if self.reading == "evenhand" else 1)
 
+    def needed(self, *, on_counts: bool) -> float | None:
+        """The slack that the exploration must reach. If its length is given, it still goes on until the promise can be kept at all:
+
+        with beta above gamma' even a policy without any gap on the sample may have one above gamma' on D.
+        """
+        if on_counts:
+            return self.target
+        return self.promised if self.reading == "evenhand" and self.promised != 1 else None
+
+    def suffices(self, sample: LabelledSample, *, on_counts: bool) -> bool:
+        """Whether the exploration may end with this sample."""
+        beta, needed = self.beta(sample), self.needed(on_counts=on_counts)
+        return bool(np.isfinite(beta)) and (needed is None or beta <= needed)
+
     def slack(self, sample: LabelledSample) -> Slack:
         """beta with the limit and the promise that follow from it."""
         beta = self.beta(sample)
@@ -113,7 +133,7 @@ class Explorer:
         promise = self.promised if self.promised is not None else self.comparator + 2 * beta
         return Slack(beta, max(promise - beta, 0.0), promise)
 
-    def shortfall(self, sample: LabelledSample | None) -> str | None:
+    def shortfall(self, sample: LabelledSample | None, *, on_counts: bool = True) -> str | None:
         """What is missing, in words; None if nothing is."""
         if sample is None or len(sample.groups) < 2:
             seen = "nobody" if sample is None else f"only group {sample.groups[0]!r}"
@@ -126,14 +146,15 @@ class Explorer:
                 f"exploring: group {sample.groups[j]!r} has {people} people but 0 {self.rates[r].denominator_name}; "
                 "at least one is needed, and many more for a useful bound."
             )
-        if self.target is None:
+        target = self.needed(on_counts=on_counts)
+        if target is None:
             return None
-        need = people_needed(self.bound, counts, self.target, **self.arguments(sample.features.shape[1]))
+        need = people_needed(self.bound, counts, target, **self.arguments(sample.features.shape[1]))
         if need.multiple <= 1:
             return None
         r, j = np.unravel_index(int(np.argmax(need.more)), need.more.shape)
-        people = float(sample.weight.sum())
+        arrivals = float(sample.weight.sum()) * (need.multiple - 1)
         return (
             f"exploring: group {sample.groups[j]!r} has {counts[r, j]:.0f} {self.rates[r].denominator_name} and needs about "
-            f"{need.more[r, j]:.0f} more; at the present shares that is about {people * (need.multiple - 1):.0f} more people."
+            f"{need.more[r, j]:.0f} more; at the present shares that is about {arrivals:.0f} more people."
         )

@@ -2,11 +2,10 @@
 
 import numpy as np
 
-from evenhand.contracts import GroupUse, HypothesisClass
+from evenhand.contracts import HypothesisClass
 from evenhand.errors import CannotEstimateRate
 from evenhand.estimation import EstimatedLoss
 from evenhand.faircsc import bind_fair
-from evenhand.fairness.rates import Rate
 from evenhand.learners.lives import Life
 from evenhand.words import LabelledSample
 
@@ -15,21 +14,14 @@ AGAIN = 1.9
 STANDARD_ERRORS = 3.0
 
 
-def nominate(
-    life: Life,
-    hypotheses: HypothesisClass,
-    loss: EstimatedLoss,
-    limit: float,
-    rates: tuple[Rate, ...],
-    group_use: GroupUse,
-    round: int,
-) -> None:
+def nominate(life: Life, hypotheses: HypothesisClass, loss: EstimatedLoss, round: int) -> None:
     """Solve the fair problem with point estimates, without slack and with three standard errors of it; nominate the supports."""
-    if loss.rounds < AGAIN * life.nominated_at or not life.audits:
+    if loss.rounds < AGAIN * life.nominated_at or not life.tally.audits:
         return
-    sample = _joined(life.audits)
+    sample, promise = _joined(life.tally.audits), life.promise
+    limit, rates = promise.limit, promise.rates
     try:
-        fair = bind_fair(hypotheses, loss.features, loss.group, rates, sample, limit, group_use=group_use)
+        fair = bind_fair(hypotheses, loss.features, loss.group, rates, sample, limit, group_use=promise.group_use)
     except CannotEstimateRate:
         return
     life.nominated_at = loss.rounds

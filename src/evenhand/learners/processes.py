@@ -1,7 +1,7 @@
 """Interval processes: for a list of hypotheses, intervals for their true gaps that hold at all times at once.
 
-One contract, two kinds. Betting uses every round, whatever the policy did, and hypotheses may join later with their own share of delta. A
-fixed-count bound uses audit rounds alone, at preset counts.
+One contract, two kinds. Betting (here) uses every round, whatever the policy did, and hypotheses may join later with their own share of
+delta. A fixed-count bound (`audit_process`) uses audit rounds alone, at preset counts.
 """
 
 from collections.abc import Mapping
@@ -14,8 +14,7 @@ from evenhand.contracts import Hypothesis
 from evenhand.estimation.outcomes import OutcomeRegression
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.betting_records import BettingState, Cohort, Forecast
-from evenhand.fairness.bounds.fixed_count import AuditCounts, FixedCountBound, PresetLooks
-from evenhand.fairness.rates import Rate
+from evenhand.learners.codec import storable
 from evenhand.learners.cohorts import ClosedCohort
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
@@ -55,15 +54,17 @@ class Outlook:
     weight: FloatArray
     acceptance: FloatArray
     regression: OutcomeRegression
-    shown_group: bool
 
+
+for _record in (BettingBound, BettingState):
+    storable(_record)
 
 LARGEST_KEY, MOST_TABLES = 4096, 8
 """Tables are remembered for at most so many numbers as key, and so many at a time."""
 
 
 class GapProcess(Protocol):
-    """Laws: with probability at least 1 - (its share of delta) every interval ever returned contains the true gap; intervals never widen."""
+    """Laws: with probability at least 1 - (its share of delta) every interval ever returned contains the true gap; none ever widens."""
 
     members: tuple[Hypothesis, ...]
 
@@ -90,6 +91,7 @@ class GapProcess(Protocol):
         ...
 
 
+@storable
 @dataclass(eq=False)
 class BettingProcess:
     """Joint clamped betting over `members`; with `nominated` it starts empty and hypotheses join one by one."""
@@ -172,8 +174,8 @@ class BettingProcess:
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The gaps' intervals."""
         found = self.bound.intervals(self.state)
-        members = len(self.members)
-        return found.lower.reshape(members, -1).T, found.upper.reshape(members, -1).T, found.contradiction
+        shape = (len(self.members), len(self.bound.rates) * len(self.bound.pairs))
+        return found.lower.reshape(shape).T, found.upper.reshape(shape).T, found.contradiction
 
 
 def _codes(group: GroupArray, groups: tuple[Any, ...]) -> Any:
@@ -181,113 +183,3 @@ def _codes(group: GroupArray, groups: tuple[Any, ...]) -> Any:
     for code, value in enumerate(groups):
         codes[group == value] = code
     return codes
-
-
-@dataclass(eq=False)
-class AuditProcess:
-    """A fixed-count bound on audit rounds: it looks at exactly the first N_1 < N_2 < ... of them.
-
-    Rounds of a cohort are exchangeable given the coin, so where a look ends inside a cohort, a random part of its audits is taken.
-    """
-
-    bound: FixedCountBound
-    members: tuple[Hypothesis, ...]
-    groups: tuple[Any, ...]
-    rates: tuple[Rate, ...]
-    failure_probability: float
-    columns: int
-    log_size: float
-    generator: np.random.Generator
-    group_decides: bool = False
-    looks: PresetLooks = field(default_factory=PresetLooks)
-    audits: int = 0
-    look: int = 0
-    accepted: FloatArray = field(init=False)
-    people: FloatArray = field(init=False)
-    doubtful_accepted: FloatArray = field(init=False)
-    doubtful: FloatArray = field(init=False)
-    lo: FloatArray = field(init=False)
-    hi: FloatArray = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._tables = MemberTables(self.members)
-        cells = len(self.rates) * len(self.groups)
-        gaps = len(self.rates) * len(self.groups) * (len(self.groups) - 1) // 2
-        self.accepted, self.doubtful_accepted = (
-            np.zeros((len(self.members), cells)),
-            np.zeros((len(self.members), cells)),
-        )
-        self.people, self.doubtful = (
-            np.zeros((len(self.rates), len(self.groups))),
-            np.zeros((len(self.rates), len(self.groups))),
-        )
-        self.lo, self.hi = np.full((gaps, len(self.members)), -1.0), np.full((gaps, len(self.members)), 1.0)
-
-    def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
-        """(members, rows): who accepts whom."""
-        return self._tables.on(features, group)
-
-    @property
-    def name(self) -> str:
-        """The bound's name."""
-        return f"{self.bound.name} on audit rounds"
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """Its constants and where it stands."""
-        return {
-            **self.bound.params,
-            "hypotheses": len(self.members),
-            "first_look": self.looks.first,
-            "growth": self.looks.growth,
-        }
-
-    def update(self, cohort: ClosedCohort, outlook: Outlook) -> None:
-        """Take the cohort's audits, look by look."""
-        codes = cohort.codes(self.groups)
-        left = np.stack([cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved])
-        left = np.where(codes >= 0, left, 0.0).astype(np.int64)
-        accepts = self.table(cohort.features, cohort.group if self.group_decides else None).astype(np.float64)
-        while left.sum() > 0:
-            room = self.looks.count(self.look + 1) - self.audits
-            taken = left if left.sum() <= room else self._part(left, room)
-            self._add(accepts, codes, taken)
-            left = left - taken
-            if self.audits == self.looks.count(self.look + 1):
-                self._look()
-
-    def _part(self, left: Any, room: int) -> Any:
-        flat = self.generator.multivariate_hypergeometric(left.ravel(), room, method="marginals")
-        return flat.reshape(left.shape)
-
-    def _add(self, accepts: FloatArray, codes: Any, taken: Any) -> None:
-        self.audits += int(taken.sum())
-        for r, rate in enumerate(self.rates):
-            counted = rate.in_denominator(np.array([1, -1]))
-            sure = taken[0] * counted[0] + taken[1] * counted[1] + taken[2] * counted.all()
-            doubt = taken[2] * (not counted.all())
-            for j in range(len(self.groups)):
-                cell = r * len(self.groups) + j
-                inside = np.where(codes == j, sure, 0).astype(np.float64)
-                unsure = np.where(codes == j, doubt, 0).astype(np.float64)
-                self.accepted[:, cell] += accepts @ inside
-                self.doubtful_accepted[:, cell] += accepts @ unsure
-                self.people[r, j] += inside.sum()
-                self.doubtful[r, j] += unsure.sum()
-
-    def _look(self) -> None:
-        self.look += 1
-        counts = AuditCounts.of(
-            self.accepted,
-            self.people,
-            signs=np.array([rate.sign for rate in self.rates]),
-            unresolved_accepted=self.doubtful_accepted,
-            unresolved=self.doubtful,
-        )
-        delta = self.looks.share(self.look, self.failure_probability)
-        found = self.bound.intervals(counts, failure_probability=delta, log_size=self.log_size, columns=self.columns)
-        self.lo, self.hi = np.maximum(self.lo, found.low.T), np.minimum(self.hi, found.high.T)
-
-    def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """The intersection over looks."""
-        return self.lo, self.hi, np.asarray((self.lo > self.hi).any(axis=0))

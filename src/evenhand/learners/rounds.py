@@ -12,12 +12,14 @@ import numpy as np
 from evenhand.errors import BadLabel, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.contexts import joined
+from evenhand.learners.codec import storable
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices
 
 LOOSE = 1024
 """Blocks that may lie loose in the book before neighbours are joined."""
 
 
+@storable
 @dataclass(eq=False)
 class Block:
     """Consecutive rounds of one epoch. label: 0 while unknown; logged: whether the round has been handed over."""
@@ -110,6 +112,7 @@ def _rows_of(prices: Prices, rows: BoolArray) -> Prices:
     )
 
 
+@storable
 @dataclass(eq=False)
 class RoundBook:
     """Blocks in the order of their rounds; rounds played in aggregate (by counts) have no page here."""
@@ -140,9 +143,9 @@ class RoundBook:
         told: dict[int, int] = {}
         places = []
         for round, label in zip(rounds.tolist(), labels.tolist(), strict=True):
-            places.append((*self._place(round, label), label))
-            if told.setdefault(round, label) != label:
-                raise _disputed(round, told[round], label)
+            places.append((*self._place(round, label), int(label)))
+            if told.setdefault(round, int(label)) != label:
+                raise _disputed(round, told[round], int(label))
         for block, row, label in places:
             block.label[row] = label
 
@@ -158,13 +161,15 @@ class RoundBook:
     def _place(self, round: int, label: int) -> tuple[Block, int]:
         block, row = self._find(round)
         if label not in (-1, 1):
-            raise BadLabel(f"the label of round {round} is {label}; labels are -1 (bad outcome) and +1 (good outcome).")
+            raise BadLabel(
+                f"the label of round {round} is {label!r}; labels are -1 (bad outcome) and +1 (good outcome)."
+            )
         if not block.accept[row]:
             raise ProtocolError(
                 f"round {round} was rejected; its label cannot have been seen.", hint="check the round's number."
             )
         if block.label[row] not in (0, label):
-            raise _disputed(round, int(block.label[row]), label)
+            raise _disputed(round, int(block.label[row]), int(label))
         return block, row
 
     def check_group(self, rounds: IntArray, groups: GroupArray) -> None:

@@ -105,7 +105,9 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
     try:
         with path.open("rb") as file:
             if file.read(4) != b"PK\x03\x04":
-                raise StorageError(f"{path} is not a stored learner: it is no zip of arrays.", hint="save() makes such files.")
+                raise StorageError(
+                    f"{path} is not a stored learner: it is no zip of arrays.", hint="save() makes such files."
+                )
             file.seek(0)
             with np.load(file, allow_pickle=False) as zipped:
                 arrays = {name: zipped[name] for name in zipped.files}
@@ -113,13 +115,17 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
     except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError) as error:
         if isinstance(error, StorageError):
             raise
-        raise StorageError(f"{path} is damaged or no stored learner: {error}", hint="restore it from a copy.") from error
+        raise StorageError(
+            f"{path} is damaged or no stored learner: {error}", hint="restore it from a copy."
+        ) from error
     return _known_document(document, path), arrays
 
 
 def _known_document(document: Any, path: Path) -> Json:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise StorageError(f"{path} is no stored learner; its format is {getattr(document, 'get', lambda _: None)('format')!r}.")
+        raise StorageError(
+            f"{path} is no stored learner; its format is {getattr(document, 'get', lambda _: None)('format')!r}."
+        )
     if document.get("version") != VERSION:
         raise StorageError(
             f"{path} was written in version {document.get('version')!r} of the format; this evenhand reads version {VERSION}.",

@@ -7,10 +7,11 @@
 """
 
 from collections.abc import Sequence
-from typing import Literal
+from typing import Any, Literal
 
 from evenhand import theory
 from evenhand.bandit import PracticalSchedule, Schedule, TheorySchedule, coordinate_descent, explored
+from evenhand.bandit.schedule import LARGEST_FLOOR
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided, two_sided
@@ -86,7 +87,6 @@ class TwoPhaseLearner(EpochLearner):
             if self.sample is None:
                 return self._explore(number, round)
             self.slack = self.explorer.slack(self.sample)
-            self._exploration_epochs = set(range(1, number))
         return self._exploit(number, round)
 
     # step 1
@@ -100,7 +100,7 @@ class TwoPhaseLearner(EpochLearner):
             number,
             "explore",
             round,
-            min(block, max(self.horizon - round, 1)),
+            self._cut_off(block, round),
             Mixture((ACCEPT_ALL,), (1.0,), self.group_use),
         )
 
@@ -110,9 +110,11 @@ class TwoPhaseLearner(EpochLearner):
         if log is None or (self.exploration_rounds is not None and round < self.exploration_rounds):
             return None
         sample = sample_of(log)
-        beta = self.explorer.beta(sample)
-        target = self.explorer.target if self.exploration_rounds is None else None
-        return sample if beta <= (float("inf") if target is None else target) and beta < float("inf") else None
+        return sample if self.explorer.suffices(sample, on_counts=self.exploration_rounds is None) else None
+
+    def _cut_off(self, length: int, round: int) -> int:
+        """An epoch ends with the horizon; whoever plays on beyond it meets epochs of the usual length."""
+        return min(length, self.horizon - round) if round < self.horizon else length
 
     # step 2
 
@@ -135,7 +137,7 @@ class TwoPhaseLearner(EpochLearner):
     def _exploit(self, number: int, round: int) -> Epoch:
         """One epoch of the bandit; its length doubles."""
         played = round - self._explored_rounds
-        length = min(max(FIRST_EPOCH, played), max(self.horizon - round, 1))
+        length = self._cut_off(max(FIRST_EPOCH, played), round)
         log = self._bandit_log()
         if log is None:
             coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5), self.group_use)
@@ -168,8 +170,13 @@ class TwoPhaseLearner(EpochLearner):
         if self.slack is not None:
             return []
         log = self._history.of()
-        missing = self.explorer.shortfall(None if log is None else sample_of(log))
+        missing = self.explorer.shortfall(
+            None if log is None else sample_of(log), on_counts=self.exploration_rounds is None
+        )
         return [missing] if missing else []
+
+    def _state(self) -> dict[str, Any]:
+        return super()._state() | {"sample": self.sample, "slack": self.slack}
 
     @property
     def promise(self) -> float:
@@ -230,4 +237,9 @@ def _schedule(
         return TheorySchedule(horizon, failure_probability, hypotheses.log_size)
     if isinstance(chosen, str):
         raise InvalidInput(f'schedule is {chosen!r}; it is "practical", "theory", or a Schedule.')
+    if not 0 < chosen.exploration_floor(1) <= LARGEST_FLOOR:
+        raise InvalidInput(
+            f"the schedule begins with an exploration floor of {chosen.exploration_floor(1)}; it lies in (0, 1/2], "
+            "because each of the two decisions takes that much of the probability.",
+        )
     return chosen

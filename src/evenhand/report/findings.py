@@ -23,13 +23,18 @@ def findings(comparison: Comparison, rate: str) -> list[str]:
     said += [_broken(row, limit, comparison.failure_probability) for row in rows if row.runs_above]
     lucky = [row.name for row in rows if not row.promised and not row.runs_above]
     if lucky:
-        said.append(f"Not certified, but not above {limit} in these runs either: {_and(lucky)}. Nothing says that this will stay so.")
+        said.append(
+            f"Not certified, but not above {limit} in these runs either: {_and(lucky)}. Nothing says that this will stay so."
+        )
     said += _cheapest([row for row in rows if row.promised], comparison)
     return said
 
 
 def _broken(row: Summary, limit: str, failure_probability: float) -> str:
-    where = f"{row.name} was above {limit} in {row.runs_above} of {row.runs} runs and {row.rounds_above:.1%} of all rounds (worst gap {row.worst_gap:.3f})"
+    where = (
+        f"{row.name} was above {limit} in {row.runs_above} of {row.runs} runs and {row.rounds_above:.1%} of all rounds "
+        f"(worst gap {row.worst_gap:.3f})"
+    )
     if not row.promised:
         return f"{where}. It is not certified to stay below."
     return f"{where}, although it is certified; the certificate allows this in a share of {failure_probability:g} of all runs."
@@ -41,8 +46,8 @@ def _cheapest(rows: list[Summary], comparison: Comparison) -> list[str]:
         return []
     best = learning[0]
     return [
-        f"Among the certified learners {best.name} had the least regret: {best.regret:,.0f} errors in {comparison.rounds:,} rounds beyond the "
-        f"best policy with a gap of at most {comparison.regret_gap:g}.".replace(" -", " \u2212")
+        f"Among the certified learners {best.name} had the least regret: {best.regret:,.0f} errors in {comparison.rounds:,} rounds "
+        f"beyond the best policy with a gap of at most {comparison.regret_gap:g}.".replace(" -", " \u2212")
     ]
 
 
@@ -50,10 +55,10 @@ def same_exploration_note(comparison: Comparison) -> list[str]:
     """Two-phase against explore-then-commit with the same exploration: the honest comparison, seed by seed."""
     by_name = {learner.name: learner for learner in comparison.learners}
     general = (
-        "Most of the regret of a two-phase learner is its exploration, which the promise asks for. Explore-then-commit with the same exploration "
-        "keeps the same promise, and on easy populations, where the exploration sample already tells the best policy, it is hard to beat: the "
-        "bandit goes on exploring and pays for it. What the bandit has is a bound of order √T for every population; committing early has a "
-        "worst case of order T^(2/3)."
+        "Most of the regret of a two-phase learner is its exploration, which the promise asks for. Explore-then-commit with the same "
+        "exploration keeps the same promise, and on easy populations, where the exploration sample already tells the best policy, it "
+        "is hard to beat: the bandit goes on exploring and pays for it. What the bandit has, after its exploration, is a bound of "
+        "order √T for every population; committing once has a worst case of order T^(2/3) or more."
     )
     if PAPER not in by_name or COMMIT not in by_name:
         return [general, f"This comparison does not hold both; add --learner {PAPER} --learner {COMMIT} to see it."]

@@ -80,19 +80,22 @@ def _promise(report: Report) -> str:
     sure = 1 - told.failure_probability
     return _paragraphs(
         [
-            f"The gap of a policy is the difference between the groups in {report.rate}, on the whole population and not only on the people "
-            f"whose labels were seen. The promise: with probability at least {sure:g} over the whole life of a learner, every policy that it "
-            f"deploys, in every round, has a gap of at most {told.promise:g}.",
-            "This is certified under these assumptions: people are independent draws from one population that does not change; the label of an "
-            "accepted person is the truth and does arrive; while a learner explores it accepts everybody; the bound on the sampling error "
-            "(the slack) holds for all rules of the class at once. Outside of these assumptions nothing is promised.",
-            "A policy is a mixture of rules, and the gap is that of the mixture. The group is used to measure the gap and never shown to a rule.",
+            f"The gap of a policy is the difference between the groups in {report.rate}, on the whole population and not only on "
+            "the people whose labels were seen. The promise: with probability at least "
+            f"{sure:g} over the whole life of a learner, every policy that it deploys, in every round, has a gap of at most "
+            f"{told.promise:g}.",
+            "This is certified under these assumptions: people are independent draws from one population that does not change; the "
+            "label of an accepted person is the truth and does arrive; while a learner explores it accepts everybody; the bound on "
+            "the sampling error (the slack) holds for all rules of the class at once. Outside of these assumptions nothing is "
+            "promised.",
+            "A policy is a mixture of rules, and the gap is that of the mixture. The group is used to measure the gap and never "
+            "shown to a rule.",
         ]
     )
 
 
 HEADS = (
-    "learner", "certified?", "regret at the end", "of which in its own set", "worst true gap", "runs above the promise",
+    "learner", "certified?", "regret at the end", "regret in its own set", "worst true gap", "runs above the promise",
     "rounds above the promise", "accepted", "rounds explored", "oracle calls", "seconds per run",
 )  # fmt: skip
 
@@ -136,9 +139,10 @@ def _table_notes(comparison: Comparison) -> str:
     clean = [row for row in rows if not row.runs_above]
     notes = [
         f"Regret counts errors beyond those of the best policy with a gap of at most {comparison.regret_gap:g} (which errs on "
-        f"{comparison.optimum:.2%} of the people); ± is one standard error over {len(comparison.seeds)} runs. Below zero is possible for a "
-        "policy with a larger gap than that. Its own set: the policies that a learner allowed itself after its exploration; that column counts "
-        "the later rounds alone, against the best of them. Certified: whether the learner's own bound covers the promise.",
+        f"{comparison.optimum:.2%} of the people); ± is one standard error over {len(comparison.seeds)} runs. Below zero is possible "
+        "for a policy with a larger gap than that. Its own set: the policies that a learner allowed itself after its exploration; "
+        "that column counts the later rounds alone, against the best of these. Certified: whether the learner's own bound covers "
+        "the promise.",
     ]
     if clean:
         notes.append(
@@ -146,7 +150,9 @@ def _table_notes(comparison: Comparison) -> str:
             "confidence, Clopper and Pearson). What certifies the promise is the bound, not this table."
         )
     notes += [
-        f"{row.name} was still exploring at the end of {row.exploring} of {row.runs} runs." for row in rows if row.exploring
+        f"{row.name} was still exploring at the end of {row.exploring} of {row.runs} runs."
+        for row in rows
+        if row.exploring
     ]
     return _paragraphs(notes, "note")
 
@@ -166,8 +172,9 @@ def _regret(comparison: Comparison) -> str:
         for i, (draw, label) in enumerate(zip(regret_panels(comparison), labels, strict=True))
     ]
     caption = (
-        f"Cumulative regret: the mean of {len(comparison.seeds)} runs; bands hold the middle 80% of them. While a learner explores it accepts "
-        "everybody, and its regret grows like that of accept-all. Lines that leave the frame carry the value at which they end."
+        f"Cumulative regret: the mean of {len(comparison.seeds)} runs; bands hold the middle 80% of them. While a learner explores "
+        "it accepts everybody, and its regret grows like that of accept-all. Lines that leave the frame carry the value at which "
+        "they end; learners that end below zero are left out on the right."
     )
     return _figure(svgs, caption)
 
@@ -179,9 +186,9 @@ def _gaps(report: Report) -> str:
         for i, (draw, learner) in enumerate(zip(gap_panels(told), told.learners, strict=True))
     ]
     caption = (
-        f"The true gap in {report.rate} of the policy of each round, known here because the population is. Thin: each of {len(told.seeds)} "
-        f"runs; bold: the run with the largest gap. Dashed: the promise of {told.promise:g}; no round of a certified learner may lie in the "
-        f"shaded part, except with probability {told.failure_probability:g}."
+        f"The true gap in {report.rate} of the policy of each round, known here because the population is. Thin: each of "
+        f"{len(told.seeds)} runs; bold: the run with the largest gap. Dashed: the promise of {told.promise:g}; no round of a "
+        f"certified learner may lie in the shaded part, except with probability {told.failure_probability:g}."
     )
     return _figure(svgs, caption, "panels small")
 
@@ -193,10 +200,10 @@ def _tradeoff(found: Tradeoff) -> str:
         for i, (draw, label) in enumerate(zip(tradeoff_panels(found), labels, strict=True))
     ]
     caption = (
-        "The two-phase learner with an exploration of order T^(2α) and no promise named beforehand: means over "
-        f"{len(found.seeds)} runs for each horizon. Left: how far the worst policy of its set exceeds γ = {found.comparator_gap:g}; it cannot "
-        "exceed the largest gap in the class, which flattens the curves at small T. Right: regret of the exploration plus regret to the best "
-        "policy of the set. The slopes are least-squares fits through all points shown."
+        "The two-phase learner with an exploration of order T^(2\u03b1) and no promise named beforehand: means over "
+        f"{len(found.seeds)} runs for each horizon. First: how far the worst policy of its set exceeds \u03b3 = "
+        f"{found.comparator_gap:g}; it cannot exceed the largest gap in the class, which flattens the curves at small T. Second: "
+        "regret of the exploration plus regret to the best policy of the set. The slopes are least-squares fits through all points."
     )
     return _figure(svgs, caption)
 
@@ -204,7 +211,8 @@ def _tradeoff(found: Tradeoff) -> str:
 def _learners(report: Report) -> str:
     chosen = looks([learner.name for learner in report.comparison.learners])
     items = "".join(
-        f"<dt>{_chip(chosen[name].colour)}{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in report.about.items()
+        f"<dt>{_chip(chosen[name].colour)}{escape(name)}</dt><dd>{escape(text)}</dd>"
+        for name, text in report.about.items()
     )
     return f'<dl class="learners">{items}</dl>'
 
@@ -212,7 +220,7 @@ def _learners(report: Report) -> str:
 def _repeat(report: Report) -> str:
     seeds = report.comparison.seeds
     text = (
-        f"Seeds {seeds[0]} to {seeds[-1]}; the same seed gives the same run, on any number of processes. Made with evenhand {report.version}. "
-        f"Every number behind this page is in {report.results}, in the same folder."
+        f"Seeds {seeds[0]} to {seeds[-1]}; the same seed gives the same run, on any number of processes. Made with evenhand "
+        f"{report.version}. Every number behind this page is in {report.results}, in the same folder."
     )
     return f"<pre><code>{escape(report.command)}</code></pre>\n{_paragraphs([text])}"

@@ -55,9 +55,7 @@ def variable(colour: str) -> str:
 
 def css_variables(names: Sequence[str], *, dark: bool) -> str:
     """Declarations of the learners' colours for a page."""
-    return " ".join(
-        f"{variable(look.colour)}: {look.dark if dark else look.colour};" for look in looks(names).values()
-    )
+    return " ".join(f"{variable(look.colour)}: {look.dark if dark else look.colour};" for look in looks(names).values())
 
 
 def themed(svg: str, prefix: str) -> str:

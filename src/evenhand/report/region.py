@@ -115,7 +115,7 @@ def draw_region(
     title: str = "",
 ) -> "Figure":
     """The figure; `limit` must be one of the frontier's limits. `people` scales total costs to one person."""
-    figure_class, rc_context = _matplotlib()
+    figure_class, rc_context = require_matplotlib()
     picture = RegionPicture.of(frontier, limit, people, priced)
     with rc_context(STYLE):
         figure: Figure = figure_class(figsize=(12.0, 6.4), layout="constrained")
@@ -129,13 +129,14 @@ def draw_region(
 
 def save_figure(figure: "Figure", path: Path) -> None:
     """Write PNG, SVG or PDF, by the name's ending; the same figure gives the same file."""
-    _, rc_context = _matplotlib()
+    _, rc_context = require_matplotlib()
     undated = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}}.get(path.suffix.lower())
     with rc_context(STYLE):
         figure.savefig(path, dpi=200, metadata=undated, facecolor="white")
 
 
-def _matplotlib() -> tuple[Any, Any]:
+def require_matplotlib() -> tuple[Any, Any]:
+    """(Figure, rc_context), or an error that says how to get them."""
     try:
         from matplotlib import rc_context  # heavy and optional: only figures need it
         from matplotlib.figure import Figure

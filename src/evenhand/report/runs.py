@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evenhand.report.palette import ALARM, INK, MUTED, RULE, Look, looks, themed
-from evenhand.report.region import _matplotlib
+from evenhand.report.region import require_matplotlib
 from evenhand.simulate import Comparison, LearnerRuns, RunRecord, Tradeoff
 from evenhand.words import FloatArray
 
@@ -77,6 +77,11 @@ def gap_panels(comparison: Comparison) -> list[Draw]:
     return [panel(learner) for learner in comparison.learners]
 
 
+def regret_and_gap_figure(comparison: Comparison) -> "Figure":
+    """One learner: its regret on linear axes, and its gaps."""
+    return _sheet([regret_panels(comparison)[0], gap_panels(comparison)[0]], 2, PANEL)
+
+
 def tradeoff_figure(found: Tradeoff) -> "Figure":
     """Both panels of the trade-off, for a paper."""
     return _sheet(tradeoff_panels(found), 2, PANEL)
@@ -93,7 +98,7 @@ def tradeoff_panels(found: Tradeoff) -> list[Draw]:
 def inline_svg(draw: Draw, size: tuple[float, float], prefix: str) -> str:
     """One panel as SVG for a page, whose style sheet colours it."""
     figure = _sheet([draw], 1, size)
-    _, rc_context = _matplotlib()
+    _, rc_context = require_matplotlib()
     out = StringIO()
     with rc_context(STYLE):
         figure.savefig(out, format="svg", transparent=True, metadata={"Date": None})
@@ -101,7 +106,7 @@ def inline_svg(draw: Draw, size: tuple[float, float], prefix: str) -> str:
 
 
 def _sheet(panels: Sequence[Draw], columns: int, size: tuple[float, float]) -> "Figure":
-    figure_class, rc_context = _matplotlib()
+    figure_class, rc_context = require_matplotlib()
     rows = -(-len(panels) // columns)
     with rc_context(STYLE):
         figure: Figure = figure_class(figsize=(size[0] * columns, size[1] * rows), layout="constrained")
@@ -224,8 +229,8 @@ def _apart(positions: FloatArray, height: float) -> FloatArray:
 
 def _plain_numbers(axes: "Axes") -> None:
     """At most five ticks a side, 20k for 20,000."""
+    axes.locator_params(nbins=5)
     for axis in (axes.xaxis, axes.yaxis):
-        axis.get_major_locator().set_params(nbins=5)
         axis.set_major_formatter(lambda value, _: short_number(value))
 
 
@@ -265,7 +270,7 @@ def _gaps(axes: "Axes", learner: LearnerRuns, comparison: Comparison, look: Look
     axes.set_xscale("log")
     axes.set_xlim(start, comparison.rounds)
     axes.set_ylim(0.0, top)
-    axes.yaxis.get_major_locator().set_params(nbins=5)
+    axes.locator_params(axis="y", nbins=5)
     axes.set_title(learner.name, color=look.colour, pad=18)
     axes.annotate(_verdict(learner, promise), (0.0, 1.0), xycoords="axes fraction", xytext=(0, 5),
                   textcoords="offset points", fontsize=9, color=MUTED)  # fmt: skip
@@ -301,13 +306,19 @@ def _powers(axes: "Axes", found: Tradeoff, what: str, title: str, factor: float)
     for row, exponent in enumerate(found.exponents):
         look = _EXPONENT_LOOKS[row % len(_EXPONENT_LOOKS)]
         theory = min(factor * exponent, 1.0)
-        name = f"α = {exponent:.3g}: slope {found.slope(row, what):+.2f} (theory {theory:+.2f})".replace("-", "\u2212")
+        name = f"\u03b1 = {exponent:.3g}: slope {found.slope(row, what):+.2f} (theory {theory:+.2f})".replace(
+            "-", "\u2212"
+        )
         axes.plot(horizons, values[row], color=look.colour, linestyle=look.dash, linewidth=look.width, marker="o",
                   markersize=5, label=name)  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("log")
     axes.set_title(title)
     axes.set_xlabel("horizon T")
-    label = "largest true gap in the learner's set,\nbeyond γ" if what == "excess_gap" else "exploration + regret in the set"
+    label = (
+        "largest true gap in the learner's set,\nbeyond \u03b3"
+        if what == "excess_gap"
+        else "exploration + regret in the set"
+    )
     axes.set_ylabel(label)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), handlelength=3.2)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.environments.truth import TablePopulation
-from evenhand.learners import AcceptAll, TwoPhaseLearner, Uniform
+from evenhand.learners import AcceptAll, CertifiedLearner, TwoPhaseLearner, Uniform
 from evenhand.simulate.diagnostics import policy_set, regret_in_set
 from evenhand.simulate.run import Run
 from evenhand.words import FloatArray, IntArray
@@ -106,9 +106,11 @@ def record(run: Run, environment: Any, limit: float) -> RunRecord:
 
 
 def promises(learner: Any, limit: float) -> bool:
-    """Whether the learner's bound covers `limit` for all it has deployed: constants have gap 0, a set Pi needs limit + beta within it."""
+    """Whether the learner's bound covers `limit` for all it has deployed: constants have gap 0; a set Pi needs limit + beta within it."""
     if limit >= 1 or isinstance(learner, AcceptAll | Uniform):
         return True
+    if isinstance(learner, CertifiedLearner):
+        return learner.allowed_gap <= limit
     if not isinstance(learner, TwoPhaseLearner):
         return False
     return learner.slack is None or learner.slack.limit + learner.slack.beta <= limit + 1e-9
@@ -123,7 +125,11 @@ def _ends_of_stretches(run: Run) -> IntArray:
 def _own_set(run: Run, environment: Any) -> dict[str, float]:
     """Regret inside the learner's own set and its worst member, where there is such a set and the population is a table."""
     learner = run.learner
-    if not isinstance(learner, TwoPhaseLearner) or learner.slack is None or not isinstance(environment, TablePopulation):
+    if (
+        not isinstance(learner, TwoPhaseLearner)
+        or learner.slack is None
+        or not isinstance(environment, TablePopulation)
+    ):
         return {}
     return {
         "regret_in_set": float(regret_in_set(run, environment)[-1]),

@@ -80,12 +80,13 @@ def simulate(
 ) -> Run:
     """Play `rounds` rounds with a fresh copy of `learner`; regret is against the best policy with gaps of at most comparator_gap.
 
-    The same seed gives the same run: people, coins and labels come from streams named after it. comparator_gap defaults to the learner's own.
+    The same seed gives the same run: people, coins and labels come from streams named after it. comparator_gap defaults to the
+    learner's own.
     """
     if rounds < 1:
         raise InvalidInput(f"rounds is {rounds}; a run has at least one round.")
     fresh, world = learner.restarted(seed), environment.fresh()
-    play = _engine(engine, world, seed, fresh)
+    play = _engine(engine, world, seed)
     gamma = comparator_gap if comparator_gap is not None else float(getattr(fresh, "comparator_gap", 1.0))
     started, trace = time.perf_counter(), _Trace(world, fresh)
     while fresh.round < rounds:
@@ -98,7 +99,7 @@ def simulate(
     return trace.finish(gamma, time.perf_counter() - started, seed)
 
 
-def _engine(engine: Engine, environment: Environment, seed: int, learner: EpochLearner) -> _Play:
+def _engine(engine: Engine, environment: Environment, seed: int) -> _Play:
     discrete = isinstance(environment, Discrete)
     if engine == "counts" and not discrete:
         raise InvalidInput(
@@ -122,9 +123,11 @@ class _Counts:
         world = self.environment
         acceptance = learner.acceptance(world.features, world.group)
         counts = world.draw_counts(rounds, acceptance, self.generator)
-        log = RoundLog(
-            world.features, world.group, acceptance, counts.rejected, counts.accepted_positive, counts.accepted_negative
+        rejected, positive, negative = (
+            column.astype(np.float64)
+            for column in (counts.rejected, counts.accepted_positive, counts.accepted_negative)
         )
+        log = RoundLog(world.features, world.group, acceptance, rejected, positive, negative)
         learner.absorb(log)
         return int(counts.accepted.sum())
 

@@ -102,9 +102,7 @@ def tradeoff(
     gaps, cost, explored = (
         np.array([measure(run) for run in played]).reshape(shape).mean(axis=2) for measure in (_gap, _cost, _explored)
     )
-    return Tradeoff(
-        tuple(exponents), horizons, tuple(seeds), comparator_gap, gaps - comparator_gap, cost, explored
-    )
+    return Tradeoff(tuple(exponents), horizons, tuple(seeds), comparator_gap, gaps - comparator_gap, cost, explored)
 
 
 def _gap(run: RunRecord) -> float:

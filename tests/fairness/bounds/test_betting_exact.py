@@ -84,7 +84,7 @@ def test_a_missing_label_is_no_better_than_either_label(seed):
 
 @given(
     seed=st.integers(0, 10**6),
-    acceptance=st.one_of(st.floats(1e-6, 1.0), st.sampled_from([1e-9, 0.01, 0.5, 1.0])),
+    acceptance=st.one_of(st.floats(1e-6, 1.0), st.sampled_from([1e-12, 0.01, 0.5, 1 - 1e-12, 1 - 2e-16, 1.0])),
     regression=st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0])),
 )
 @settings(max_examples=200, deadline=None, derandomize=True)

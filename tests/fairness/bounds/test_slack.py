@@ -107,8 +107,8 @@ def test_dkw_covers_all_thresholds_at_once() -> None:
     assert misses <= 139
 
 
-def test_the_orders_constant_one_bound_of_the_paper_would_fail_here() -> None:
-    """Negative control: a slack off by sqrt 2 is caught by the enumeration above's measure."""
+def test_a_slack_off_by_sqrt_two_is_caught() -> None:
+    """Negative control for the enumeration above."""
     n, delta = 40, 0.05
     short = JointHoeffding().slack([n, n], log_size=0.0, columns=1, failure_probability=delta) / math.sqrt(2)
     error = np.abs(np.arange(n + 1)[:, None] - np.arange(n + 1)) / n

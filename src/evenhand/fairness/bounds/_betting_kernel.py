@@ -8,7 +8,8 @@ s the largest possible |h - f_j| and R = 1/(2 g s):
     phi = m' (rejected), m' + (1 - m') w (accepted, hit), m' - m' w (accepted, miss)
     linear[.., a, k] += g phi,   quadratic[.., a, k] += kappa (g phi)^2,   kappa = 1/2 or, for the dangerous sign, k(g s |phi|)
 
-Where the clamp binds, the dangerous phi is R itself and is written so: w - m' (w - 1) would lose digits at small p.
+Where the clamp binds, the dangerous phi is R itself and is written so: w - m' (w - 1) would lose digits at small p. R >= 1,
+so m' <= 1; the minimum with 1 is for rounding alone, which p close to 1 would magnify.
 k(u) = (-ln(1-u) - u)/u^2 = 1/2 + u/3 + u^2/4 + u^3/5 + u^4/6 + ... is replaced by `curvature`, which is never below it on [0, 1/2].
 """
 
@@ -70,7 +71,7 @@ def add_cohort(
             if refused > 0.0:
                 for k in range(bets):
                     g, r = stakes[h, j, k], reach[h, j, a, k]
-                    t = g * max(m, 1.0 - (r - 1.0) * odds)
+                    t = g * max(m, min(1.0, 1.0 - (r - 1.0) * odds))
                     linear[h, j, over, a, k] += refused * t
                     quadratic[h, j, over, a, k] += refused * curvature(t * s) * t * t
                     t = g * min(m, r * odds)
@@ -88,7 +89,7 @@ def add_cohort(
             if misses + unknown > 0.0:
                 for k in range(bets):
                     g, r = stakes[h, j, k], reach[h, j, a, k]
-                    t = g * max(m, 1.0 - (r - 1.0) * odds) * (w - 1.0)
+                    t = g * max(m, min(1.0, 1.0 - (r - 1.0) * odds)) * (w - 1.0)
                     linear[h, j, over, a, k] -= misses * t
                     quadratic[h, j, over, a, k] += misses * 0.5 * t * t
                     t = g * min(m * (w - 1.0), r)

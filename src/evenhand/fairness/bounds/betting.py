@@ -199,7 +199,8 @@ class BettingBound:
 
     def _by_group(self, cohort: Cohort, column: FloatArray) -> FloatArray:
         """(G,): the column's total in each group."""
-        return np.bincount(cohort.group + 1, weights=column, minlength=len(self.groups) + 1)[1:]
+        totals = np.bincount(cohort.group + 1, weights=column, minlength=len(self.groups) + 1)
+        return np.asarray(totals[1:], dtype=np.float64)
 
     def _refuse_misfits(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> None:
         sizes = {len(cohort.accepts), len(state), len(plan.bets), self.hypotheses}

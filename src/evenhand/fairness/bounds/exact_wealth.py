@@ -11,7 +11,7 @@ from evenhand.words import BoolArray, FloatArray, IntArray
 def clamped_regression(m: FloatArray, w: FloatArray, reach: FloatArray, positive_is_dangerous: BoolArray) -> FloatArray:
     """m' = max(m, (w - R)/(w - 1)) if w > R, where phi > 0 is dangerous; min(m, R/(w - 1)) where phi < 0 is; m at w = 1."""
     more = np.where(w > 1.0, w - 1.0, 1.0)
-    floor = np.where((w > reach) & (w > 1.0), (w - np.minimum(reach, w)) / more, 0.0)
+    floor = np.where((w > reach) & (w > 1.0), np.minimum(1.0, (w - np.minimum(reach, w)) / more), 0.0)
     ceiling = np.where(w > 1.0, reach / more, np.inf)
     return np.where(positive_is_dangerous, np.maximum(m, floor), np.minimum(m, ceiling))
 
@@ -23,12 +23,13 @@ def exact_log_wealth(bound: BettingBound, cohort: Cohort, plan: EpochPlan, truth
     -inf where a factor is not positive, which the clamp excludes for f in the plan's box.
     """
     result = np.zeros((*truth.shape, 2, plan.bets.shape[2]))
+    views = [counted_rounds(rate, cohort) for rate in bound.rates]
+    stakes, reaches = plan.stakes, plan.reach
     for h, r, j, side in np.ndindex(*truth.shape, 2):
         rows = np.flatnonzero(cohort.group == j).astype(np.int64)
-        view = counted_rounds(bound.rates[r], cohort)
-        accepts = cohort.accepts[h, rows]
-        for k, (stake, reach) in enumerate(zip(plan.stakes[h, r, j], plan.reach[h, r, j].T, strict=True)):
-            result[h, r, j, side, k] = _log_product(view, rows, accepts, stake, reach, side, float(truth[h, r, j]))
+        accepts, f = cohort.accepts[h, rows], float(truth[h, r, j])
+        for k, (stake, reach) in enumerate(zip(stakes[h, r, j], reaches[h, r, j].T, strict=True)):
+            result[h, r, j, side, k] = _log_product(views[r], rows, accepts, stake, reach, side, f)
     return result
 
 

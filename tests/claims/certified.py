@@ -1,0 +1,197 @@
+"""What the claims of the certified learner share: scenarios by name, lifetimes in numbers, and exact limits.
+
+A scenario is a population with a limit, prices and rates; it is described by its name, so that worker processes can be told about it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+from tests.claims.measure import binomial_limit, detectable
+
+from evenhand.environments import (
+    Discrete,
+    LowerBound,
+    at_the_limit,
+    avoided_region,
+    lending,
+    random_population,
+    rare_labels,
+    score_ladder,
+    small_group,
+)
+from evenhand.fairness import FalsePositiveRate
+from evenhand.hypotheses import ScoreThresholds
+from evenhand.learners import CertifiedLearner
+from evenhand.policies import Mixture
+from evenhand.simulate import simulate
+from evenhand.words import Prices
+
+DELTA = 0.05
+FPR = FalsePositiveRate()
+ROUNDING = 1e-9
+BOUNDS = ("betting", "nominate", "hoeffding", "kl", "binomial", "dkw")
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """One population with the promise that is made on it."""
+
+    world: Callable[[], Discrete]
+    limit: float
+    prices: Prices = field(default_factory=Prices)
+    thresholds: bool = False
+
+
+def _ladder_gap() -> float:
+    """The gap of the cheapest threshold of the ladder: as a limit it is met exactly."""
+    world = score_ladder()
+    return float(abs(world.gap(world.optimum(1.0)[1])))
+
+
+CHEAP_ACCEPT, CHEAP_REJECT = Prices(1.0, 10.0), Prices(10.0, 1.0)
+SCENARIOS: dict[str, Scenario] = {
+    "random": Scenario(lambda: random_population(7, contexts=20, hypotheses=60), 0.07),
+    "lending": Scenario(lending, 0.05),
+    "lower bound D1": Scenario(lambda: LowerBound(1, 1 / 16), 1 / 16),
+    "lower bound D2": Scenario(lambda: LowerBound(2, 1 / 16), 1 / 16),
+    "a group of 5%": Scenario(small_group, 0.10),
+    "base rate near 0": Scenario(lambda: rare_labels(1), 0.05, CHEAP_ACCEPT),
+    "negatives near 0": Scenario(lambda: rare_labels(-1), 0.15, CHEAP_REJECT),
+    "gap exactly at the limit": Scenario(lambda: at_the_limit(0.05), 0.05),
+    "region never accepted": Scenario(avoided_region, 0.05),
+    "prices 1:10": Scenario(lambda: random_population(8, contexts=20, hypotheses=60), 0.07, CHEAP_ACCEPT),
+    "prices 10:1": Scenario(lambda: random_population(9, contexts=20, hypotheses=60), 0.07, CHEAP_REJECT),
+}
+LADDERS: dict[str, Scenario] = {
+    "ladder": Scenario(score_ladder, 0.10, thresholds=True),
+    "ladder, a group of 5%": Scenario(lambda: score_ladder(share=0.05), 0.15, thresholds=True),
+    "ladder, base rate near 0": Scenario(lambda: score_ladder(base=0.95), 0.05, CHEAP_ACCEPT, thresholds=True),
+    "ladder, negatives near 0": Scenario(lambda: score_ladder(base=0.1), 0.15, CHEAP_REJECT, thresholds=True),
+    "ladder, gap exactly at the limit": Scenario(score_ladder, _ladder_gap(), thresholds=True),
+    "ladder, prices 1:10": Scenario(score_ladder, 0.10, CHEAP_ACCEPT, thresholds=True),
+    "ladder, prices 10:1": Scenario(score_ladder, 0.10, CHEAP_REJECT, thresholds=True),
+    "ladder, far groups": Scenario(lambda: score_ladder(shift=0.3), 0.10, thresholds=True),
+}
+"""Threshold classes, for DKW (which covers nothing else)."""
+for _seed in range(1000, 1040):
+    SCENARIOS[f"random {_seed}"] = Scenario(lambda seed=_seed: random_population(seed), 0.10)
+"""Fresh random populations, used for no tuning."""
+
+SPREAD = tuple(name for name in SCENARIOS if not name.startswith("random 1"))
+
+
+def scenarios_of(bound: str) -> tuple[str, ...]:
+    return tuple(LADDERS) if bound == "dkw" else SPREAD
+
+
+@lru_cache(maxsize=64)
+def scenario(name: str) -> tuple[Scenario, Discrete]:
+    found = {**SCENARIOS, **LADDERS}[name]
+    return found, found.world()
+
+
+@dataclass(frozen=True)
+class Life:
+    """One lifetime in numbers. missed: some interval excludes the true gap of its hypothesis, or the life was suspended."""
+
+    worst_gap: float
+    limit: float
+    missed: bool
+    suspended: bool
+    regret: float
+    best_constant: float
+    audit_bill: float
+    learned_weight: float
+    half_weight_at: float
+    rounds: int
+
+    @property
+    def violated(self) -> bool:
+        return self.worst_gap > self.limit + ROUNDING
+
+
+def learner_for(name: str, bound: str | None = None, *, limit: float | None = None, **settings: Any) -> CertifiedLearner:
+    told, world = scenario(name)
+    hypotheses = ScoreThresholds() if told.thresholds else world.hypotheses
+    given = {"bound": bound, "prices": told.prices, **settings}
+    return CertifiedLearner(hypotheses, FPR, limit or told.limit, DELTA, **given)
+
+
+def live(seed: int, name: str, bound: str | None = None, rounds: int = 20_000, compared_with: float | None = None, **settings: Any) -> Life:
+    """Play one lifetime; regret is to the best policy with gap compared_with (default: the limit)."""
+    told, world = scenario(name)
+    learner = learner_for(name, bound, **settings)
+    run = simulate(learner, world, rounds, seed, compared_with or learner.allowed_gap)
+    weights = np.array([learned(policy) for policy in run.policies])
+    above = np.flatnonzero(weights > 0.5)
+    return Life(
+        worst_gap=run.worst_gap,
+        limit=learner.allowed_gap,
+        missed=missed(run.learner, world),
+        suspended=run.learner._life.number > 1,
+        regret=float(run.regret[-1]),
+        best_constant=rounds * float(world.optimum(0.0, FPR, told.prices)[0] * 0 + constants(world, told.prices).min() - run.optimum),
+        audit_bill=audit_bill(run, world, told.prices),
+        learned_weight=float(weights[-1]),
+        half_weight_at=float(np.r_[0, run.rounds][above[0]]) if len(above) else np.inf,
+        rounds=rounds,
+    )
+
+
+def learned(policy: Mixture) -> float:
+    """The weight of the policy that is not on constants."""
+    return sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if not _constant(h))
+
+
+def _constant(hypothesis: Any) -> bool:
+    return hypothesis.describe() in ("accept everybody", "reject everybody")
+
+
+def constants(world: Discrete, prices: Prices) -> np.ndarray:
+    """The losses of accept-all and reject-all."""
+    positive = float(world.probability @ world.positive_rate)
+    return np.array([(1 - positive) * prices.false_accept, positive * prices.false_reject])
+
+
+def audit_bill(run: Any, world: Discrete, prices: Prices) -> float:
+    """What the weight of accept-all cost above the best constant: people accepted in order to learn."""
+    accept, reject = constants(world, prices)
+    weights = [sum(w for h, w in zip(p.hypotheses, p.weights, strict=True) if h.describe() == "accept everybody") for p in run.policies]
+    return float(max(accept - reject, 0.0) * (run.lengths @ np.array(weights)))
+
+
+def true_gaps(learner: CertifiedLearner, world: Discrete) -> np.ndarray:
+    """(gaps, members) on the population."""
+    members, _, _ = learner._life.certified()
+    return np.stack([world.gaps(Mixture((h,), (1.0,), learner.group_use), learner.rates) for h in members], axis=1)
+
+
+def missed(learner: CertifiedLearner, world: Discrete) -> bool:
+    """Whether the learner's intervals exclude a truth. They only ever shrink, so the last ones tell about all before."""
+    if learner._life.number > 1 or learner._life.alarms:
+        return True
+    if not learner._life.started or not learner._life.process.members:
+        return False
+    _, lo, hi = learner._life.certified()
+    gaps = true_gaps(learner, world)
+    return bool(((gaps < lo - ROUNDING) | (gaps > hi + ROUNDING)).any())
+
+
+def lives(seeds: Iterable[int], *what: Any, workers: int = 1, **settings: Any) -> list[Life]:
+    if workers == 1:
+        return [live(seed, *what, **settings) for seed in seeds]
+    return Parallel(n_jobs=workers)(delayed(live)(seed, *what, **settings) for seed in seeds)
+
+
+def many(jobs: Sequence[tuple[int, tuple, dict]], workers: int = 1) -> list[Life]:
+    """(seed, what, settings) of each lifetime, over several processes if asked."""
+    if workers == 1:
+        return [live(seed, *what, **settings) for seed, what, settings in jobs]
+    return Parallel(n_jobs=workers)(delayed(live)(seed, *what, **settings) for seed, what, settings in jobs)
+
+
+__all__ = ["BOUNDS", "DELTA", "binomial_limit", "detectable"]

@@ -1,0 +1,237 @@
+"""What every learner owes: rounds, coins, epochs, looking."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import binomtest
+from tests.learners.play import FPR, WORLD, everybody, play, two_phase, world
+
+from evenhand.environments import random_population
+from evenhand.errors import ProtocolError
+from evenhand.estimation import RoundLog
+from evenhand.learners import TwoPhaseLearner, Unconstrained, Uniform
+from evenhand.learners.baselines import FOREVER
+
+NAMES = list(everybody())
+
+
+@pytest.fixture(params=NAMES)
+def learner(request):
+    return everybody()[request.param]
+
+
+def test_each_person_is_one_round_and_decisions_carry_what_they_must(learner):
+    sample = WORLD.draw(500, np.random.default_rng(0))
+    decisions = learner.decide(sample.features, sample.group)
+    assert learner.round == len(decisions) == 500
+    assert [d.round for d in decisions] == list(range(500))
+    ends = np.cumsum([epoch.rounds for epoch in learner.report.epochs])
+    assert np.array_equal(decisions.epoch, 1 + np.searchsorted(ends, np.arange(500), side="right"))
+    assert not any(d.audit for d in decisions)
+
+
+def test_the_propensity_is_the_policy_s_probability_of_what_was_done(learner):
+    people = np.random.default_rng(1)
+    for _ in range(30):
+        sample = WORLD.draw(40, people)
+        decisions = learner.decide(sample.features, sample.group)
+        for d, x, a in zip(decisions, sample.features, sample.group, strict=True):
+            acceptance = learner.report.epochs[d.epoch - 1].policy.acceptance(x[None], [a])[0]
+            assert d.propensity == (acceptance if d.accept else 1.0 - acceptance)
+            assert d.propensity > 0
+        accepted = np.flatnonzero(decisions.accept)
+        learner.observe(decisions.round[accepted], sample.label[accepted])
+
+
+def test_one_by_one_equals_blocks_when_labels_come_at_the_same_time(learner):
+    """Coins are drawn in the order of rounds, so not only the law is the same but every single decision."""
+    single, block = learner, learner.restarted(5)
+    people = WORLD.draw(1200, np.random.default_rng(3))
+    for start in range(0, 1200, 100):
+        part = slice(start, start + 100)
+        together = block.decide(people.features[part], people.group[part])
+        alone = [single.decide(people.features[i : i + 1], people.group[i : i + 1])[0] for i in range(start, start + 100)]
+        assert list(together) == alone
+        accepted = together.round[together.accept]
+        for told in (single, block):
+            told.observe(accepted, people.label[accepted])
+    assert single.report == block.report
+
+
+def test_looking_changes_nothing(learner):
+    twin = learner.restarted(5)
+    for seed in range(6):
+        before = learner.round, learner.rounds_left
+        for _ in range(3):
+            learner.policy.acceptance(WORLD.features, WORLD.group)
+            learner.acceptance(WORLD.features, WORLD.group)
+            repr(learner.report), dict(learner.params), learner.epoch, learner.policy.describe()
+        assert (learner.round, learner.rounds_left) == before
+        assert play(learner, 200, seed) == play(twin, 200, seed)
+
+
+def test_the_coin_has_the_policy_s_probability(learner):
+    """80,000 coins: a probability that is off by .01 is found with probability .99 at level 1e-6."""
+    play(learner, 1500, 4)
+    learner.open_epoch()
+    rows = np.zeros((4000, 1))
+    chance = learner.acceptance([[0.0]], ["a"])[0]
+    hits = total = 0
+    for seed in range(20):
+        again = learner.restarted(seed)
+        again._epochs = [*learner._epochs[:-1], learner.epoch]
+        again._round, again._coins = learner.round, np.random.default_rng(seed)
+        count = min(4000, learner.rounds_left)
+        hits += int(again.decide(rows[:count], np.full(count, "a")).accept.sum())
+        total += count
+    assert chance in (0.0, 1.0) and hits in (0, total) or binomtest(hits, total, chance).pvalue > 1e-6
+
+
+def test_a_block_may_span_many_epochs():
+    learner = two_phase(exploration_rounds=10, allowed_gap=None, comparator_gap=0.05)
+    sample = WORLD.draw(10, np.random.default_rng(0))
+    decisions = learner.decide(sample.features, sample.group)
+    learner.observe(decisions.round, sample.label)
+    more = WORLD.draw(700, np.random.default_rng(1))
+    found = learner.decide(more.features, more.group)
+    assert len(set(found.epoch.tolist())) >= 3
+    assert found.first_round == 10
+    assert learner.round == 710
+
+
+def test_nobody_is_no_round():
+    learner = Uniform(seed=0)
+    assert len(learner.decide(np.zeros((0, 1)))) == 0
+    assert learner.round == 0
+
+
+def test_restarted_equals_a_new_learner(learner):
+    fresh = everybody()
+    name = next(n for n in NAMES if fresh[n].params == learner.params)
+    play(learner, 700, 1, told=0.8)
+    again = learner.restarted(5)
+    assert again.params == fresh[name].params
+    assert again.report == fresh[name].report
+    assert play(again, 900, 6) == play(fresh[name], 900, 6)
+    assert again.report == fresh[name].report
+
+
+def test_params_are_plain_values(learner):
+    assert json.loads(json.dumps(dict(learner.params)))["learner"] == type(learner).__name__
+
+
+def test_with_certify_only_the_group_changes_no_probability():
+    for name, learner in everybody().items():
+        if learner.group_use == "decide":
+            continue
+        play(learner, 1500, 7)
+        left, right = (learner.acceptance(WORLD.features, np.full(6, g)) for g in ("a", "b"))
+        unknown = learner.acceptance(WORLD.features)
+        assert left.tobytes() == right.tobytes() == unknown.tobytes(), name
+
+
+def test_flipping_the_groups_of_the_decided_changes_no_decision_under_a_certify_only_policy():
+    one, two = two_phase(), two_phase()
+    assert play(one, 800, 1) == play(two, 800, 1)
+    assert one.epoch.phase == "bandit"
+    people = WORLD.draw(50, np.random.default_rng(0))
+    flipped = np.where(people.group == "a", "b", "a")
+    left, right = one.decide(people.features, people.group), two.decide(people.features, flipped)
+    assert np.array_equal(left.accept, right.accept)
+    assert left.propensity.tobytes() == right.propensity.tobytes()
+
+
+@pytest.mark.parametrize("names", [(-1, 1), ("north", "süd"), (True, False), (0.5, 2.5)])
+def test_any_group_labels_work_and_mean_the_same(names):
+    """The later of the two groups in ascending order is the same one here, so that even the sign of gaps is equal."""
+    first, second = sorted(names)
+    there, here = world((first, second)), WORLD
+    runs = []
+    for env in (there, here):
+        learner = TwoPhaseLearner(env.hypotheses, FPR, 0.4, 0.1, 3000, comparator_gap=0.02, seed=5)
+        runs.append(play(learner, 1500, 8, environment=env))
+    assert runs[0] == runs[1]
+
+
+def test_tuples_may_be_groups():
+    group = np.empty(6, dtype=object)
+    group[:] = [("x", 1)] * 3 + [("y", 2)] * 3
+    learner = two_phase()
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        context = rng.integers(0, 6, 60)
+        decisions = learner.decide(context[:, None].astype(float), group[context])
+        accepted = np.flatnonzero(decisions.accept)
+        learner.observe(decisions.round[accepted], np.where(rng.random(len(accepted)) < 0.5, 1, -1))
+    assert learner.sample is not None
+    assert learner.sample.groups == (("x", 1), ("y", 2))
+
+
+def test_counts_and_events_give_the_same_next_policy(learner):
+    """The same rounds, told one by one to one learner and as counts to another."""
+    events, counts = learner, learner.restarted(5)
+    people = np.random.default_rng(9)
+    for _ in range(6):
+        events.open_epoch()
+        counts.open_epoch()
+        assert events.policy == counts.policy
+        rounds = min(events.rounds_left, 400)
+        sample = WORLD.draw(rounds, people)
+        decisions = events.decide(sample.features, sample.group)
+        accepted = np.flatnonzero(decisions.accept)
+        events.observe(decisions.round[accepted], sample.label[accepted])
+        context = sample.features[:, 0].astype(int)
+        table = {
+            "rejected": np.bincount(context[~decisions.accept], minlength=6),
+            "positive": np.bincount(context[decisions.accept & (sample.label == 1)], minlength=6),
+            "negative": np.bincount(context[decisions.accept & (sample.label == -1)], minlength=6),
+        }
+        order = list(dict.fromkeys(context.tolist()))  # in the order of first appearance, as aggregation has it
+        acceptance = counts.acceptance(WORLD.features, WORLD.group)
+        log = RoundLog(
+            WORLD.features[order],
+            WORLD.group[order],
+            acceptance[order],
+            **{name: column[order].astype(float) for name, column in table.items()},
+        )
+        counts.absorb(log)
+    assert counts.report == events.report
+
+
+def test_counts_that_do_not_fit_are_refused():
+    learner = two_phase()
+    one = np.ones(1)
+    log = RoundLog(np.zeros((1, 1)), np.array(["a"]), one, 0 * one, 1000 * one, 0 * one)
+    with pytest.raises(ProtocolError, match="1000 rounds do not fit into the epoch, which has 64 left"):
+        learner.absorb(log)
+    assert learner.round == 0
+
+
+def test_an_epoch_that_never_ends_is_long():
+    assert Uniform().rounds_left == FOREVER
+
+
+def test_without_groups_the_unconstrained_bandit_learns_all_the_same():
+    learner = Unconstrained(WORLD.hypotheses, FPR, first_rounds=100, seed=1)
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        sample = WORLD.draw(100, rng)
+        decisions = learner.decide(sample.features)
+        accepted = np.flatnonzero(decisions.accept)
+        learner.observe(decisions.round[accepted], sample.label[accepted])
+    learner.open_epoch()
+    assert WORLD.loss(learner.policy) < WORLD.loss(Uniform().policy)
+
+
+def test_seeds_are_drawn_where_none_is_given_and_streams_differ():
+    assert Uniform().seed != Uniform().seed
+    runs = [tuple(play(Uniform(seed=s), 200, 0)) for s in (1, 2, 1)]
+    assert runs[0] == runs[2] != runs[1]
+
+
+def test_a_large_population_is_played_by_all_of_the_quick_ones():
+    env = random_population(0)
+    learner = TwoPhaseLearner(env.hypotheses, FPR, 0.5, 0.1, 5000, comparator_gap=0.1, seed=0)
+    play(learner, 2000, 0, environment=env, block=500)
+    assert learner.epoch.phase == "bandit"

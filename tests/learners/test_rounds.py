@@ -1,0 +1,225 @@
+import numpy as np
+import pytest
+from tests.learners.play import WORLD, play, two_phase
+
+from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, NotFinite, ProtocolError
+from evenhand.learners import AcceptAll, Uniform, rounds
+from evenhand.words import Prices
+
+PEOPLE = WORLD.draw(400, np.random.default_rng(1))
+
+
+def decided(learner=None, people=60):
+    learner = learner or Uniform(seed=3)
+    return learner, learner.decide(PEOPLE.features[:people], PEOPLE.group[:people])
+
+
+def of_kind(decisions, accept):
+    return int(decisions.round[np.flatnonzero(decisions.accept == accept)[0]])
+
+
+@pytest.mark.parametrize(
+    ("label", "error", "match"),
+    [
+        (0, BadLabel, "is 0; labels are"),
+        (2, BadLabel, "is 2"),
+        (1.5, BadLabel, r"is 1\.5"),
+        (float("nan"), BadLabel, "is nan"),
+        ("1", BadLabel, "is '1'"),
+    ],
+)
+def test_a_bad_label_is_refused_and_not_rounded(label, error, match):
+    learner, decisions = decided()
+    with pytest.raises(error, match=match):
+        learner.observe(of_kind(decisions, True), label)
+    assert learner.report.missing_labels == int(decisions.accept.sum())
+
+
+def test_the_label_of_a_rejected_round_cannot_have_been_seen():
+    learner, decisions = decided()
+    with pytest.raises(ProtocolError, match="was rejected"):
+        learner.observe(of_kind(decisions, False), 1)
+
+
+@pytest.mark.parametrize("round", [-1, 60, 10**12])
+def test_an_unknown_round_is_refused(round):
+    learner, _ = decided()
+    with pytest.raises(ProtocolError, match=f"round {round} is unknown"):
+        learner.observe(round, 1)
+
+
+@pytest.mark.parametrize("round", [0.5, 3.0, "3"])
+def test_a_round_is_a_whole_number(round):
+    learner, _ = decided(AcceptAll())
+    with pytest.raises(InvalidInput, match="whole numbers"):
+        learner.observe(round, 1)
+
+
+def test_telling_a_label_again_changes_nothing_and_another_label_is_disputed():
+    learner, decisions = decided()
+    round = of_kind(decisions, True)
+    learner.observe(round, -1)
+    before = learner.report
+    learner.observe(round, -1)
+    assert learner.report == before
+    with pytest.raises(ProtocolError, match=r"observed before with label -1 and now has \+1; the first one stands"):
+        learner.observe(round, 1)
+    learner.observe(round, -1)
+
+
+def test_the_dispute_holds_after_the_epoch_was_closed():
+    learner = two_phase()
+    decisions = learner.decide(PEOPLE.features[:64], PEOPLE.group[:64])
+    learner.observe(decisions.round, PEOPLE.label[:64])
+    learner.decide(PEOPLE.features[64:70], PEOPLE.group[64:70])
+    learner.observe(0, int(PEOPLE.label[0]))
+    with pytest.raises(ProtocolError, match="the first one stands"):
+        learner.observe(0, -int(PEOPLE.label[0]))
+
+
+def test_two_labels_for_one_round_in_one_call_are_disputed():
+    learner, decisions = decided()
+    round = of_kind(decisions, True)
+    with pytest.raises(ProtocolError, match="the first one stands"):
+        learner.observe([round, round], [1, -1])
+    assert learner.report.missing_labels == int(decisions.accept.sum())
+    learner.observe([round, round], [1, 1])
+
+
+def test_of_several_labels_all_are_entered_or_none():
+    learner, decisions = decided()
+    accepted = np.flatnonzero(decisions.accept)
+    for rounds_told, labels in (([*accepted, 10**6], 1), ([*accepted, int(accepted[0])], [1] * len(accepted) + [-1])):
+        with pytest.raises(ProtocolError):
+            learner.observe(rounds_told, np.broadcast_to(labels, len(rounds_told)))
+        assert learner.report.missing_labels == len(accepted)
+    learner.observe(accepted, np.ones(len(accepted), int))
+    assert learner.report.missing_labels == 0
+
+
+def test_each_round_needs_one_label():
+    learner, _ = decided()
+    with pytest.raises(InvalidInput, match="2 rounds come with 1 labels"):
+        learner.observe([0, 1], [1])
+    with pytest.raises(InvalidInput):
+        learner.observe([[0, 1]], [[1, 1]])
+
+
+def test_what_the_caller_does_with_his_arrays_later_is_not_seen():
+    told, kept = two_phase(), two_phase()
+    person, group = np.zeros((1, 1)), np.array(["a"])
+    for i in range(200):
+        person[0], group[0] = PEOPLE.features[i], PEOPLE.group[i]
+        told.decide(person, group)
+        kept.decide(PEOPLE.features[i : i + 1], PEOPLE.group[i : i + 1])
+        for learner in (told, kept):
+            learner.observe(i, int(PEOPLE.label[i]))
+    person[0] = np.nan
+    assert told.report == kept.report
+    assert np.array_equal(told._history.of().features, kept._history.of().features)
+
+
+def test_people_who_come_one_by_one_are_bound_up(monkeypatch):
+    monkeypatch.setattr(rounds, "LOOSE", 16)
+    one, many = Uniform(seed=3), Uniform(seed=3)
+    for i in range(100):
+        one.decide(PEOPLE.features[i : i + 1], PEOPLE.group[i : i + 1])
+    decisions = many.decide(PEOPLE.features[:100], PEOPLE.group[:100])
+    assert len(one._book.blocks) < 30
+    accepted = np.flatnonzero(decisions.accept)
+    for learner in (one, many):
+        learner.observe(accepted, PEOPLE.label[accepted])
+    (_, left), (_, right) = one._book.harvest()[0], many._book.harvest()[0]
+    for name in ("features", "group", "acceptance", "rejected", "positive", "negative"):
+        assert np.array_equal(getattr(left, name), getattr(right, name))
+
+
+def test_groups_of_several_kinds_stay_what_they_are():
+    learner = AcceptAll()
+    for group in (["1"], [1], np.array([("x", 2), None], dtype=object)[:1]):
+        learner.decide([[0.0]], group)
+    learner.observe([0, 1, 2], [1, 1, -1])
+    log = learner._book.harvest()[0][1]
+    assert log.group.tolist() == ["1", 1, ("x", 2)]
+
+
+def test_a_longer_name_of_a_group_is_not_cut_off():
+    learner = AcceptAll()
+    learner.decide([[0.0]], ["no"])
+    learner.decide([[0.0]], ["north"])
+    learner.observe([0, 1], [1, 1])
+    assert learner._book.harvest()[0][1].group.tolist() == ["no", "north"]
+
+
+def test_a_group_that_is_told_only_sometimes_stops_nobody():
+    learner = two_phase()
+    play(learner, 800, 1)
+    assert learner.epoch.phase == "bandit"
+    rng = np.random.default_rng(4)
+    for i in range(600):
+        person = WORLD.draw(1, rng)
+        decision = learner.decide(person.features, person.group if i % 3 else None)[0]
+        if decision.accept:
+            learner.observe(decision.round, int(person.label[0]))
+    assert learner.round == 1400
+
+
+@pytest.mark.parametrize(
+    ("features", "group", "error"),
+    [
+        ([[0.0, 1.0]], ["a"], InvalidInput),
+        ([[np.nan]], ["a"], NotFinite),
+        ([[6.0]], ["a"], InvalidInput),
+        ([[0.5]], ["a"], InvalidInput),
+        ([0.0], ["a"], InvalidInput),
+        ([["x"]], ["a"], InvalidInput),
+        ([[0.0]], ["a", "b"], LengthMismatch),
+        ([[0.0]], None, InvalidInput),
+        ([[0.0]], np.array([None]), InvalidInput),
+    ],
+)
+def test_a_refused_call_changes_nothing(features, group, error):
+    learner, twin = two_phase(), two_phase()
+    for first in (True, False):
+        if not first:
+            assert play(learner, 30, 2) == play(twin, 30, 2)
+            with pytest.raises(error):
+                learner.decide(features, group)
+    assert learner.round == 30
+    assert play(learner, 300, 3) == play(twin, 300, 3)
+
+
+def test_a_refused_first_call_does_not_fix_the_number_of_columns():
+    learner = Uniform()
+    with pytest.raises(LengthMismatch):
+        learner.decide([[0.0, 1.0]], ["a", "b"])
+    learner.decide([[0.0]])
+    with pytest.raises(InvalidInput, match="has 2 columns, but earlier people had 1"):
+        learner.decide([[0.0, 1.0]])
+
+
+@pytest.mark.parametrize("price", [-1.0, np.nan, np.inf])
+def test_prices_are_numbers_of_at_least_zero(price):
+    with pytest.raises(InvalidInput, match="false_accept"):
+        Prices(price)
+
+
+def test_prices_are_given_for_everybody_or_for_nobody():
+    priced, plain = Uniform(), Uniform()
+    priced.decide([[0.0]], prices=Prices([0.5], [0.5]))
+    with pytest.raises(InvalidInput, match="were given before and are missing now"):
+        priced.decide([[0.0]])
+    plain.decide([[0.0]])
+    with pytest.raises(InvalidInput, match="were not given before and are given now"):
+        plain.decide([[0.0]], prices=Prices(0.5, 0.5))
+
+
+def test_prices_above_the_preset_bound_or_of_another_length_are_refused_and_nothing_is_fixed_by_them():
+    learner = Uniform(prices=Prices(1.0, 1.0))
+    with pytest.raises(InvalidInput, match="above the normaliser 2"):
+        learner.decide([[0.0]], prices=Prices(5.0, 1.0))
+    with pytest.raises(LengthMismatch, match="false_accept"):
+        learner.decide([[0.0]], prices=Prices([0.5, 0.5], 1.0))
+    learner.decide([[0.0]])
+    with pytest.raises(InvalidInput, match="both prices are 0"):
+        Uniform(prices=Prices(0.0, 0.0))
