@@ -1,5 +1,7 @@
 """evenhand: decisions about people that stay even-handed at every round although the truth is only seen for those accepted."""
 
+from typing import TYPE_CHECKING, Any
+
 from evenhand import environments, theory
 from evenhand.errors import (
     BadLabel,
@@ -27,6 +29,7 @@ from evenhand.hypotheses import (
     policy_from_json,
 )
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner, load
+from evenhand.planning import LaunchPlan, plan, plan_from_sample
 from evenhand.policies import Mixture
 from evenhand.simulate import Run, simulate
 from evenhand.words import (
@@ -38,6 +41,9 @@ from evenhand.words import (
     Outcome,
     Prices,
 )
+
+if TYPE_CHECKING:
+    from evenhand.classifier import FairClassifier
 
 __version__ = "0.1.0"
 
@@ -51,6 +57,7 @@ __all__ = [
     "Decisions",
     "Estimator",
     "EvenhandError",
+    "FairClassifier",
     "FairSolution",
     "FalseNegativeRate",
     "FalsePositiveRate",
@@ -59,6 +66,7 @@ __all__ = [
     "Infeasible",
     "InvalidInput",
     "LabelledSample",
+    "LaunchPlan",
     "LengthMismatch",
     "Linear",
     "MissingColumn",
@@ -80,8 +88,19 @@ __all__ = [
     "frontier",
     "hypothesis_from_json",
     "load",
+    "plan",
+    "plan_from_sample",
     "policy_from_json",
     "simulate",
     "solve_fair",
     "theory",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """FairClassifier is a scikit-learn estimator, so scikit-learn loads when it is asked for."""
+    if name == "FairClassifier":
+        from evenhand.classifier import FairClassifier
+
+        return FairClassifier
+    raise AttributeError(f"module 'evenhand' has no attribute {name!r}")

@@ -4,7 +4,15 @@ import numpy as np
 
 from evenhand.environments import Discrete
 from evenhand.fairness import FalsePositiveRate
-from evenhand.learners import AcceptAll, Exp4, ExploreThenCommit, FairOnGathered, TwoPhaseLearner, Unconstrained, Uniform
+from evenhand.learners import (
+    AcceptAll,
+    Exp4,
+    ExploreThenCommit,
+    FairOnGathered,
+    TwoPhaseLearner,
+    Unconstrained,
+    Uniform,
+)
 
 FPR = FalsePositiveRate()
 

@@ -136,11 +136,11 @@ def test_people_who_come_one_by_one_are_bound_up(monkeypatch):
 
 def test_groups_of_several_kinds_stay_what_they_are():
     learner = AcceptAll()
-    for group in (["1"], [1], np.array([("x", 2), None], dtype=object)[:1]):
+    for group in (["1"], [1], np.array([frozenset({2})], dtype=object)):
         learner.decide([[0.0]], group)
     learner.observe([0, 1, 2], [1, 1, -1])
     log = learner._book.harvest()[0][1]
-    assert log.group.tolist() == ["1", 1, ("x", 2)]
+    assert log.group.tolist() == ["1", 1, frozenset({2})]
 
 
 def test_a_longer_name_of_a_group_is_not_cut_off():

@@ -95,7 +95,9 @@ class PointPricer:
     _values: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._values = np.empty_like(self.costs)  # one buffer for all calls: fresh temporaries cost more than the arithmetic
+        self._values = np.empty_like(
+            self.costs
+        )  # one buffer for all calls: fresh temporaries cost more than the arithmetic
 
     @classmethod
     def one_pass(cls, oracle: Enumeration, rows: Rows, permanent: list[Column]) -> "PointPricer":

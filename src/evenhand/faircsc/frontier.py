@@ -96,7 +96,11 @@ def _exact(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, direc
     if isinstance(pricer, PointPricer):
         every = np.stack([pricer.gaps[0], problem.rejection_total + scale * pricer.costs], axis=1)
         return tuple(solutions), np.concatenate([every, fixed]), fixed[:2]
-    return tuple(solutions), np.concatenate([_place(_sweep(pricer, directions, done), problem, scale), fixed]), fixed[:2]
+    return (
+        tuple(solutions),
+        np.concatenate([_place(_sweep(pricer, directions, done), problem, scale), fixed]),
+        fixed[:2],
+    )
 
 
 def _pooled(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, done: _Counter) -> Traced:
@@ -113,7 +117,9 @@ def _pooled(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, dire
     for limit in grid:
         walk = best_of_pool(pool, float(limit))
         at = fair.at(float(limit))
-        solutions.append(at.solution(walk, walk.columns, walk.weights, scale, problem.rejection_total, len(pricer.columns)))
+        solutions.append(
+            at.solution(walk, walk.columns, walk.weights, scale, problem.rejection_total, len(pricer.columns))
+        )
     return tuple(solutions), _place(pool.columns, problem, scale), _place(permanent[:2], problem, scale)
 
 

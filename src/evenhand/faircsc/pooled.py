@@ -106,7 +106,9 @@ def _walk_one(search: _Search, free: Column, max_calls: int) -> None:
     crossing.take(0.0, gap)
     tried = {0.0}
     while len(search.steps) < max_calls and not search.stalled:
-        fresh = [m for m in _candidates(search, crossing) if not any(np.isclose(m, other, rtol=1e-3) for other in tried)]
+        fresh = [
+            m for m in _candidates(search, crossing) if not any(np.isclose(m, other, rtol=1e-3) for other in tried)
+        ]
         if not fresh:
             break
         tried.add(fresh[0])

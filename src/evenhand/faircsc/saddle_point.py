@@ -52,22 +52,28 @@ def _signed(dual: FloatArray) -> FloatArray:
 
 
 def saddle_point(
-    price: Price, start: list[Column], limit: float, nu: float, budget: float, fixed: bool, max_calls: int
+    price: Price,
+    start: list[Column],
+    limit: float,
+    oracle_tolerance: float,
+    multiplier_budget: float,
+    fixed: bool,
+    max_calls: int,
 ) -> Walk:
     """A mixture within 4 nu of the optimum and inside the limit. `fixed`: keep the budget (the group classifiers are in the class)."""
-    if not 0 < nu < limit / 2:
+    if not 0 < oracle_tolerance < limit / 2:
         raise InvalidInput(
-            f"the oracle tolerance nu is {nu:g} and the limit {limit:g}; the paper's recipe needs 0 < nu < limit / 2.",
+            f"the oracle tolerance nu is {oracle_tolerance:g} and the limit {limit:g}; the paper's recipe needs 0 < nu < limit / 2.",
             hint='choose a smaller tolerance, or method="column-generation", which needs none.',
         )
     steps: list[Iteration] = []
     pool = Pool.of(start)
     while True:
-        game = _Game(price, limit - 2 * nu, budget)
-        met = _play(game, pool, nu, steps, max_calls)
+        game = _Game(price, limit - 2 * oracle_tolerance, multiplier_budget)
+        met = _play(game, pool, oracle_tolerance, steps, max_calls)
         if met or fixed or len(steps) >= max_calls:
             break
-        budget *= 2
+        multiplier_budget *= 2
     shrunk = best_of_pool(pool, limit)
     return Walk(shrunk.columns, shrunk.weights, None, met, tuple(steps))
 

@@ -46,22 +46,30 @@ class _Bracket:
     lower_bound: float
     iterations: list[Iteration] = field(default_factory=list)
 
+    inside_gap: float = field(init=False)
+    outside_gap: float = field(init=False)
+    upper_bound: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inside_gap, self.outside_gap = self.gap(self.inside), self.gap(self.outside)
+        self.upper_bound = self.mixture_cost
+
     def gap(self, column: Column) -> float:
         return self.side * float(column.gaps[0])
 
     @property
     def slope(self) -> float:
         """The multiplier at which both ends have the same value."""
-        return (self.inside.cost - self.outside.cost) / (self.gap(self.outside) - self.gap(self.inside))
+        return (self.inside.cost - self.outside.cost) / (self.outside_gap - self.inside_gap)
 
     @property
     def outside_weight(self) -> float:
         """The weight of the outer end in the mixture whose gap is the limit."""
-        return (self.limit - self.gap(self.inside)) / (self.gap(self.outside) - self.gap(self.inside))
+        return (self.limit - self.inside_gap) / (self.outside_gap - self.inside_gap)
 
     @property
-    def upper_bound(self) -> float:
-        """The cost of that mixture."""
+    def mixture_cost(self) -> float:
+        """The cost of that mixture: `upper_bound` is its least value so far."""
         return self.inside.cost + self.outside_weight * (self.outside.cost - self.inside.cost)
 
     def next_multiplier(self) -> float:
@@ -73,15 +81,18 @@ class _Bracket:
 
     def take(self, column: Column, multiplier: float) -> None:
         """Tighten the bounds with a new vertex; it becomes an end of the chord where that lowers the mixture's cost."""
-        value = column.cost + multiplier * self.gap(column)
-        self.lower_bound = max(self.lower_bound, value - multiplier * self.limit)
-        before, ends = self.upper_bound, (self.inside, self.outside)
-        if self.gap(column) > self.limit:
-            self.outside, self.outside_multiplier = column, multiplier
+        gap = self.gap(column)
+        self.lower_bound = max(self.lower_bound, column.cost + multiplier * gap - multiplier * self.limit)
+        ends = (self.inside, self.outside, self.inside_gap, self.outside_gap)
+        if gap > self.limit:
+            self.outside, self.outside_gap, self.outside_multiplier = column, gap, multiplier
         else:
-            self.inside, self.inside_multiplier = column, multiplier
-        if self.upper_bound > before:
-            self.inside, self.outside = ends
+            self.inside, self.inside_gap, self.inside_multiplier = column, gap, multiplier
+        reached = self.mixture_cost
+        if reached > self.upper_bound:
+            self.inside, self.outside, self.inside_gap, self.outside_gap = ends
+        else:
+            self.upper_bound = reached
         self.record(column, multiplier)
 
     def record(self, column: Column, multiplier: float) -> None:

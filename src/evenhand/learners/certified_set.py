@@ -126,7 +126,7 @@ def _weights(basis: IntArray, values: FloatArray, constraints: FloatArray, limit
     weights[basis[members]] = np.where(values[members] > ROUNDING, values[members], 0.0)
     weights /= weights.sum()
     worst = float((constraints @ weights).max(initial=0.0))
-    if worst > limit:
+    if worst > limit + ROUNDING:
         weights *= limit / worst
         weights[constant] += 1.0 - weights.sum()
     return weights

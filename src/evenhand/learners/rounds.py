@@ -194,6 +194,7 @@ class RoundBook:
 
     def harvest(self) -> list[tuple[int, RoundLog]]:
         """(epoch, log) of the rounds that were resolved since the last harvest."""
+        self.bind_up()
         found = []
         waiting = (block for block in self.blocks if not block.logged.all())
         for (epoch, _), blocks in groupby(waiting, key=lambda block: (block.epoch, block.group is None)):
@@ -212,6 +213,7 @@ class RoundBook:
 
         The first block that is still open keeps all later ones waiting.
         """
+        self.bind_up()
         found = []
         for block in self.blocks:
             if block.logged.all():

@@ -7,6 +7,7 @@ The file is written beside its final place and then moved there, so that a crash
 
 import json
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -26,6 +27,18 @@ from evenhand.learners.codec import Decoder, Encoder
 FORMAT = "evenhand learner"
 VERSION = 1
 _DOCUMENT = "document"
+_RESTORE = "restore it from a copy."
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    ValueError,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+)
+"""What zipfile and numpy raise for bytes that are no zip of arrays."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,16 +121,17 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
                 raise StorageError(
                     f"{path} is not a stored learner: it is no zip of arrays.", hint="save() makes such files."
                 )
+            with zipfile.ZipFile(file) as zipped:
+                if (damaged := zipped.testzip()) is not None:
+                    raise StorageError(f"{path} is damaged: the checksum of {damaged} is wrong.", hint=_RESTORE)
             file.seek(0)
-            with np.load(file, allow_pickle=False) as zipped:
-                arrays = {name: zipped[name] for name in zipped.files}
+            with np.load(file, allow_pickle=False) as members:
+                arrays = {name: members[name] for name in members.files}
         document = json.loads(bytes(arrays.pop(_DOCUMENT)).decode())
-    except (zipfile.BadZipFile, zlib.error, ValueError, EOFError, KeyError, NotImplementedError) as error:
-        if isinstance(error, StorageError):
-            raise
-        raise StorageError(
-            f"{path} is damaged or no stored learner: {error}", hint="restore it from a copy."
-        ) from error
+    except StorageError:
+        raise
+    except _DAMAGE as error:
+        raise StorageError(f"{path} is damaged or no stored learner: {error}", hint=_RESTORE) from error
     return _known_document(document, path), arrays
 
 

@@ -1,0 +1,412 @@
+import json
+import os
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.tree import DecisionTreeClassifier
+from tests.learners.play import FPR, WORLD, everybody, play, two_phase, world
+
+import evenhand as eh
+from evenhand.bandit import PracticalSchedule
+from evenhand.errors import InvalidInput, NotSerialisable, StorageError
+from evenhand.fairness import FalseNegativeRate, SelectionRate
+from evenhand.fairness.bounds.slack import ClopperPearson
+from evenhand.hypotheses import (
+    ACCEPT_ALL,
+    Estimator,
+    FiniteClass,
+    Linear,
+    ScoreThresholds,
+    Stumps,
+    Threshold,
+    class_from_json,
+    class_to_json,
+)
+from evenhand.learners import Uniform, codec, storage
+from evenhand.words import Prices
+
+
+def continues(learner, path, seed, **how):
+    """Whether the learner and its loaded copy go on alike for 1500 rounds."""
+    learner.save(path)
+    copy = eh.load(path)
+    assert type(copy) is type(learner)
+    assert copy.report == learner.report
+    assert copy.params == learner.params
+    assert play(copy, 1500, seed, **how) == play(learner, 1500, seed, **how)
+    assert copy.report == learner.report
+
+
+@pytest.mark.parametrize("rounds", [0, 1, 64, 333, 1500])
+@pytest.mark.parametrize("name", list(everybody()))
+def test_a_loaded_learner_continues_bit_for_bit(name, rounds, tmp_path):
+    learner = everybody()[name]
+    play(learner, rounds, 1, told=0.8)
+    continues(learner, tmp_path / "learner.npz", 2, told=0.8)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"schedule": "theory"},
+        {"schedule": PracticalSchedule(0.3, 2.0)},
+        {"bound": "clopper-pearson"},
+        {"bound": ClopperPearson()},
+        {"rate": [FPR, FalseNegativeRate(), SelectionRate()], "allowed_gap": 0.6},
+        {"prices": Prices(2.0, 0.5)},
+        {"prices": Prices(np.array([2.0, 3.0]), 0.5)},
+        {"reading": "paper"},
+        {"tradeoff_exponent": 0.3, "allowed_gap": None},
+        {"seed": None},
+    ],
+    ids=str,
+)
+def test_every_setting_is_kept(settings, tmp_path):
+    learner = two_phase(**settings)
+    priced = isinstance(settings.get("prices"), Prices) and np.ndim(settings["prices"].false_accept)
+    given = {"prices": lambda s: Prices(np.linspace(0, 2, len(s)), 0.5)} if priced else {}
+    play(learner, 700, 1, told=0.9, **given)
+    continues(learner, tmp_path / "x", 3, told=0.9, **given)
+
+
+def test_one_by_one_with_prices_and_pending_labels(tmp_path):
+    learner = two_phase()
+    prices = lambda s: Prices(s.features[:, 0] / 6, np.full(len(s), 0.5))  # noqa: E731
+    play(learner, 700, 1, block=1, told=0.5, prices=prices)
+    pending = learner.report.missing_labels
+    assert pending > 100
+    continues(learner, tmp_path / "x", 2, block=1, told=0.5, prices=prices)
+    copy = eh.load(tmp_path / "x")
+    assert copy.report.missing_labels == pending
+    block = next(block for block in copy._book.blocks if not block.resolved.all())
+    copy.observe(block.first + int(np.argmin(block.resolved)), 1)
+    assert copy.report.missing_labels == pending - 1
+
+
+@pytest.mark.parametrize("names", [(-1, 1), ("north", "south"), (True, False)])
+def test_groups_of_any_kind_survive(names, tmp_path):
+    env = world(names)
+    learner = two_phase(hypotheses=env.hypotheses)
+    play(learner, 500, 1, environment=env)
+    continues(learner, tmp_path / "x", 2, environment=env)
+
+
+def test_groups_as_objects_survive(tmp_path):
+    class Mixed:
+        @staticmethod
+        def draw(rows, generator):
+            found = WORLD.draw(rows, generator)
+            group = np.empty(rows, dtype=object)
+            group[:] = [1 if g == "a" else "b" for g in found.group]
+            return type(found)(found.features, group, found.label)
+
+    learner = two_phase()
+    play(learner, 500, 1, environment=Mixed, told=0.9)
+    continues(learner, tmp_path / "x", 2, environment=Mixed)
+
+
+def test_rounds_played_as_counts_are_kept(tmp_path):
+    run = eh.simulate(two_phase(), WORLD, 1200, seed=1)
+    run.learner.save(tmp_path / "x")
+    copy = eh.load(tmp_path / "x")
+    assert copy.report == run.learner.report
+    run.learner.open_epoch()
+    assert copy.open_epoch() == run.learner.epoch
+
+
+CONTINUOUS = {
+    "stumps": Stumps(max_bins=8),
+    "thresholds": ScoreThresholds(1),
+    "listed": FiniteClass([ACCEPT_ALL, Threshold(0, 0.3, 3), Threshold(1, -0.2, 3, at_least=False)]),
+}
+
+
+@pytest.mark.parametrize("name", CONTINUOUS)
+def test_continuous_classes_are_stored_whole(name, tmp_path):
+    class People:
+        @staticmethod
+        def draw(rows, generator):
+            x = generator.normal(size=(rows, 3))
+            y = np.where(x[:, 0] + x[:, 1] + generator.normal(size=rows) > 0, 1, -1)
+            return eh.LabelledSample(x, generator.choice(["a", "b"], rows), y)
+
+    learner = two_phase(hypotheses=CONTINUOUS[name], allowed_gap=0.8, comparator_gap=0.1)
+    play(learner, 700, 1, environment=People)
+    assert learner.epoch.phase == "bandit"
+    continues(learner, tmp_path / "x", 2, environment=People)
+
+
+def rules():
+    return FiniteClass([lambda x, g: x[:, 0] < 2, lambda x, g: x[:, 0] % 3 < 2, ACCEPT_ALL])
+
+
+def test_functions_are_handed_over_again_on_loading(tmp_path):
+    learner = two_phase(hypotheses=rules())
+    play(learner, 1200, 1)
+    assert learner.epoch.phase == "bandit"
+    learner.save(tmp_path / "x")
+    with pytest.raises(NotSerialisable, match="load\\(path, hypotheses=...\\)"):
+        eh.load(tmp_path / "x")
+    with pytest.raises(StorageError, match="was stored with"):
+        eh.load(tmp_path / "x", hypotheses=Stumps())
+    copy = eh.load(tmp_path / "x", hypotheses=learner.hypotheses)
+    assert copy.report == learner.report
+    other = eh.load(tmp_path / "x", hypotheses=rules())
+    expected = play(learner, 600, 2)
+    assert play(copy, 600, 2) == expected
+    assert play(other, 600, 2) == expected
+
+
+@pytest.mark.parametrize(
+    "hypotheses",
+    [
+        WORLD.hypotheses,
+        *CONTINUOUS.values(),
+        ScoreThresholds(2, per_group=True),
+        Linear(0.5),
+        Estimator(DecisionTreeClassifier(max_depth=3)),
+        Estimator(LogisticRegression(C=0.1)),
+    ],
+    ids=repr,
+)
+def test_classes_go_through_json(hypotheses):
+    data = class_to_json(hypotheses)
+    read = class_from_json(json.loads(json.dumps(data)))
+    assert read.params == hypotheses.params
+    assert class_to_json(read) == data
+
+
+@pytest.mark.parametrize(
+    "hypotheses",
+    [
+        rules(),
+        Estimator(make_pipeline(LogisticRegression())),
+        Estimator(RandomForestClassifier(random_state=np.random.RandomState(0))),
+    ],
+    ids=lambda h: type(h).__name__,
+)
+def test_what_is_no_data_says_so(hypotheses):
+    with pytest.raises(NotSerialisable, match="hypotheses="):
+        class_to_json(hypotheses)
+
+
+def test_classes_of_one_s_own_are_handed_over_again():
+    class Mine(Stumps):
+        pass
+
+    with pytest.raises(NotSerialisable, match="Mine is a class of your own"):
+        class_to_json(Mine())
+
+
+@pytest.mark.parametrize(
+    "where", [("os", "system"), ("sklearn.base", "clone"), ("sklearn.linear_model", "Ridge"), ("sklearnish.evil", "X")]
+)
+def test_nothing_but_classifiers_of_scikit_learn_is_made_from_a_name(where):
+    with pytest.raises(InvalidInput, match="is no classifier of scikit-learn"):
+        class_from_json({"kind": "estimator", "module": where[0], "name": where[1], "settings": {}})
+
+
+def test_a_damaged_file_is_refused_at_every_length(tmp_path):
+    learner = two_phase()
+    play(learner, 200, 0)
+    learner.save(tmp_path / "x")
+    whole = (tmp_path / "x").read_bytes()
+    for cut in [0, 1, 3, 4, 10, *range(20, len(whole), max(1, len(whole) // 40))]:
+        (tmp_path / "y").write_bytes(whole[:cut])
+        with pytest.raises(StorageError):
+            eh.load(tmp_path / "y")
+
+
+def test_a_flipped_bit_is_never_loaded_as_another_learner(tmp_path):
+    learner = two_phase()
+    play(learner, 200, 0)
+    learner.save(tmp_path / "x")
+    whole = (tmp_path / "x").read_bytes()
+    draw = np.random.default_rng(0)
+    for place in draw.integers(0, len(whole), 150):
+        broken = bytearray(whole)
+        broken[place] ^= 1 << int(draw.integers(8))
+        (tmp_path / "y").write_bytes(bytes(broken))
+        try:
+            found = eh.load(tmp_path / "y")
+        except StorageError:
+            continue
+        assert found.report == learner.report  # the bit lay where the zip keeps nothing, a date for example
+
+
+def test_files_of_another_kind_are_refused(tmp_path):
+    (tmp_path / "text").write_text("not a learner")
+    np.save(tmp_path / "array.npy", np.zeros(3))
+    np.savez(tmp_path / "arrays.npz", a=np.zeros(3))
+    np.savez(tmp_path / "other.npz", document=np.frombuffer(b'{"format": "recipe"}', np.uint8))
+    np.savez(tmp_path / "list.npz", document=np.frombuffer(b"[1]", np.uint8))
+    np.savez(tmp_path / "pickle.npz", document=np.array([{}], dtype=object))
+    for name in ("text", "array.npy", "arrays.npz", "other.npz", "list.npz", "pickle.npz"):
+        with pytest.raises(StorageError, match=name):
+            eh.load(tmp_path / name)
+    with pytest.raises(FileNotFoundError):
+        eh.load(tmp_path / "nothing")
+
+
+def rewritten(path, change):
+    with np.load(path) as zipped:
+        arrays = {name: zipped[name] for name in zipped.files}
+    document = json.loads(bytes(arrays["document"]))
+    change(document)
+    arrays["document"] = np.frombuffer(json.dumps(document).encode(), np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, **arrays)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (lambda d: d.update(version=2), "version 2 of the format; this evenhand reads version 1"),
+        (lambda d: d.pop("state"), "lacks state"),
+        (lambda d: d.update(learner="Oracle"), "holds a 'Oracle'"),
+        (lambda d: d.update(state={"is": "pickle"}), "kind 'pickle'"),
+        (lambda d: d.update(state={"is": "record", "kind": "Popen", "fields": {}}), "'Popen', which is not registered"),
+        (lambda d: d.update(state={"is": "array", "name": "zz"}), "malformed"),
+        (
+            lambda d: d.update(state={"is": "generator", "state": {"is": "dict", "items": [["bit_generator", "os"]]}}),
+            "'os' is not a bit generator",
+        ),
+    ],
+)
+def test_documents_that_make_no_sense_are_refused(change, match, tmp_path):
+    two_phase().save(tmp_path / "x")
+    rewritten(tmp_path / "x", change)
+    with pytest.raises(StorageError, match=match):
+        eh.load(tmp_path / "x")
+
+
+def test_saving_replaces_at_once_or_not_at_all(tmp_path, monkeypatch):
+    path = tmp_path / "x"
+    learner = two_phase()
+    learner.save(path)
+    before = path.read_bytes()
+    play(learner, 100, 0)
+
+    def full(*_, **__):
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(storage.os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        learner.save(path)
+    assert path.read_bytes() == before
+    assert os.listdir(tmp_path) == ["x"]
+    monkeypatch.undo()
+    learner.save(path)
+    assert eh.load(path).round == 100
+    assert stat.S_IMODE(path.stat().st_mode) & 0o200
+
+
+def test_saving_changes_nothing(tmp_path):
+    one, two = two_phase(), two_phase()
+    for seed in range(8):
+        one.save(tmp_path / "x")
+        assert play(one, 100, seed, block=1) == play(two, 100, seed, block=1)
+
+
+def test_a_path_may_be_text(tmp_path):
+    two_phase().save(str(tmp_path / "x"))
+    assert eh.load(str(tmp_path / "x")).round == 0
+    assert Path(tmp_path / "x").exists()
+
+
+class Counting(Uniform):
+    """A learner of one's own that remembers more than its settings."""
+
+    def __init__(self, **settings):
+        super().__init__(**settings)
+        self._seen = 0
+
+    def decide(self, *args, **named):
+        self._seen += 1
+        return super().decide(*args, **named)
+
+
+class Remembering(Counting):
+    def _state(self):
+        return super()._state() | {"_seen": self._seen}
+
+
+def test_state_that_would_be_forgotten_is_refused_and_declared_state_is_kept(tmp_path):
+    with pytest.raises(NotSerialisable, match="keeps _seen"):
+        Counting(seed=1).save(tmp_path / "x")
+    learner = Remembering(seed=1)
+    play(learner, 100, 0)
+    learner.save(tmp_path / "x")
+    copy = eh.load(tmp_path / "x")
+    assert type(copy) is Remembering
+    assert copy._seen == 2
+
+
+@dataclass(frozen=True)
+class Pair:
+    left: object
+    right: object
+
+
+VALUES = [
+    None,
+    True,
+    3,
+    2**70,
+    0.1,
+    float("inf"),
+    "text",
+    [1, [2.5, None]],
+    (1, ("a", 2)),
+    {1, 2},
+    {"a": 1, 2: (3,), (4, 5): None},
+    Pair(1, (2, "x")),
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=str)
+def test_values_go_through_text_and_back(value):
+    codec.storable(Pair)
+    encoder = codec.Encoder()
+    text = json.dumps(encoder.encode(value))
+    found = codec.Decoder(encoder.arrays).decode(json.loads(text))
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_arrays_and_generators_go_through_text_and_back():
+    generator = np.random.default_rng(3)
+    generator.random(5)
+    odd = np.empty(2, dtype=object)
+    odd[:] = [(1, 2), "x"]
+    encoder = codec.Encoder()
+    text = json.dumps(encoder.encode([np.float64(0.5), np.eye(2), np.array(["a", "bcd"]), odd, generator]))
+    number, eye, texts, objects, again = codec.Decoder(encoder.arrays).decode(json.loads(text))
+    assert number == 0.5
+    assert np.array_equal(eye, np.eye(2))
+    assert texts.tolist() == ["a", "bcd"]
+    assert objects.tolist() == [(1, 2), "x"]
+    assert again.random() == generator.random()
+
+
+def test_what_is_not_registered_is_not_written():
+    for value in (object(), lambda: 0, np.random.RandomState(0), Path()):
+        with pytest.raises(NotSerialisable, match="without pickle"):
+            codec.Encoder().encode(value)
+
+
+def test_no_pickle_anywhere():
+    source = Path(storage.__file__).parent
+    for module in ("storage.py", "codec.py", "loading.py"):
+        lines = [
+            line
+            for line in (source / module).read_text().splitlines()
+            if "import pickle" in line or "allow_pickle=True" in line
+        ]
+        assert not lines
