@@ -48,17 +48,24 @@ def test_one_by_one_equals_blocks_when_labels_come_at_the_same_time(learner):
     """Coins are drawn in the order of rounds, so not only the law is the same but every single decision."""
     single, block = learner, learner.restarted(5)
     people = WORLD.draw(1200, np.random.default_rng(3))
-    for start in range(0, 1200, 100):
-        part = slice(start, start + 100)
-        together = block.decide(people.features[part], people.group[part])
-        alone = [
-            single.decide(people.features[i : i + 1], people.group[i : i + 1])[0] for i in range(start, start + 100)
-        ]
+    start = 0
+    while start < 1200:
+        stop = min(1200, start + min(100, block.open_epoch().rounds, block.rounds_left))
+        together = block.decide(people.features[start:stop], people.group[start:stop])
+        alone = [single.decide(people.features[i : i + 1], people.group[i : i + 1])[0] for i in range(start, stop)]
         assert list(together) == alone
         accepted = together.round[together.accept]
         for told in (single, block):
             told.observe(accepted, people.label[accepted])
+        start = stop
     assert single.report == block.report
+
+
+def test_a_call_that_spans_epochs_cannot_learn_from_itself(learner):
+    """Its labels cannot have been seen, so neither its accepted nor its rejected rounds enter before it returns."""
+    people = WORLD.draw(400, np.random.default_rng(3))
+    learner.decide(people.features, people.group)
+    assert learner._history.of() is None
 
 
 def test_looking_changes_nothing(learner):
@@ -169,10 +176,8 @@ def test_counts_and_events_give_the_same_next_policy(learner):
     """The same rounds, told one by one to one learner and as counts to another."""
     events, counts = learner, learner.restarted(5)
     people = np.random.default_rng(9)
-    for _ in range(6):
-        events.open_epoch()
-        counts.open_epoch()
-        assert events.policy == counts.policy
+    for _ in range(16):
+        assert events.open_epoch() == counts.open_epoch()
         rounds = min(events.rounds_left, 400)
         sample = WORLD.draw(rounds, people)
         decisions = events.decide(sample.features, sample.group)
@@ -193,6 +198,7 @@ def test_counts_and_events_give_the_same_next_policy(learner):
             **{name: column[order].astype(float) for name, column in table.items()},
         )
         counts.absorb(log)
+    assert events.open_epoch() == counts.open_epoch()
     assert counts.report == events.report
 
 

@@ -151,7 +151,7 @@ def test_functions_are_handed_over_again_on_loading(tmp_path):
     play(learner, 1200, 1)
     assert learner.epoch.phase == "bandit"
     learner.save(tmp_path / "x")
-    with pytest.raises(NotSerialisable, match="load\\(path, hypotheses=...\\)"):
+    with pytest.raises(NotSerialisable, match=r"load\(path, hypotheses=\.\.\.\)"):
         eh.load(tmp_path / "x")
     with pytest.raises(StorageError, match="was stored with"):
         eh.load(tmp_path / "x", hypotheses=Stumps())

@@ -206,6 +206,9 @@ class EpochLearner(ABC):
         self._columns, self._priced = rows.shape[1], prices is not None
         first, pieces = self._round, []
         start = 0
+        self.open_epoch()
+        if len(rows) > self.rounds_left:
+            self._book.hold(first)
         while start < len(rows):
             self.open_epoch()
             stop = min(len(rows), start + self.rounds_left)
@@ -214,6 +217,7 @@ class EpochLearner(ABC):
                 self._decide_block(rows[part], None if seen is None else seen[part], _part(prices, part, len(rows)))
             )
             start = stop
+        self._book.in_hand = None
         return _joined(pieces, first)
 
     def _decide_block(self, rows: FloatArray, group: GroupArray | None, prices: Prices | None) -> Block:
@@ -342,8 +346,10 @@ def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:
 def _joined(blocks: list[Block], first: int) -> Decisions:
     if len(blocks) == 1:
         accept, acceptance = blocks[0].accept, blocks[0].acceptance
+        epochs = np.empty(len(accept), np.int64)
+        epochs.fill(blocks[0].epoch)
         propensity = np.where(accept, acceptance, 1.0 - acceptance)
-        return Decisions(accept, propensity, first, np.full(len(accept), blocks[0].epoch), np.zeros(len(accept), bool))
+        return Decisions(accept, propensity, first, epochs, np.zeros(len(accept), bool))
     accept = np.concatenate([block.accept for block in blocks]) if blocks else np.zeros(0, bool)
     acceptance = np.concatenate([block.acceptance for block in blocks]) if blocks else np.zeros(0)
     epoch = (

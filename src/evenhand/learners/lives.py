@@ -114,13 +114,17 @@ class Life:
             self.broken = (f"the evidence about {int(contradiction.sum())} hypotheses contradicts itself",)
 
     def _watch(self, cohort: ClosedCohort) -> None:
-        """Group mix of everybody; labels (good, bad, not come) of the audited, who are draws of the population."""
+        """Group mix of everybody; labels (good, bad, not come) of the audited, who are draws of the population.
+
+        Without a maturity window "not come" only says how quickly labels were told, so cohorts that lack some are passed over.
+        """
         groups, monitor = self.groups or (), self.monitor
         if monitor is None:
             return
         codes = cohort.codes(groups)
         monitor = monitor.watch("group mix", [float(cohort.rounds[codes == j].sum()) for j in range(len(groups))])
-        for j, group in enumerate(groups):
+        complete = self.promise.maturity is not None or not cohort.audited_unresolved.any()
+        for j, group in enumerate(groups if complete else ()):
             columns = (cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved)
             monitor = monitor.watch(f"labels of {group}", [float(column[codes == j].sum()) for column in columns])
         self.monitor = monitor

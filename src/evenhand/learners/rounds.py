@@ -38,11 +38,14 @@ class Block:
 
     def continued_by(self, later: "Block") -> bool:
         """Whether `later` may be joined to this block: the same epoch and time, and the same things known about everybody."""
-        known = {(b.group is None, b.prices is None, b.audit is None, bool(b.logged.all())) for b in (self, later)}
         return (
-            len(known) == 1
-            and self.first + len(self.accept) == later.first
-            and (self.epoch, self.at) == (later.epoch, later.at)
+            self.first + len(self.accept) == later.first
+            and self.epoch == later.epoch
+            and self.at == later.at
+            and self.features.shape[1] == later.features.shape[1]
+            and (self.group is None) == (later.group is None)
+            and (self.prices is None) == (later.prices is None)
+            and (self.audit is None) == (later.audit is None)
         )
 
     @property
@@ -120,12 +123,24 @@ class RoundBook:
     blocks: list[Block] = field(default_factory=list)
     bound_up: int = 0
     """The first so many blocks have been joined with their neighbours."""
+    in_hand: int | None = field(default=None, init=False)
+    """The first round of a call of decide() that goes on beyond the end of an epoch."""
 
     def add(self, block: Block) -> None:
         """Append the next block."""
         if len(self.blocks) - self.bound_up >= LOOSE:
             self.bind_up()
         self.blocks.append(block)
+
+    @property
+    def told_blocks(self) -> list[Block]:
+        """Blocks whose decisions have left: nobody can have seen the labels of a call of decide() that is still in hand."""
+        return [block for block in self.blocks if self.in_hand is None or block.first < self.in_hand]
+
+    def hold(self, round: int) -> None:
+        """From here on the rounds belong to a call of decide() that goes on beyond the end of an epoch."""
+        self.bind_up()
+        self.in_hand = round
 
     def bind_up(self) -> None:
         """Join neighbours: people who came one by one become one block."""
@@ -196,7 +211,7 @@ class RoundBook:
         """(epoch, log) of the rounds that were resolved since the last harvest."""
         self.bind_up()
         found = []
-        waiting = (block for block in self.blocks if not block.logged.all())
+        waiting = (block for block in self.told_blocks if not block.logged.all())
         for (epoch, _), blocks in groupby(waiting, key=lambda block: (block.epoch, block.group is None)):
             together = list(blocks)
             whole = merged(together)
@@ -215,7 +230,7 @@ class RoundBook:
         """
         self.bind_up()
         found = []
-        for block in self.blocks:
+        for block in self.told_blocks:
             if block.logged.all():
                 continue
             open_still = window is not None and (block.at is None or now is None or block.at + window > now)
