@@ -139,7 +139,7 @@ def test_exp4_deploys_a_fair_mixture_with_its_floor_and_learns():
 
 def test_exp4_refuses_what_it_cannot_enumerate():
     with pytest.raises(InvalidInput, match="too large"):
-        _net(gaps_signed=np.zeros((1, 3000)), limit=0.1, grid=8, largest=200_000)
+        _net(np.zeros((1, 3000)), limit=0.1, grid=8)
     learner = Exp4(WORLD.hypotheses, FPR, 0.4, 0.1, 3000, comparator_gap=0.02, group_use="decide", seed=0)
     with pytest.raises(InvalidInput, match="enumerable"):
         play(learner, 2000, 0)

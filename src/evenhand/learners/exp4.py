@@ -20,7 +20,8 @@ from evenhand.learners.two_phase import FIRST_EPOCH, TwoPhaseLearner
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, IntArray
 
-LARGEST_NET = 200_000
+LARGEST_NET = 12_800_000
+"""Pairs times weights that are tried at most."""
 
 
 class Exp4(TwoPhaseLearner):
@@ -43,40 +44,36 @@ class Exp4(TwoPhaseLearner):
 
     def _policy(self, loss: EstimatedLoss, floor: float) -> Mixture:
         """floor accept-all + (1 - floor) sum_i P_i pi_i, as one mixture of hypotheses."""
-        sample, slack = self._ready()
-        rows = loss.features
-        bound = self.hypotheses.bind(np.concatenate([rows, sample.features]), None)
-        if not isinstance(bound, Enumeration) or self.group_use == "decide":
-            raise InvalidInput('Exp4 enumerates its net: it needs an enumerable class and group_use="certify_only".')
-        channels = GapConstraints.on(self.rates, sample)
-        padded = np.zeros((1 + len(channels.channels), len(rows) + len(sample)))
-        padded[0, : len(rows)] = loss.acceptance_cost
-        padded[1:, len(rows) :] = channels.channels
-        totals = bound.totals(padded)
-        gaps = np.abs(channels.pairs @ totals[1:])
-        first, second, weight = _net(
-            gaps_signed=channels.pairs @ totals[1:], limit=slack.limit, grid=self.grid, largest=LARGEST_NET
-        )
-        cumulative = weight * totals[0, first] + (1 - weight) * totals[0, second]
+        bound, costs, gaps, limit = self._points(loss)
+        first, second, weight = _net(gaps, limit, self.grid)
+        cumulative = weight * costs[first] + (1 - weight) * costs[second]
         rate = np.sqrt(np.log(max(len(first), 2)) / max(loss.rounds, 1.0))
         chance = np.exp(-rate * (cumulative - cumulative.min()))
         chance /= chance.sum()
-        mass = np.zeros(gaps.shape[1])
-        np.add.at(mass, first, chance * weight)
-        np.add.at(mass, second, chance * (1 - weight))
+        mass = np.bincount(first, chance * weight, len(costs)) + np.bincount(second, chance * (1 - weight), len(costs))
         members = np.flatnonzero(mass > 1e-12)
         weights = (1 - floor) * mass[members] / mass[members].sum()
-        return Mixture(
-            (ACCEPT_ALL, *(bound.hypothesis(int(m)) for m in members)),
-            (1.0 - float(weights.sum()), *weights.tolist()),
-            self.group_use,
-        )
+        rules = (bound.hypothesis(int(member)) for member in members)
+        return Mixture((ACCEPT_ALL, *rules), (1.0 - float(weights.sum()), *weights.tolist()), self.group_use)
+
+    def _points(self, loss: EstimatedLoss) -> tuple[Enumeration, FloatArray, FloatArray, float]:
+        """The class bound to the rows of loss and sample, each member's cumulative loss and gaps, and the limit of the gaps."""
+        sample, slack = self._ready()
+        bound = self.hypotheses.bind(np.concatenate([loss.features, sample.features]), None)
+        if not isinstance(bound, Enumeration) or self.group_use == "decide":
+            raise InvalidInput('Exp4 enumerates its net: it needs an enumerable class and group_use="certify_only".')
+        constraints = GapConstraints.on(self.rates, sample)
+        channels = np.zeros((1 + len(constraints.channels), len(loss) + len(sample)))
+        channels[0, : len(loss)] = loss.acceptance_cost
+        channels[1:, len(loss) :] = constraints.channels
+        totals = bound.totals(channels)
+        return bound, totals[0], constraints.pairs @ totals[1:], slack.limit
 
 
-def _net(*, gaps_signed: FloatArray, limit: float, grid: int, largest: int) -> tuple[IntArray, IntArray, FloatArray]:
+def _net(gaps: FloatArray, limit: float, grid: int) -> tuple[IntArray, IntArray, FloatArray]:
     """All (h, h', w) with w on the grid (h <= h') whose mixture keeps the limit."""
-    members = gaps_signed.shape[1]
-    if members * (members + 1) // 2 * grid > 64 * largest:
+    members = gaps.shape[1]
+    if members * (members + 1) // 2 * grid > LARGEST_NET:
         raise InvalidInput(
             f"the net of pairs of {members} hypotheses on {grid} weights is too large; EXP4 is the paper's inefficient baseline.",
             hint="use a smaller class, or TwoPhaseLearner, which needs no net.",
@@ -84,7 +81,8 @@ def _net(*, gaps_signed: FloatArray, limit: float, grid: int, largest: int) -> t
     first, second = np.triu_indices(members)
     found: list[tuple[IntArray, IntArray, FloatArray]] = []
     for weight in np.linspace(1.0 / grid, 1.0, grid):
-        mixed = weight * gaps_signed[:, first] + (1 - weight) * gaps_signed[:, second]
+        mixed = weight * gaps[:, first] + (1 - weight) * gaps[:, second]
         keep = (np.abs(mixed).max(axis=0) <= limit) & ((first != second) | (weight == 1.0))
         found.append((first[keep], second[keep], np.full(int(keep.sum()), weight)))
-    return tuple(np.concatenate(column) for column in zip(*found, strict=True))  # type: ignore[return-value]
+    firsts, seconds, weights = zip(*found, strict=True)
+    return np.concatenate(firsts), np.concatenate(seconds), np.concatenate(weights)
