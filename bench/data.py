@@ -34,7 +34,7 @@ NAMES: tuple[Name, ...] = ("adult", "compas", "taiwan")
 Row = Mapping[str, str]
 
 
-class DataUnavailable(EvenhandError):  # noqa: N818 (the tree of evenhand.errors names what is wrong)
+class DataUnavailable(EvenhandError):
     """A wheel could not be fetched or does not hold what was recorded."""
 
 

@@ -65,5 +65,5 @@ _SHAPES: dict[str, tuple[Callable[[int], FloatArray], Callable[[FloatArray], Flo
 
 
 def hulls(points: int) -> list[Hull]:
-    """One hull per shape, with the points that rounding left strictly convex."""
+    """One hull per shape."""
     return [Hull(name, gaps, shape(gaps)) for name, (grid, shape) in _SHAPES.items() for gaps in [grid(points)]]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,13 +24,13 @@ def _column_sums(columns: Any, sums: Any) -> None:
             sums[j] += columns[i, j]
 
 
-def one_pass(tables: Tables, quick: bool) -> list[Record]:
+def one_pass(_tables: Tables, quick: bool) -> list[Record]:
     """Row 4: totals of two channels over all cuts, against one pass that sums the same binned columns."""
     sizes = (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000)
     cases = [_pass_case(size) for size in sizes]
     ratios = tuple(ratio for case in cases for ratio in case["ratios"])
     worst = max(median(case["ratios"]) for case in cases)
-    growth = [b["seconds"] / a["seconds"] / (b["rows"] / a["rows"]) for a, b in zip(cases[:-1], cases[1:], strict=True)]
+    growth = [b["seconds"] / a["seconds"] / (b["rows"] / a["rows"]) for a, b in pairwise(cases)]
     linear = all(step <= 1.5 for step in growth)
     parts = ", ".join(f"{case['rows']:,}: {number(median(case['ratios']))} x" for case in cases)
     note = (
@@ -64,7 +65,7 @@ def _pass_case(rows: int) -> dict[str, Any]:
     return {"rows": rows, "ratios": ratios, "seconds": median(seconds)}
 
 
-def import_time(tables: Tables, quick: bool) -> list[Record]:
+def import_time(_tables: Tables, quick: bool) -> list[Record]:
     """Row 8: CPU seconds of `import evenhand` beyond `import numpy`, in fresh interpreters, in turns."""
     extra = []
     for _ in range(3 if quick else 9):

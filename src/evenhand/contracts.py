@@ -52,6 +52,10 @@ class Batch(Protocol):
         """(columns, rows), the features transposed -> (members, rows): who accepts whom."""
         ...
 
+    def one(self, person: FloatArray) -> Sequence[bool]:
+        """The same for a single person, (columns,): quick, because most decisions are made one at a time."""
+        ...
+
 
 @runtime_checkable
 class RowOracle(Protocol):

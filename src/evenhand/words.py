@@ -66,6 +66,11 @@ def as_group(value: ArrayLike, rows: int) -> GroupArray:
     _require_length(array, rows, "group")
     if array.dtype.kind not in "Of":
         return array
+    if any(isinstance(v, tuple) for v in array.tolist()):
+        raise InvalidInput(
+            "a group label is a tuple, which numpy would compare part by part.",
+            hint='join its parts into one text, "female/over 60".',
+        )
     missing = np.array([v is None or v != v for v in array.tolist()], dtype=bool)
     if missing.any():
         row = int(np.argmax(missing))

@@ -3,14 +3,13 @@
 A scenario is a population with a limit, prices and rates; it is described by its name, so that worker processes can be told about it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from tests.claims.measure import binomial_limit, detectable
 
 from evenhand.environments import (
     Discrete,
@@ -25,6 +24,7 @@ from evenhand.environments import (
 )
 from evenhand.fairness import FalsePositiveRate
 from evenhand.hypotheses import ScoreThresholds
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner
 from evenhand.policies import Mixture
 from evenhand.simulate import simulate
@@ -114,17 +114,27 @@ class Life:
         return self.worst_gap > self.limit + ROUNDING
 
 
-def learner_for(name: str, bound: str | None = None, *, limit: float | None = None, **settings: Any) -> CertifiedLearner:
+def learner_for(
+    name: str, bound: str | None = None, *, limit: float | None = None, **settings: Any
+) -> CertifiedLearner:
     told, world = scenario(name)
     hypotheses = ScoreThresholds() if told.thresholds else world.hypotheses
     given = {"bound": bound, "prices": told.prices, **settings}
     return CertifiedLearner(hypotheses, FPR, limit or told.limit, DELTA, **given)
 
 
-def live(seed: int, name: str, bound: str | None = None, rounds: int = 20_000, compared_with: float | None = None, **settings: Any) -> Life:
+def live(
+    seed: int,
+    name: str,
+    bound: str | None = None,
+    rounds: int = 20_000,
+    compared_with: float | None = None,
+    **settings: Any,
+) -> Life:
     """Play one lifetime; regret is to the best policy with gap compared_with (default: the limit)."""
-    told, world = scenario(name)
+    _, world = scenario(name)
     learner = learner_for(name, bound, **settings)
+    prices = learner.prices
     run = simulate(learner, world, rounds, seed, compared_with or learner.allowed_gap)
     weights = np.array([learned(policy) for policy in run.policies])
     above = np.flatnonzero(weights > 0.5)
@@ -134,8 +144,8 @@ def live(seed: int, name: str, bound: str | None = None, rounds: int = 20_000, c
         missed=missed(run.learner, world),
         suspended=run.learner._life.number > 1,
         regret=float(run.regret[-1]),
-        best_constant=rounds * float(world.optimum(0.0, FPR, told.prices)[0] * 0 + constants(world, told.prices).min() - run.optimum),
-        audit_bill=audit_bill(run, world, told.prices),
+        best_constant=rounds * float(constants(world, prices).min() - run.optimum),
+        audit_bill=audit_bill(run, world, prices),
         learned_weight=float(weights[-1]),
         half_weight_at=float(np.r_[0, run.rounds][above[0]]) if len(above) else np.inf,
         rounds=rounds,
@@ -148,7 +158,7 @@ def learned(policy: Mixture) -> float:
 
 
 def _constant(hypothesis: Any) -> bool:
-    return hypothesis.describe() in ("accept everybody", "reject everybody")
+    return hypothesis in (ACCEPT_ALL, REJECT_ALL)
 
 
 def constants(world: Discrete, prices: Prices) -> np.ndarray:
@@ -160,7 +170,10 @@ def constants(world: Discrete, prices: Prices) -> np.ndarray:
 def audit_bill(run: Any, world: Discrete, prices: Prices) -> float:
     """What the weight of accept-all cost above the best constant: people accepted in order to learn."""
     accept, reject = constants(world, prices)
-    weights = [sum(w for h, w in zip(p.hypotheses, p.weights, strict=True) if h.describe() == "accept everybody") for p in run.policies]
+    weights = [
+        sum(w for h, w in zip(p.hypotheses, p.weights, strict=True) if h.describe() == "accept everybody")
+        for p in run.policies
+    ]
     return float(max(accept - reject, 0.0) * (run.lengths @ np.array(weights)))
 
 
@@ -181,17 +194,8 @@ def missed(learner: CertifiedLearner, world: Discrete) -> bool:
     return bool(((gaps < lo - ROUNDING) | (gaps > hi + ROUNDING)).any())
 
 
-def lives(seeds: Iterable[int], *what: Any, workers: int = 1, **settings: Any) -> list[Life]:
+def lives(jobs: Iterable[tuple[int, str, str | None]], workers: int = 1, **settings: Any) -> list[Life]:
+    """`live` for each (seed, scenario, bound), over several processes if asked."""
     if workers == 1:
-        return [live(seed, *what, **settings) for seed in seeds]
-    return Parallel(n_jobs=workers)(delayed(live)(seed, *what, **settings) for seed in seeds)
-
-
-def many(jobs: Sequence[tuple[int, tuple, dict]], workers: int = 1) -> list[Life]:
-    """(seed, what, settings) of each lifetime, over several processes if asked."""
-    if workers == 1:
-        return [live(seed, *what, **settings) for seed, what, settings in jobs]
-    return Parallel(n_jobs=workers)(delayed(live)(seed, *what, **settings) for seed, what, settings in jobs)
-
-
-__all__ = ["BOUNDS", "DELTA", "binomial_limit", "detectable"]
+        return [live(*job, **settings) for job in jobs]
+    return Parallel(n_jobs=workers)(delayed(live)(*job, **settings) for job in jobs)

@@ -66,7 +66,7 @@ def table(rows: list[Row]) -> list[str]:
     """Fixed-width lines."""
     widths = (46, 36, 46, 13, 34)
     head = ("claim", "target", "figure", "holds", "explore-then-commit, same T0")
-    lines = _line(head, widths) + ["-+-".join("-" * w for w in widths)]
+    lines = [*_line(head, widths), "-+-".join("-" * w for w in widths)]
     for row in rows:
         holds = "yes" if row.holds else "TARGET MISSED"
         lines += _line((row.claim, row.target, row.figure, holds, row.same_exploration), widths)

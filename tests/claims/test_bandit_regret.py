@@ -35,7 +35,7 @@ def test_one_sided_weighting_has_a_fraction_of_the_two_sided_regret():
 
 
 def test_regret_grows_like_the_square_root():
-    """T = 1e3 to 1e5, 12 seeds. The slope there is .60 +- .03 (it falls with T, see the full tier); the limit is .70, false-alarm rate 1e-3.
+    """T = 1e3 to 1e5, 12 seeds. The slope there is .60 +- .03 (it falls with T, see the full tier); limit .70, false-alarm rate 1e-3.
 
     Catches a slope of .78 or more, such as linear regret from T = 1e4 on.
     """
@@ -84,7 +84,11 @@ def test_full(claims, workers):
         fitted, rivals = (slope(HORIZONS, [mean(runs, "bandit_regret") for runs in curves[c]]) for c in (name, "etc"))
         error = slope_error(HORIZONS, [column(runs, "bandit_regret") for runs in curves[name]])
         claims.add(
-            f"slope of log regret, T=1e3 to 1e6, {title}", "<= .55", f"{fitted:.3f} +- {error:.3f}", fitted <= 0.55, f"{rivals:.3f}"
+            f"slope of log regret, T=1e3 to 1e6, {title}",
+            "<= .55",
+            f"{fitted:.3f} +- {error:.3f}",
+            fitted <= 0.55,
+            f"{rivals:.3f}",
         )
         assert fitted <= 0.55
     assert within(one, two)

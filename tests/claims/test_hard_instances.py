@@ -39,9 +39,9 @@ def test_full(claims, workers):
     probability .999, a true .55 fails with the same. Negative control: a bandit that explores T^(2/3) rounds must fail it."""
     seeds = range(100)
     bandit = [regrets("two-phase", T, seeds, workers) for T in HORIZONS]
-    both = [regrets("two-phase", T, seeds, workers, estimator="two-sided") for T in HORIZONS]
+    both = [regrets("two-phase", T, range(40), workers, estimator="two-sided") for T in HORIZONS]
     commit = [regrets("explore-then-commit", T, seeds, workers) for T in HORIZONS]
-    same = [regrets("explore-then-commit", T, seeds, workers, exploration_rounds=int(T**0.5)) for T in HORIZONS]
+    same = [regrets("explore-then-commit", T, range(40), workers, exploration_rounds=int(T**0.5)) for T in HORIZONS]
     control = [regrets("two-phase", T, range(20), workers, exploration_rounds=int(T ** (2 / 3))) for T in HORIZONS]
     fit = {
         name: slope(HORIZONS, [mean(runs, "regret") for runs in curve])

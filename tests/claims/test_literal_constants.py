@@ -4,6 +4,7 @@ import pytest
 from tests.claims.measure import DELTA, lifetimes, mean, population
 
 from evenhand import theory
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 
 HORIZONS = (1000, 10_000, 100_000)
@@ -12,9 +13,9 @@ HORIZONS = (1000, 10_000, 100_000)
 def relative_to_a_coin(horizon, seeds, schedule, name="random", workers=1):
     """Mean regret per bandit round over that of the fair coin, both to the best gamma-fair policy."""
     world = population(name)
-    from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-
-    coin, accept = (world.loss(Mixture(*parts)) for parts in (((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)), ((ACCEPT_ALL,), (1.0,))))
+    coin, accept = (
+        world.loss(Mixture(*parts)) for parts in (((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)), ((ACCEPT_ALL,), (1.0,)))
+    )
     best = world.optimum(0.02)[0]
     runs = lifetimes(
         seeds,
@@ -54,4 +55,4 @@ def test_full(claims, workers):
     )
     assert worst <= 0.05
     assert practical < 0.5
-    assert mean(lifetimes(range(3), "uniform", "random", 1000), "worst_gap") == 0
+    assert mean(lifetimes(range(3), "uniform", "random", 1000), "worst_gap") <= 1e-12

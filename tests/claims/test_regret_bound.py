@@ -53,7 +53,8 @@ def test_full(claims, workers):
     ours = [normalised(total("two-phase", T, range(20), workers), T) for T in horizons]
     commit = [normalised(total("explore-then-commit", T, range(20), workers), T) for T in horizons]
     by_size = [
-        lifetimes(range(40), "two-phase", "random", 100_000, workers=workers, arguments=(0, 50, n), **PAPER) for n in SIZES
+        lifetimes(range(40), "two-phase", "random", 100_000, workers=workers, arguments=(0, 50, n), **PAPER)
+        for n in SIZES
     ]
     growth = mean(by_size[-1], "bandit_regret") / mean(by_size[0], "bandit_regret")
     bound = theory.regret_bound(1e7, population("random").hypotheses.log_size, DELTA, 1e4)

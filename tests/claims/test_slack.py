@@ -13,7 +13,7 @@ PEOPLE = 4000
 
 
 def deviations(name, samples, people=PEOPLE, seed=3):
-    """For each sample: (max over H of |empirical gap - true gap|, joint Hoeffding's beta, the paper's order with constant 1 at T0 = people)."""
+    """For each sample: max over H of |empirical gap - true gap|, joint Hoeffding's beta, the paper's order at T0 = people."""
     world, random = population(name), np.random.default_rng(seed)
     groups = sorted(set(world.group.tolist()))
     table = world.accepts.astype(float)
@@ -41,7 +41,7 @@ def misses(name, samples, factor=1.0):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_slack_covers_all_hypotheses_at_once(name):
-    """400 samples; more than 35 misses refute delta = .05 with a false-alarm rate of 1e-3 each. Catches a miss rate of .125.
+    """400 samples; more than 35 misses refute delta = .05 with a false-alarm rate of 6e-4 each. Catches a miss rate of .126.
 
     Negative control: beta times .35 (an eighth of the logarithm) misses more often.
     """
@@ -52,7 +52,7 @@ def test_the_slack_covers_all_hypotheses_at_once(name):
 
 @pytest.mark.claims
 def test_full(claims):
-    """4000 samples for each population: more than 244 misses refute delta with a false-alarm rate of 1e-3; a miss rate of .076 is caught."""
+    """4000 samples for each population: more than 244 misses refute delta (false-alarm rate 1e-3); a rate of .071 is caught."""
     samples, limit = 4000, binomial_limit(4000, DELTA, 1e-3)
     found = {name: deviations(name, samples) for name in NAMES}
     share = {name: (f[:, 0] > f[:, 1]).mean() for name, f in found.items()}

@@ -77,7 +77,9 @@ def test_full_regret(claims, workers, alpha):
     regret = slope(horizons, [max(p.mean(), 1.0) for p in true_cost])
     holds = abs(fitted - 2 * alpha) <= 0.08 if alpha > 0.3 else fitted <= 0.55
     rival = [
-        lifetimes(range(20), "explore-then-commit", "random", T, workers=workers, allowed_gap=None, tradeoff_exponent=alpha)
+        lifetimes(
+            range(20), "explore-then-commit", "random", T, workers=workers, allowed_gap=None, tradeoff_exponent=alpha
+        )
         for T in horizons
     ]
     claims.add(

@@ -72,7 +72,11 @@ def errors_in_standard_errors(estimate, *, sides, explored, repeats=400):
     policies = [np.zeros(len(world)), np.ones(len(world)), random.random(len(world)), world.accepts[40].astype(float)]
     found = []
     for _ in range(repeats):
-        logs = [_played(world, np.full(len(world), 1.0 if sides == 1 else 1 - 1e-12), explored, random)] if explored else []
+        logs = (
+            [_played(world, np.full(len(world), 1.0 if sides == 1 else 1 - 1e-12), explored, random)]
+            if explored
+            else []
+        )
         loss = estimate(RoundLog.concatenate([*logs, _played(world, chance, 2000, random)]))
         contexts = loss.features[:, 0].astype(int)
         found.append([loss.of(policy[contexts]) for policy in policies])

@@ -1,4 +1,5 @@
 import json
+import re
 import sys
 import time
 
@@ -6,19 +7,36 @@ from evenhand.cli.lending import COLUMNS, lending_csv, make_lending_table
 
 
 def test_the_story_and_its_files(run, tmp_path):
-    start = time.perf_counter()
-    result = run("demo")
+    """With two runs per learner; what the last act says is what was measured."""
+    start = time.process_time()
+    result = run("demo", "--seeds", 2)
     assert result.exit_code == 0
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 30  # its own work; waiting for busy cores does not count
     folder = tmp_path / "evenhand-demo"
-    assert sorted(p.name for p in folder.iterdir()) == ["frontier.png", "lending.csv", "policy.json"]
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "certificate.json",
+        "certified.png",
+        "frontier.png",
+        "learners",
+        "lending.csv",
+        "policy.json",
+    ]
     assert all(f"evenhand-demo/{p.name}" in result.stdout for p in folder.iterdir())
+    assert "evenhand-demo/learners/report.html" in result.stdout
+    assert (folder / "learners" / "report.html").exists()
     assert "not certified for the population" in " ".join(result.stdout.split())
+    rows = {
+        row["name"]: row
+        for row in json.loads((folder / "learners" / "results.json").read_text())["comparison"]["summaries"]
+    }
+    assert all(row["runs_above"] == 0 for row in rows.values() if row["promised"])
+    assert {name for name, row in rows.items() if not row["promised"]} == {"unconstrained", "fair-on-gathered"}
+    assert all(rows[name]["rounds_above"] > 0.5 for name in ("unconstrained", "fair-on-gathered"))
 
 
 def test_what_the_story_says_is_true(run, tmp_path, lending_rows):
     """A gap above .2 without a limit, groups that repay equally often, and two rules neither of which is within the limit."""
-    out = " ".join(run("demo", "--out", "d").stdout.split())
+    out = " ".join(run("demo", "--seeds", 0, "--out", "d").stdout.split())
     assert "a gap of 0.23, although both groups repay equally often" in out
     repaid = {g: [r["repaid"] == "yes" for r in lending_rows if r["group"] == g] for g in "ab"}
     assert abs(sum(repaid["a"]) / len(repaid["a"]) - sum(repaid["b"]) / len(repaid["b"])) < 0.01
@@ -34,18 +52,31 @@ def test_what_the_story_says_is_true(run, tmp_path, lending_rows):
         assert abs(yes["a"] - yes["b"]) > 0.05
 
 
+def test_it_ends_with_a_certificate_in_words_and_the_true_gap_below_the_limit(run, tmp_path):
+    from evenhand.fairness.certificate import Certificate
+
+    out = " ".join(run("demo", "--seeds", 1).stdout.split())
+    told = Certificate.from_json(json.loads((tmp_path / "evenhand-demo" / "certificate.json").read_text()))
+    assert (told.status, told.limit) == ("certified", 0.05)
+    assert told.claim in out
+    assert out.index(told.claim) > out.index("Certified: the promise holds")
+    worst = float(re.search(r"largest true gap of any policy it deployed: (0\.\d+), below the limit", out)[1])
+    assert 0 < worst < 0.05
+    assert (tmp_path / "evenhand-demo" / "certified.png").stat().st_size > 20_000
+
+
 def test_without_matplotlib_the_story_goes_on(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    result = run("demo")
+    result = run("demo", "--seeds", 1)
     assert result.exit_code == 0
     assert "pip install 'evenhand[plots]'" in result.stdout
     assert not (tmp_path / "evenhand-demo" / "frontier.png").exists()
 
 
 def test_the_folder_may_be_deep_and_old_files_are_replaced(run, tmp_path):
-    assert run("demo", "--out", "a/b/c").exit_code == 0
+    assert run("demo", "--seeds", 0, "--out", "a/b/c").exit_code == 0
     (tmp_path / "a/b/c/policy.json").write_text("old")
-    assert run("demo", "--out", "a/b/c").exit_code == 0
+    assert run("demo", "--seeds", 0, "--out", "a/b/c").exit_code == 0
     assert json.loads((tmp_path / "a/b/c/policy.json").read_text())["limit"] == 0.05
 
 

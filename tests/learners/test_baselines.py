@@ -114,7 +114,7 @@ def test_fair_on_gathered_accepts_on_while_a_group_has_no_negatives():
 
 def test_the_net_holds_exactly_the_fair_pairs():
     gaps = np.array([[0.0, 0.3, -0.2, 0.05]])
-    first, second, weight = _net(gaps_signed=gaps, limit=0.1, grid=4, largest=100)
+    first, second, weight = _net(gaps, 0.1, 4)
     expected = {
         (i, j, w)
         for i in range(4)

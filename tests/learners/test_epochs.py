@@ -44,28 +44,29 @@ def test_the_propensity_is_the_policy_s_probability_of_what_was_done(learner):
         learner.observe(decisions.round[accepted], sample.label[accepted])
 
 
-def test_one_by_one_equals_blocks_when_labels_come_at_the_same_time(learner):
+def test_one_by_one_equals_blocks_within_an_epoch(learner):
     """Coins are drawn in the order of rounds, so not only the law is the same but every single decision."""
-    single, block = learner, learner.restarted(5)
-    people = WORLD.draw(1200, np.random.default_rng(3))
-    start = 0
-    while start < 1200:
-        stop = min(1200, start + min(100, block.open_epoch().rounds, block.rounds_left))
-        together = block.decide(people.features[start:stop], people.group[start:stop])
-        alone = [single.decide(people.features[i : i + 1], people.group[i : i + 1])[0] for i in range(start, stop)]
+    single, block, start = learner, learner.restarted(5), 0
+    people = WORLD.draw(1500, np.random.default_rng(3))
+    while start < 1500:
+        part = range(start, min(1500, start + max(1, min(100, block.rounds_left))))
+        together = block.decide(people.features[part], people.group[part])
+        alone = [single.decide(people.features[i : i + 1], people.group[i : i + 1])[0] for i in part]
         assert list(together) == alone
         accepted = together.round[together.accept]
         for told in (single, block):
             told.observe(accepted, people.label[accepted])
-        start = stop
+        start += len(part)
     assert single.report == block.report
 
 
-def test_a_call_that_spans_epochs_cannot_learn_from_itself(learner):
-    """Its labels cannot have been seen, so neither its accepted nor its rejected rounds enter before it returns."""
-    people = WORLD.draw(400, np.random.default_rng(3))
+def test_of_a_block_that_spans_epochs_nothing_is_learned_before_it_is_handed_over():
+    """The labels of its accepted people cannot be known, so its rejected people do not enter alone either."""
+    learner = two_phase()
+    play(learner, 900, 0)
+    people = WORLD.draw(1000, np.random.default_rng(1))
     learner.decide(people.features, people.group)
-    assert learner._history.of() is None
+    assert sum(log.rounds for _, log in learner._history.logs) <= 900
 
 
 def test_looking_changes_nothing(learner):

@@ -25,7 +25,10 @@ def whole_class(world, learner):
         if learner.group_use == "decide":
             rows += [GroupClassifier(g).accepts(people.features, people.group) for g in truth.groups]
         tables.append(np.array(rows, dtype=float))
-    gaps = [np.array([GapConstraints.on(learner.rates, p).gaps(row) for row in t]) for p, t in zip((truth, sample), tables, strict=True)]
+    gaps = [
+        np.array([GapConstraints.on(learner.rates, p).gaps(row) for row in t])
+        for p, t in zip((truth, sample), tables, strict=True)
+    ]
     return tables[0], gaps[0], gaps[1], learner.slack.limit
 
 

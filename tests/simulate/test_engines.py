@@ -51,7 +51,9 @@ def homogeneity(first, second):
 def test_counts_of_context_decision_and_label_have_the_same_law(world):
     """60,000 rounds of a coin. False-alarm rate 1e-4. Catches an acceptance probability that is off by .03
     (60 contexts, power .9)."""
-    tables = [table_of(simulate(Uniform(), world, 60_000, 3, engine=e).learner, len(world)) for e in ("events", "counts")]
+    tables = [
+        table_of(simulate(Uniform(), world, 60_000, 3, engine=e).learner, len(world)) for e in ("events", "counts")
+    ]
     assert all(table.sum() == 60_000 for table in tables)
     assert homogeneity(*tables) > ALARM
 
@@ -61,7 +63,10 @@ def test_the_chi_square_test_sees_a_wrong_acceptance_probability():
     world = lending()
     exact = table_of(simulate(Uniform(), world, 60_000, 3, engine="events").learner, len(world))
     counts = world.draw_counts(60_000, np.full(len(world), 0.46), np.random.default_rng(1))
-    assert homogeneity(exact, np.stack([counts.rejected, counts.accepted_positive, counts.accepted_negative], axis=1)) < ALARM
+    assert (
+        homogeneity(exact, np.stack([counts.rejected, counts.accepted_positive, counts.accepted_negative], axis=1))
+        < ALARM
+    )
 
 
 @pytest.mark.parametrize("name", ["one-sided", "two-sided", "commit", "gathered"])

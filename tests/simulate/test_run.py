@@ -39,7 +39,9 @@ def slow_optimum(world, gamma):
     table = np.vstack([world.accepts, np.zeros(len(world), bool), np.ones(len(world), bool)]).astype(float)
     cost = world.probability * (1 - 2 * world.positive_rate)
     negative = world.probability * (1 - world.positive_rate)
-    north, south = (np.where(world.group == g, negative, 0) / negative[world.group == g].sum() for g in ("north", "south"))
+    north, south = (
+        np.where(world.group == g, negative, 0) / negative[world.group == g].sum() for g in ("north", "south")
+    )
     gaps = table @ (south - north)
     found = linprog(table @ cost, A_ub=[gaps, -gaps], b_ub=[gamma] * 2, A_eq=np.ones((1, len(table))), b_eq=[1])
     return float(found.fun + world.probability @ world.positive_rate)

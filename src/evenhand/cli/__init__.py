@@ -14,6 +14,7 @@ COMMANDS = {
     "frontier": "evenhand.cli.frontier",
     "simulate": "evenhand.cli.simulate",
     "compare": "evenhand.cli.compare",
+    "plan": "evenhand.cli.plan",
 }
 """Name -> module that holds the click command `command`. The order is that of `evenhand --help`."""
 

@@ -77,15 +77,17 @@ def command(**options: Any) -> None:
       fair-on-gathered          a limit on the gathered labels only: first_rounds
       accept-all, uniform       no learning
     """
-    from evenhand.cli.compared import tell, tell_tradeoff, write
+    from evenhand.cli.compared import promise_costs, tell, tell_tradeoff, write
     from evenhand.cli.show import console
+    from evenhand.report.region import require_matplotlib
 
+    require_matplotlib()
     asked, out = Request.of(options), console()
     comparison, traded = run(asked)
     tell(out, comparison)
     if traded is not None:
         tell_tradeoff(out, traded)
-    write(asked, comparison, traded)
+    write(asked, comparison, traded, promise_costs(asked))
     out.print(f"\nReport: {asked.out / 'report.html'}", markup=False, soft_wrap=True)
 
 
@@ -94,7 +96,6 @@ def run(asked: Request) -> "tuple[Comparison, Tradeoff | None]":
     from evenhand.cli.catalogue import make_learner
     from evenhand.cli.show import progress
     from evenhand.errors import InvalidInput
-    from evenhand.report.region import require_matplotlib
     from evenhand.simulate import compare
 
     twice = sorted({name for name in asked.learners if asked.learners.count(name) > 1})
@@ -102,7 +103,6 @@ def run(asked: Request) -> "tuple[Comparison, Tradeoff | None]":
         raise InvalidInput(
             f"the learner {twice[0]!r} is given twice.", hint="name each learner once; options make it another one."
         )
-    require_matplotlib()
     world = asked.play.world()
     setting = asked.play.setting(world)
     learners = {name: make_learner(name, setting) for name in asked.learners}

@@ -1,7 +1,8 @@
 """What `evenhand compare` prints and writes."""
 
 import json
-from typing import Any
+from dataclasses import replace
+from typing import Any, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -9,12 +10,15 @@ from rich.text import Text
 
 from evenhand import __version__
 from evenhand import report as drawn
-from evenhand.cli.catalogue import ENVIRONMENTS, about
+from evenhand.cli.catalogue import ENVIRONMENTS, about, make_learner, split
 from evenhand.cli.playing import Request
-from evenhand.cli.show import heading
+from evenhand.cli.show import heading, progress
 from evenhand.cli.task import RATES
+from evenhand.environments import Discrete
+from evenhand.learners import CertifiedLearner
 from evenhand.report import Report
-from evenhand.simulate import Comparison, Summary, Tradeoff
+from evenhand.simulate import Comparison, PromiseCost, Summary, Tradeoff, promise_cost
+from evenhand.simulate.promise import LIMITS, MOST_SEEDS
 
 
 def tell(out: Console, comparison: Comparison) -> None:
@@ -86,28 +90,56 @@ def tell_tradeoff(out: Console, found: Tradeoff) -> None:
         out.print(f"  alpha {exponent:.3f}: {bought}, cost ~ T^{cost:+.2f} (theory {2 * exponent:+.2f})")
 
 
-def write(asked: Request, comparison: Comparison, traded: Tradeoff | None) -> None:
+def promise_costs(asked: Request) -> PromiseCost | None:
+    """The cost of the promise over a grid of limits, where a certified learner is compared on a discrete population."""
+    name = next((one for one in asked.learners if split(one)[0] == "certified"), None)
+    world = asked.play.world()
+    if name is None or not isinstance(world, Discrete):
+        return None
+    setting, limits = asked.play.setting(world), sorted({*LIMITS, asked.play.allowed_gap})
+    with progress("runs for the cost of the promise", len(limits) * min(asked.seeds, MOST_SEEDS)) as told:
+        return promise_cost(
+            lambda limit: cast(CertifiedLearner, make_learner(name, replace(setting, allowed_gap=limit))),
+            world,
+            asked.play.rounds,
+            asked.all_seeds,
+            limits,
+            jobs=asked.jobs,
+            progress=told,
+        )
+
+
+def write(asked: Request, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None = None) -> None:
     """results.json, the figures, and report.html."""
-    document = results(asked, comparison, traded)
+    document = results(asked, comparison, traded, cost)
     (asked.out / "results.json").write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
     drawn.save_figure(drawn.regret_figure(comparison), asked.out / "regret.svg")
     drawn.save_figure(drawn.gap_figure(comparison), asked.out / "gaps.svg")
     if traded is not None:
         drawn.save_figure(drawn.tradeoff_figure(traded), asked.out / "tradeoff.svg")
-    (asked.out / "report.html").write_text(drawn.page(_report(asked, comparison, traded)), encoding="utf-8")
+    certified = drawn.certified_runs(comparison)
+    if certified is not None:
+        drawn.save_figure(drawn.certified_figure(comparison, certified), asked.out / "certified.svg")
+        drawn.save_figure(drawn.in_sample_figure(comparison, certified), asked.out / "in-sample.svg")
+    if cost is not None:
+        drawn.save_figure(drawn.promise_cost_figure(cost), asked.out / "promise-cost.svg")
+    (asked.out / "report.html").write_text(drawn.page(_report(asked, comparison, traded, cost)), encoding="utf-8")
 
 
-def results(asked: Request, comparison: Comparison, traded: Tradeoff | None) -> dict[str, Any]:
+def results(
+    asked: Request, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None = None
+) -> dict[str, Any]:
     """Everything, as plain JSON; `Comparison.from_json(document["comparison"])` reads the comparison back."""
     return {
         "evenhand": __version__,
         "command": asked.command,
         "comparison": comparison.to_json(),
         "tradeoff": None if traded is None else traded.to_json(),
+        "promise_cost": None if cost is None else cost.to_json(),
     }
 
 
-def _report(asked: Request, comparison: Comparison, traded: Tradeoff | None) -> Report:
+def _report(asked: Request, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None) -> Report:
     return Report(
         comparison=comparison,
         about={name: about(name) for name in asked.learners},
@@ -117,6 +149,7 @@ def _report(asked: Request, comparison: Comparison, traded: Tradeoff | None) -> 
         version=__version__,
         results="results.json",
         tradeoff=traded,
+        promise_cost=cost,
     )
 
 

@@ -1,7 +1,9 @@
 """`evenhand demo`: a first look, told as a story on the built-in lending table."""
 
+import os
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,8 +25,15 @@ LIMIT = 0.05
     metavar="DIR",
     help="Folder for the table, the policy and the picture; created if need be.",
 )
-def command(out: Path) -> None:
-    """Solve the built-in lending table and draw what fairness costs.
+@click.option(
+    "--seeds",
+    type=click.IntRange(min=0),
+    default=6,
+    show_default=True,
+    help="How often each learner of the last act meets its applicants; 0 leaves that act out.",
+)
+def command(out: Path, seeds: int) -> None:
+    """Solve a lending table, draw what fairness costs, and compare learners.
 
     \b
     Example
@@ -35,11 +44,11 @@ def command(out: Path) -> None:
     from evenhand.cli.show import console
 
     out.mkdir(parents=True, exist_ok=True)
-    tell(console(), out)
+    tell(console(), out, seeds)
 
 
-def tell(out: "Console", folder: Path) -> None:
-    """The story, in four parts."""
+def tell(out: "Console", folder: Path, seeds: int) -> None:
+    """The story, in six parts; four without the learners."""
     from evenhand.cli.frontier import trace
     from evenhand.cli.lending import write_lending_csv
     from evenhand.cli.solve import save_policy, solve_task
@@ -54,7 +63,15 @@ def tell(out: "Console", folder: Path) -> None:
     save_policy(task, solution, policy)
     traced = trace(task, parse_limits("0:0.3:31", LIMIT))
     tell_the_price(out, task, traced)
-    tell_the_paths(out, data, policy, picture(out, task, traced, folder / "frontier.png"))
+    image = picture(out, task, traced, folder / "frontier.png")
+    paths: dict[str, Path | None] = {"the table": data, "the policy": policy, "the picture": image}
+    if seeds:
+        from evenhand.cli.demo_certified import tell_the_certificate
+        from evenhand.cli.demo_learning import tell_the_learning
+
+        paths["the report"] = tell_the_learning(out, folder / "learners", seeds, os.cpu_count() or 1)
+        paths["the certificate"], paths["the true gap"] = tell_the_certificate(out, folder)
+    tell_the_paths(out, paths)
 
 
 def lending_task(data: Path, limit: float) -> "Task":
@@ -126,16 +143,18 @@ def picture(out: "Console", task: "Task", traced: "Frontier", path: Path) -> Pat
     return path
 
 
-def tell_the_paths(out: "Console", data: Path, policy: Path, image: Path | None) -> None:
+def tell_the_paths(out: "Console", paths: Mapping[str, Path | None]) -> None:
     """What was written, and what to type next."""
     from evenhand.cli.show import heading
 
-    out.print(heading("4. Yours to look at"))
-    paths: list[tuple[str, Any]] = [("the table", data), ("the policy", policy), ("the picture", image)]
-    for name, path in paths:
+    out.print(heading(f"\n{6 if 'the report' in paths else 4}. Yours to look at"))
+    for name, path in paths.items():
         if path is not None:
-            out.print(f"  {name + ':':<13}{path}", markup=False, soft_wrap=True)
+            out.print(f"  {name + ':':<17}{path}", markup=False, soft_wrap=True)
     out.print("\nTry it yourself:")
-    common = f"{data} --label repaid --good yes --group group"
+    common = f"{paths['the table']} --label repaid --good yes --group group"
     out.print(f"  evenhand solve {common} --rate fpr --rate fnr --limit 0.1", markup=False, soft_wrap=True)
     out.print(f"  evenhand frontier {common} --class linear --out linear.png", markup=False, soft_wrap=True)
+    out.print("  evenhand compare --environment thresholds --rounds 50000 --seeds 5", markup=False, soft_wrap=True)
+    plan = "--shares a=0.6,b=0.4 --bad-rates a=0.2,b=0.3 --auc 0.76 --limit 0.05 --price-false-accept 5 --out plan.png"
+    out.print(f"  evenhand plan {plan}", markup=False, soft_wrap=True)

@@ -1,14 +1,12 @@
 """Several rules of one kind, asked together: the arrays behind `together`. Each answers as its members do, bit for bit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from evenhand.words import BoolArray, FloatArray, IntArray
-
-_TILE = 2048
-"""People whose scores are added up at a time: few enough to stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -21,6 +19,14 @@ class ConstantBatch:
     def __call__(self, columns: FloatArray) -> BoolArray:
         """The same answer for everybody."""
         return np.broadcast_to(self.accept, (len(self.accept), columns.shape[1]))
+
+    def one(self, person: FloatArray) -> Sequence[bool]:
+        """The answers."""
+        return self._answers
+
+    @cached_property
+    def _answers(self) -> tuple[bool, ...]:
+        return tuple(self.accept[:, 0].tolist())
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +42,16 @@ class ThresholdBatch:
         """One comparison for all members."""
         return np.asarray((columns[self.column] >= self.value) ^ self.below)
 
+    def one(self, person: FloatArray) -> Sequence[bool]:
+        """One comparison after the other, in Python's floats."""
+        values = person.tolist()
+        return [(values[column] >= value) is not below for column, value, below in self._rules]
+
+    @cached_property
+    def _rules(self) -> tuple[tuple[int, float, bool], ...]:
+        columns = (self.column.tolist(), self.value[:, 0].tolist(), self.below[:, 0].tolist())
+        return tuple(zip(*columns, strict=True))
+
 
 @dataclass(frozen=True, eq=False)
 class LinearBatch:
@@ -47,22 +63,20 @@ class LinearBatch:
 
     def __call__(self, columns: FloatArray) -> BoolArray:
         """Scores are added up column by column, for one person as for many: the order of additions never changes."""
-        people = columns.shape[1]
-        if people == 1:
-            score = np.add.accumulate(self.weights * columns[:, 0], axis=1)[:, -1:]
-            return np.asarray(score >= self.threshold)
-        accepts = np.empty((len(self.weights), people), dtype=bool)
-        for start in range(0, people, _TILE):
-            tile = slice(start, start + _TILE)
-            np.greater_equal(self._scores(columns[:, tile]), self.threshold, out=accepts[:, tile])
-        return accepts
-
-    def _scores(self, columns: FloatArray) -> FloatArray:
         score = self.weights[:, :1] * columns[0]
         term = np.empty_like(score)
         for j in range(1, len(columns)):
             score += np.multiply(self.weights[:, j : j + 1], columns[j], out=term)
-        return np.asarray(score)
+        return np.asarray(score >= self.threshold)
+
+    def one(self, person: FloatArray) -> Sequence[bool]:
+        """The last of the running sums is the sum in that order."""
+        score = np.add.accumulate(self.weights * person, axis=1)[:, -1]
+        return (score >= self._thresholds).tolist()  # type: ignore[no-any-return]  # numpy's tolist is untyped
+
+    @cached_property
+    def _thresholds(self) -> FloatArray:
+        return self.threshold[:, 0].copy()
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,3 +90,8 @@ class TableBatch:
     def __call__(self, columns: FloatArray) -> BoolArray:
         """One look-up for all members."""
         return self.lookup[:, self.contexts(columns.T, self.lookup.shape[1])]
+
+    def one(self, person: FloatArray) -> Sequence[bool]:
+        """The column of the person's context."""
+        context = self.contexts(person[np.newaxis], self.lookup.shape[1])[0]
+        return self.lookup[:, context].tolist()  # type: ignore[no-any-return]  # numpy's tolist is untyped

@@ -18,17 +18,18 @@ from numpy.typing import ArrayLike
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
-from evenhand.estimation import EstimatedLoss, RoundLog, one_sided
+from evenhand.estimation import EstimatedLoss, RoundLog, cost_variances, doubly_robust, one_sided
+from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
 from evenhand.fairness.bounds.slack import require_probability
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.learners.audits import Outlay, audit_share
+from evenhand.learners.audits import Gain, Outlay, audit_share
 from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
 from evenhand.learners.cohorts import ClosedCohort, from_block, from_counts
 from evenhand.learners.epochs import Epoch, EpochLearner, without_group
 from evenhand.learners.issuing import issue, refusal
-from evenhand.learners.lives import AUDIT_BOUNDS, Life
+from evenhand.learners.lives import AUDIT_BOUNDS, MOST_LOG_SIZE, Life
 from evenhand.learners.nomination import nominate
 from evenhand.learners.promise import Promise
 from evenhand.policies import Mixture
@@ -36,6 +37,7 @@ from evenhand.randomness import stream
 from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_labels
 
 FIRST_ROUNDS = 100
+FIRST_FITTED = 500
 GROWTH = 1.5
 FLOOR = 0.3
 """mu_t = FLOOR / sqrt(t): the audit coin."""
@@ -88,12 +90,9 @@ class CertifiedLearner(EpochLearner):
         self.allowed_gap = self.comparator_gap = float(allowed_gap)
         self.failure_probability, self.drift_false_alarm = failure_probability, drift_false_alarm
         self.audit_rate, self.audit_budget, self.fallback = audit_rate, audit_budget, fallback
-        self.fitted = bound == "nominate" or (
-            bound is None and not np.isfinite(hypotheses.log_size) and not _has_cuts(hypotheses)
-        )
+        self.fitted = bound == "nominate" or (bound is None and _too_rich(hypotheses))
         self.bound: str = bound or ("nominate" if self.fitted else "betting")
-        if self.bound not in ("betting", "nominate", *AUDIT_BOUNDS):
-            raise InvalidInput(f"bound is {bound!r}; it is one of betting, nominate, {', '.join(AUDIT_BOUNDS)}.")
+        _require_bound(self.bound, hypotheses)
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
         super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
@@ -204,7 +203,7 @@ class CertifiedLearner(EpochLearner):
 
     def _plan(self, number: int, round: int) -> Epoch:
         if round == 0:
-            return self._constant(number, round, FIRST_ROUNDS)
+            return self._constant(number, round, self._first_rounds)
         if not self._life.started:
             if not self._life.ready:
                 return self._constant(
@@ -214,6 +213,13 @@ class CertifiedLearner(EpochLearner):
         if self._budget_left <= 0:
             return self._frozen(number, round)
         return self._deploy(number, round)
+
+    @property
+    def _first_rounds(self) -> int:
+        """Everybody is accepted at first; a class that is fitted needs more labels than one that is judged as it is."""
+        if not self.fitted:
+            return FIRST_ROUNDS
+        return FIRST_FITTED if self.horizon is None else int(np.clip(self.horizon // 200, FIRST_ROUNDS, FIRST_FITTED))
 
     def _constant(self, number: int, round: int, rounds: int) -> Epoch:
         """Before anything is certified: accept everybody; after a suspension: the fallback, audited."""
@@ -226,9 +232,11 @@ class CertifiedLearner(EpochLearner):
 
     def _deploy(self, number: int, round: int) -> Epoch:
         """One epoch of the bandit over deployable mixtures."""
-        loss = self._estimated_loss()
+        log = self._resolved()
+        regression = fit_outcomes(log)
         if self.fitted:
-            nominate(self._life, self.hypotheses, loss, round)
+            nominate(self._life, self.hypotheses, regression, self.loss, float(log.accepted.sum()), round)
+        loss, variances = self._estimated_loss(log, regression)
         deployable = self._deployable(loss)
         floor = self._floor(loss)
         found = coordinate_descent(
@@ -236,31 +244,23 @@ class CertifiedLearner(EpochLearner):
         )
         policy = found.weights.smoothed(floor, explored(1))
         length = max(FIRST_ROUNDS // 2, int(round * (GROWTH - 1)))
-        policy = self._with_audits(policy, deployable, loss, floor, round, length)
+        policy = self._with_audits(policy, deployable, loss, variances, floor, round, length)
         self._record(number, policy, deployable)
         report = found.report
         return Epoch(
             number, "certified", round, length, policy, floor, report.iterations, report.oracle_calls, report.halted
         )
 
-    def _estimated_loss(self) -> EstimatedLoss:
+    def _resolved(self) -> RoundLog:
         log = self._history.of(with_group=self.group_use == "decide")
         assert log is not None  # the life has started, so cohorts have been closed
+        return log
+
+    def _estimated_loss(self, log: RoundLog, regression: OutcomeRegression) -> tuple[EstimatedLoss, FloatArray]:
+        """The loss and the variances of its acceptance costs: doubly robust with capped weights for fitted classes, else one-sided."""
         if self.fitted:
-            log = (
-                RoundLog(
-                    log.features,
-                    log.group,
-                    np.maximum(log.acceptance, 1 / WEIGHT_CAP),
-                    log.rejected,
-                    log.positive,
-                    log.negative,
-                    log.prices,
-                )
-                if (log.acceptance < 1 / WEIGHT_CAP).any()
-                else log
-            )
-        return one_sided(log, self.loss)
+            return doubly_robust(log, regression, self.loss, cap=WEIGHT_CAP)
+        return one_sided(log, self.loss), cost_variances(log, self.loss)
 
     def _deployable(self, loss: EstimatedLoss) -> CertifiedSet:
         members, lo, hi = self._life.certified()
@@ -273,32 +273,56 @@ class CertifiedLearner(EpochLearner):
         return self.schedule.exploration_floor(max(1, int(loss.rounds)))
 
     def _with_audits(
-        self, policy: Mixture, deployable: CertifiedSet, loss: EstimatedLoss, floor: float, round: int, length: int
+        self,
+        policy: Mixture,
+        deployable: CertifiedSet,
+        loss: EstimatedLoss,
+        variances: FloatArray,
+        floor: float,
+        round: int,
+        length: int,
     ) -> Mixture:
         """Move uncertified mass between the constants: what minimises the expected total cost, within the budget of bad accepts."""
+        weights = self._cautious(deployable.weights_of(policy), deployable, loss, variances)
         if self.audit_rate != "auto":
-            return policy
-        weights = deployable.weights_of(policy)
+            return deployable.mixture(weights)
         free = weights[0] - floor + weights[1]
-        share = max(weights[0] - floor, audit_share(self._outlay(deployable, loss, floor, round)) * free)
+        share = max(weights[0] - floor, audit_share(self._outlay(deployable, loss, variances, floor, round)) * free)
         share = min(
             share, max(self._budget_left / (length * max(self._life.tally.negative_share, 1e-3)) - floor, 0.0), free
         )
         weights[0], weights[1] = floor + share, free - share
         return deployable.mixture(weights)
 
-    def _outlay(self, deployable: CertifiedSet, loss: EstimatedLoss, floor: float, round: int) -> Outlay:
+    @staticmethod
+    def _cautious(
+        weights: FloatArray, deployable: CertifiedSet, loss: EstimatedLoss, variances: FloatArray
+    ) -> FloatArray:
+        """Learned weight whose gain over the better constant may be chance goes to that constant."""
+        learned = np.concatenate([np.zeros(2), weights[2:]])
+        total = float(learned.sum())
+        if total == 0.0:
+            return weights
+        gain = Gain.of(learned @ deployable.accepts / total, loss, variances)
+        kept = weights - (1.0 - gain.trusted) * learned
+        kept[gain.constant] += (1.0 - gain.trusted) * total
+        return kept
+
+    def _outlay(
+        self, deployable: CertifiedSet, loss: EstimatedLoss, variances: FloatArray, floor: float, round: int
+    ) -> Outlay:
         costs = deployable.accepts @ loss.acceptance_cost / loss.rounds
         estimate = 0.5 * (deployable.lo + deployable.hi)
         target = cheapest_mixture(costs, np.concatenate([estimate, -estimate]), self.allowed_gap)
         ends = np.concatenate([deployable.hi @ target, -deployable.lo @ target])
         worst = int(np.argmax(ends))
         gap = float(np.concatenate([estimate @ target, -estimate @ target])[worst])
+        gain = Gain.of(target @ deployable.accepts, loss, variances)
         ahead = (self.horizon - round) if self.horizon is not None else 9 * round + 20_000
         return Outlay(
             cost_accept=float(costs[0]),
             cost_reject=float(costs[1]),
-            cost_target=float(costs @ target),
+            cost_target=float(costs[gain.constant]) - gain.safe,
             gap=gap,
             width=max(float(ends[worst]) - gap, 0.0),
             limit=self.allowed_gap,
@@ -315,7 +339,8 @@ class CertifiedLearner(EpochLearner):
 
     def _frozen(self, number: int, round: int) -> Epoch:
         """The budget of bad accepts is spent: the best certified policy, without audits, for good."""
-        loss = self._estimated_loss()
+        log = self._resolved()
+        loss, _ = self._estimated_loss(log, fit_outcomes(log))
         deployable = self._deployable(loss)
         policy = deployable.cheapest(loss.acceptance_cost).policy
         self._record(number, policy, deployable)
@@ -406,7 +431,28 @@ class CertifiedLearner(EpochLearner):
 
 def _has_cuts(hypotheses: HypothesisClass) -> bool:
     """Thresholds and stumps: infinitely many, but a grid of cuts from the first rounds is a finite class for all later ones."""
-    return hypotheses.exact
+    return hypotheses.exact and not np.isfinite(hypotheses.log_size)
+
+
+def _too_rich(hypotheses: HypothesisClass) -> bool:
+    """Whether no union over the class can be paid: it cannot be enumerated, or it is too large."""
+    return not hypotheses.exact or (np.isfinite(hypotheses.log_size) and hypotheses.log_size > MOST_LOG_SIZE)
+
+
+def _require_bound(bound: str, hypotheses: HypothesisClass) -> None:
+    name = type(hypotheses).__name__
+    if bound not in ("betting", "nominate", *AUDIT_BOUNDS):
+        raise InvalidInput(f"bound is {bound!r}; it is one of betting, nominate, {', '.join(AUDIT_BOUNDS)}.")
+    if bound != "nominate" and _too_rich(hypotheses):
+        raise InvalidInput(
+            f"{name} is too rich for a union over its members, which the bound {bound!r} pays.",
+            hint='use bound="nominate".',
+        )
+    if bound == "dkw" and not _has_cuts(hypotheses):
+        raise InvalidInput(
+            f"the bound 'dkw' covers thresholds on a column, and {name} may hold any rules.",
+            hint='use bound="betting", or a class of thresholds.',
+        )
 
 
 def _require_settings(

@@ -203,12 +203,20 @@ class EpochLearner(ABC):
         seen = self._checked_group(group, len(rows))
         seen = None if seen is None else _own(seen, group)
         self._check_prices(prices, len(rows))
-        self._columns, self._priced = rows.shape[1], prices is not None
-        first, pieces = self._round, []
-        start = 0
+        self._columns, self._priced, first = rows.shape[1], prices is not None, self._round
+        if not len(rows):
+            return _joined([], first)
         self.open_epoch()
-        if len(rows) > self.rounds_left:
-            self._book.hold(first)
+        if len(rows) <= self.rounds_left:
+            return _as_decisions(self._decide_block(rows, seen, _part(prices, slice(None), len(rows))), first)
+        self._book.hold(first)
+        try:
+            return _joined(self._decide_across_epochs(rows, seen, prices), first)
+        finally:
+            self._book.in_hand = None
+
+    def _decide_across_epochs(self, rows: FloatArray, seen: GroupArray | None, prices: Prices | None) -> list[Block]:
+        pieces, start = [], 0
         while start < len(rows):
             self.open_epoch()
             stop = min(len(rows), start + self.rounds_left)
@@ -217,8 +225,7 @@ class EpochLearner(ABC):
                 self._decide_block(rows[part], None if seen is None else seen[part], _part(prices, part, len(rows)))
             )
             start = stop
-        self._book.in_hand = None
-        return _joined(pieces, first)
+        return pieces
 
     def _decide_block(self, rows: FloatArray, group: GroupArray | None, prices: Prices | None) -> Block:
         acceptance = self.policy.acceptance_of_checked(rows, group)
@@ -343,19 +350,22 @@ def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:
     return Prices(*columns)
 
 
+def _as_decisions(block: Block, first: int) -> Decisions:
+    accept, acceptance = block.accept, block.acceptance
+    epoch = np.empty(len(accept), np.int64)
+    epoch.fill(block.epoch)
+    audit = np.zeros(len(accept), bool) if block.audit is None else block.audit
+    return Decisions(accept, np.where(accept, acceptance, 1.0 - acceptance), first, epoch, audit)
+
+
 def _joined(blocks: list[Block], first: int) -> Decisions:
-    if len(blocks) == 1:
-        accept, acceptance = blocks[0].accept, blocks[0].acceptance
-        epochs = np.empty(len(accept), np.int64)
-        epochs.fill(blocks[0].epoch)
-        propensity = np.where(accept, acceptance, 1.0 - acceptance)
-        return Decisions(accept, propensity, first, epochs, np.zeros(len(accept), bool))
-    accept = np.concatenate([block.accept for block in blocks]) if blocks else np.zeros(0, bool)
-    acceptance = np.concatenate([block.acceptance for block in blocks]) if blocks else np.zeros(0)
-    epoch = (
-        np.concatenate([np.full(len(block.accept), block.epoch) for block in blocks]) if blocks else np.zeros(0, int)
-    )
-    return Decisions(accept, np.where(accept, acceptance, 1.0 - acceptance), first, epoch, np.zeros(len(accept), bool))
+    parts = [_as_decisions(block, first) for block in blocks]
+    kinds = {"accept": bool, "propensity": float, "epoch": int, "audit": bool}
+    columns = {
+        name: np.concatenate([np.zeros(0, kind), *(getattr(part, name) for part in parts)])
+        for name, kind in kinds.items()
+    }
+    return Decisions(**columns, first_round=first)
 
 
 def _plain(value: Any) -> Any:

@@ -1,0 +1,6 @@
+"""The launch planner: what a launch of the certified learner is expected to cost and to bring, before anybody is decided about."""
+
+from evenhand.planning.launch import plan, plan_from_sample
+from evenhand.planning.plan import Course, Curve, LaunchPlan, Milestone, Spread
+
+__all__ = ["Course", "Curve", "LaunchPlan", "Milestone", "Spread", "plan", "plan_from_sample"]

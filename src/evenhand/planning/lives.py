@@ -1,24 +1,25 @@
 """Simulated lives of a launch: what each way to decide would cost on the planned population, with the spread over lives.
 
-Count-level simulation, so a life of a million people takes about a second. The union over a class enters every bound as ln(M / delta) alone; a class
-of M rules is therefore simulated by the m rules of the population with delta m / M.
+Count-level simulation, so a life of a million people takes about a second. The union over a class enters every bound as ln(M / delta)
+alone; a class of M rules is therefore simulated by the m rules of the population with delta m / M.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil, log
+from math import ceil, inf, log
 from typing import Any
 
 import numpy as np
 
 from evenhand.environments.truth import ZERO_ONE
-from evenhand.fairness.bounds.slack import Dkw, JointHoeffding, people_needed
+from evenhand.fairness.bounds.slack import JointHoeffding, people_needed
 from evenhand.fairness.rates import Rate
-from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
 from evenhand.planning.population import Planned
 from evenhand.policies import Mixture
 from evenhand.simulate import Run, simulate
 from evenhand.simulate.record import promises
+from evenhand.simulate.trail import audit_weight, learned_weight
 from evenhand.words import FloatArray, Prices
 
 POINTS = 72
@@ -63,8 +64,8 @@ def live(learner: EpochLearner, planned: Planned, terms: Terms, seeds: range) ->
     """Play the learner once per seed."""
     rounds = grid(terms.horizon)
     runs = [simulate(learner, planned.world, terms.horizon, seed, terms.limit) for seed in seeds]
-    weights = [np.array([_weight(p, constants=False) for p in run.policies]) for run in runs]
-    audits = [np.array([_weight(p, constants=True) for p in run.policies]) for run in runs]
+    weights = [np.array([learned_weight(p) for p in run.policies]) for run in runs]
+    audits = [np.array([audit_weight(p) * (phase != "frozen") for p, phase in _deployed(run)]) for run in runs]
     return Lives(
         rounds=rounds,
         cost=np.array([_cost_at(run, rounds) for run in runs]),
@@ -73,7 +74,7 @@ def live(learner: EpochLearner, planned: Planned, terms: Terms, seeds: range) ->
         gap=np.array([_at(run, run.gaps, rounds) for run in runs]),
         worst_gap=np.array([run.worst_gap for run in runs]),
         audited=np.array([float(run.lengths @ a) for run, a in zip(runs, audits, strict=True)]),
-        promised=all(isinstance(run.learner, CertifiedLearner) or promises(run.learner, terms.limit) for run in runs),
+        promised=all(promises(run.learner, terms.limit) for run in runs),
     )
 
 
@@ -96,66 +97,55 @@ def two_phase(planned: Planned, terms: Terms, exploration: int) -> TwoPhaseLearn
     return TwoPhaseLearner(**_settings(planned, terms), exploration_rounds=exploration)
 
 
-def explore_then_commit(planned: Planned, terms: Terms) -> ExploreThenCommit:
-    """Accept everybody for T^(2/3) rounds, then deploy the best policy for good."""
-    return ExploreThenCommit(**_settings(planned, terms))
+def explore_then_commit(planned: Planned, terms: Terms, exploration: int) -> ExploreThenCommit:
+    """Accept everybody for a while, then deploy the best policy for good."""
+    return ExploreThenCommit(**_settings(planned, terms), exploration_rounds=exploration)
 
 
-def exploration_rounds(planned: Planned, terms: Terms) -> float:
-    """T0: people to accept until twice the slack fits between the limit and half of it; infinity if that never happens."""
-    people = 1e4
-    bound, delta, log_size = _bound(planned, terms)
+def two_phase_exploration(planned: Planned, terms: Terms) -> float:
+    """T0 of the paper's algorithm: until twice the slack fits between the limit and half of it, the gap that it competes with."""
+    return _rounds_until(planned, terms, terms.limit / 4)
+
+
+def commit_exploration(planned: Planned, terms: Terms) -> float:
+    """T0 of explore-then-commit: T^(2/3), but at least until half of the limit is left for the policy."""
+    return max(float(ceil(terms.horizon ** (2 / 3))), _rounds_until(planned, terms, terms.limit / 2))
+
+
+def _rounds_until(planned: Planned, terms: Terms, slack: float) -> float:
+    """Expected people to accept until the slack is that small; infinity if it never is."""
+    people = 1.0
     need = people_needed(
-        bound,
-        np.maximum(planned.denominators(terms.rates) * people, 1.0),
-        terms.limit / 4,
-        log_size=log_size,
+        JointHoeffding(),
+        np.maximum(planned.denominators(terms.rates) * people, 1e-9),
+        slack,
+        log_size=log(len(planned.world.hypotheses)),
         columns=1,
-        failure_probability=delta,
+        failure_probability=_delta(planned, terms),
     )
-    return float(ceil(people * need.multiple)) if np.isfinite(need.multiple) else float("inf")
+    return float(ceil(people * need.multiple)) if np.isfinite(need.multiple) else inf
 
 
 def _settings(planned: Planned, terms: Terms) -> dict[str, Any]:
-    bound, delta, _ = _bound(planned, terms)
     return {
         "hypotheses": planned.world.hypotheses,
         "rate": terms.rates,
         "allowed_gap": terms.limit,
-        "failure_probability": delta,
+        "failure_probability": _delta(planned, terms),
         "horizon": terms.horizon,
         "prices": terms.prices,
-        "bound": bound,
+        "bound": JointHoeffding(),
         "seed": 0,
     }
-
-
-def _bound(planned: Planned, terms: Terms) -> tuple[Dkw | JointHoeffding, float, float]:
-    """Two-phase has the sharper of its bounds: (bound, delta, ln|H|). DKW covers thresholds on one score, whatever their number."""
-    size, delta = log(len(planned.world.hypotheses)), _delta(planned, terms)
-    people = np.maximum(planned.denominators(terms.rates) * 1e6, 1.0)
-    union = JointHoeffding().slack(people, log_size=size, columns=1, failure_probability=delta)
-    cover = Dkw().slack(people, log_size=size, columns=1, failure_probability=terms.failure_probability)
-    if planned.one_score and cover < union:
-        return Dkw(), terms.failure_probability, size
-    return JointHoeffding(), delta, size
 
 
 def _delta(planned: Planned, terms: Terms) -> float:
     return terms.failure_probability * len(planned.world.hypotheses) / planned.rules
 
 
-def _weight(policy: Mixture, *, constants: bool) -> float:
-    """The weight of accept-all, or of everything that is not a constant."""
-    parts = zip(policy.hypotheses, policy.weights, strict=True)
-    if constants:
-        return float(sum(w for h, w in parts if h == ACCEPT_ALL))
-    return float(sum(w for h, w in parts if h not in (ACCEPT_ALL, REJECT_ALL)))
-
-
-def learned_weight(policy: Mixture) -> float:
-    """How much of a policy is not a constant."""
-    return _weight(policy, constants=False)
+def _deployed(run: Run) -> Iterator[tuple[Mixture, str]]:
+    """(policy, phase) of each epoch; once the audit budget is spent ("frozen"), accept-all is a constant like the other."""
+    return zip(run.policies, run.phases, strict=True)
 
 
 def _cost_at(run: Run, rounds: FloatArray) -> FloatArray:

@@ -4,8 +4,9 @@ From numbers. With d the separation (the distance between the mean scores of goo
 
     x | y ~ Normal(+-d/2, 1),   score = x + shift_j in group j,   P[y = -1 | a = j] = bad_rate_j,   P[a = j] = share_j.
 
-By default shift_j = ln((1 - bad_rate_j) / bad_rate_j) / d: then the score means the same chance of a good outcome in every group. Where bad rates
-differ, such a score has different false positive rates, so the limit costs something; shifts of 0 are the easy case in which no threshold has a gap.
+By default shift_j = ln((1 - bad_rate_j) / bad_rate_j) / d: then a score means the same chance of a good outcome in every group. Where bad
+rates differ, such a score has different false positive rates, so a limit costs something; shifts of 0 are the easy case in which no
+threshold has a gap.
 """
 
 from collections.abc import Mapping
@@ -16,33 +17,25 @@ from typing import Any
 import numpy as np
 from scipy.special import logit, ndtr, ndtri
 
-from evenhand.contracts import Enumeration, GroupUse, HypothesisClass
+from evenhand.contracts import GroupUse
 from evenhand.environments import Discrete
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import require_two_groups
-from evenhand.hypotheses import Estimator, Linear, ScoreThresholds, Stumps
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample
+from evenhand.words import BoolArray, FloatArray
 
 BINS = 30
 """Bins of the score, of equal mass in the whole population."""
-MOST_PAIRS = 225
+MOST_RULES = 225
 """Rules at most where every group has a threshold of its own."""
-MOST_CONTEXTS = 600
-"""Rows at most that stand for a table with many columns."""
-STUMP_BINS = 12
-FITTED_RULES = 1000
-"""What nominating 20 to 40 fitted rules costs, as the size of a finite class: pi^2 N^2 / 6."""
 THRESHOLD_RULES = 100
 """Thresholds on a continuous score that a learner starts with: about one for each of its first people."""
 
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A population, how many rules the union bound must pay for, and whether they are thresholds on one score."""
+    """A population, how many rules the union bound must pay for, and where it comes from."""
 
     world: Discrete
     rules: int
-    one_score: bool
     source: str
 
     def denominators(self, rates: Any) -> FloatArray:
@@ -50,7 +43,10 @@ class Planned:
         table = self.world.population_sample()
         return np.array(
             [
-                [(table.weight * rate.in_denominator(table.label))[table.group == group].sum() for group in table.groups]
+                [
+                    (table.weight * rate.in_denominator(table.label))[table.group == group].sum()
+                    for group in table.groups
+                ]
                 for rate in rates
             ]
         )
@@ -77,26 +73,9 @@ def from_numbers(
             (1, [(s, 1 - b, h) for s, b, h in laws]),
         )
     )
-    world = _binned(good, bad, list(shares), group_use, "planned")
-    told = f"separation {separation:.3g} (AUC {auc_of(separation):.3f})"
-    return Planned(world, _rules(rules, THRESHOLD_RULES, world), True, told)
-
-
-def from_table(sample: LabelledSample, hypotheses: HypothesisClass, group_use: GroupUse, rules: int | None) -> Planned:
-    """The table itself as a population. Thresholds: its score in bins; finite classes and stumps: its rows; fitted classes: an out-of-fold score
-    of the same kind of model in bins."""
-    require_two_groups(sample)
-    if isinstance(hypotheses, ScoreThresholds):
-        world = _score_bins(sample, sample.features[:, hypotheses.column], "decide" if hypotheses.per_group else group_use)
-        return Planned(world, _rules(rules, THRESHOLD_RULES, world), True, f"{len(sample):,} rows, their score in bins")
-    source = Stumps(max_bins=STUMP_BINS) if isinstance(hypotheses, Stumps) else hypotheses
-    bound = None if isinstance(hypotheses, Linear | Estimator) else source.bind(sample.features, None)
-    if isinstance(bound, Enumeration):
-        world = _rows(sample, _members(bound, sample))
-        size = 2 * 64 * sample.features.shape[1] if isinstance(hypotheses, Stumps) else len(world.hypotheses)
-        return Planned(world, _rules(rules, size, world), False, f"{len(sample):,} rows, {len(world)} kinds of people")
-    world = _score_bins(sample, _out_of_fold(sample, hypotheses), group_use)
-    return Planned(world, _rules(rules, FITTED_RULES, world), False, f"{len(sample):,} rows, an out-of-fold score in bins")
+    world = binned(good, bad, list(shares), group_use, "planned")
+    told = f"a score with separation {separation:.3g} (AUC {auc_of(separation):.3f})"
+    return Planned(world, paid_rules(rules, THRESHOLD_RULES, world), told)
 
 
 def separation_of(auc: float) -> float:
@@ -118,7 +97,7 @@ def auc_of(separation: float) -> float:
 # thresholds
 
 
-def _binned(good: FloatArray, bad: FloatArray, groups: list[Any], group_use: GroupUse, name: str) -> Discrete:
+def binned(good: FloatArray, bad: FloatArray, groups: list[Any], group_use: GroupUse, name: str) -> Discrete:
     """good, bad: (groups, bins) masses. One threshold for all groups, or, where the group may decide, one for each."""
     mass = (good + bad).ravel()
     rate = np.divide(good.ravel(), mass, out=np.full(mass.shape, 0.5), where=mass > 0)
@@ -137,8 +116,8 @@ def _cuts(bins: int, cuts: int) -> BoolArray:
 
 
 def _pairs(groups: int, bins: int) -> BoolArray:
-    """Every combination of one cut per group (constants of a group included), on a grid coarse enough for MOST_PAIRS."""
-    per_group = max(3, int(MOST_PAIRS ** (1 / groups)))
+    """Every combination of one cut per group (constants of a group included), on a grid coarse enough for MOST_RULES."""
+    per_group = max(3, int(MOST_RULES ** (1 / groups)))
     cuts = np.vstack([np.ones((1, bins), bool), _cuts(bins, per_group - 2), np.zeros((1, bins), bool)])
     grid = np.stack(np.meshgrid(*[np.arange(len(cuts))] * groups, indexing="ij"), axis=-1).reshape(-1, groups)
     table = np.concatenate([cuts[grid[:, j]] for j in range(groups)], axis=1)
@@ -155,73 +134,11 @@ def _pooled_quantiles(laws: list[tuple[float, float, float]], separation: float)
     return np.interp(np.arange(1, BINS) / BINS, np.asarray(total), grid)
 
 
-# tables
-
-
-def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) -> Discrete:
-    """The table's score in bins of about equal size, with the table's own rates in each."""
-    edges = np.unique(np.quantile(score, np.arange(1, BINS) / BINS))
-    code = np.searchsorted(edges, score, side="right")
-    code = np.unique(code, return_inverse=True)[1]
-    if code.max() < 1:
-        raise InvalidInput("the score has the same value for everybody; there is nothing to decide by.")
-    masses = [
-        np.array(
-            [
-                np.bincount(code[sample.group == g], sample.weight[sample.group == g] * (sample.label[sample.group == g] == y), code.max() + 1)
-                for g in sample.groups
-            ]
-        )
-        for y in (1, -1)
-    ]
-    return _binned(masses[0], masses[1], list(sample.groups), group_use, "table")
-
-
-def _members(bound: Enumeration, sample: LabelledSample) -> BoolArray:
-    """(members, rows): the class on the table, constants left out, at most MOST_PAIRS of them evenly spread."""
-    size = bound.totals(np.zeros((1, len(sample)))).shape[1]
-    chosen = np.unique(np.linspace(0, size - 1, min(size, MOST_PAIRS)).astype(int))
-    table = np.array([bound.hypothesis(int(i)).accepts(sample.features, None) for i in chosen])
-    kept = table[table.any(axis=1) & ~table.all(axis=1)]
-    if len(kept) == 0:
-        raise InvalidInput("every rule of the class accepts everybody or nobody on this table; there is nothing to learn.")
-    return np.asarray(np.unique(kept, axis=0))
-
-
-def _rows(sample: LabelledSample, accepts: BoolArray) -> Discrete:
-    """Rows that no rule tells apart are one context; if they are too many, every k-th row (sorted by group and label) stands for its neighbours."""
-    codes = np.array([sample.groups.index(value) for value in sample.group.tolist()])
-    order = np.lexsort((sample.label, codes))
-    rows: IntArray = np.arange(len(sample))
-    if len(rows) > MOST_CONTEXTS:
-        rows = order[np.linspace(0, len(order) - 1, MOST_CONTEXTS).astype(int)]
-    patterns = np.concatenate([codes[np.newaxis, rows], accepts[:, rows]]).T
-    _, first, place = np.unique(patterns, axis=0, return_index=True, return_inverse=True)
-    weight = sample.weight[rows]
-    mass = np.bincount(place.ravel(), weight)
-    good = np.bincount(place.ravel(), weight * (sample.label[rows] == 1))
-    group: GroupArray = sample.group[rows][first]
-    return Discrete(mass / mass.sum(), good / mass, group, accepts[:, rows][:, first], name="table")
-
-
-def _out_of_fold(sample: LabelledSample, hypotheses: HypothesisClass) -> FloatArray:
-    """Scores of models that did not see the person: five folds."""
-    from sklearn.linear_model import LogisticRegression  # heavy: loaded for fitted classes alone
-    from sklearn.model_selection import cross_val_predict
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import StandardScaler
-
-    own = hypotheses.classifier if isinstance(hypotheses, Estimator) else None
-    model = own if own is not None and hasattr(own, "predict_proba") else make_pipeline(StandardScaler(), LogisticRegression())
-    if min((sample.label == y).sum() for y in (1, -1)) < 5:
-        raise InvalidInput("fewer than 5 good or 5 bad outcomes are in the table; a score cannot be fitted.")
-    return np.asarray(cross_val_predict(model, sample.features, sample.label, cv=5, method="predict_proba")[:, 1])
-
-
 # laws
 
 
-def _rules(told: int | None, default: int, world: Discrete) -> int:
+def paid_rules(told: int | None, default: int, world: Discrete) -> int:
+    """The size of the class that the promise must hold for, at least that of the simulated one."""
     if told is not None and told < 1:
         raise InvalidInput(f"rules is {told}; a class has at least one rule besides the constants.")
     return max(told if told is not None else default, len(world.hypotheses))
@@ -240,7 +157,9 @@ def _shares(group_shares: Mapping[Any, float]) -> dict[Any, float]:
 def _bad_rates(bad_rates: Mapping[Any, float] | float, shares: Mapping[Any, float]) -> dict[Any, float]:
     rates = dict(bad_rates) if isinstance(bad_rates, Mapping) else dict.fromkeys(shares, bad_rates)
     if set(rates) != set(shares):
-        raise InvalidInput(f"bad_rates names the groups {list(rates)}, group_shares {list(shares)}; they must be the same.")
+        raise InvalidInput(
+            f"bad_rates names the groups {list(rates)}, group_shares {list(shares)}; they must be the same."
+        )
     for group, rate in rates.items():
         if not 0 < rate < 1:
             raise InvalidInput(

@@ -6,13 +6,17 @@ This is the one definition of the sum, to the last bit: rules of one kind stand 
 terms are added one after the other. A person's probability is therefore the same alone and among a million others.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from evenhand.contracts import Batch, Hypothesis
+from evenhand.errors import InvalidInput
 from evenhand.words import BoolArray, FloatArray, GroupArray
+
+TILE = 4096
+"""People who are decided about at a time: few enough for the cache, enough to make numpy worth while."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,24 +27,27 @@ class Part:
     weights: tuple[float, ...]
     batch: Batch | None
 
-    def accepts(self, features: FloatArray, columns: FloatArray, group: GroupArray | None) -> Sequence[BoolArray]:
-        """(rules, rows); `columns` are the features transposed."""
-        if self.batch is None or self.batch.columns not in (None, len(columns)):
-            return [hypothesis.accepts(features, group) for hypothesis in self.hypotheses]
-        return self.batch(columns)  # type: ignore[return-value]  # an array of arrays is a sequence of them
+    def accepts(self, features: FloatArray, columns: FloatArray, group: GroupArray | None) -> Iterable[BoolArray]:
+        """The answers of each rule; `columns` are the features transposed."""
+        return self.one_by_one(features, group) if self.batch is None else self.batch(columns)
 
-    def accepts_one(self, person: FloatArray, columns: FloatArray, group: GroupArray | None) -> list[bool]:
+    def accepts_one(self, person: FloatArray, group: GroupArray | None) -> Iterable[bool]:
         """The same for a single row, as Python's own bools."""
-        if self.batch is None or self.batch.columns not in (None, len(columns)):
-            return [bool(hypothesis.accepts(person, group)[0]) for hypothesis in self.hypotheses]
-        return self.batch(columns)[:, 0].tolist()  # type: ignore[no-any-return]  # numpy's tolist is untyped
+        if self.batch is not None:
+            return self.batch.one(person[0])
+        return [bool(answer[0]) for answer in self.one_by_one(person, group)]
+
+    def one_by_one(self, features: FloatArray, group: GroupArray | None) -> list[BoolArray]:
+        """Ask every rule itself."""
+        return [hypothesis.accepts(features, group) for hypothesis in self.hypotheses]
 
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """The parts of a mixture, in the order in which they are added up."""
+    """The parts of a mixture, in the order in which they are added up; `widths`: the numbers of columns that they ask for."""
 
     parts: tuple[Part, ...]
+    widths: frozenset[int]
 
     @classmethod
     def of(cls, hypotheses: Sequence[Hypothesis], weights: Sequence[float]) -> "Compiled":
@@ -48,27 +55,46 @@ class Compiled:
         kinds: dict[type, list[tuple[Hypothesis, float]]] = {}
         for hypothesis, weight in zip(hypotheses, weights, strict=True):
             kinds.setdefault(type(hypothesis), []).append((hypothesis, weight))
-        return cls(tuple(_part(*zip(*members, strict=True)) for members in kinds.values()))
+        parts = tuple(_part(*zip(*members, strict=True)) for members in kinds.values())
+        return cls(
+            parts, frozenset(p.batch.columns for p in parts if p.batch is not None and p.batch.columns is not None)
+        )
 
     def acceptance(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
         """The sum above for each row; the rows have been checked."""
+        if self.widths and self.widths != {features.shape[1]}:
+            self._complain(features, group)
         if len(features) == 1:
-            return np.array([min(self._one(features, group), 1.0)])
-        columns = np.ascontiguousarray(features.T)
-        total, term = np.zeros(len(features)), np.empty(len(features))
+            return np.array([self._one(features, group)])
+        total = np.zeros(len(features))
+        for start in range(0, len(features), TILE):
+            rows = slice(start, start + TILE)
+            try:
+                self._add_up(features[rows], None if group is None else group[rows], total[rows])
+            except InvalidInput:
+                self._complain(features, group)
+                raise
+        return np.minimum(total, 1.0, out=total)
+
+    def _add_up(self, features: FloatArray, group: GroupArray | None, total: FloatArray) -> None:
+        columns, term = np.ascontiguousarray(features.T), np.empty(len(features))
         for part in self.parts:
             for weight, accepts in zip(part.weights, part.accepts(features, columns, group), strict=True):
                 total += np.multiply(accepts, weight, out=term)
-        return np.minimum(total, 1.0, out=total)
 
-    def _one(self, features: FloatArray, group: GroupArray | None) -> float:
+    def _one(self, person: FloatArray, group: GroupArray | None) -> float:
         """The same sum in Python's floats, which are numpy's."""
-        total, columns = 0.0, features.T
+        total = 0.0
         for part in self.parts:
-            for weight, accepts in zip(part.weights, part.accepts_one(features, columns, group), strict=True):
+            for weight, accepts in zip(part.weights, part.accepts_one(person, group), strict=True):
                 if accepts:
                     total += weight
-        return total
+        return min(total, 1.0)
+
+    def _complain(self, features: FloatArray, group: GroupArray | None) -> None:
+        """Some rule refuses these rows: let it say so itself, about all of them at once."""
+        for part in self.parts:
+            part.one_by_one(features, group)
 
 
 def _part(hypotheses: tuple[Hypothesis, ...], weights: tuple[float, ...]) -> Part:

@@ -46,8 +46,8 @@ def _cheapest(rows: list[Summary], comparison: Comparison) -> list[str]:
         return []
     best = learning[0]
     return [
-        f"Among the certified learners {best.name} had the least regret: {best.regret:,.0f} errors in {comparison.rounds:,} rounds "
-        f"beyond the best policy with a gap of at most {comparison.regret_gap:g}.".replace(" -", " \u2212")
+        f"The least regret among those that are certified and learn: {best.name}, {best.regret:,.0f} errors in {comparison.rounds:,} "
+        f"rounds beyond the best policy with a gap of at most {comparison.regret_gap:g}.".replace(" -", " \u2212")
     ]
 
 

@@ -5,10 +5,18 @@ from dataclasses import dataclass
 from html import escape
 from importlib import resources
 
+from evenhand.report.certified import (
+    SQUARE,
+    WIDE,
+    certified_panels,
+    certified_runs,
+    draw_promise_cost,
+    in_sample_panels,
+)
 from evenhand.report.findings import findings, same_exploration_note
 from evenhand.report.palette import css_variables, looks, variable
 from evenhand.report.runs import PANEL, SMALL, gap_panels, inline_svg, regret_panels, tradeoff_panels
-from evenhand.simulate import Comparison, Summary, Tradeoff
+from evenhand.simulate import Comparison, LearnerRuns, PromiseCost, Summary, Tradeoff
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,11 +31,13 @@ class Report:
     version: str
     results: str
     tradeoff: Tradeoff | None = None
+    promise_cost: PromiseCost | None = None
 
 
 def page(report: Report) -> str:
     """The whole page."""
     names = [learner.name for learner in report.comparison.learners]
+    certified = certified_runs(report.comparison)
     title = f"evenhand: {len(names)} learners on {report.comparison.environment.get('environment', 'a population')}"
     body = "\n".join(
         [
@@ -38,6 +48,8 @@ def page(report: Report) -> str:
             _section("Results", _table(report.comparison) + _table_notes(report.comparison)),
             _section("Regret", _regret(report.comparison)),
             _section("The true gap of every policy", _gaps(report)),
+            *([_section("Certified at every round", _certified(report, certified))] if certified else []),
+            *([_section("What the promise costs", _promise_cost(report.promise_cost))] if report.promise_cost else []),
             *([_section("The trade-off", _tradeoff(report.tradeoff))] if report.tradeoff else []),
             _section("The learners", _learners(report)),
             _section("Is the bandit worth it?", _paragraphs(same_exploration_note(report.comparison))),
@@ -47,14 +59,14 @@ def page(report: Report) -> str:
     return (
         f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{escape(title)}</title>\n'
-        f"<style>\n{_css(names)}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
+        f"<style>\n{_css()}</style>\n</head>\n<body>\n<main>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
 
-def _css(names: Sequence[str]) -> str:
+def _css() -> str:
     sheet = (resources.files("evenhand") / "report" / "page.css").read_text(encoding="utf-8")
-    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {css_variables(names, dark=True)} }} }}"
-    return f"{sheet}:root {{ {css_variables(names, dark=False)} }}\n{dark}\n"
+    dark = f"@media (prefers-color-scheme: dark) {{ :root {{ {css_variables(dark=True)} }} }}"
+    return f"{sheet}:root {{ {css_variables(dark=False)} }}\n{dark}\n"
 
 
 def _section(title: str, body: str) -> str:
@@ -85,9 +97,9 @@ def _promise(report: Report) -> str:
             f"{sure:g} over the whole life of a learner, every policy that it deploys, in every round, has a gap of at most "
             f"{told.promise:g}.",
             "This is certified under these assumptions: people are independent draws from one population that does not change; the "
-            "label of an accepted person is the truth and does arrive; while a learner explores it accepts everybody; the bound on "
-            "the sampling error (the slack) holds for all rules of the class at once. Outside of these assumptions nothing is "
-            "promised.",
+            "label of an accepted person is the truth and does arrive; each person was accepted with a probability that is known, and "
+            "with certainty in the rounds of an exploration; the bound on the sampling error holds for all rules of the class at once. "
+            "Outside of these assumptions nothing is promised.",
             "A policy is a mixture of rules, and the gap is that of the mixture. The group is used to measure the gap and never "
             "shown to a rule.",
         ]
@@ -95,7 +107,7 @@ def _promise(report: Report) -> str:
 
 
 HEADS = (
-    "learner", "certified?", "regret at the end", "regret in its own set", "worst true gap", "runs above the promise",
+    "learner", "certified", "regret at the end", "regret in its own set", "worst true gap", "runs above the promise",
     "rounds above the promise", "accepted", "rounds explored", "oracle calls", "seconds per run",
 )  # fmt: skip
 
@@ -174,7 +186,7 @@ def _regret(comparison: Comparison) -> str:
     caption = (
         f"Cumulative regret: the mean of {len(comparison.seeds)} runs; bands hold the middle 80% of them. While a learner explores "
         "it accepts everybody, and its regret grows like that of accept-all. Lines that leave the frame carry the value at which "
-        "they end; learners that end below zero are left out on the right."
+        "they end; learners that end below zero are left out on the logarithmic axes."
     )
     return _figure(svgs, caption)
 
@@ -191,6 +203,44 @@ def _gaps(report: Report) -> str:
         f"certified learner may lie in the shaded part, except with probability {told.failure_probability:g}."
     )
     return _figure(svgs, caption, "panels small")
+
+
+def _certified(report: Report, learner: LearnerRuns) -> str:
+    told = report.comparison
+    labels = ("Certified and true gap by round", "Weight of the learned policy and of the audit coin by round")
+    svgs = [
+        _accessible(inline_svg(draw, WIDE, f"c{i}"), label)
+        for i, (draw, label) in enumerate(zip(certified_panels(told, learner), labels, strict=True))
+    ]
+    caption = (
+        f"Left: in each round, the largest gap in {report.rate} that the learner's certificate still allowed for the deployed "
+        "policy, and that policy's true gap, which only a simulation can know. Thin: each run; bold: the run with the largest true gap. "
+        "Right: the mean weight of the learned policy and of the audit coin, which accepts people whatever their features; the rest "
+        "rejects everybody. Constants have a gap of exactly 0, so a policy that is mostly constant is certified at once, and evidence "
+        "moves weight."
+    )
+    measured = [
+        _accessible(inline_svg(draw, SQUARE, f"i{i}"), "Gap on the gathered labels against the true gap")
+        for i, draw in enumerate(in_sample_panels(told, learner))
+    ]
+    beside = (
+        "Each policy that learned, as a point: across, its gap on the labels gathered before it, as ordinary tools measure it; up, its "
+        "true gap. Larger points stood for more rounds. The gathered labels are those of people whom earlier policies accepted. A "
+        "policy in the shaded part looks as if it kept the limit, and does not."
+    )
+    return _figure(svgs, caption) + _figure(measured, beside, "panels small")
+
+
+def _promise_cost(found: PromiseCost) -> str:
+    svg = _accessible(
+        inline_svg(lambda axes: draw_promise_cost(axes, found), (6.4, 4.2), "p0"), "Cost of the promise by limit"
+    )
+    caption = (
+        f"The certified learner with other limits, {found.rounds:,} people, means of {len(found.seeds)} runs (bars: least and most). Below "
+        "the dashed line: what the limit costs even if the population were known. Between the lines: what it costs to learn and certify "
+        "under it, which falls as more people come. The dotted line needs no certificate: it never learns."
+    )
+    return _figure([svg], caption)
 
 
 def _tradeoff(found: Tradeoff) -> str:

@@ -31,11 +31,11 @@ LOOKS: Mapping[str, Look] = {
     "unconstrained": Look("#d55e00", "#ff8f45", "-"),
     "fair-on-gathered": Look("#c08000", "#ffc14d", (0, (4, 1.2, 1, 1.2, 1, 1.2))),
     "accept-all": Look("#7a7f85", "#a3a8ae", (0, (1, 1.2))),
-    "uniform": Look("#9a9fa5", "#83888e", (0, (1, 2.4))),
+    "uniform": Look("#8b9096", "#8f949a", (0, (1, 2.4))),
 }
 SPARE = (
-    Look("#3b8fc4", "#9fd4ff", (0, (7, 2))),
     Look("#882255", "#e58fb9", (0, (3, 1, 1, 1))),
+    Look("#3b8fc4", "#9fd4ff", (0, (7, 2))),
     Look("#807a00", "#d6cf52", (0, (8, 1.5, 2, 1.5))),
     Look("#44707a", "#8fc3cf", (0, (2, 2))),
 )
@@ -53,9 +53,10 @@ def variable(colour: str) -> str:
     return SHEET.get(colour, f"--c{colour.removeprefix('#')}")
 
 
-def css_variables(names: Sequence[str], *, dark: bool) -> str:
-    """Declarations of the learners' colours for a page."""
-    return " ".join(f"{variable(look.colour)}: {look.dark if dark else look.colour};" for look in looks(names).values())
+def css_variables(*, dark: bool) -> str:
+    """Declarations of all colours of lines for a page."""
+    known = {look.colour: look.dark for look in (*LOOKS.values(), *SPARE)}
+    return " ".join(f"{variable(colour)}: {other if dark else colour};" for colour, other in known.items())
 
 
 def themed(svg: str, prefix: str) -> str:

@@ -121,13 +121,16 @@ def _sheet(panels: Sequence[Draw], columns: int, size: tuple[float, float]) -> "
 # regret
 
 
-def _grid(rounds: int) -> FloatArray:
-    """Rounds at which curves are drawn: dense at both scales."""
-    return np.unique(np.r_[np.geomspace(min(10, rounds), rounds, 160), np.linspace(1, rounds, 120)])
+def _grid(comparison: Comparison) -> FloatArray:
+    """Rounds at which curves are drawn: dense at both scales, and the corners themselves where they are few."""
+    rounds = comparison.rounds
+    even = np.unique(np.r_[np.geomspace(min(10, rounds), rounds, 120), np.linspace(1, rounds, 120)])
+    corners = np.unique(np.concatenate([run.rounds for one in comparison.learners for run in one.runs]))
+    return np.union1d(even, corners) if len(corners) <= 200 else even
 
 
 def _linear(axes: "Axes", comparison: Comparison) -> None:
-    grid, chosen = np.r_[0.0, _grid(comparison.rounds)], looks([one.name for one in comparison.learners])
+    grid, chosen = np.r_[0.0, _grid(comparison)], looks([one.name for one in comparison.learners])
     curves = {learner.name: learner.regret_curves(grid) for learner in comparison.learners}
     for name, runs in curves.items():
         _curve(axes, grid, runs, chosen[name])
@@ -152,7 +155,7 @@ def _frame(curves: dict[str, FloatArray]) -> tuple[float, float]:
 
 def _logarithmic(axes: "Axes", comparison: Comparison) -> None:
     start = max(10.0, comparison.rounds / 1000) if comparison.rounds > 10 else 1.0
-    grid, chosen = _grid(comparison.rounds), looks([one.name for one in comparison.learners])
+    grid, chosen = _grid(comparison), looks([one.name for one in comparison.learners])
     means = {one.name: one.regret_curves(grid).mean(axis=0) for one in comparison.learners}
     shown = {name: np.where(mean > 0, mean, np.nan) for name, mean in means.items() if mean[-1] > 0}
     for name, mean in shown.items():
@@ -160,7 +163,7 @@ def _logarithmic(axes: "Axes", comparison: Comparison) -> None:
         axes.plot(grid, mean, color=look.colour, linestyle=look.dash, linewidth=look.width)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    axes.set_xlim(start, comparison.rounds)
+    axes.set_xlim(start, max(comparison.rounds, 1.1 * start))
     if shown:
         values = np.concatenate([mean[grid >= start] for mean in shown.values()])
         low, high = float(np.nanmin(values)), float(np.nanmax(values))
@@ -268,7 +271,7 @@ def _gaps(axes: "Axes", learner: LearnerRuns, comparison: Comparison, look: Look
         textcoords="offset points", va="center", color=ALARM, fontsize=9,
     )  # fmt: skip
     axes.set_xscale("log")
-    axes.set_xlim(start, comparison.rounds)
+    axes.set_xlim(start, max(comparison.rounds, 1.1 * start))
     axes.set_ylim(0.0, top)
     axes.locator_params(axis="y", nbins=5)
     axes.set_title(learner.name, color=look.colour, pad=18)
@@ -287,7 +290,7 @@ def _steps(run: RunRecord, start: float) -> tuple[FloatArray, FloatArray]:
 def _verdict(learner: LearnerRuns, promise: float) -> str:
     row = learner.summary(promise)
     if not row.runs_above:
-        return f"never above, worst {row.worst_gap:.3f} ({row.runs} runs)"
+        return f"never above, worst {row.worst_gap:.3f} ({row.runs} run{'s' * (row.runs > 1)})"
     return f"above in {row.runs_above} of {row.runs} runs, {row.rounds_above:.0%} of rounds"
 
 
@@ -302,6 +305,8 @@ _EXPONENT_LOOKS = (
 
 
 def _powers(axes: "Axes", found: Tradeoff, what: str, title: str, factor: float) -> None:
+    from matplotlib.ticker import LogLocator
+
     horizons, values = np.array(found.horizons), np.asarray(getattr(found, what))
     for row, exponent in enumerate(found.exponents):
         look = _EXPONENT_LOOKS[row % len(_EXPONENT_LOOKS)]
@@ -313,12 +318,14 @@ def _powers(axes: "Axes", found: Tradeoff, what: str, title: str, factor: float)
                   markersize=5, label=name)  # fmt: skip
     axes.set_xscale("log")
     axes.set_yscale("log")
+    if values.max() < 100 * values.min():
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(lambda *_: "")
+        axis.set_major_formatter(lambda value, _: short_number(value))
     axes.set_title(title)
     axes.set_xlabel("horizon T")
-    label = (
-        "largest true gap in the learner's set,\nbeyond \u03b3"
-        if what == "excess_gap"
-        else "exploration + regret in the set"
+    axes.set_ylabel(
+        "worst gap in the set, beyond \u03b3" if what == "excess_gap" else "exploration + regret in the set"
     )
-    axes.set_ylabel(label)
     axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), handlelength=3.2)

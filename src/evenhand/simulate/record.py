@@ -10,6 +10,7 @@ from evenhand.environments.truth import TablePopulation
 from evenhand.learners import AcceptAll, CertifiedLearner, TwoPhaseLearner, Uniform
 from evenhand.simulate.diagnostics import policy_set, regret_in_set
 from evenhand.simulate.run import Run
+from evenhand.simulate.trail import Trail, trail
 from evenhand.words import FloatArray, IntArray
 
 _INTEGERS = ("rounds", "accepted")
@@ -39,6 +40,7 @@ class RunRecord:
     regret_in_set: float | None = None
     worst_gap_in_set: float | None = None
     note: str = ""
+    trail: Trail | None = None
 
     @property
     def lengths(self) -> IntArray:
@@ -72,13 +74,18 @@ class RunRecord:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return plain | {name: plain[name].tolist() for name in _INTEGERS + _NUMBERS} | {"phases": list(self.phases)}
+        return plain | {name: plain[name].tolist() for name in _INTEGERS + _NUMBERS} | {
+            "phases": list(self.phases),
+            "trail": None if self.trail is None else self.trail.to_json(),
+        }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "RunRecord":
         """What `to_json` wrote, bit for bit."""
         arrays: dict[str, Any] = {name: np.array(document[name], np.int64) for name in _INTEGERS}
         arrays |= {name: np.array(document[name], np.float64) for name in _NUMBERS}
+        followed = document.get("trail")
+        arrays["trail"] = None if followed is None else Trail.from_json(followed)
         return cls(**{**document, **arrays, "phases": tuple(document["phases"])})
 
 
@@ -101,6 +108,7 @@ def record(run: Run, environment: Any, limit: float) -> RunRecord:
         promised=promises(run.learner, limit),
         slack=None if slack is None else slack.beta,
         note=" ".join(run.learner.report.notes),
+        trail=trail(run, environment),
         **_own_set(run, environment),
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.contracts import HypothesisClass
+from evenhand.environments.truth import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate
 from evenhand.learners import TwoPhaseLearner
@@ -71,6 +72,11 @@ def tradeoff(
     progress: Callable[[int], None] | None = None,
 ) -> Tradeoff:
     """Play the two-phase learner at each exponent and horizon; the population must be a table, or its set has no known truth."""
+    if not isinstance(environment, TablePopulation):
+        raise InvalidInput(
+            f"the truth about a learner's set is not known on {type(environment).__name__}, so there is no trade-off to measure.",
+            hint="use a population that is a table: lending, random, thresholds, lower-bound or hard.",
+        )
     if rounds < 1000:
         raise InvalidInput(
             f"the trade-off is measured from a tenth of {rounds} rounds to ten times as many; it needs at least 1000."
@@ -108,8 +114,8 @@ def tradeoff(
 def _gap(run: RunRecord) -> float:
     if run.worst_gap_in_set is None:
         raise InvalidInput(
-            "the truth about the learner's set is not known on this population, so there is no trade-off to measure.",
-            hint="use an environment that is a table: lending, random, thresholds, lower-bound or hard.",
+            f"a run of {run.rounds[-1]} rounds (seed {run.seed}) did not finish its exploration, so it has no set to measure.",
+            hint="use more rounds.",
         )
     return run.worst_gap_in_set
 

@@ -1,6 +1,7 @@
-"""The laws of evenhand's contracts as functions: apply them to a class, policy or rate of your own.
+"""The laws of evenhand's contracts as functions: apply them to a class, policy, rate, learner or population of your own.
 
 check_hypothesis_class(MyClass())      check_policy(policy, features)      check_rate(MyRate())
+check_learner(MyLearner(), world)      check_environment(MyPopulation())
 """
 
 from evenhand.testing.classes import (
@@ -23,7 +24,34 @@ from evenhand.testing.classes import (
     survives_json,
     totals_equal_brute_force,
 )
+from evenhand.testing.environments import (
+    ENVIRONMENT_LAWS,
+    EnvironmentCase,
+    check_environment,
+    constants_are_fair,
+    drawing_changes_no_truth,
+    draws_depend_on_the_generator_alone,
+    environment_describes_itself,
+    loss_is_a_share_of_mistakes,
+    optimum_is_fair_and_best,
+    truth_is_linear_in_mixtures,
+    truth_is_that_of_the_draws,
+)
 from evenhand.testing.laws import LawBroken
+from evenhand.testing.learners import (
+    LEARNER_LAWS,
+    LearnerCase,
+    check_learner,
+    continues_after_storage,
+    each_person_is_one_round,
+    labels_of_the_accepted_alone,
+    learner_describes_itself,
+    looking_changes_nothing,
+    one_by_one_equals_blocks,
+    propensity_is_the_policy_s,
+    the_group_only_certifies,
+    the_same_seed_is_the_same_run,
+)
 from evenhand.testing.policies import (
     POLICY_LAWS,
     RATE_LAWS,
@@ -40,33 +68,56 @@ from evenhand.testing.policies import (
 
 __all__ = [
     "ENUMERABLE_CLASSES",
+    "ENVIRONMENT_LAWS",
     "EVERY_CLASS",
     "EXACT_CLASSES",
+    "LEARNER_LAWS",
     "POLICY_LAWS",
     "RATE_LAWS",
     "ClassCase",
+    "EnvironmentCase",
     "LawBroken",
+    "LearnerCase",
     "acceptance_is_a_probability",
     "acceptance_of_each_row_alone",
     "best_is_least_total",
+    "check_environment",
     "check_hypothesis_class",
+    "check_learner",
     "check_policy",
     "check_rate",
+    "constants_are_fair",
     "constants_have_no_gap",
+    "continues_after_storage",
     "describes_itself",
+    "drawing_changes_no_truth",
+    "draws_depend_on_the_generator_alone",
+    "each_person_is_one_round",
     "each_row_alone",
+    "environment_describes_itself",
     "gap_ignores_row_order",
     "group_is_used_as_declared",
     "growth_covers_behaviours",
     "hypothesis_class_laws",
+    "labels_of_the_accepted_alone",
+    "learner_describes_itself",
+    "looking_changes_nothing",
+    "loss_is_a_share_of_mistakes",
     "never_worse_than_a_constant",
     "one_bool_per_row",
+    "one_by_one_equals_blocks",
+    "optimum_is_fair_and_best",
     "policy_survives_json",
+    "propensity_is_the_policy_s",
     "rates_are_shares",
     "row_order_is_irrelevant",
     "same_question_same_answer",
     "scale_of_costs_is_irrelevant",
     "survives_json",
     "swapping_groups_flips_the_gap",
+    "the_group_only_certifies",
+    "the_same_seed_is_the_same_run",
     "totals_equal_brute_force",
+    "truth_is_linear_in_mixtures",
+    "truth_is_that_of_the_draws",
 ]

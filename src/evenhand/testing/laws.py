@@ -11,7 +11,7 @@ EQUAL = 1e-12
 """Costs that differ by at most EQUAL * sum|cost| are equal."""
 
 
-class LawBroken(AssertionError):  # noqa: N818  (named as the errors of errors.py are)
+class LawBroken(AssertionError):
     """A contract's law does not hold; `law` is its name."""
 
     def __init__(self, law: str, figures: str) -> None:

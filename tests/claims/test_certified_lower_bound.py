@@ -1,0 +1,52 @@
+"""The lower-bound instance under a promise of T^-alpha: the certified learner pays of order T^(2 alpha), which theorem 4.1 says is least.
+
+regret / T^(2 alpha), the mean over D1 and D2, is flat within 15% (of its geometric mean) and at most 6; violations within the binomial limit.
+"""
+
+import numpy as np
+import pytest
+from joblib import Parallel, delayed
+from tests.claims.certified import DELTA, FPR, ROUNDING
+from tests.claims.measure import binomial_limit, detectable
+
+from evenhand.environments import LowerBound
+from evenhand.learners import CertifiedLearner
+from evenhand.simulate import simulate
+
+HORIZONS = {1 / 4: (10**5, 10**6, 10**7), 1 / 3: (10**4, 10**5, 10**6, 10**7)}
+
+
+def life(seed, which, alpha, horizon, bound=None):
+    """(regret / T^(2 alpha), whether some policy exceeded T^-alpha)."""
+    gap = horizon**-alpha
+    world = LowerBound(which, gap)
+    run = simulate(CertifiedLearner(world.hypotheses, FPR, gap, DELTA, bound=bound), world, horizon, seed, gap)
+    return float(run.regret[-1]) / horizon ** (2 * alpha), run.worst_gap > gap + ROUNDING
+
+
+@pytest.mark.parametrize(("alpha", "horizon"), [(1 / 4, 10**6), (1 / 3, 10**5)])
+def test_the_promise_costs_a_constant_times_t_to_the_two_alpha(alpha, horizon):
+    """3 seeds on each distribution; a constant of 6.5 and a rate of violations of .9 are caught."""
+    found = [life(seed, which, alpha, horizon) for seed in range(3) for which in (1, 2)]
+    assert 1 <= np.mean([ratio for ratio, _ in found]) <= 6
+    assert sum(broken for _, broken in found) <= binomial_limit(6, DELTA, 1e-3)
+
+
+@pytest.mark.claims
+@pytest.mark.parametrize("alpha", HORIZONS)
+def test_full(claims, workers, alpha):
+    """40 seeds per distribution and horizon: the standard error of each ratio is below 4%, so a drift of 20% over the range is caught."""
+    jobs = [(s, which, alpha, T) for T in HORIZONS[alpha] for which in (1, 2) for s in range(40)]
+    found = np.array(Parallel(n_jobs=workers)(delayed(life)(*job) for job in jobs)).reshape(len(HORIZONS[alpha]), 80, 2)
+    ratios, errors = found[..., 0].mean(axis=1), found[..., 0].std(axis=1, ddof=1) / np.sqrt(80)
+    middle = np.exp(np.log(ratios).mean())
+    flat, broken = np.abs(ratios / middle - 1).max(), int(found[..., 1].sum())
+    limit = binomial_limit(found[..., 1].size, DELTA, 1e-6)
+    holds = flat <= 0.15 and ratios.max() <= 6 and broken <= limit
+    claims.add(
+        f"certified: lower-bound instance, promise T^-{alpha:.2f}, regret / T^{2 * alpha:.2f}, T={HORIZONS[alpha][0]:.0e} to 1e7",
+        f"flat within 15%, <= 6; violations <= {limit} (catches {detectable(found[..., 1].size, limit):.2f})",
+        f"{', '.join(f'{r:.2f}+-{e:.2f}' for r, e in zip(ratios, errors, strict=True))}: within {flat:.0%}; {broken} violations",
+        holds,
+    )
+    assert holds

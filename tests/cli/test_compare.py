@@ -1,0 +1,190 @@
+import json
+import re
+import shlex
+import sys
+from html import escape
+from html.parser import HTMLParser
+
+import pytest
+from click.testing import CliRunner
+
+from evenhand.cli import main
+from evenhand.cli.catalogue import ENVIRONMENTS, LEARNERS, STANDARD, Setting, make_environment, make_learner, split
+from evenhand.fairness import FalsePositiveRate
+from evenhand.simulate import Comparison
+
+SMALL = ("--allowed-gap", 0.3, "--rounds", 6000, "--seeds", 2, "--jobs", 1)
+THREE = ("--learner", "two-phase", "--learner", "fair-on-gathered", "--learner", "explore-then-commit-same")
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("compare") / "deep" / "out"
+    result = CliRunner().invoke(main, [str(word) for word in ("compare", *THREE, *SMALL, "--out", folder)])
+    assert result.exit_code == 0, result.output
+    return result, folder
+
+
+def test_table_and_files(compared):
+    result, folder = compared
+    assert sorted(p.name for p in folder.iterdir()) == ["gaps.svg", "regret.svg", "report.html", "results.json"]
+    assert result.stdout.rstrip().endswith(f"Report: {folder / 'report.html'}")
+    for name in THREE[1::2]:
+        row = next(line for line in result.stdout.splitlines() if line.startswith(f" {name} "))
+        assert re.search(r"-?[\d,]+ ± [\d,]+", row)
+        assert re.search(r"\d/2", row)
+        assert ("yes" if name != "fair-on-gathered" else "no") in row.split()
+    assert "with probability 0.95" in " ".join(result.stdout.split())
+
+
+def test_the_report_is_whole_and_has_every_row(compared):
+    _, folder = compared
+    text = (folder / "report.html").read_text(encoding="utf-8")
+    HTMLParser().feed(text)
+    assert not re.search(r"""(?:src|href)\s*=\s*["']?\s*(?:https?:)?//""", text)
+    assert not re.search(r"url\(\s*[\"']?(?!#)", text)
+    for name in THREE[1::2]:
+        assert f"</span>{name}</td>" in text
+        assert escape(LEARNERS[name].text) in text
+
+
+def test_the_results_come_back(compared):
+    _, folder = compared
+    document = json.loads((folder / "results.json").read_text())
+    again = Comparison.from_json(document["comparison"])
+    assert again.to_json() == document["comparison"]
+    assert [row.runs for row in again.summaries] == [2, 2, 2]
+
+
+def test_the_command_in_the_report_repeats_it(compared, run, tmp_path):
+    _, folder = compared
+    first = json.loads((folder / "results.json").read_text())
+    words = shlex.split(first["command"])
+    assert run(*words[1:], "--jobs", 1, "--out", "again").exit_code == 0
+    second = json.loads((tmp_path / "again" / "results.json").read_text())
+    assert second["command"] == first["command"]
+    regret = [[r["regret"] for one in d["comparison"]["learners"] for r in one["runs"]] for d in (first, second)]
+    assert regret[0] == regret[1]
+
+
+def test_the_command_keeps_every_option(run, tmp_path):
+    asked = (
+        "compare --environment random --env-option seed=3 --env-option contexts=5 --learner accept-all --rate fnr --delta 0.1 "
+        "--regret-gap 0.2 --engine events --rounds 50 --seeds 2 --first-seed 7 --jobs 1 --out o"
+    )
+    assert run(*asked.split()).exit_code == 0
+    document = json.loads((tmp_path / "o" / "results.json").read_text())
+    for part in ("--env-option seed=3", "--env-option contexts=5", "--rate fnr", "--delta 0.1", "--regret-gap 0.2"):
+        assert part in document["command"]
+    for part in ("--engine events", "--rounds 50", "--seeds 2", "--first-seed 7"):
+        assert part in document["command"]
+    assert document["comparison"]["seeds"] == [7, 8]
+
+
+def test_options_of_a_learner_make_it_another_one(run, tmp_path):
+    result = run(
+        "compare",
+        "--learner",
+        "uniform",
+        "--learner",
+        "explore-then-commit:exploration-rounds=4000",
+        *SMALL,
+        "--out",
+        "o",
+    )
+    assert result.exit_code == 0, result.output
+    document = json.loads((tmp_path / "o" / "results.json").read_text())
+    told = document["comparison"]["learners"][1]
+    assert told["name"] == "explore-then-commit:exploration-rounds=4000"
+    assert told["params"]["exploration_rounds"] == 4000
+
+
+def test_the_tradeoff(run, tmp_path):
+    result = run(
+        "compare", "--learner", "uniform", "--rounds", 1000, "--seeds", 1, "--jobs", 1, "--tradeoff", "--out", "o"
+    )
+    assert result.exit_code == 0, result.output
+    assert "alpha 0.333: excess gap" in result.stdout
+    assert (tmp_path / "o" / "tradeoff.svg").exists()
+    assert "The trade-off" in (tmp_path / "o" / "report.html").read_text()
+    assert json.loads((tmp_path / "o" / "results.json").read_text())["tradeoff"]["horizons"][-1] == 10_000
+
+
+REFUSED = {
+    "unknown environment": (["--environment", "lendign"], ["there is no environment 'lendign'", *ENVIRONMENTS]),
+    "unknown learner": (["--learner", "two-fase"], ["there is no learner 'two-fase'", *LEARNERS]),
+    "option typo": (["--learner", "two-phase:estimater=two-sided"], ["no option 'estimater'", "estimator, schedule, bound"]),
+    "option without options": (["--learner", "accept-all:x=1"], ["no option 'x'", "it has none"]),
+    "environment option typo": (["--environment", "random", "--env-option", "sed=1"], ["no option 'sed'", "seed, contexts"]),
+    "no value": (["--learner", "two-phase:estimator"], ["has no value", "estimator=VALUE"]),
+    "bad choice": (["--learner", "two-phase:estimator=three-sided"], ["'three-sided'", "one-sided or two-sided"]),
+    "bad number": (["--environment", "random", "--env-option", "seed=x"], ["'x'", "a whole number"]),
+    "bad truth": (["--learner", "explore-then-commit:same_exploration=maybe"], ["'maybe'", "yes or no"]),
+    "twice in one": (["--learner", "exp4:grid=2,grid=3"], ["'grid'", "given twice"]),
+    "same learner twice": (["--learner", "uniform", "--learner", "uniform"], ["'uniform' is given twice"]),
+    "rounds": (["--rounds", "0"], ["rounds is 0"]),
+    "negative rounds": (["--rounds", "-5"], ["rounds is -5"]),
+    "exploration too long": (["--learner", "two-phase:exploration_rounds=6000", "--rounds", "6000"], ["does not fit into a horizon"]),
+    "exponent": (["--learner", "two-phase:tradeoff_exponent=0.6"], ["0.6"]),
+    "delta": (["--delta", "0"], ["0"]),
+    "comparator above the promise": (["--comparator-gap", "0.2"], ["comparator_gap is 0.2", "Hint"]),
+    "lower bound": (["--environment", "lower-bound", "--env-option", "gap=0.2"], ["1/16"]),
+    "no tradeoff": (["--environment", "scores", "--learner", "accept-all", "--tradeoff", "--rounds", "1000", "--seeds", "1"], ["a table"]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_bad_input_is_refused_with_a_way_out(run, name):
+    words, said = REFUSED[name]
+    result = run("compare", "--jobs", 1, *words)
+    assert result.exit_code == 2
+    told = " ".join(result.stderr.split())
+    assert all(part in told for part in said), told
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize("words", [["--seeds", "0"], ["--jobs", "0"], ["--first-seed", "-1"], ["--rate", "tpr"]])
+def test_click_refuses(run, words):
+    assert run("compare", *words).exit_code == 2
+
+
+def test_without_matplotlib_nothing_is_played(run, monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    result = run("compare", *SMALL)
+    assert result.exit_code == 2
+    assert "pip install 'evenhand[plots]'" in result.stderr
+    assert not (tmp_path / "evenhand-compare").exists()
+
+
+def test_a_file_in_the_way(run, tmp_path):
+    (tmp_path / "f").write_text("")
+    assert run("compare", "--out", "f").exit_code == 2
+
+
+def test_every_entry_of_the_catalogue_can_be_made():
+    setting = Setting(make_environment("lending", [], 10).hypotheses, FalsePositiveRate(), 0.3, 0.02, 0.05, 1000)
+    for name, entry in LEARNERS.items():
+        made = make_learner(name, setting)
+        assert type(made) is entry.make
+        accepted = set(made.params) | set(made._settings)
+        assert set(entry.options) <= accepted, name
+    for name in ENVIRONMENTS:
+        assert make_environment(name, [], 10_000).hypotheses is not None
+    assert set(STANDARD) <= set(LEARNERS)
+
+
+def test_the_help_lists_the_whole_catalogue(run):
+    text = run("compare", "--help").stdout
+    for name, entry in {**ENVIRONMENTS, **LEARNERS}.items():
+        assert name in text
+        assert all(option in text for option in entry.options), name
+
+
+def test_split():
+    assert split("a") == ("a", [])
+    assert split("a:b=1, c=2") == ("a", ["b=1", "c=2"])
+
+
+def test_hard_takes_the_rounds_as_its_horizon():
+    assert make_environment("hard", [], 10_000).rate_gap == pytest.approx(0.03)
+    assert make_environment("hard", ["horizon=1e8"], 10_000).rate_gap == pytest.approx(0.003)

@@ -1,0 +1,112 @@
+import json
+
+import pytest
+
+from evenhand.cli.planned import pairs
+
+NUMBERS = ("--shares", "a=0.6,b=0.4", "--bad-rates", "a=0.4,b=0.5", "--separation", 1.5)
+QUICK = ("--limit", 0.1, "--people", 4000, "--lives", 2)
+TABLE = ("--label", "repaid", "--good", "yes", "--group", "group")
+
+
+def told(result) -> str:
+    return " ".join(result.stdout.split())
+
+
+def test_from_numbers_to_verdict_table_picture_and_json(run, tmp_path):
+    result = run("plan", *NUMBERS, *QUICK, "--out", "plan.svg", "--json", "plan.json")
+    assert result.exit_code == 0
+    out = told(result)
+    document = json.loads((tmp_path / "plan.json").read_text())
+    assert out.startswith(document["verdict"])
+    assert document["answer"] == "worth it"
+    for words in (
+        "half of the weight",
+        "accepted by the audit coin",
+        "their bill",
+        "two-phase",
+        "explore-then-commit",
+        "infeasible",
+    ):
+        assert words in out
+    assert "certified with probability at least 0.95 under its assumptions" in out
+    assert "a plan is an expectation, not a certificate" in out
+    drawn = (tmp_path / "plan.svg").read_text()
+    assert drawn.startswith("<?xml")
+    assert len(drawn) > 20_000
+    assert out.endswith("Picture: plan.svg Figures: plan.json")
+
+
+def test_one_bad_rate_for_all_and_days(run):
+    out = told(
+        run(
+            "plan",
+            "--shares",
+            "a=0.5,b=0.5",
+            "--bad-rates",
+            0.5,
+            "--auc",
+            0.85,
+            "--limit",
+            0.2,
+            "--per-day",
+            40,
+            "--days",
+            75,
+            "--lives",
+            1,
+        )
+    )
+    assert "3,000, 75 days at 40 a day" in out
+    assert "a 50% (bad 50.0%), b 50% (bad 50.0%)" in out
+
+
+def test_a_hopeless_limit_is_told_before_launch(run):
+    out = told(run("plan", *NUMBERS, "--limit", 0.001, "--people", 3000, "--lives", 1))
+    assert "practically nothing is certified within 3,000 people" in out
+
+
+def test_where_the_volume_allows_it_all_have_figures(run):
+    out = told(run("plan", *NUMBERS, "--limit", 0.5, "--people", 60_000, "--lives", 1))
+    assert "infeasible" not in out
+
+
+@pytest.mark.parametrize("rules", [("--score", "credit_score"), (), ("--class", "logistic")])
+def test_from_a_table(run, lending, rules):
+    result = run("plan", "--data", lending, *TABLE, *rules, "--limit", 0.15, "--people", 3000, "--lives", 1)
+    assert result.exit_code == 0
+    assert "1,200 rows" in told(result)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ((), "--shares is missing"),
+        (("--shares", "a=0.6,b=0.4"), "--bad-rates is missing"),
+        (("--shares", "a=0.6;b", "--bad-rates", "0.1", "--auc", "0.7"), "it is a list like a=0.6,b=0.4"),
+        (("--shares", "a=0.6,b=0.6", "--bad-rates", "0.1", "--auc", "0.7"), "they sum to 1.2"),
+        ((*NUMBERS, "--limit", "0"), "limit is 0"),
+        ((*NUMBERS, "--people", "10"), "200 to 10,000,000"),
+        ((*NUMBERS, "--people", "1000", "--days", "3"), "both horizon"),
+        ((*NUMBERS, "--price-false-accept", "-1"), "prices are finite numbers of at least 0"),
+        ((*NUMBERS, "--delta", "1"), "strictly between 0 and 1"),
+        ((*NUMBERS, "--label", "repaid"), "--label belongs to a plan from a table"),
+        ((*NUMBERS, "--auc", "0.7"), "either separation or auc"),
+    ],
+)
+def test_refusals_are_one_message_with_a_way_out(run, words, message):
+    result = run("plan", *words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.stderr.split())
+    assert "Traceback" not in result.output
+
+
+def test_a_table_brings_its_own_numbers(run, lending):
+    result = run("plan", "--data", lending, *TABLE, "--shares", "a=1")
+    assert result.exit_code == 2
+    assert "--shares belongs to a plan from numbers" in result.stderr
+    assert "--data needs --label" in run("plan", "--data", lending).stderr
+
+
+def test_pairs():
+    assert pairs(" a = 0.6, b=0.4", "--shares") == {"a": 0.6, "b": 0.4}

@@ -1,0 +1,155 @@
+"""Comparisons: the number of processes changes nothing, summaries are what they say, JSON comes back bit for bit."""
+
+import json
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+import evenhand as eh
+from evenhand.environments import Scores, lending
+from evenhand.learners import AcceptAll, ExploreThenCommit, FairOnGathered, TwoPhaseLearner, Unconstrained
+from evenhand.simulate import Comparison, LearnerRuns, RunRecord, compare, simulate
+from evenhand.simulate.compare import upper_limit
+from evenhand.simulate.record import promises, record
+
+RATE = eh.FalsePositiveRate()
+ROUNDS = 6000
+SETTINGS = {"promise": 0.3, "failure_probability": 0.05, "regret_gap": 0.1}
+
+
+def learners(world) -> dict:
+    two_phase = TwoPhaseLearner(world.hypotheses, RATE, 0.3, 0.05, ROUNDS, comparator_gap=0.02)
+    return {
+        "two-phase": two_phase,
+        "fair-on-gathered": FairOnGathered(world.hypotheses, RATE, 0.3),
+        "accept-all": AcceptAll(),
+    }
+
+
+@pytest.fixture(scope="module")
+def world():
+    return lending()
+
+
+@pytest.fixture(scope="module")
+def comparison(world) -> Comparison:
+    return compare(learners(world), world, ROUNDS, range(3), **SETTINGS)
+
+
+def without_time(found: Comparison) -> str:
+    document = found.to_json()
+    for row in document["summaries"]:
+        del row["seconds"]
+    for one in document["learners"]:
+        for run in one["runs"]:
+            del run["seconds"]
+    return json.dumps(document, allow_nan=False)
+
+
+def test_parallel_is_serial_bit_for_bit(world, comparison):
+    """Would catch: a stream shared between tasks, an answer filed under another seed, threads that change a sum."""
+    assert without_time(compare(learners(world), world, ROUNDS, range(3), **SETTINGS, jobs=2)) == without_time(
+        comparison
+    )
+
+
+def test_a_learner_s_runs_do_not_depend_on_its_company(world, comparison):
+    alone = compare({"two-phase": learners(world)["two-phase"]}, world, ROUNDS, [2], **SETTINGS)
+    assert alone.learners[0].runs[0].regret.tolist() == comparison.learners[0].runs[2].regret.tolist()
+
+
+def test_json_round_trip(comparison):
+    text = json.dumps(comparison.to_json(), allow_nan=False)
+    again = Comparison.from_json(json.loads(text))
+    assert json.dumps(again.to_json(), allow_nan=False) == text
+    assert again.summaries == comparison.summaries
+
+
+def test_progress_counts_every_run(world):
+    told: list[int] = []
+    compare({"accept-all": AcceptAll()}, world, 10, range(4), **SETTINGS, progress=told.append)
+    assert told == [1, 2, 3, 4]
+
+
+def test_summary_against_the_runs_themselves(world, comparison):
+    runs = [simulate(learners(world)["fair-on-gathered"], world, ROUNDS, seed, 0.1) for seed in range(3)]
+    row = next(row for row in comparison.summaries if row.name == "fair-on-gathered")
+    last = np.array([run.regret[-1] for run in runs])
+    assert row.regret == pytest.approx(last.mean(), abs=1e-9)
+    assert row.regret_error == pytest.approx(last.std(ddof=1) / np.sqrt(3))
+    assert row.worst_gap == max(run.worst_gap for run in runs)
+    assert row.rounds_above == pytest.approx(np.mean([run.share_above(0.3) for run in runs]))
+    assert row.accepted_share == pytest.approx(np.mean([run.accepted.sum() for run in runs]) / ROUNDS)
+    assert row.explored_rounds == 256
+    assert not row.promised
+
+
+def test_one_run_has_no_standard_error(world):
+    found = compare({"accept-all": AcceptAll()}, world, 10, [7], **SETTINGS)
+    assert found.summaries[0].regret_error is None
+    json.dumps(found.to_json(), allow_nan=False)
+
+
+def test_merged_stretches_lose_nothing(world):
+    """The exploration of many epochs becomes one stretch; regret at any round, shares and acceptances stay."""
+    run = simulate(learners(world)["two-phase"], world, ROUNDS, 1, 0.1)
+    kept = record(run, world, 0.3)
+    assert len(kept.rounds) < len(run.rounds)
+    at = np.linspace(1, ROUNDS, 97)
+    assert kept.regret_at(at) == pytest.approx([run.regret_at(t) for t in at])
+    assert kept.accepted.sum() == run.accepted.sum()
+    assert kept.worst_gap == run.worst_gap
+    assert kept.share_above(0.1) == pytest.approx(run.share_above(0.1))
+    assert kept.explored == run.rounds[run.phases.index("bandit") - 1]
+    assert kept.exploration_regret == pytest.approx(kept.regret_at(np.array([kept.explored]))[0])
+
+
+def test_who_is_certified(world):
+    """Would catch: calling a limit certified that the slack does not reach."""
+    made = learners(world)
+    runs = {name: simulate(one, world, ROUNDS, 0, 0.1) for name, one in made.items()}
+    runs["unconstrained"] = simulate(Unconstrained(world.hypotheses, RATE), world, ROUNDS, 0, 0.1)
+    literal = TwoPhaseLearner(world.hypotheses, RATE, 0.3, 0.05, ROUNDS, comparator_gap=0.02, reading="paper")
+    runs["paper"] = simulate(literal, world, ROUNDS, 0, 0.1)
+    said = {name: promises(run.learner, 0.3) for name, run in runs.items()}
+    assert said == {
+        "two-phase": True, "fair-on-gathered": False, "accept-all": True, "unconstrained": False, "paper": False
+    }  # fmt: skip
+    assert not promises(runs["two-phase"].learner, 0.29)
+    assert promises(runs["unconstrained"].learner, 1.0)
+
+
+def test_a_population_without_a_table_has_no_truth_about_sets():
+    world = Scores()
+    made = ExploreThenCommit(world.hypotheses, RATE, 0.9, 0.05, 800, comparator_gap=0.02, exploration_rounds=400)
+    found = compare({"commit": made}, world, 800, [0], promise=0.9, failure_probability=0.05, regret_gap=0.1)
+    assert found.summaries[0].regret_in_set is None
+
+
+@pytest.mark.parametrize(("given", "seeds"), [({}, [0]), ({"accept-all": AcceptAll()}, [])])
+def test_nothing_to_compare(world, given, seeds):
+    with pytest.raises(eh.InvalidInput, match="a comparison needs one of each"):
+        compare(given, world, 10, seeds, **SETTINGS)
+
+
+def test_no_process(world):
+    with pytest.raises(eh.InvalidInput, match="jobs is 0"):
+        compare({"accept-all": AcceptAll()}, world, 10, [0], **SETTINGS, jobs=0)
+
+
+def test_exactly_on_the_promise_is_not_above():
+    run = RunRecord(
+        0, np.array([5, 10]), np.zeros(2), np.array([0.15, 0.15 + 1e-12]), np.zeros(2), np.array([5, 5]), ("a", "b"), 0.0, 0, 0.0, True
+    )  # fmt: skip
+    row = LearnerRuns("x", {}, (run, replace(run, gaps=np.array([0.1, 0.2])))).summary(0.15)
+    assert (row.runs_above, row.rounds_above) == (1, 0.25)
+    assert asdict(row)["runs_above_upper"] == upper_limit(1, 2)
+
+
+def test_upper_limit_is_exact():
+    """P[Binomial(n, limit) <= events] = 5%."""
+    from scipy.stats import binom
+
+    for events, trials in ((0, 20), (3, 20), (19, 20)):
+        assert binom.cdf(events, trials, upper_limit(events, trials)) == pytest.approx(0.05)
