@@ -36,9 +36,9 @@ class Hull:
             np.multiply(self.gaps, multipliers[0], out=values)
             np.add(values, cost_weight * self.costs, out=values)
             at = int(values.argmin())
-            return Column(REJECT_ALL, float(self.costs[at]), self.gaps[at : at + 1].copy())
+            return Column.of(REJECT_ALL, float(self.costs[at]), self.gaps[at : at + 1].copy())
 
-        constant = Column(REJECT_ALL, float(self.costs[0]), np.zeros(1))
+        constant = Column.of(REJECT_ALL, float(self.costs[0]), np.zeros(1))
         return walk_hull(price, [constant], limit, 1e-13, max_calls)
 
 

@@ -74,7 +74,7 @@ def test_aggregation_keeps_prices_apart():
 
 
 def test_groups_of_mixed_kinds_can_be_aggregated():
-    group = np.array(["a", 1, "a", 1, (2, 3)], dtype=object)
+    group = np.array(["a", 1, "a", 1, frozenset({2, 3})], dtype=object)
     log = RoundLog.from_rounds([[0.0]] * 5, [False] * 5, [], 0.5, group=group).aggregated()
     assert log.rejected.tolist() == [2, 2, 1]
 

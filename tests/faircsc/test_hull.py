@@ -46,9 +46,9 @@ def test_forty_calls_and_exact(all_hulls, name, limit, side):
         nonlocal calls
         calls += 1
         i = int(np.argmin(weight * costs + multipliers[0] * side * gaps))
-        return Column(ACCEPT_ALL, float(costs[i]), np.array([side * gaps[i]]))
+        return Column.of(ACCEPT_ALL, float(costs[i]), np.array([side * gaps[i]]))
 
-    constant = Column(ACCEPT_ALL, 0.5, np.zeros(1))
+    constant = Column.of(ACCEPT_ALL, 0.5, np.zeros(1))
     walk = walk_hull(price, [constant], limit, 1e-13, 40)
     cost = sum(w * c.cost for w, c in zip(walk.weights, walk.columns, strict=True))
     gap = sum(w * c.gaps[0] for w, c in zip(walk.weights, walk.columns, strict=True))

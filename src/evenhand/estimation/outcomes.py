@@ -14,6 +14,8 @@ from evenhand.estimation.log import RoundLog
 from evenhand.words import FloatArray
 
 MOST_CONTEXTS = 5000
+MOST_ROWS = 20_000
+"""Rows of a logistic fit: more would not make a better forecast."""
 PRIOR = 4.0
 """Imaginary people, with the overall rate, added to each context."""
 
@@ -79,7 +81,10 @@ def fit_outcomes(log: RoundLog | None) -> OutcomeRegression:
         return TabularOutcome(dict(zip(keys, rates.tolist(), strict=True)), overall)
     if min(negative.sum(), (accepted - negative).sum()) < 10:
         return ConstantOutcome(overall)
-    return _logistic(seen.features[contexts.first], negative, accepted - negative)
+    rows = np.arange(len(contexts))
+    if len(rows) > MOST_ROWS:
+        rows = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.int64)
+    return _logistic(seen.features[contexts.first[rows]], negative[rows], (accepted - negative)[rows])
 
 
 def _logistic(features: FloatArray, negative: FloatArray, positive: FloatArray) -> LogisticOutcome:

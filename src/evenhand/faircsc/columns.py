@@ -9,6 +9,7 @@ and one CSC call with acceptance costs c_i + sum_k lambda_k g_ki answers argmin 
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -19,11 +20,21 @@ from evenhand.words import FloatArray, GroupArray
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One hypothesis with its normalised cost and its gaps."""
+    """One hypothesis with its normalised cost and its gaps; most columns that a walk meets never need the hypothesis itself."""
 
-    hypothesis: Hypothesis
     cost: float
     gaps: FloatArray
+    make: Callable[[], Hypothesis]
+
+    @classmethod
+    def of(cls, hypothesis: Hypothesis, cost: float, gaps: FloatArray) -> "Column":
+        """The column of a hypothesis that is at hand."""
+        return cls(cost, gaps, lambda: hypothesis)
+
+    @cached_property
+    def hypothesis(self) -> Hypothesis:
+        """The hypothesis."""
+        return self.make()
 
     def value(self, multipliers: FloatArray) -> float:
         """cost + lambda . gap: its Lagrangian value, but for the constant."""
@@ -52,10 +63,10 @@ class Rows:
         """Evaluate one hypothesis. The gaps of a constant are zero by definition, not by summation."""
         if isinstance(hypothesis, Constant):
             cost = float(self.cost.sum()) if hypothesis.accept else 0.0
-            return Column(hypothesis, cost, np.zeros(len(self.pairs)))
+            return Column.of(hypothesis, cost, np.zeros(len(self.pairs)))
         accepted = hypothesis.accepts(self.features, self.group)
         totals = self.channels[:, accepted].sum(axis=1)
-        return Column(hypothesis, float(self.cost[accepted].sum()), self.pairs @ totals)
+        return Column.of(hypothesis, float(self.cost[accepted].sum()), self.pairs @ totals)
 
     def permanent(self, groups: tuple[object, ...], with_constants: bool) -> list[Column]:
         """The members that need no oracle: the constants, and the group classifiers where the group may be used."""
@@ -131,7 +142,7 @@ class PointPricer:
 
     def column(self, member: int) -> Column:
         """The column of one member."""
-        return Column(self.oracle.hypothesis(member), float(self.costs[member]), self.gaps[:, member].copy())
+        return Column(float(self.costs[member]), self.gaps[:, member].copy(), lambda: self.oracle.hypothesis(member))
 
     def singles(self, highest_cost: float) -> list[Column]:
         """The member of least |gap| among those of at most that cost, and the permanent ones."""

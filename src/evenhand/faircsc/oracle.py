@@ -136,8 +136,8 @@ class FairCSC:
             gaps=gaps,
             lower_bound=lower,
             oracle_calls=calls,
-            acceptance=policy.acceptance(self.rows.features[: self.objective], group),
             report=report,
+            evaluate=lambda: policy.acceptance_of_checked(self.rows.features[: self.objective], group),
         )
 
 

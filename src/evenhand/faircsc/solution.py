@@ -1,6 +1,8 @@
 """What FairCSC returns: the policy with its figures (for the next step) and a report of the iterations (for a human)."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray
@@ -39,8 +41,13 @@ class FairSolution:
     gaps: FloatArray
     lower_bound: float | None
     oracle_calls: int
-    acceptance: FloatArray
     report: SolveReport
+    evaluate: Callable[[], FloatArray] = field(repr=False)
+
+    @cached_property
+    def acceptance(self) -> FloatArray:
+        """P[pi(x) = +1] on the problem's rows."""
+        return self.evaluate()
 
     @property
     def support_size(self) -> int:

@@ -208,7 +208,9 @@ class EpochLearner(ABC):
             return _joined([], first)
         self.open_epoch()
         if len(rows) <= self.rounds_left:
-            return _as_decisions(self._decide_block(rows, seen, _part(prices, slice(None), len(rows))), first)
+            return _as_decisions(
+                self._decide_block(rows, seen, prices and _part(prices, slice(None), len(rows))), first
+            )
         self._book.hold(first)
         try:
             return _joined(self._decide_across_epochs(rows, seen, prices), first)
@@ -351,11 +353,19 @@ def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:
 
 
 def _as_decisions(block: Block, first: int) -> Decisions:
-    accept, acceptance = block.accept, block.acceptance
+    accept = block.accept
     epoch = np.empty(len(accept), np.int64)
     epoch.fill(block.epoch)
     audit = np.zeros(len(accept), bool) if block.audit is None else block.audit
-    return Decisions(accept, np.where(accept, acceptance, 1.0 - acceptance), first, epoch, audit)
+    return Decisions(accept, _propensity(block), first, epoch, audit)
+
+
+def _propensity(block: Block) -> FloatArray:
+    """The probability of what was done: p for an accept, 1 - p for a reject."""
+    if len(block.accept) == 1:  # most decisions are made one at a time
+        chance = float(block.acceptance[0])
+        return np.array([chance if block.accept[0] else 1.0 - chance])
+    return np.where(block.accept, block.acceptance, 1.0 - block.acceptance)
 
 
 def _joined(blocks: list[Block], first: int) -> Decisions:

@@ -15,6 +15,7 @@ from evenhand.contracts import Batch, Hypothesis
 from evenhand.errors import InvalidInput
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
+ANY_WIDTH, NO_WIDTH = 0, -1
 TILE = 4096
 """People who are decided about at a time: few enough for the cache, enough to make numpy worth while."""
 
@@ -44,10 +45,10 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """The parts of a mixture, in the order in which they are added up; `widths`: the numbers of columns that they ask for."""
+    """The parts of a mixture, in the order in which they are added up; `width`: the number of columns that they ask for."""
 
     parts: tuple[Part, ...]
-    widths: frozenset[int]
+    width: int
 
     @classmethod
     def of(cls, hypotheses: Sequence[Hypothesis], weights: Sequence[float]) -> "Compiled":
@@ -56,13 +57,12 @@ class Compiled:
         for hypothesis, weight in zip(hypotheses, weights, strict=True):
             kinds.setdefault(type(hypothesis), []).append((hypothesis, weight))
         parts = tuple(_part(*zip(*members, strict=True)) for members in kinds.values())
-        return cls(
-            parts, frozenset(p.batch.columns for p in parts if p.batch is not None and p.batch.columns is not None)
-        )
+        widths = {part.batch.columns for part in parts if part.batch is not None and part.batch.columns is not None}
+        return cls(parts, NO_WIDTH if len(widths) > 1 else max(widths, default=ANY_WIDTH))
 
     def acceptance(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
         """The sum above for each row; the rows have been checked."""
-        if self.widths and self.widths != {features.shape[1]}:
+        if self.width not in (ANY_WIDTH, features.shape[1]):
             self._complain(features, group)
         if len(features) == 1:
             return np.array([self._one(features, group)])
@@ -86,7 +86,7 @@ class Compiled:
         """The same sum in Python's floats, which are numpy's."""
         total = 0.0
         for part in self.parts:
-            for weight, accepts in zip(part.weights, part.accepts_one(person, group), strict=True):
+            for weight, accepts in zip(part.weights, part.accepts_one(person, group)):  # noqa: B905  (strict costs time)
                 if accepts:
                     total += weight
         return min(total, 1.0)
