@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from bench import against_fairlearn, exactness, passes
+from bench import against_fairlearn, certified, exactness, passes
 from bench.record import Record
 from bench.tables import Tables
 
@@ -24,6 +24,7 @@ ROWS: dict[str, Callable[[Tables, bool], list[Record]]] = {
     "constraints": exactness.several_constraints,
     "recipe": exactness.paper_recipe,
     "import": passes.import_time,
+    "certificate": certified.certification,
 }
 RESULTS = Path("bench-results.json")
 

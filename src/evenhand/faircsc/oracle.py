@@ -232,7 +232,8 @@ def _require_use(hypotheses: HypothesisClass, group: GroupArray | None, group_us
 def _require_columns(features: FloatArray, sample: LabelledSample) -> None:
     if features.shape[1] != sample.features.shape[1]:
         raise InvalidInput(
-            f"the problem has {features.shape[1]} feature columns and the sample {sample.features.shape[1]}; both must describe people alike."
+            f"the problem has {features.shape[1]} feature columns and the sample {sample.features.shape[1]}; both must describe "
+            "people alike."
         )
 
 

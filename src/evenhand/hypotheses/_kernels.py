@@ -31,6 +31,28 @@ def add_two(codes: Any, starts: IntArray, first: FloatArray, second: FloatArray,
 
 
 @njit(cache=True, nogil=True)
+def add_one_by_column(codes: Any, starts: IntArray, channel: FloatArray, sums: FloatArray) -> None:
+    """The same column by column: with many bins one column's sums fit into the cache, all of them do not."""
+    rows, columns = codes.shape
+    for j in range(columns):
+        start = starts[j]
+        for i in range(rows):
+            sums[start + np.int64(codes[i, j]), 0] += channel[i]
+
+
+@njit(cache=True, nogil=True)
+def add_two_by_column(codes: Any, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray) -> None:
+    """Two channels, column by column."""
+    rows, columns = codes.shape
+    for j in range(columns):
+        start = starts[j]
+        for i in range(rows):
+            at = start + np.int64(codes[i, j])
+            sums[at, 0] += first[i]
+            sums[at, 1] += second[i]
+
+
+@njit(cache=True, nogil=True)
 def cut_totals(sums: FloatArray, starts: IntArray, out: FloatArray) -> None:
     """out[c] = [all, none, sum of codes >= b for each column and b >= 1, then sum of codes < b in the same order]."""
     columns = len(starts) - 1

@@ -19,6 +19,9 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.words import FloatArray, GroupArray, IntArray
 
+MANY_BINS = 16_384
+"""Bins of all columns together, above which the pass goes column by column."""
+
 
 @dataclass(frozen=True)
 class Stumps(HypothesisClass):
@@ -56,7 +59,12 @@ class Stumps(HypothesisClass):
         rows = checked_rows(features)
         edges = [_edges(column, self.max_bins) for column in rows.T]
         widest = max(len(e) for e in edges)
-        codes = np.empty(rows.shape, dtype=np.uint8 if widest <= 256 else np.uint16 if widest <= 65536 else np.int32)
+        many = sum(len(e) for e in edges) > MANY_BINS
+        codes = np.empty(
+            rows.shape,
+            order="F" if many else "C",
+            dtype=np.uint8 if widest <= 256 else np.uint16 if widest <= 65536 else np.int32,
+        )
         for j, column in enumerate(rows.T):
             codes[:, j] = np.searchsorted(edges[j], column, side="right") - 1
         return _BoundStumps(codes, np.concatenate([[0], np.cumsum([len(e) for e in edges])]), np.concatenate(edges))
@@ -91,10 +99,16 @@ class _BoundStumps:
         for c in range(0, len(checked), 2):
             pair = checked[c : c + 2]
             sums = np.zeros((len(self.edges), len(pair)))
-            add: Callable[..., None] = _kernels.add_two if len(pair) == 2 else _kernels.add_one
+            add: Callable[..., None] = self._adders(_kernels)[len(pair) - 1]
             add(self.codes, self.starts, *pair, sums)
             _kernels.cut_totals(sums, self.starts, out[c : c + 2])
         return out
+
+    def _adders(self, kernels: Any) -> tuple[Callable[..., None], Callable[..., None]]:
+        """For one channel and for two: row by row while all sums fit into the cache, else column by column."""
+        if len(self.edges) > MANY_BINS:
+            return kernels.add_one_by_column, kernels.add_two_by_column
+        return kernels.add_one, kernels.add_two
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
         """argmin of totals; ties go to accept-all, reject-all, then the first column's lowest cut."""
