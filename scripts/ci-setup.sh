@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# What continuous integration needs beyond Python: PostgreSQL's server binaries, which the tests of the ledger start themselves.
+set -euo pipefail
+
+if ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || command -v pg_ctl >/dev/null; then
+    exit 0
+fi
+as_root=""
+if [ "$(id -u)" -ne 0 ]; then as_root="sudo"; fi
+export DEBIAN_FRONTEND=noninteractive
+$as_root apt-get update -qq
+# no cluster of its own: the tests make theirs
+$as_root mkdir -p /etc/postgresql-common
+echo "create_main_cluster = false" | $as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+$as_root apt-get install -y -qq --no-install-recommends postgresql

@@ -1,0 +1,333 @@
+"""Drawing decisions inside a transaction.
+
+    U = HMAC(secret of the window, tenant | person | product | window),   accept = (U < acceptance),   audit = (U < audit_weight)
+
+A key that is known is answered from the ledger; only a key that is new is drawn.
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import bindparam, select, update
+
+from evenhand.contracts import Json
+from evenhand.ledger.keyring import Entropy, Keyring
+from evenhand.ledger.records import Answer, Application, Asked, Drawn, Render, Terms, WindowPlan
+from evenhand.ledger.refusals import Conflict, GapUnconfirmed, Gone, NotFound, Refusal
+from evenhand.ledger.schema import DECISIONS, EVENTS, PEOPLE, PERSONAL, POLICIES, WINDOWS
+from evenhand.ledger.sealing import Opened, open_fields, seal_fields
+from evenhand.ledger.transaction import Transaction
+from evenhand.randomness import keyed_uniform
+
+_KNOWN = (
+    select(
+        DECISIONS.c.key,
+        DECISIONS.c.seq,
+        DECISIONS.c.at,
+        DECISIONS.c.body,
+        PERSONAL.c.sealed,
+        PEOPLE.c.key.label("wrapped"),
+    )
+    .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
+    .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
+)
+KNOWN_BY_KEY = _KNOWN.where(DECISIONS.c.key.in_(bindparam("keys", expanding=True)))
+_SEEN_SLOTS = select(DECISIONS.c.slot).where(DECISIONS.c.slot.in_(bindparam("slots", expanding=True)))
+_PEOPLE = select(PEOPLE.c.lookup, PEOPLE.c.id, PEOPLE.c.key).where(
+    PEOPLE.c.lookup.in_(bindparam("lookups", expanding=True))
+)
+_WINDOW = select(WINDOWS.c.seq).where(WINDOWS.c.window == bindparam("name"))
+_POLICY = select(POLICIES.c.seq).where(
+    POLICIES.c.id == bindparam("policy"),
+    POLICIES.c.tenant == bindparam("tenant"),
+    POLICIES.c.product == bindparam("product"),
+)
+_RESTORES = (
+    select(EVENTS.c.action)
+    .where(EVENTS.c.action.in_(["restored", "gap_confirmed"]))
+    .order_by(EVENTS.c.seq.desc())
+    .limit(1)
+)
+
+
+def key_digest(keyring: Keyring, tenant: str, key: str) -> str:
+    """By which a key is found, before and after its person is erased."""
+    return keyring.digest("key", tenant, key).hex()
+
+
+def person_digest(keyring: Keyring, tenant: str, person: str) -> bytes:
+    """By which a person is found."""
+    return keyring.digest("person", tenant, person)
+
+
+@dataclass(frozen=True)
+class Known:
+    """A decision that stands in the ledger, opened."""
+
+    drawn: Drawn
+    opened: Opened
+    commit: Mapping[str, str]
+
+    @property
+    def answer(self) -> Answer:
+        """The stored bytes."""
+        return Answer(self.opened.fields["reply"]["body"].encode(), self.drawn, replayed=True)
+
+
+def open_known(keyring: Keyring, row: Any) -> Known:
+    """A row of KNOWN_BY_KEY; Gone if its person has been erased."""
+    if row.sealed is None:
+        raise Gone(
+            "the person behind this key has been erased; the key will not be answered again.",
+            hint="a new application needs a new key.",
+        )
+    body: Json = json.loads(row.body)
+    opened = open_fields(keyring.unwrap(row.wrapped), row.sealed)
+    return Known(drawn_from(row.seq, row.at, body, opened.fields["who"]), opened, body["commit"])
+
+
+def drawn_from(seq: int, at: float, body: Json, who: Json) -> Drawn:
+    """The decision of a row of the chain, with the names that were opened."""
+    names = (
+        "tenant",
+        "product",
+        "window",
+        "u",
+        "acceptance",
+        "accept",
+        "policy",
+        "epoch",
+        "audit_weight",
+        "audit",
+        "first",
+        "mode",
+    )
+    return Drawn(seq=seq, at=at, key=who["key"], person=who["person"], **{name: body[name] for name in names})
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """An application with the digests by which the ledger knows its key, its person, and the person in this window."""
+
+    application: Application
+    terms: Terms
+    key: str
+    person: bytes
+    slot: str
+
+
+@dataclass
+class _Plan:
+    """What the ledger knows about a group of applications, and what has been drawn for them so far."""
+
+    window: str
+    gap: Refusal | None
+    known: dict[str, Any]
+    slots: set[str]
+    people: dict[bytes, tuple[int, bytes | None]]
+    fresh: dict[str, tuple[str, Answer]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, transaction: Transaction, wanted: list[_Wanted], gap: Refusal | None, window: str) -> "_Plan":
+        """Three questions for the whole group."""
+        known = transaction.rows(KNOWN_BY_KEY, {"keys": list({w.key for w in wanted})})
+        slots = transaction.rows(_SEEN_SLOTS, {"slots": list({w.slot for w in wanted})})
+        people = transaction.rows(_PEOPLE, {"lookups": list({w.person for w in wanted})})
+        return cls(
+            window,
+            gap,
+            {row.key: row for row in known},
+            {row.slot for row in slots},
+            {bytes(row.lookup): (row.id, row.key) for row in people},
+        )
+
+
+@dataclass
+class Drawer:
+    """Everything that a draw depends on besides the application. `_windows` and `_policies` remember what is in the chain for good."""
+
+    ledger: str
+    keyring: Keyring
+    windows: WindowPlan
+    render: Render
+    entropy: Entropy
+    _windows: dict[str, bytes] = field(default_factory=dict)
+    _policies: set[tuple[str, str, str]] = field(default_factory=set)
+    _may_draw: bool = False
+
+    def draw(self, transaction: Transaction, asked: list[Asked]) -> list[Answer | Refusal]:
+        """Answer everybody; a refused application leaves nothing behind and does not stop the others."""
+        gap, window = self._gap(transaction), self.open_window(transaction)
+        wanted = [self._wanted(application, terms, window) for application, terms in asked]
+        plan = _Plan.of(transaction, wanted, gap, window)
+        return [self._one(transaction, plan, one) for one in wanted]
+
+    def _wanted(self, application: Application, terms: Terms, window: str) -> "_Wanted":
+        a = application
+        return _Wanted(
+            application,
+            terms,
+            key=key_digest(self.keyring, a.tenant, a.key),
+            person=person_digest(self.keyring, a.tenant, a.person),
+            slot=self.keyring.digest("slot", a.tenant, a.person, a.product, window).hex(),
+        )
+
+    def _one(self, transaction: Transaction, plan: "_Plan", wanted: "_Wanted") -> Answer | Refusal:
+        try:
+            if wanted.key in plan.known:
+                return _replayed(open_known(self.keyring, plan.known[wanted.key]), wanted.application)
+            if wanted.key in plan.fresh:
+                request, answer = plan.fresh[wanted.key]
+                _require_same(request, wanted.application)
+                return Answer(answer.body, answer.drawn, replayed=True)
+            if plan.gap is not None:
+                return plan.gap
+            self._require_policy(transaction, wanted.application, wanted.terms)
+        except Refusal as refusal:
+            return refusal
+        return self._fresh(transaction, plan, wanted)
+
+    def _fresh(self, transaction: Transaction, plan: "_Plan", wanted: "_Wanted") -> Answer:
+        application = wanted.application
+        drawn = self._drawn(transaction, plan, wanted)
+        answer, request = Answer(self.render(drawn), drawn), _request(application)
+        person, secret = self._person(transaction, plan, wanted.person)
+        sealed = seal_fields(secret, _fields(application, request, answer), self.entropy)
+        named = {"key": wanted.key, "slot": wanted.slot, "commit": sealed.commit, "sealed": sealed.fingerprint}
+        seq = transaction.append("decision", named | _public(drawn))
+        transaction.insert(PERSONAL, {"seq": seq, "person": person, "sealed": sealed.data})
+        plan.slots.add(wanted.slot)
+        plan.fresh[wanted.key] = (request, answer)
+        return answer
+
+    def _drawn(self, transaction: Transaction, plan: "_Plan", wanted: "_Wanted") -> Drawn:
+        """The draw itself."""
+        a, terms, window = wanted.application, wanted.terms, plan.window
+        u = keyed_uniform(self._windows[window], a.tenant, a.person, a.product, window)
+        return Drawn(
+            seq=transaction.seq + 1,
+            at=transaction.now,
+            tenant=a.tenant,
+            key=a.key,
+            person=a.person,
+            product=a.product,
+            window=window,
+            u=u,
+            acceptance=terms.acceptance,
+            accept=u < terms.acceptance,
+            policy=terms.policy,
+            epoch=terms.epoch,
+            audit_weight=terms.audit_weight,
+            audit=u < terms.audit_weight,
+            first=wanted.slot not in plan.slots,
+            mode=terms.mode,
+        )
+
+    def _person(self, transaction: Transaction, plan: "_Plan", lookup: bytes) -> tuple[int, bytes]:
+        """(number, key) of a person; somebody new, or back after an erasure, gets a new key."""
+        number, wrapped = plan.people.get(lookup, (None, None))
+        if number is not None and wrapped is not None:
+            return number, self.keyring.unwrap(wrapped)
+        key = self.entropy(32)
+        wrapped = self.keyring.wrap(key, self.entropy)
+        if number is None:
+            number = transaction.seq + 1  # the number of the person's first row: nobody else can have it
+            transaction.insert(PEOPLE, {"id": number, "lookup": lookup, "key": wrapped})
+        else:
+            transaction.flush()
+            transaction.connection.execute(update(PEOPLE).where(PEOPLE.c.id == number).values(key=wrapped))
+        plan.people[lookup] = (number, wrapped)
+        return number, key
+
+    # what must be in the chain before a draw
+
+    def open_window(self, transaction: Transaction) -> str:
+        """The window of now; its secret's hash is in the chain when this returns."""
+        name, starts, ends = self.windows.at(transaction.now)
+        if name not in self._windows:
+            secret = self.keyring.window_secret(self.ledger, name)
+            if not transaction.rows(_WINDOW, {"name": name}):
+                committed = hashlib.sha256(secret).hexdigest()
+                transaction.append("window", {"window": name, "starts": starts, "ends": ends, "commitment": committed})
+            self._windows[name] = secret
+        return name
+
+    def hold(self) -> None:
+        """Look again whether the ledger may draw."""
+        self._may_draw = False
+
+    def forget(self) -> None:
+        """After a rollback: what was remembered may not be in the chain."""
+        self._windows.clear()
+        self._policies.clear()
+
+    def _require_policy(self, transaction: Transaction, application: Application, terms: Terms) -> None:
+        named = (terms.policy, application.tenant, application.product)
+        if named in self._policies:
+            return
+        if not transaction.rows(_POLICY, dict(zip(("policy", "tenant", "product"), named, strict=True))):
+            raise NotFound(
+                f"policy {terms.policy} has not been published for this tenant and product.",
+                hint="publish it before it decides.",
+            )
+        self._policies.add(named)
+
+    def _gap(self, transaction: Transaction) -> GapUnconfirmed | None:
+        """Why nothing may be drawn, although what is stored may be answered."""
+        self._may_draw = self._may_draw or [row.action for row in transaction.rows(_RESTORES)] != ["restored"]
+        if not self._may_draw:
+            return GapUnconfirmed(
+                "this ledger was restored from a backup, and decisions made after it may be missing; it does not draw.",
+                hint="check what was answered in between, then confirm_gap(by, note).",
+            )
+        return None
+
+
+def _replayed(known: Known, application: Application) -> Answer:
+    _require_same(known.opened.fields["reply"]["request"], application)
+    return known.answer
+
+
+def _request(application: Application) -> str:
+    return hashlib.sha256(application.asked.encode()).hexdigest()
+
+
+def _require_same(request: str, application: Application) -> None:
+    if request != _request(application):
+        raise Conflict(
+            "this key was used before with another body; the first answer stands.",
+            hint="repeat the first request to see its answer, or use a new key for a new application.",
+        )
+
+
+def _fields(a: Application, request: str, answer: Answer) -> Json:
+    """What is personal, field by field."""
+    prices = None if a.prices is None else list(a.prices)
+    return {
+        "who": {"key": a.key, "person": a.person},
+        "features": {"features": list(a.features), "prices": prices},
+        "group": a.group,
+        "reply": {"body": answer.body.decode(), "request": request},
+    }
+
+
+def _public(drawn: Drawn) -> Json:
+    """What the chain says in the clear."""
+    return {
+        "tenant": drawn.tenant,
+        "product": drawn.product,
+        "window": drawn.window,
+        "u": drawn.u,
+        "acceptance": drawn.acceptance,
+        "accept": drawn.accept,
+        "propensity": drawn.propensity,
+        "policy": drawn.policy,
+        "epoch": drawn.epoch,
+        "audit_weight": drawn.audit_weight,
+        "audit": drawn.audit,
+        "first": drawn.first,
+        "mode": drawn.mode,
+    }

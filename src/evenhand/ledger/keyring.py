@@ -1,0 +1,176 @@
+"""The keyring: one root of 32 random bytes, kept outside of the database, from which every lasting secret follows.
+
+    secret of a window   HMAC(root, "window" | ledger | window)       the draws; so a restored ledger meets the same U again
+    pepper               HMAC(root, "pepper")                         digests of keys and people: lookups without their names
+    wrapping key         HMAC(root, "wrap")                           wraps the key of each person, which is random and can be destroyed
+    signing key          HMAC(root, "sign")                           Ed25519, for heads and policies
+
+Whoever holds the root can predict every draw to come: it belongs to the service alone (mode 0600), and to nobody's backup of the data.
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Callable
+from functools import cache, cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evenhand.contracts import Json
+from evenhand.ledger.refusals import Damaged, Invalid
+from evenhand.ledger.verifier import canonical
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+Entropy = Callable[[int], bytes]
+_FORMAT = "evenhand keyring 1"
+_NONCE = 12
+
+
+class Keyring:
+    """The root and what follows from it."""
+
+    def __init__(self, root: bytes) -> None:
+        if len(root) != 32:
+            raise Invalid(f"the root of a keyring has {len(root)} bytes; it needs 32.", hint="use Keyring.generate().")
+        self._root = root
+
+    def __repr__(self) -> str:
+        return f"Keyring(public_key={self.public_key})"
+
+    @classmethod
+    def generate(cls) -> "Keyring":
+        """A new root."""
+        return cls(secrets.token_bytes(32))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> "Keyring":
+        """Read what `save` wrote."""
+        try:
+            document = json.loads(Path(path).read_text())
+            if document["format"] != _FORMAT:
+                raise ValueError
+            return cls(bytes.fromhex(document["root"]))
+        except (ValueError, KeyError, TypeError):
+            raise Invalid(f"{path} is no keyring.", hint="Keyring.generate().save(path) makes one.") from None
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the root into a new file that only its owner can read; an existing one is never replaced."""
+        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(handle, "w") as file:
+            file.write(canonical({"format": _FORMAT, "root": self._root.hex()}))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _derive(self, *names: str) -> bytes:
+        return hmac.digest(self._root, "\x1f".join(names).encode(), "sha256")
+
+    # draws and lookups
+
+    def window_secret(self, ledger: str, window: str) -> bytes:
+        """The secret of one window of one ledger."""
+        return self._derive("window", ledger, window)
+
+    @cached_property
+    def _pepper(self) -> bytes:
+        return self._derive("pepper")
+
+    def digest(self, *parts: str) -> bytes:
+        """A keyed fingerprint: equal parts are equal, and nothing can be read from it without the keyring.
+
+        Names are printable (`require_name`), so no part holds the separator and no two lists of equal length collide.
+        """
+        return hmac.digest(self._pepper, "\x1f".join(parts).encode(), "sha256")
+
+    def head_seal(self, seq: int, digest: bytes) -> bytes:
+        """HMAC(pepper, head): the end of the chain cannot be moved by somebody who only has the database."""
+        return self.digest("head", str(seq), digest.hex())
+
+    # sealing
+
+    @cached_property
+    def _wrapping(self) -> "AESGCM":
+        return _aesgcm(self._derive("wrap"))
+
+    def wrap(self, key: bytes, entropy: Entropy) -> bytes:
+        """A person's key, sealed by the keyring."""
+        nonce = entropy(_NONCE)
+        return nonce + self._wrapping.encrypt(nonce, key, None)
+
+    def unwrap(self, wrapped: bytes) -> bytes:
+        """The person's key; Damaged if this keyring did not wrap it."""
+        return _opened(self._wrapping, wrapped, "the key of a person")
+
+    # signing
+
+    @cached_property
+    def _signing(self) -> "Ed25519PrivateKey":
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+        return Ed25519PrivateKey.from_private_bytes(self._derive("sign"))
+
+    @cached_property
+    def public_key(self) -> str:
+        """The Ed25519 public key as hex: what auditors and replicas verify with."""
+        return self._signing.public_key().public_bytes_raw().hex()
+
+    def sign(self, document: Json) -> str:
+        """Ed25519 over the canonical JSON, as hex."""
+        return self._signing.sign(canonical(document).encode()).hex()
+
+
+def verify_signature(public_key: str, document: Json, signature: str) -> None:
+    """Damaged unless the holder of `public_key` signed exactly this document."""
+    from cryptography.exceptions import InvalidSignature
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+    try:
+        key: Ed25519PublicKey = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
+        key.verify(bytes.fromhex(signature), canonical(document).encode())
+    except (InvalidSignature, ValueError):
+        raise Damaged(
+            f"a signature does not verify under the public key {public_key}.", hint="do not use what it signs."
+        ) from None
+
+
+def seal(key: bytes, plain: bytes, entropy: Entropy) -> bytes:
+    """AES-256-GCM under a person's key: nonce | ciphertext."""
+    nonce = entropy(_NONCE)
+    return nonce + _aesgcm(key).encrypt(nonce, plain, None)
+
+
+def unseal(key: bytes, sealed: bytes) -> bytes:
+    """What `seal` sealed, or Damaged."""
+    return _opened(_aesgcm(key), sealed, "a sealed field")
+
+
+def fingerprint(sealed: bytes) -> str:
+    """SHA-256 of a sealed field: the chain notices its change without opening it."""
+    return hashlib.sha256(sealed).hexdigest()
+
+
+@cache
+def _cipher() -> "type[AESGCM]":
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+    return AESGCM
+
+
+def _aesgcm(key: bytes) -> "AESGCM":
+    return _cipher()(key)
+
+
+def _opened(cipher: Any, sealed: bytes, what: str) -> bytes:
+    from cryptography.exceptions import InvalidTag
+
+    try:
+        plain: bytes = cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], None)
+    except (InvalidTag, ValueError):
+        raise Damaged(
+            f"{what} does not open under this keyring.", hint="check that the keyring belongs to this ledger."
+        ) from None
+    return plain

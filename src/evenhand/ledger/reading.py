@@ -1,0 +1,190 @@
+"""Reading the ledger: decisions by key, the learner's history, counts. Nothing here writes."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sqlalchemy import Connection, Engine, and_, bindparam, case, func, not_, select
+
+from evenhand.contracts import Json
+from evenhand.ledger.drawing import KNOWN_BY_KEY, Known, key_digest, open_known
+from evenhand.ledger.keyring import Keyring
+from evenhand.ledger.records import Counts, Explained, Row
+from evenhand.ledger.refusals import Damaged
+from evenhand.ledger.reporting import missing_key
+from evenhand.ledger.schema import DECISIONS, OUTCOMES, PEOPLE, PERSONAL, QUARANTINE
+from evenhand.ledger.sealing import Opened, open_fields
+from evenhand.ledger.standing import Facts, Standing, facts_from
+
+PAGE = 2000
+"""Decisions that are read at once; between pages no reading transaction stays open."""
+
+_PAGE = (
+    select(DECISIONS.c.seq, DECISIONS.c.at, DECISIONS.c.body, PERSONAL.c.sealed, PEOPLE.c.key.label("wrapped"))
+    .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
+    .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
+    .where(DECISIONS.c.tenant == bindparam("tenant"), DECISIONS.c.product == bindparam("product"))
+    .where(DECISIONS.c.seq > bindparam("after"), DECISIONS.c.seq <= bindparam("upto"))
+    .where(DECISIONS.c.at < bindparam("before"))
+    .order_by(DECISIONS.c.seq)
+    .limit(PAGE)
+)
+_REPORTS = (
+    select(OUTCOMES.c.decision, OUTCOMES.c.report, OUTCOMES.c.value, PERSONAL.c.sealed, PEOPLE.c.key.label("wrapped"))
+    .outerjoin(PERSONAL, PERSONAL.c.seq == OUTCOMES.c.seq)
+    .outerjoin(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
+    .where(OUTCOMES.c.decision.between(bindparam("first"), bindparam("last")), OUTCOMES.c.seq <= bindparam("upto"))
+    .order_by(OUTCOMES.c.seq)
+)
+FOREVER = 2**62
+
+
+def known(connection: Connection, keyring: Keyring, tenant: str, key: str) -> Known:
+    """The decision of a key, opened; NotFound or Gone."""
+    row = connection.execute(KNOWN_BY_KEY, {"keys": [key_digest(keyring, tenant, key)]}).one_or_none()
+    if row is None:
+        raise missing_key()
+    return open_known(keyring, row)
+
+
+def explained(connection: Connection, keyring: Keyring, found: Known) -> Explained:
+    """The decision with everything that is known of it."""
+    seq = found.drawn.seq
+    reports = Reports(connection, keyring, seq, seq, FOREVER)
+    group = reports.group(seq, found.opened.fields["group"])
+    features, prices = _numbers(found.opened)
+    return Explained(found.drawn, features, group, prices, reports.facts(seq, found.drawn.accept).standing)
+
+
+class Reports:
+    """The reports on the decisions first..last that stand in rows up to `upto`."""
+
+    def __init__(self, connection: Connection, keyring: Keyring, first: int, last: int, upto: int) -> None:
+        self._pairs: dict[int, list[tuple[str, str]]] = {}
+        self._groups: dict[int, list[Any]] = {}
+        for row in connection.execute(_REPORTS, {"first": first, "last": last, "upto": upto}):
+            self._pairs.setdefault(row.decision, []).append((row.report, row.value))
+            if row.report == "group" and row.sealed is not None:
+                told = open_fields(keyring.unwrap(row.wrapped), row.sealed).fields["group"]
+                self._groups.setdefault(row.decision, []).append(told)
+
+    def facts(self, decision: int, accept: bool) -> Facts:
+        """The set of reports on one decision."""
+        return facts_from(accept, self._pairs.get(decision, []))
+
+    def group(self, decision: int, known_then: Any) -> Any:
+        """The group that was known when the decision was made, else the one told since, unless two were told."""
+        told = self._groups.get(decision, [])
+        return known_then if known_then is not None else (told[0] if len(told) == 1 else None)
+
+
+def history(
+    engine: Engine,
+    keyring: Keyring,
+    tenant: str,
+    product: str,
+    *,
+    after: int,
+    upto: int,
+    decided_before: float,
+    usable_only: bool,
+) -> Iterator[Row]:
+    """Decisions in the order of the chain, each with the reports up to row `upto`."""
+    where = {"tenant": tenant, "product": product, "upto": upto, "before": decided_before}
+    while True:
+        with engine.connect() as connection:
+            page = connection.execute(_PAGE, {**where, "after": after}).all()
+            if not page:
+                return
+            reports = Reports(connection, keyring, page[0].seq, page[-1].seq, upto)
+        after = page[-1].seq
+        found = (_row(keyring, row, reports, usable_only=usable_only) for row in page)
+        yield from (row for row in found if row is not None)
+
+
+def _row(keyring: Keyring, row: Any, reports: Reports, *, usable_only: bool) -> Row | None:
+    body: Json = json.loads(row.body)
+    standing = reports.facts(row.seq, body["accept"]).standing
+    usable = body["first"] and body["mode"] == "live" and standing.certifiable
+    if usable_only and not usable:
+        return None
+    opened = None if row.sealed is None else open_fields(keyring.unwrap(row.wrapped), row.sealed)
+    return _as_row(row, body, opened, standing, reports)
+
+
+def _as_row(row: Any, body: Json, opened: Opened | None, standing: Standing, reports: Reports) -> Row:
+    features, prices = (None, None) if opened is None else _numbers(opened)
+    names = ("window", "u", "accept", "acceptance", "audit", "audit_weight", "policy", "epoch")
+    return Row(
+        seq=row.seq,
+        at=row.at,
+        features=features,
+        group=None if opened is None else reports.group(row.seq, opened.fields["group"]),
+        prices=prices,
+        label=standing.label,
+        status=standing.status,
+        erased=opened is None,
+        **{name: body[name] for name in names},
+    )
+
+
+def _numbers(opened: Opened) -> tuple[tuple[float, ...], tuple[float, float] | None]:
+    stored = opened.fields["features"]
+    try:
+        prices = stored["prices"]
+        return tuple(stored["features"]), None if prices is None else (prices[0], prices[1])
+    except (KeyError, TypeError, IndexError):
+        raise Damaged("the sealed features are not what this ledger writes.") from None
+
+
+def counts(connection: Connection, tenant: str, product: str) -> Counts:
+    """How many decisions stand where."""
+    mine = and_(DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
+    per_decision = _per_decision().where(mine).subquery()
+    c = per_decision.c
+    told = c.positive + c.negative
+    settled = c.settled_good + c.settled_bad == 1
+    open_to_labels = and_(c.accept, c.overrides == 0)
+    resolved = and_(open_to_labels, (told == 1) | and_(told == 2, settled))
+    chosen = {
+        "decisions": func.count(),
+        "accepted": _sum(c.accept),
+        "usable": _sum(and_(c.usable, c.overrides == 0)),
+        "pending": _sum(and_(open_to_labels, told == 0)),
+        "resolved": _sum(resolved),
+        "disputed": _sum(and_(open_to_labels, told == 2, not_(settled))),
+        "overridden": _sum(c.overrides > 0),
+        "quarantined": func.coalesce(func.sum(c.quarantined), 0),
+        "erased": _sum(c.erased),
+    }
+    row = connection.execute(
+        select(*(value.label(name) for name, value in chosen.items())).select_from(per_decision)
+    ).one()
+    return Counts(**{name: int(getattr(row, name)) for name in chosen})
+
+
+def _sum(condition: Any) -> Any:
+    return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
+
+
+def _per_decision() -> Any:
+    """One row per decision with the number of its reports of each kind."""
+
+    def number(table: Any, *conditions: Any) -> Any:
+        return select(func.count()).where(table.c.decision == DECISIONS.c.seq, *conditions).scalar_subquery()
+
+    def told(report: str, value: str) -> Any:
+        return number(OUTCOMES, OUTCOMES.c.report == report, OUTCOMES.c.value == value)
+
+    erased = select(PERSONAL.c.sealed.is_(None)).where(PERSONAL.c.seq == DECISIONS.c.seq).scalar_subquery()
+    return select(
+        DECISIONS.c.accept,
+        DECISIONS.c.usable,
+        told("label", "+1").label("positive"),
+        told("label", "-1").label("negative"),
+        told("settlement", "+1").label("settled_good"),
+        told("settlement", "-1").label("settled_bad"),
+        number(OUTCOMES, OUTCOMES.c.report == "override").label("overrides"),
+        number(QUARANTINE).label("quarantined"),
+        erased.label("erased"),
+    )

@@ -1,0 +1,69 @@
+"""Personal fields: as salted commitments in the chain, as sealed text beside it.
+
+    commit[name] = SHA-256(salt of the field | canonical value)
+
+The text {"fields": ..., "salts": ...} is sealed under the person's own key; when that key is destroyed, salts and values are gone, and the
+commitments say nothing any more. Each field has a salt of its own, so that one can be opened without its neighbours.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from evenhand.contracts import Json
+from evenhand.ledger.keyring import Entropy, fingerprint, seal, unseal
+from evenhand.ledger.refusals import Damaged
+from evenhand.ledger.verifier import canonical, commitment
+
+_SALT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Sealed:
+    """What the chain keeps (`commit`, `fingerprint`) and what lies beside it (`data`)."""
+
+    commit: dict[str, str]
+    fingerprint: str
+    data: bytes
+
+
+def seal_fields(key: bytes, fields: Json, entropy: Entropy) -> Sealed:
+    """Commit to each field, and seal all of them."""
+    texts = {name: canonical(value) for name, value in sorted(fields.items())}
+    random = entropy(_SALT * len(texts))
+    salts = {name: random[_SALT * i : _SALT * (i + 1)] for i, name in enumerate(texts)}
+    commit = {name: hashlib.sha256(salts[name] + text.encode()).hexdigest() for name, text in texts.items()}
+    inner = ",".join([f'"{name}":{text}' for name, text in texts.items()])
+    kept = ",".join([f'"{name}":"{salt.hex()}"' for name, salt in salts.items()])
+    data = seal(key, f'{{"fields":{{{inner}}},"salts":{{{kept}}}}}'.encode(), entropy)
+    return Sealed(commit, fingerprint(data), data)
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """The fields in the clear, and the salts that prove them."""
+
+    fields: Json
+    salts: dict[str, str]
+
+    def proof(self, name: str) -> Json:
+        """One field with its salt, for an auditor."""
+        return {"salt": self.salts[name], "value": self.fields[name]}
+
+    def mismatches(self, commit: dict[str, str]) -> list[str]:
+        """Fields that are not what was committed to."""
+        names = sorted(self.fields.keys() | commit.keys())
+        return [name for name in names if name not in self.fields or not self._matches(name, commit)]
+
+    def _matches(self, name: str, commit: dict[str, str]) -> bool:
+        return commitment(bytes.fromhex(self.salts[name]), self.fields[name]) == commit.get(name)
+
+
+def open_fields(key: bytes, data: bytes) -> Opened:
+    """What `seal_fields` sealed."""
+    document: Any = json.loads(unseal(key, data))
+    try:
+        return Opened(document["fields"], document["salts"])
+    except (KeyError, TypeError):
+        raise Damaged("a sealed field opens to something that this ledger did not write.") from None

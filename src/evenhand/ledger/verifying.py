@@ -1,0 +1,219 @@
+"""Verifying a ledger in place: every row of the chain, its lookup columns, the sealed fields beside it, the head, and an anchor.
+
+An edit changes a hash; a deletion or a reordering leaves a hole or breaks a link; a truncation is seen by the head, and if the head was
+rewritten too, by any signed head that was published before.
+"""
+
+import heapq
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+from sqlalchemy import Connection
+
+from evenhand.contracts import Json
+from evenhand.hypotheses.serialise import policy_from_json
+from evenhand.ledger.keyring import Keyring, fingerprint
+from evenhand.ledger.ledger import Ledger
+from evenhand.ledger.records import Head, Policy, SignedHead
+from evenhand.ledger.refusals import Damaged
+from evenhand.ledger.schema import KINDS
+from evenhand.ledger.sealing import open_fields
+from evenhand.ledger.transaction import LOOKUPS, lookups, read_head, read_head_seal
+from evenhand.ledger.verifier import GENESIS, Problem, link
+
+PAGE = 5000
+_read_json = json.JSONDecoder().decode
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found."""
+
+    rows: int
+    head: Head
+    problems: tuple[Problem, ...]
+
+    @property
+    def ok(self) -> bool:
+        """Whether every law holds on every row."""
+        return not self.problems
+
+
+Stored = tuple[Any, ...]
+"""A row as the driver gives it: (seq, at, *lookups, body, hash)."""
+
+
+def chain_rows(connection: Connection) -> Iterator[tuple[int, str, Stored]]:
+    """(seq, kind, row) of all tables in the order of the chain."""
+    streams = [_stream(connection, kind) for kind in KINDS]
+    return heapq.merge(*streams, key=itemgetter(0))
+
+
+def _stream(connection: Connection, kind: str) -> Iterator[tuple[int, str, Stored]]:
+    names = ", ".join(f'"{column.name}"' for column in KINDS[kind].columns)
+    return ((row[0], kind, row) for row in _pages(connection, f"SELECT {names} FROM {KINDS[kind].name} WHERE seq"))
+
+
+def personal_rows(connection: Connection) -> Iterator[Stored]:
+    """(seq, sealed, wrapped) in the order of the chain."""
+    joined = "personal LEFT JOIN people ON people.id = personal.person"
+    return _pages(connection, f"SELECT personal.seq, personal.sealed, people.key FROM {joined} WHERE seq")
+
+
+def _pages(connection: Connection, question: str) -> Iterator[Stored]:
+    """Rows in pages, so that nine tables can be read through one connection; straight from the driver, for there may be millions."""
+    after, cursor = -(2**62), connection.connection.cursor()
+    while True:
+        cursor.execute(f"{question} > {after:d} ORDER BY seq LIMIT {PAGE:d}")
+        page = cursor.fetchall()
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1][0]
+
+
+@dataclass
+class _Walk:
+    """Where the walk along the chain stands."""
+
+    keyring: Keyring
+    deep: bool
+    personal: Iterator[Stored]
+    anchor: Head | None
+    previous: bytes = GENESIS
+    seq: int = 0
+    at: float = float("-inf")
+    rows: int = 0
+    emptied: set[int] = field(default_factory=set)
+    erased: set[int] = field(default_factory=set)
+    problems: list[Problem] = field(default_factory=list)
+    beside: Stored | None = None
+    anchored: bool = False
+
+    def refuse(self, seq: int, what: str) -> None:
+        self.problems.append(Problem(seq, what))
+
+
+def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False) -> Verification:
+    """Check every row; `anchor` is a head that was published before, `deep` also opens what is sealed."""
+    with ledger.store.reader.connect() as connection, connection.begin():
+        walk = _Walk(ledger.keyring, deep, personal_rows(connection), anchor.head if anchor else None)
+        walk.beside = next(walk.personal, None)
+        head = read_head(connection)
+        for seq, kind, row in chain_rows(connection):
+            _check_readable(walk, seq, kind, row)
+        _check_end(walk, head)
+        if read_head_seal(connection) != ledger.keyring.head_seal(head.seq, bytes.fromhex(head.hash)):
+            walk.refuse(head.seq, "the head was not written by the holder of the keyring: the end was cut off or added")
+    if anchor is not None:
+        _check_anchor(walk, anchor, ledger)
+    return Verification(walk.rows, head, tuple(walk.problems))
+
+
+def _check_readable(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
+    """Whatever was put into a row, the walk goes on."""
+    try:
+        _check_row(walk, seq, kind, row)
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+        walk.refuse(seq, "its content is not one that this ledger writes")
+        walk.seq = seq
+
+
+def _check_row(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
+    walk.rows += 1
+    at, body, stored = row[1], row[-2], bytes(row[-1])
+    if seq != walk.seq + 1:
+        walk.refuse(seq, f"row {walk.seq + 1} was expected here")
+    if at < walk.at:
+        walk.refuse(seq, "its time is before that of the row before")
+    if link(walk.previous, seq, kind, at, body) != stored:
+        walk.refuse(seq, "its hash is not that of its content")
+    walk.previous, walk.seq, walk.at = stored, seq, at
+    if walk.anchor is not None and seq == walk.anchor.seq:
+        walk.anchored = stored.hex() == walk.anchor.hash
+    _check_content(walk, seq, kind, row)
+
+
+def _check_content(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
+    body: Json = _read_json(row[-2])
+    expected = lookups(kind, body)
+    if row[2:-2] != tuple([expected[name] for name in LOOKUPS[kind]]):
+        walk.refuse(seq, "its columns are not what its body says")
+    if "sealed" in body:
+        _check_sealed(walk, seq, body)
+    elif kind == "erasure":
+        walk.erased.update(body["rows"])
+    elif kind == "policy":
+        _check_policy(walk, seq, body)
+
+
+def _check_sealed(walk: _Walk, seq: int, body: Json) -> None:
+    while walk.beside is not None and walk.beside[0] < seq:
+        walk.refuse(walk.beside[0], "a sealed field belongs to no row")
+        walk.beside = next(walk.personal, None)
+    if walk.beside is None or walk.beside[0] != seq:
+        walk.refuse(seq, "its sealed fields are missing")
+        return
+    (_, sealed, wrapped), walk.beside = walk.beside, next(walk.personal, None)
+    if sealed is None:
+        walk.emptied.add(seq)
+    elif fingerprint(sealed) != body["sealed"]:
+        walk.refuse(seq, "its sealed fields have been changed")
+    elif walk.deep:
+        _check_opened(walk, seq, body, sealed, wrapped)
+
+
+def _check_opened(walk: _Walk, seq: int, body: Json, sealed: bytes, wrapped: bytes | None) -> None:
+    try:
+        wrong = open_fields(walk.keyring.unwrap(wrapped or b""), sealed).mismatches(body["commit"])
+    except Damaged as damage:
+        walk.refuse(seq, str(damage))
+        return
+    for name in wrong:
+        walk.refuse(seq, f"its sealed {name} is not what was committed to")
+
+
+def _check_policy(walk: _Walk, seq: int, body: Json) -> None:
+    try:
+        Policy.from_body(seq, body).verify(walk.keyring.public_key)
+    except Damaged:
+        walk.refuse(seq, "the signature of the policy does not verify")
+
+
+def _check_end(walk: _Walk, head: Head) -> None:
+    if (head.seq, head.hash) != (walk.seq, walk.previous.hex()):
+        walk.refuse(walk.seq, f"the chain ends here, but its head is row {head.seq}")
+    for seq in sorted(walk.emptied ^ walk.erased):
+        walk.refuse(seq, "its sealed fields are empty without an erasure, or the other way round")
+    if walk.beside is not None:
+        walk.refuse(walk.beside[0], "a sealed field belongs to no row")
+
+
+def _check_anchor(walk: _Walk, anchor: SignedHead, ledger: Ledger) -> None:
+    try:
+        anchor.verify(ledger.keyring.public_key)
+    except Damaged as damage:
+        walk.refuse(anchor.head.seq, str(damage))
+    if anchor.ledger != ledger.id:
+        walk.refuse(anchor.head.seq, "the published head belongs to another ledger")
+    if not walk.anchored:
+        walk.refuse(anchor.head.seq, "the published head is not in the chain: it was truncated or rewritten")
+
+
+def recompute(ledger: Ledger, tenant: str, product: str) -> int:
+    """acceptance = pi(x) for every decision, bit for bit, pi being the policy that its row names; how many were checked."""
+    policies = {policy.id: policy_from_json(policy.document) for policy in ledger.policies(tenant, product)}
+    checked = 0
+    for row in ledger.history(tenant, product, usable_only=False):
+        if row.features is None:
+            continue
+        policy = policies[row.policy]
+        group = np.array([row.group], dtype=object) if policy.group_use == "decide" else None
+        if float(policy.acceptance([row.features], group)[0]) != row.acceptance:
+            raise Damaged(f"decision {row.seq}: policy {row.policy} does not give the acceptance {row.acceptance}.")
+        checked += 1
+    return checked

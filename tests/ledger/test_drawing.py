@@ -1,0 +1,190 @@
+"""One key, one answer, for ever; one person and window, one U; nothing half."""
+
+import threading
+
+import pytest
+from tests.ledger.helpers import DAY, KEYRING, PRODUCT, TENANT, Clock, decided, opened, person, published
+
+from evenhand.ledger import Conflict, Gone, Invalid, NotFound, Terms, verify
+from evenhand.randomness import keyed_uniform
+
+
+def test_the_draw_is_the_hmac_of_the_windows_secret(ledger, policy):
+    drawn = ledger.decide(person(1), Terms(policy, 0.5)).drawn
+    secret = KEYRING.window_secret(ledger.id, drawn.window)
+    assert drawn.u == keyed_uniform(secret, TENANT, "p1", PRODUCT, drawn.window)
+    assert drawn.accept == (drawn.u < 0.5)
+    assert drawn.propensity == 0.5
+
+
+@pytest.mark.parametrize("days", [0, 1, 400, 2000])
+def test_the_same_key_gets_the_same_bytes_for_ever(where, days):
+    clock = Clock()
+    with opened(where, clock) as ledger:
+        policy = published(ledger)
+        first = ledger.decide(person(1), Terms(policy, 0.5))
+    clock.now += days * DAY
+    with opened(where, clock) as ledger:
+        again = ledger.decide(person(1), Terms(policy, 0.99))
+        assert (again.body, again.drawn, again.replayed) == (first.body, first.drawn, True)
+        assert ledger.find(TENANT, "k1").body == first.body
+
+
+def test_the_same_key_with_another_body_is_a_conflict(where):
+    with opened(where) as ledger:
+        policy = published(ledger)
+        ledger.decide(person(1), Terms(policy, 0.5))
+        before = ledger.head()
+        for other in (person(1, features=(0.5, 2.1)), person(1, group="b"), person(2, key="k1"), person(1, body=b"x")):
+            with pytest.raises(Conflict):
+                ledger.decide(other, Terms(policy, 0.5))
+        assert ledger.head() == before
+
+
+def test_a_person_who_comes_back_in_the_window_meets_the_same_coin_and_counts_once(ledger, policy, clock):
+    first = ledger.decide(person(1), Terms(policy, 0.5)).drawn
+    second = ledger.decide(person(1, key="again"), Terms(policy, 0.5)).drawn
+    assert (second.u, second.first, second.usable) == (first.u, False, False)
+    clock.now += 31 * DAY
+    third = ledger.decide(person(1, key="later"), Terms(policy, 0.5)).drawn
+    assert third.u != first.u
+    assert third.first
+    assert [row.seq for row in ledger.history(TENANT, PRODUCT)] == [first.seq, third.seq]
+
+
+def test_twice_in_one_batch_is_once(ledger, policy):
+    terms = Terms(policy, 0.5)
+    asked = [(person(1), terms), (person(1), terms), (person(1, key="other"), terms), (person(1, group="b"), terms)]
+    one, same, other, conflict = ledger.decide_many(asked)
+    assert one.body == same.body
+    assert [one.replayed, same.replayed, other.replayed] == [False, True, False]
+    assert (other.drawn.u, other.drawn.first) == (one.drawn.u, False)
+    assert isinstance(conflict, Conflict)
+
+
+def test_people_products_tenants_and_windows_have_coins_of_their_own(ledger, policy, clock):
+    ledger.publish("other", PRODUCT, {"kind": "x"}, epoch=1, parent=None)
+    elsewhere = ledger.policies("other", PRODUCT)[0].id
+    draws = {decided(ledger, policy, [n])[0].drawn.u for n in range(20)}
+    draws.add(ledger.decide(person(1, tenant="other"), Terms(elsewhere, 0.5)).drawn.u)
+    assert len(draws) == 21
+
+
+@pytest.mark.parametrize("rounds", [3, pytest.param(100, marks=pytest.mark.torture)])
+def test_100_identical_requests_at_once_are_one_draw(where, rounds):
+    with opened(where) as ledger:
+        policy = published(ledger)
+        for number in range(rounds):
+            before, bodies = ledger.head().seq, _at_once(ledger, policy, number)
+            assert len(bodies) == 100
+            assert len(set(bodies)) == 1
+            assert ledger.head().seq - before == 1 + (number == 0)  # the first one also opens the window
+        assert verify(ledger, deep=True).ok
+
+
+def _at_once(ledger, policy, number):
+    barrier, bodies = threading.Barrier(100), []
+
+    def ask():
+        barrier.wait()
+        bodies.append(ledger.decide(person(number), Terms(policy, 0.5)).body)
+
+    threads = [threading.Thread(target=ask) for _ in range(100)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return bodies
+
+
+def test_an_unpublished_policy_decides_nothing(ledger, policy):
+    head = ledger.window() and ledger.head()
+    with pytest.raises(NotFound):
+        ledger.decide(person(1), Terms("f" * 64, 0.5))
+    with pytest.raises(NotFound):
+        ledger.decide(person(1, product="card"), Terms(policy, 0.5))
+    assert ledger.head() == head
+
+
+def test_bad_input_is_refused_at_the_border():
+    for features in ([float("nan")], [float("inf")]):
+        with pytest.raises(Invalid):
+            person(1, features=features)
+    for key in ("", "x" * 201, "a\x1fb", "line\nbreak", "nul\x00"):
+        with pytest.raises(Invalid):
+            person(1, key=key)
+    for acceptance, audit in ((1.5, 0.0), (-0.1, 0.0), (float("nan"), 0.0), (0.2, 0.3)):
+        with pytest.raises(Invalid):
+            Terms("p", acceptance, audit)
+
+
+def test_the_audit_coin_is_part_of_the_same_draw(ledger, policy):
+    answers = decided(ledger, policy, range(300), 0.7, audit_weight=0.3)
+    for answer in answers:
+        assert answer.drawn.audit == (answer.drawn.u < 0.3)
+        assert answer.drawn.accept or not answer.drawn.audit
+    assert 0 < sum(answer.drawn.audit for answer in answers) < sum(answer.drawn.accept for answer in answers)
+
+
+def test_shadow_and_killed_decisions_are_kept_but_not_learned_from(ledger, policy):
+    for number, mode in enumerate(("live", "shadow", "killed")):
+        ledger.decide(person(number), Terms(policy, 0.5, mode=mode))
+    assert len(list(ledger.history(TENANT, PRODUCT))) == 1
+    assert len(list(ledger.history(TENANT, PRODUCT, usable_only=False))) == 3
+
+
+def test_an_erased_person_is_gone_and_never_drawn_again(where):
+    with opened(where) as ledger:
+        policy = published(ledger)
+        first = decided(ledger, policy, range(5))[1].drawn
+        ledger.decide(person(1, key="second"), Terms(policy, 0.5))
+        assert ledger.erase(TENANT, "p1", by="officer") == 2
+        for key in ("k1", "second"):
+            with pytest.raises(Gone):
+                ledger.decide(person(1, key=key), Terms(policy, 0.5))
+            with pytest.raises(Gone):
+                ledger.find(TENANT, key)
+        back = ledger.decide(person(1, key="back"), Terms(policy, 0.5)).drawn
+        assert (back.u, back.first) == (first.u, False)
+        assert ledger.find(TENANT, "k2").drawn.person == "p2"
+        assert verify(ledger, deep=True).ok
+        assert ledger.counts(TENANT, PRODUCT).erased == 2
+        with pytest.raises(NotFound):
+            ledger.erase(TENANT, "nobody", by="officer")
+
+
+def test_an_erased_person_leaves_no_plaintext_and_no_key_in_the_file(path, clock):
+    with opened(path, clock) as ledger:
+        policy = published(ledger)
+        ledger.decide(person("canary-person", key="canary-key", group="canary-group"), Terms(policy, 0.5))
+        wrapped = _wrapped_key(ledger)
+        assert any(wrapped in file.read_bytes() for file in path.parent.iterdir())
+        ledger.erase(TENANT, "pcanary-person", by="officer")
+        everything = b"".join(file.read_bytes() for file in path.parent.iterdir())
+    assert wrapped not in everything
+    assert b"canary" not in everything
+
+
+def _wrapped_key(ledger):
+    with ledger.store.reader.connect() as connection:
+        return bytes(connection.exec_driver_sql("SELECT key FROM people").scalar_one())
+
+
+def test_time_never_runs_backwards(ledger, policy, clock):
+    late = decided(ledger, policy, [1])[0].drawn.at
+    clock.now -= 400 * DAY
+    assert decided(ledger, policy, [2])[0].drawn.at == late
+
+
+async def _both(ledger, policy):
+    import asyncio
+
+    jobs = [ledger.decide_async([(person(n), Terms(policy, 0.5))]) for n in range(50)]
+    return await asyncio.gather(*jobs)
+
+
+def test_an_event_loop_can_wait_for_the_commit(ledger, policy):
+    import asyncio
+
+    answers = asyncio.run(_both(ledger, policy))
+    assert [ledger.find(TENANT, f"k{n}").body for n in range(50)] == [answer[0].body for answer in answers]

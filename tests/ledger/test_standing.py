@@ -1,0 +1,160 @@
+"""What is known of a decision does not depend on the order in which it became known."""
+
+import random
+
+import pytest
+from tests.ledger.helpers import PRODUCT, TENANT, decided, opened, person, published
+
+from evenhand.ledger import Facts, Gone, GroupTold, Label, NotFound, Override, Settlement, Terms, verify
+from evenhand.ledger.refusals import Invalid
+from evenhand.ledger.standing import facts_from, kind_and_value, result_of
+
+REPORTS = [
+    *(Label(label) for label in (-1, 1)),
+    *(Settlement(label, "judge") for label in (-1, 1)),
+    *(Override(accept, "clerk") for accept in (False, True)),
+    *(GroupTold(group) for group in ("a", "b")),
+]
+
+
+def folded(accept, reports):
+    facts = Facts(accept)
+    for report in reports:
+        facts = facts.with_report(report, str(report))
+    return facts
+
+
+def test_10_000_random_interleavings_end_in_one_state_and_no_rejected_person_has_a_label():
+    generator, labels_of_rejected = random.Random(6), 0
+    for _ in range(10_000):
+        accept = generator.random() < 0.5
+        reports = generator.choices(REPORTS, k=generator.randrange(1, 9))
+        shuffled = generator.sample(reports, len(reports)) + generator.choices(reports, k=3)
+        one, other = folded(accept, reports), folded(accept, shuffled)
+        assert one == other
+        assert one.standing == other.standing
+        labels_of_rejected += not accept and one.standing.label != 0
+        labels_of_rejected += not accept and bool(one.labels | one.settlements)
+    assert labels_of_rejected == 0
+
+
+@pytest.mark.parametrize(
+    ("accept", "reports", "status", "label"),
+    [
+        (True, [], "pending", 0),
+        (True, [Label(1)], "resolved", 1),
+        (True, [Label(-1), Label(-1)], "resolved", -1),
+        (True, [Label(1), Label(-1)], "disputed", 0),
+        (True, [Settlement(1, "j"), Label(1), Label(-1)], "resolved", 1),
+        (True, [Settlement(1, "j"), Settlement(-1, "j"), Label(1), Label(-1)], "disputed", 0),
+        (True, [Settlement(1, "j")], "pending", 0),
+        (True, [Label(1), Override(False, "c")], "overridden", 0),
+        (False, [], "rejected", 0),
+        (False, [Label(1)], "rejected", 0),
+        (False, [Override(True, "c"), Label(1)], "overridden", 0),
+    ],
+)
+def test_every_status(accept, reports, status, label):
+    standing = folded(accept, reports).standing
+    assert (standing.status, standing.label) == (status, label)
+    assert standing.certifiable == (status != "overridden")
+
+
+def test_results():
+    accepted, rejected = Facts(True), Facts(False)
+    once = accepted.with_report(Label(1))
+    assert result_of(accepted, Label(1), once) == "recorded"
+    assert result_of(once, Label(1), once.with_report(Label(1))) == "repeated"
+    assert result_of(once, Label(-1), once.with_report(Label(-1))) == "disputed"
+    assert result_of(rejected, Label(1), rejected.with_report(Label(1))) == "quarantined"
+
+
+def test_stored_pairs_stand_for_the_same_set():
+    for accept in (True, False):
+        for report in REPORTS:
+            facts = Facts(accept).with_report(report, "digest")
+            pairs = [] if Facts(accept).refuses(report) else [kind_and_value(report, "digest")]
+            assert facts_from(accept, pairs) == facts
+
+
+@pytest.mark.parametrize("label", [0, 2, True, 1.0, "1", None])
+def test_only_two_labels_exist(label):
+    with pytest.raises(Invalid):
+        Label(label)
+
+
+def _one_of_each(ledger, policy):
+    """(an accepted key, a rejected key)."""
+    drawn = [answer.drawn for answer in decided(ledger, policy, range(40))]
+    return next(d.key for d in drawn if d.accept), next(d.key for d in drawn if not d.accept)
+
+
+def test_reports_in_the_ledger(where):
+    with opened(where) as ledger:
+        yes, no = _one_of_each(ledger, published(ledger))
+        told = [
+            (yes, Label(1)),
+            (yes, Label(1)),
+            (yes, Label(-1)),
+            (no, Label(1)),
+            (no, Label(1)),
+            (no, Override(True, "clerk", "why")),
+        ]
+        verdicts = [ledger.report(TENANT, key, report) for key, report in told]
+        assert [v.result for v in verdicts] == [
+            "recorded",
+            "repeated",
+            "disputed",
+            "quarantined",
+            "quarantined",
+            "recorded",
+        ]
+        assert verdicts[0].seq == verdicts[1].seq
+        assert verdicts[3].seq == verdicts[4].seq  # kept once
+        assert ledger.report(TENANT, yes, Settlement(-1, "judge", "papers")).standing.label == -1
+        counts = ledger.counts(TENANT, PRODUCT)
+        assert (counts.resolved, counts.disputed, counts.quarantined, counts.overridden) == (1, 0, 1, 1)
+        assert ledger.explain(TENANT, yes).standing.label == -1
+        assert verify(ledger, deep=True).ok
+
+
+@pytest.mark.parametrize("lives", [60, pytest.param(2000, marks=pytest.mark.torture)])
+def test_interleavings_through_the_ledger_train_on_no_label_of_a_rejected_person(ledger, policy, lives):
+    generator = random.Random(7)
+    answers = decided(ledger, policy, range(lives))
+    truth = {answer.drawn.key: generator.choices(REPORTS[:7], k=generator.randrange(6)) for answer in answers}
+    told = [(TENANT, key, report) for key, reports in truth.items() for report in reports]
+    for start in range(0, len(told), 7):
+        ledger.report_many(generator.sample(told, 7) + told[start : start + 7])
+    rows = {row.seq: row for row in ledger.history(TENANT, PRODUCT, usable_only=False)}
+    for answer in answers:
+        row, standing = rows[answer.drawn.seq], folded(answer.drawn.accept, truth[answer.drawn.key]).standing
+        assert (row.status, row.label) == (standing.status, standing.label)
+        assert row.accept or row.label == 0
+
+
+def test_a_group_may_come_later_and_is_used_unless_two_were_told(ledger, policy):
+    answers = ledger.decide_many([(person(n, group=None), Terms(policy, 0.5)) for n in range(3)])
+    keys = [answer.drawn.key for answer in answers]
+    assert ledger.report(TENANT, keys[0], GroupTold("a")).result == "recorded"
+    assert ledger.report(TENANT, keys[1], GroupTold("a")).result == "recorded"
+    assert ledger.report(TENANT, keys[1], GroupTold("a")).result == "repeated"
+    assert ledger.report(TENANT, keys[1], GroupTold("b")).result == "disputed"
+    assert [row.group for row in ledger.history(TENANT, PRODUCT)] == ["a", None, None]
+    ledger.decide(person(9, group="b"), Terms(policy, 0.5))
+    assert ledger.report(TENANT, "k9", GroupTold("b")).result == "repeated"
+    assert ledger.report(TENANT, "k9", GroupTold("a")).result == "disputed"
+    assert ledger.explain(TENANT, "k9").group == "b"
+    ledger.erase(TENANT, "p0", "officer")
+    assert verify(ledger, deep=True).ok
+
+
+def test_a_report_on_nobody_or_on_an_erased_person(ledger, policy):
+    decided(ledger, policy, [1])
+    with pytest.raises(NotFound):
+        ledger.report(TENANT, "unknown", Label(1))
+    with pytest.raises(NotFound):
+        ledger.report("other", "k1", Label(1))
+    ledger.erase(TENANT, "p1", "officer")
+    with pytest.raises(Gone):
+        ledger.report(TENANT, "k1", Label(1))

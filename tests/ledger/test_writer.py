@@ -1,0 +1,182 @@
+"""Group commit, and what happens when the disk says no."""
+
+import os
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from sqlalchemy import event
+from tests.ledger.helpers import TENANT, decided, opened, person, published
+
+from evenhand.ledger import Ledger, LedgerLocked, LedgerUnavailable, Terms, verify
+from evenhand.ledger.store import FileLock
+
+ROOT = Path(__file__).parents[2]
+
+
+def commits(ledger):
+    """How many transactions were committed: a list that grows."""
+    seen = []
+    event.listen(ledger.store.writer, "commit", seen.append)
+    return seen
+
+
+def test_those_who_wait_share_a_commit(ledger, policy):
+    seen, gate = commits(ledger), threading.Event()
+    ledger._writer.submit(_waiting_job(gate))
+    futures = [ledger.submit([(person(n), Terms(policy, 0.5))]) for n in range(200)]
+    gate.set()
+    for future in futures:
+        future.result()
+    assert len(seen) <= 3
+
+
+def _waiting_job(gate):
+    from evenhand.ledger.writer import Job
+
+    return Job(work=lambda transaction: gate.wait(10))
+
+
+@pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(5, "fsync failed")])
+def test_a_failing_commit_answers_nobody_and_stops_the_writer_until_a_restart(path, clock, error):
+    with opened(path, clock) as ledger:
+        policy = published(ledger)
+        kept = ledger.decide(person(1), Terms(policy, 0.5)).body
+
+        @event.listens_for(ledger.store.writer, "commit")
+        def refuse(connection):
+            raise error
+
+        for number in (1, 2, 3):
+            with pytest.raises(LedgerUnavailable):
+                ledger.decide(person(number), Terms(policy, 0.5))
+        assert ledger.broken
+        event.remove(ledger.store.writer, "commit", refuse)
+        with pytest.raises(LedgerUnavailable):
+            ledger.decide(person(4), Terms(policy, 0.5))
+        assert ledger.find(TENANT, "k1").body == kept  # what was durable can still be read
+    with opened(path, clock) as ledger:
+        assert ledger.decide(person(1), Terms(policy, 0.5)).body == kept
+        assert not ledger.decide(person(2), Terms(policy, 0.5)).replayed
+        assert verify(ledger, deep=True).ok
+
+
+def test_a_full_disk_for_real(tmp_path):
+    """A file size limit of the process stands for the disk: SQLite meets it while writing."""
+    code = """
+import resource, signal, sys
+from evenhand.ledger import LedgerUnavailable, Refusal
+from tests.ledger.helpers import *
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+ledger = opened(sys.argv[1])
+policy = published(ledger)
+resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+answered, refused = [], 0
+for start in range(0, 4000, 50):
+    try:
+        answers = ledger.decide_many([(person(n), Terms(policy, 0.5)) for n in range(start, start + 50)])
+        answered += [answer.drawn.key for answer in answers]
+    except LedgerUnavailable:
+        refused += 1
+print(len(answered), refused, *answered)
+"""
+    path = tmp_path / "ledger.sqlite"
+    done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
+    number, refused, *keys = done.stdout.split()
+    assert int(number) > 0
+    assert int(refused) > 0
+    with opened(path) as ledger:
+        for key in keys:
+            ledger.find(TENANT, key)
+        assert verify(ledger, deep=True).ok
+        decided(ledger, ledger.policies(TENANT, "loan")[0].id, range(4000))
+
+
+def test_an_error_while_drawing_hurts_only_its_own_request(path, clock):
+    def render(drawn):
+        if drawn.person == "p7":
+            raise ZeroDivisionError
+        return b"{}"
+
+    with opened(path, clock, render=render) as ledger:
+        policy, gate = published(ledger), threading.Event()
+        ledger._writer.submit(_waiting_job(gate))
+        futures = [ledger.submit([(person(n), Terms(policy, 0.5))]) for n in range(10)]
+        gate.set()
+        for number, future in enumerate(futures):
+            if number == 7:
+                with pytest.raises(LedgerUnavailable):
+                    future.result()
+            else:
+                assert future.result()[0].body == b"{}"
+        assert verify(ledger, deep=True).ok
+        assert ledger.broken is None
+
+
+def test_a_closed_ledger_says_so(path, clock):
+    ledger = opened(path, clock)
+    policy = published(ledger)
+    future = ledger.submit([(person(1), Terms(policy, 0.5))])
+    ledger.close()
+    assert future.result()[0].drawn.person == "p1"
+    with pytest.raises(LedgerUnavailable):
+        ledger.decide(person(2), Terms(policy, 0.5))
+
+
+def test_a_second_process_is_told_the_pid_of_the_first(path, ledger):
+    with pytest.raises(LedgerLocked, match=f"process {os.getpid()} has opened .*ledger.sqlite;"):
+        opened(path)
+    assert FileLock(path.with_name("ledger.sqlite.lock")).path.exists()
+
+
+def test_sqlite_is_set_up_for_durability(ledger):
+    with ledger.store.writer.begin() as connection:
+        answers = [
+            connection.exec_driver_sql(f"PRAGMA {name}").scalar()
+            for name in ("synchronous", "journal_mode", "secure_delete")
+        ]
+    assert answers == [2, "wal", 1]
+    with pytest.raises(Exception, match="readonly"), ledger.store.reader.connect() as connection:
+        connection.exec_driver_sql("DELETE FROM leases")
+
+
+def test_the_mutant_of_the_crash_test_differs_in_the_order_alone():
+    from tests.ledger.crash import Hasty
+
+    assert {name for name in vars(Hasty) if not name.startswith("__")} == {"_transact"}
+    assert issubclass(Hasty, Ledger.writer_class)
+
+
+@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
+def test_nothing_is_answered_before_the_fsync(tmp_path):
+    """The system calls in their order: no answer leaves while the WAL holds bytes that no fdatasync has followed."""
+    code = """
+import os, sys
+from tests.ledger.helpers import *
+ledger = opened(sys.argv[1])
+policy = published(ledger)
+for number in range(30):
+    ledger.decide(person(number), Terms(policy, 0.5))
+    os.write(1, b"ANSWER")
+"""
+    trace, path = tmp_path / "trace", tmp_path / "ledger.sqlite"
+    watch = ["strace", "-f", "-y", "-o", str(trace), "-e", "trace=pwrite64,fdatasync,fsync,write"]
+    done = subprocess.run([*watch, sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, check=False)
+    if b"ptrace" in done.stderr or b"PTRACE" in done.stderr:
+        pytest.skip("strace may not trace here")
+    assert done.returncode == 0, done.stderr[-2000:]
+    dirty, written, answers = False, False, 0
+    for line in trace.read_text().splitlines():
+        if "pwrite64" in line and "-wal>" in line:
+            dirty = written = True
+        elif "sync(" in line and "-wal>" in line:
+            dirty = False
+        elif "ANSWER" in line:
+            assert written
+            assert not dirty
+            answers, written = answers + 1, False
+    assert answers == 30
