@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from bench import against_fairlearn, certified, exactness, passes
+from bench import against_fairlearn, against_vw, certified, deciding, exactness, passes, scale
 from bench.record import Record
 from bench.tables import Tables
 
@@ -24,6 +24,9 @@ ROWS: dict[str, Callable[[Tables, bool], list[Record]]] = {
     "constraints": exactness.several_constraints,
     "recipe": exactness.paper_recipe,
     "import": passes.import_time,
+    "scale": scale.scale,
+    "deciding": deciding.deciding,
+    "vw": against_vw.speed,
     "certificate": certified.certification,
 }
 RESULTS = Path("bench-results.json")

@@ -1,0 +1,116 @@
+"""Deciding and learning online beside Vowpal Wabbit's Python interface: one person, blocks of people, and a whole run with its oracle."""
+
+from time import process_time
+from typing import Any
+
+import numpy as np
+
+from bench.record import Record, clock, median, number
+from bench.tables import Tables
+from evenhand import FalsePositiveRate, Stumps, TwoPhaseLearner
+from evenhand.hypotheses.linear import LinearRule
+from evenhand.learners import EpochLearner
+from evenhand.learners.epochs import Epoch
+from evenhand.policies import Mixture
+from evenhand.words import FloatArray, Prices
+
+COLUMNS, RULES = 12, 16
+
+
+class Mixed(EpochLearner):
+    """A learner with one fixed mixture of 16 linear rules: what is timed is deciding, with propensities, coins and the book."""
+
+    needs_group = False
+
+    def __init__(self, *, seed: int | None = None) -> None:
+        super().__init__(prices=Prices(), group_use="certify_only", seed=seed, settings={"seed": seed})
+
+    def _plan(self, number: int, round: int) -> Epoch:
+        r = np.random.default_rng(0)
+        rules = tuple(LinearRule(tuple(r.normal(size=COLUMNS).tolist()), float(r.normal())) for _ in range(RULES))
+        return Epoch(number, "fixed", round, 2**62, Mixture(rules, (1.0 / RULES,) * RULES))
+
+
+def people(rows: int, seed: int) -> tuple[FloatArray, Any, Any]:
+    """Twelve continuous features, two groups, labels that a stump half explains."""
+    r = np.random.default_rng(seed)
+    features = r.normal(size=(rows, COLUMNS))
+    group = np.where(r.random(rows) < 0.4, 1, -1)
+    label = np.where(features[:, 0] + 0.3 * features[:, 1] - 0.3 * group + r.normal(size=rows) > 0, 1, -1)
+    return features, group, label
+
+
+def vw_seconds(features: FloatArray, label: Any, arguments: str) -> float:
+    """CPU seconds per person of text, predict, draw and learn."""
+    from vowpalwabbit import Workspace
+
+    workspace, coins = Workspace(f"{arguments} --quiet"), np.random.default_rng(1).random(len(features))
+    start = process_time()
+    for row, coin, y in zip(features.tolist(), coins.tolist(), label.tolist(), strict=True):
+        told = " ".join(f"{j}:{value:g}" for j, value in enumerate(row))
+        chance = workspace.predict(f"| {told}")
+        accept = coin < chance[0]
+        cost = 0.5 if not accept else float(y == -1)
+        workspace.learn(f"{1 if accept else 2}:{cost}:{chance[0 if accept else 1]} | {told}")
+    return (process_time() - start) / len(features)
+
+
+def ours_seconds(features: FloatArray, block: int, calls: int) -> float:
+    """CPU seconds per person of decide, in blocks."""
+    learner = Mixed(seed=0)
+    learner.decide(features[:block])
+    parts = [features[i * block : (i + 1) * block] for i in range(calls)]
+    return clock(lambda: [learner.decide(part) for part in parts])[0] / (block * calls)
+
+
+def deciding(_tables: Tables, quick: bool) -> list[Record]:
+    """One person and blocks against VW --cover 16; a whole run with stumps against VW --cover 16."""
+    repeats = 2 if quick else 5
+    features, _, label = people(200_000, 0)
+    rival = [vw_seconds(features[:3_000], label[:3_000], "--cb_explore 2 --cover 16") for _ in range(repeats)]
+    single = [ours_seconds(features, 1, 4_000) for _ in range(repeats)]
+    blocks = [ours_seconds(features, 100_000, 2) for _ in range(repeats)]
+    return [
+        _record("one decide call (16 rules, 12 features) against VW --cover 16 predict + learn", 3, rival, single),
+        _record("blocks of 1e5 decisions against the same", 200, rival, blocks),
+        _whole_run(10_000 if quick else 100_000),
+    ]
+
+
+def _record(row: str, least: float, rival: list[float], ours: list[float]) -> Record:
+    ratios = tuple(a / b for a, b in zip(rival, ours, strict=True))
+    note = f"{1e6 * median(ours):.3g} us against {1e6 * median(rival):.3g} us per person"
+    return Record(
+        row, f">= {number(least)} x", f"{number(median(ratios))} x (median)", median(ratios) >= least, ratios, note
+    )
+
+
+def _whole_run(rounds: int) -> Record:
+    features, group, label = people(rounds, 1)
+    learner = TwoPhaseLearner(
+        Stumps(), FalsePositiveRate(), 0.2, 0.05, rounds, comparator_gap=0.02, exploration_rounds=rounds // 10, seed=0
+    )
+
+    def run() -> None:
+        at = 0
+        while at < rounds:
+            learner.open_epoch()
+            part = slice(at, at + learner.rounds_left)
+            decided = learner.decide(features[part], group[part])
+            taken = np.flatnonzero(decided.accept)
+            learner.observe(decided.first_round + taken, label[part][taken])
+            at += len(decided)
+
+    Stumps().bind(features[:100], None).best(np.ones(100))  # load and compile
+    ours = clock(run)[0]
+    rival = vw_seconds(features[: rounds // 5], label[: rounds // 5], "--cb_explore 2 --cover 16") * rounds
+    ratio = ours / rival
+    note = f"{ours:.3g} s against {rival:.3g} s (VW from a fifth of the people)"
+    return Record(
+        f"whole run with its oracle, {rounds:.0e} rounds, 12 features, stumps, against VW --cover 16",
+        "<= 1",
+        f"{number(ratio)}",
+        ratio <= 1,
+        (ratio,),
+        note,
+    )

@@ -1,0 +1,126 @@
+"""How time and memory grow with the rows: one fair problem solved on made-up tables, each in a process of its own.
+
+Stumps (1,024 quantiles of each column) and thresholds from 1e4 to 1e7 rows, linear rules to 1e6, ten continuous columns. Growth counts as
+linear up to rows^1.2, from 1e5 rows on. Peak memory: the high-water mark less what the process had before the table was made; with the table.
+"""
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from bench.record import Record, number
+from bench.tables import Tables
+
+SIZES = {
+    "stumps": (10**4, 10**5, 10**6, 10**7),
+    "thresholds": (10**4, 10**5, 10**6, 10**7),
+    "linear": (10**4, 10**5, 10**6),
+}
+QUICK = (10**4, 10**5)
+COLUMNS = 10
+MOST_GROWTH = 1.2
+"""The largest exponent of the growth in time that still counts as linear: sorting and caches take their part."""
+MOST_MEMORY = {"stumps": 4.0, "thresholds": 4.0, "linear": 5.0}
+"""The peak in multiples of the table, the table itself included; linear rules keep their rows whitened as well."""
+
+
+def scale(_: Tables, quick: bool) -> list[Record]:
+    """Time and peak memory of each class against the rows."""
+    return [_class(kind, QUICK if quick else sizes) for kind, sizes in SIZES.items()]
+
+
+def _class(kind: str, sizes: Sequence[int]) -> Record:
+    found = [measured(kind, rows) for rows in sizes]
+    large = [point for point in found if point["rows"] >= 10**5] or found
+    growth = _exponent(large)
+    peak = max(point["peak"] / point["table"] for point in large)
+    shown = ", ".join(
+        f"{point['rows']:.0e}: {number(point['seconds'])} s, {point['peak'] / point['table']:.1f}x" for point in found
+    )
+    return Record(
+        f"{kind}: rows against time and memory",
+        f"time ~ rows^{MOST_GROWTH} at most, peak < {MOST_MEMORY[kind]:g} x table",
+        f"rows^{growth:.2f}, peak {peak:.1f} x table",
+        growth <= MOST_GROWTH and peak < MOST_MEMORY[kind],
+        note=f"{shown}; {COLUMNS} columns, one fair problem",
+        detail=tuple(found),
+    )
+
+
+def _exponent(points: Sequence[dict[str, Any]]) -> float:
+    """The slope between the smallest and the largest of the large tables, on logarithmic axes."""
+    first, last = points[0], points[-1]
+    if first is last:
+        return 1.0
+    return float(np.log(last["seconds"] / first["seconds"]) / np.log(last["rows"] / first["rows"]))
+
+
+def measured(kind: str, rows: int) -> dict[str, Any]:
+    """One measurement in a fresh process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.scale", kind, str(rows)], capture_output=True, text=True, check=True
+    )
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
+
+
+def _inside(kind: str, rows: int) -> dict[str, Any]:
+    import time
+
+    from evenhand import (
+        CostSensitiveProblem,
+        FalsePositiveRate,
+        LabelledSample,
+        Linear,
+        ScoreThresholds,
+        Stumps,
+        solve_fair,
+    )
+
+    classes = {"stumps": Stumps(max_bins=1024), "thresholds": ScoreThresholds(), "linear": Linear()}
+    warm = _table(1_000, COLUMNS)
+    _solved(
+        solve_fair, classes[kind], CostSensitiveProblem, LabelledSample, FalsePositiveRate, warm
+    )  # compile and load
+    before = _resident()
+    features, group, label = _table(rows, COLUMNS)
+    table = features.nbytes + group.nbytes + label.nbytes
+    start = time.perf_counter()
+    _solved(
+        solve_fair, classes[kind], CostSensitiveProblem, LabelledSample, FalsePositiveRate, (features, group, label)
+    )
+    return {"rows": rows, "seconds": time.perf_counter() - start, "table": table, "peak": _peak() - before}
+
+
+def _solved(solve: Any, hypotheses: Any, problem: Any, sample: Any, rate: Any, table: tuple[Any, Any, Any]) -> None:
+    features, group, label = table
+    cost = problem(features, group, (label == 1).astype(float), (label == -1).astype(float))
+    solve(cost, hypotheses, [rate()], sample(features, group, label), 0.05)
+
+
+def _table(rows: int, columns: int) -> tuple[Any, Any, Any]:
+    """Continuous columns, two groups, labels that depend on the first column and the group."""
+    rng = np.random.default_rng(0)
+    features = rng.normal(size=(rows, columns))
+    group = rng.integers(0, 2, rows)
+    label = np.where(features[:, 0] + 0.3 * group + rng.normal(size=rows) > 0.2, 1, -1)
+    return features, group, label
+
+
+def _resident() -> int:
+    with open("/proc/self/statm") as file:
+        return int(file.read().split()[1]) * 4096
+
+
+def _peak() -> int:
+    import resource
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+if __name__ == "__main__":
+    print(json.dumps(_inside(sys.argv[1], int(sys.argv[2]))))
