@@ -8,6 +8,7 @@ import pytest
 from tests.claims.measure import column, lifetimes, mean, shown, slope, slope_error
 
 HORIZONS = (1000, 3162, 10_000, 31_623, 100_000, 316_228, 1_000_000)
+WIDE = (1000, 31_623, 1_000_000)
 PAPER = {"allowed_gap": None, "tradeoff_exponent": 0.25}
 
 
@@ -24,8 +25,8 @@ def within(one, two):
 def test_one_sided_weighting_has_a_fraction_of_the_two_sided_regret():
     """T = 1e5, 12 seeds, bounds for the quick tier 900, 2600 and a ratio of 1.7.
 
-    Standard errors are about 110 and 150 (one run scatters by 380 and 520), so the false-alarm rate with fresh seeds is below 1%.
-    Catches a learner whose one-sided regret doubles (600 to 1200) with probability .98.
+    Resampling 240 fresh seeds: means of 12 are 521 +- 80 and 1767 +- 198, their .999 quantiles 826 and 2436, the .001 quantile of the
+    ratio 1.86. So the false-alarm rate is below 1e-3. Catches a one-sided regret that doubles with probability .8.
     """
     one, two = regrets(range(12), 100_000), regrets(range(12), 100_000, estimator="two-sided")
     assert mean(one, "bandit_regret") <= 900
@@ -35,12 +36,11 @@ def test_one_sided_weighting_has_a_fraction_of_the_two_sided_regret():
 
 
 def test_regret_grows_like_the_square_root():
-    """T = 1e3 to 1e5, 12 seeds. The slope there is .60 +- .03 (it falls with T, see the full tier); limit .70, false-alarm rate 1e-3.
+    """T = 1e3, 3e4, 1e6, 12 seeds, limit .58. Resampling 240 fresh seeds: .459 +- .026, .999 quantile .544: false-alarm rate below 1e-3.
 
-    Catches a slope of .78 or more, such as linear regret from T = 1e4 on.
+    Catches a slope of .64 with probability .99, such as linear regret from T = 1e5 on.
     """
-    horizons = HORIZONS[:5:2]
-    assert slope(horizons, [mean(regrets(range(12), T), "bandit_regret") for T in horizons]) <= 0.70
+    assert slope(WIDE, [mean(regrets(range(12), T), "bandit_regret") for T in WIDE]) <= 0.58
 
 
 @pytest.mark.parametrize("broken", ["theory", "unweighted"])
@@ -48,16 +48,16 @@ def test_the_checks_see_linear_regret(broken):
     """Negative controls: the literal constants toss a coin; a learner that forgets importance weights locks in."""
     settings = {"theory": {"schedule": "theory", "estimator": "two-sided"}, "unweighted": {}}[broken]
     learner = "two-phase" if broken == "theory" else "without importance weights"
-    horizons = HORIZONS[:5:2]
-    sizes = [mean(regrets(range(12), T, learner, **settings), "bandit_regret") for T in horizons]
+    sizes = [mean(regrets(range(12), T, learner, **settings), "bandit_regret") for T in (*WIDE, 100_000)]
     assert sizes[-1] > (2600 if broken == "theory" else 900)
-    assert slope(horizons, sizes) > 0.70
+    assert slope(WIDE, sizes[:3]) > 0.58
 
 
 @pytest.mark.claims
 def test_full(claims, workers):
-    """40 seeds. One-sided 607 +- 60, two-sided 1652 +- 83 at T = 1e5: the false-alarm rate with fresh seeds is about 6% for the limit of
-    700, and below 1e-6 for 2200. The slope over T = 1e3 to 1e6 has a standard error of .02; a true slope of .60 would be caught."""
+    """40 seeds. Resampling 240 fresh ones: means of 40 are 521 +- 44 (one-sided; the seeds of the test are on the high side) and
+    1766 +- 108, the slope is .455 +- .012: false-alarm rates below 1e-3 for 700, 2200, the ratio and .55. Catches a one-sided regret
+    that is 50% higher with probability .9, and a slope of .58 with .99."""
     seeds = range(40)
     curves = {
         name: [regrets(seeds, T, learner, workers, **more) for T in HORIZONS]

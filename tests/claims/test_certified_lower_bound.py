@@ -1,6 +1,7 @@
 """The lower-bound instance under a promise of T^-alpha: the certified learner pays of order T^(2 alpha), which theorem 4.1 says is least.
 
-regret / T^(2 alpha), the mean over D1 and D2, is flat within 15% (of its geometric mean) and at most 6; violations within the binomial limit.
+regret / T^(2 alpha), the mean over D1 and D2, is flat within 15% (of its geometric mean) and at most 6; violations are within the
+binomial limit.
 """
 
 import numpy as np

@@ -19,7 +19,7 @@ from evenhand.words import Prices
 
 FRESH = tuple(f"random {seed}" for seed in range(1000, 1020))
 PRICES = {"1:1": Prices(), "1:10": Prices(1.0, 10.0), "10:1": Prices(10.0, 1.0)}
-ROOM = 0.002
+ROOM = 0.0005
 """Rounding, and what a test may call nothing: the excess per person, as a share of the sum of the prices."""
 
 
@@ -30,11 +30,13 @@ def truly_fair():
 
 
 def fully_certified(seed, rounds):
-    """Whether at the end every hypothesis of the class could be deployed alone."""
+    """Whether the learned part of the policy could have all of the weight, and whether every hypothesis could be deployed alone."""
     world = truly_fair()
-    run = simulate(CertifiedLearner(world.hypotheses, FPR, 0.1, DELTA), world, rounds, seed)
-    _, lo, hi = run.learner._life.certified()
-    return bool((np.maximum(hi, -lo) <= 0.1).all()) and run.worst_gap <= 1e-9
+    learner = simulate(CertifiedLearner(world.hypotheses, FPR, 0.1, DELTA), world, rounds, seed).learner
+    _, low, high = learner.trail[-1]
+    _, lo, hi = learner._life.certified()
+    alone = max(high.max(), -low.min()) / learner.learned_weight if learner.learned_weight else np.inf
+    return alone <= 0.1, bool((np.maximum(hi, -lo) <= 0.1).all())
 
 
 def excess(life):
@@ -54,13 +56,13 @@ def test_the_learned_policy_soon_has_most_of_the_weight():
 
 
 def test_a_truly_fair_class_is_certified():
-    """5 runs of 30,000 rounds; all of them in practice. Catches a bound that is twice too wide."""
-    assert sum(fully_certified(seed, 30_000) for seed in range(5)) >= 4
+    """4 runs of 20,000 rounds: nothing is kept from the learned policy any more. Catches a bound that is twice too wide."""
+    assert all(fully_certified(seed, 20_000)[0] for seed in range(4))
 
 
 @pytest.mark.parametrize("prices", PRICES)
 def test_never_worse_than_the_best_constant_by_more_than_the_audits(prices):
-    """Four populations, one run each; the full tier has all of them. Catches .2% of the prices per person."""
+    """Four populations, one run each; the full tier has all of them. Catches .05% of the prices per person."""
     names = ("random", "base rate near 0", "lower bound D1", "a group of 5%")
     assert against_constants(names, PRICES[prices], (3,), 10_000)[0].max() <= ROOM
 
@@ -73,7 +75,7 @@ def test_full_half_of_the_weight(claims, workers):
     claims.add(
         "certified: learned weight at T=20,000, gamma'=.10, 20 fresh populations x 5 seeds",
         "> 1/2 in every run",
-        f"least {weights.min():.2f}, median {np.median(weights):.2f}; half at round {np.median(half):.0f} (median), {half.max():.0f} (last)",
+        f"least {weights.min():.2f}, median {np.median(weights):.2f}; half at round {np.median(half):.0f}, {half.max():.0f} at last",
         weights.min() > 0.5,
     )
     assert weights.min() > 0.5
@@ -81,15 +83,17 @@ def test_full_half_of_the_weight(claims, workers):
 
 @pytest.mark.claims
 def test_full_a_truly_fair_class(claims, workers):
-    """100 runs of 30,000 rounds: fewer than 80 have probability 2e-3 if the rate is .9."""
-    done = sum(Parallel(n_jobs=workers)(delayed(fully_certified)(seed, 30_000) for seed in range(100)))
+    """100 runs; a rate of .8 is caught with probability .99. At T = 1e5 also the hypotheses that nobody would deploy are certified."""
+    soon = Parallel(n_jobs=workers)(delayed(fully_certified)(seed, 20_000) for seed in range(100))
+    late = Parallel(n_jobs=workers)(delayed(fully_certified)(seed, 100_000) for seed in range(100))
+    deployed, whole = sum(found[0] for found in soon), sum(found[1] for found in late)
     claims.add(
-        "certified: a truly fair class is fully certified, gamma'=.10, T=3e4",
+        "certified: a truly fair class, gamma'=.10: the policy is fully certified at T=2e4 (every hypothesis at T=1e5)",
         ">= 90 of 100 runs",
-        str(done),
-        done >= 90,
+        f"{deployed} ({whole})",
+        min(deployed, whole) >= 90,
     )
-    assert done >= 90
+    assert min(deployed, whole) >= 90
 
 
 @pytest.mark.claims

@@ -15,7 +15,7 @@ def ending_above(learner, name, seeds, horizon=100_000, workers=1, **settings):
 
 @pytest.mark.parametrize("name", ["random", "thresholds"])
 def test_greedy_on_gathered_labels_ends_unfair(name):
-    """24 runs of T = 1e5. The shares are .60 and .53; fewer than 3 of 24 would have a probability of 5e-6: that is the false-alarm rate.
+    """24 runs of T = 1e5. The shares are .57 and .40 (200 seeds); fewer than 3 of 24 have a probability of at most 1e-3.
 
     Negative control: the two-phase learner with a promise of gamma + .05 must not be seen as unfair by the same check.
     """
@@ -29,21 +29,20 @@ def test_greedy_on_gathered_labels_ends_unfair(name):
 @pytest.mark.parametrize("name", NAMES)
 def test_full(claims, workers, name):
     """200 runs of T = 1e5 each. For a share of .35, fewer than 50 of 200 occur with probability .001; a share of .18 or less is refused
-    with probability .99. The lower-bound instances have four hypotheses and little to be greedy about: shown without a target."""
+    with probability .99. D1 and D2 are close to the target (27%): asserted at 15%, the table
+    says whether 25% is met. The share depends on the first_rounds of the greedy learner (256 by default), see docs/claims.md."""
     share, runs = ending_above("fair-on-gathered", name, range(200), workers=workers, allowed_gap=GAMMA)
     ours, kept = ending_above("two-phase", name, range(20), 200_000, workers=workers, allowed_gap=ABOVE)
     commit, _ = ending_above(
         "explore-then-commit", name, range(20), 200_000, workers=workers, allowed_gap=ABOVE, same_exploration=True
     )
-    expected = name in ("random", "thresholds", "lending")
     claims.add(
         f"negative control: fair on gathered data ends above gamma + .05, {name}",
-        ">= 25% of runs" if expected else "(shown, no target)",
+        ">= 25% of runs",
         f"{share:.1%} (worst last gap {column(runs, 'last_gap').max():.3f}); two-phase with that promise: {ours:.0%}",
-        share >= 0.25 or not expected,
+        share >= 0.25,
         f"{commit:.0%}",
     )
     assert ours * 20 <= binomial_limit(20, 0.05, 1e-3)
     assert (column(kept, "worst_gap") <= ABOVE).all()
-    if expected:
-        assert share >= 0.25
+    assert share >= (0.25 if name in ("random", "thresholds", "lending") else 0.15)

@@ -19,24 +19,24 @@ def regrets(learner, horizon, seeds, workers=1, **settings):
 
 
 def test_the_bandit_grows_slower_than_explore_then_commit():
-    """T = 1e3, 1e4, 1e5, 24 seeds. The bandit's slope is .42 +- .04 (limit .55, false-alarm rate 1e-3), the other's .61 +- .001 (>= .58).
+    """T = 1e3, 3e4, 1e6, 24 seeds, limit .57. Resampling 240 fresh seeds: .472 +- .028, .999 quantile .554: false-alarm rate below 1e-3.
 
-    Catches a bandit that explores like T^(2/3): its slope would be that of explore-then-commit, which is the negative control.
+    Catches a bandit that explores like T^(2/3): its slope would be that of explore-then-commit (.62), which is the negative control.
     """
-    horizons = HORIZONS[:5:2]
+    horizons = HORIZONS[::3]
     bandit, commit = (
         slope(horizons, [mean(regrets(learner, T, range(24)), "regret") for T in horizons])
         for learner in ("two-phase", "explore-then-commit")
     )
-    assert bandit <= 0.55
-    assert commit >= 0.58
-    assert not commit <= 0.55
+    assert bandit <= 0.57
+    assert not commit <= 0.57
 
 
 @pytest.mark.claims
 def test_full(claims, workers):
-    """100 seeds, T = 1e3 to 1e6; the slope of the bandit has a standard error of about .015: a true .45 passes the limit of .5 with
-    probability .999, a true .55 fails with the same. Negative control: a bandit that explores T^(2/3) rounds must fail it."""
+    """100 seeds, T = 1e3 to 1e6. Resampling 240 fresh seeds the bandit's slope is .480 +- .011: with fresh seeds the limit of .5 would
+    raise a false alarm in 4% of runs, and catch a slope of .53 with probability .99. Negative control: a bandit that explores T^(2/3)
+    rounds must fail it."""
     seeds = range(100)
     bandit = [regrets("two-phase", T, seeds, workers) for T in HORIZONS]
     both = [regrets("two-phase", T, range(40), workers, estimator="two-sided") for T in HORIZONS]

@@ -10,6 +10,8 @@ from tests.claims.measure import DELTA, PROMISE, binomial_limit, column, detecta
 
 NAMES = ("random", "thresholds", "lending", "D1", "D2")
 ALARM = 1e-3
+FEW = ("D1", "D2")
+"""Four hypotheses, of which one has a gap: some member violates only if that one gap was underestimated, in about 60% of runs, not 95%."""
 
 
 def broken_promises(runs, what="worst_gap"):
@@ -77,12 +79,12 @@ def test_full_negative_controls(claims, workers, name):
     runs = lives(name, range(200), 50_000, workers, reading="paper")
     both = lives(name, range(60), 50_000, workers, reading="paper", estimator="two-sided")
     share, deployed = broken_promises(runs, "set_gap") / 200, broken_promises(runs) / 200
-    expected = name in ("random", "thresholds", "lending")
     claims.add(
         f"negative control: the paper's gamma + beta, {name}",
-        "some member of the set violates in >= 95% of runs" if expected else "(four hypotheses: shown, no target)",
+        "some member of the set violates in >= 95% of runs",
         f"{share:.1%} (a deployed policy: {deployed:.1%} one-sided, {broken_promises(both) / 60:.1%} two-sided)",
-        share >= 0.95 or not expected,
+        share >= 0.95,
     )
-    if expected:
+    assert share * 200 > binomial_limit(200, DELTA, ALARM)
+    if name not in FEW:
         assert share >= 0.95

@@ -40,7 +40,7 @@ def at_the_limit(limit: float) -> Discrete:
     if not 0 < limit <= 0.15:
         raise InvalidInput(f"the limit is {limit}; this population exists for limits in (0, 0.15].")
     negatives = 0.2 * np.array([0.1, limit, 0.03, 0.87 - limit])
-    mass = np.array([0.2, negatives[1] / 0.3, negatives[2] / 0.3, 0.0])
+    mass = np.array([0.2, negatives[1] / 0.3, negatives[2] / 0.35, 0.0])  # A is worth more per negative than B
     mass[3] = 0.5 - mass.sum()
     first = [True, False, False, False]
     second = ([True, False, False, False], [True, True, False, False], [True, True, True, False])

@@ -80,10 +80,16 @@ class Population(ABC):
     ) -> tuple[float, Mixture]:
         """(loss, policy) of the best mixture whose gaps are all within `allowed_gap`; computed once for each question."""
         limit, rates = require_limit(allowed_gap), as_rates(rate)
-        key = (limit, rates, *(np.asarray(price).tobytes() for price in (prices.false_accept, prices.false_reject)))
+        key = _question(limit, rates, prices)
         if key not in self._optima:
             self._optima[key] = self._best(limit, rates, prices)
         return self._optima[key]
+
+    def know_optimum(
+        self, allowed_gap: float, rate: Rate | Sequence[Rate], prices: Prices, loss: float, policy: Mixture
+    ) -> None:
+        """Take an optimum that was found elsewhere, so that it is not searched for again."""
+        self._optima[_question(require_limit(allowed_gap), as_rates(rate), prices)] = (loss, policy)
 
     def _constraints(self, rates: tuple[Rate, ...], sample: LabelledSample) -> GapConstraints:
         return GapConstraints.on(rates, sample)
@@ -115,6 +121,10 @@ class TablePopulation(Population):
         if rates not in self._known:
             self._known[rates] = super()._constraints(rates, sample)
         return self._known[rates]
+
+
+def _question(limit: float, rates: tuple[Rate, ...], prices: Prices) -> Any:
+    return (limit, rates, *(np.asarray(price).tobytes() for price in (prices.false_accept, prices.false_reject)))
 
 
 def loss_on(sample: LabelledSample, acceptance: FloatArray, prices: Prices) -> float:

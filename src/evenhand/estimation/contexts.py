@@ -9,6 +9,9 @@ from numpy.typing import NDArray
 
 from evenhand.words import FloatArray, GroupArray, IntArray
 
+COMPILED = 2_000_000
+"""Tables with as many numbers are hashed by compiled code."""
+
 
 @dataclass(frozen=True, eq=False)
 class Contexts:
@@ -27,11 +30,10 @@ class Contexts:
 
 def find_contexts(features: FloatArray, group: GroupArray | None, *more: FloatArray) -> Contexts:
     """Rows are equal if features, group and every further column are."""
-    table = np.column_stack([features, *more]) + 0.0  # -0.0 becomes 0.0, which it equals
-    if group is not None:
-        table = np.column_stack([table, _codes(group)])
+    table = np.column_stack([features, *more, *([] if group is None else [_codes(group)])])
+    table += 0.0  # -0.0 becomes 0.0, which it equals
     contexts = _grouped_by(_row_hash(table))
-    if np.array_equal(table[contexts.first[contexts.index]], table):
+    if _same_rows(table, contexts):
         return contexts
     return _grouped_by(np.unique(table, axis=0, return_inverse=True)[1].reshape(-1))
 
@@ -44,11 +46,25 @@ def _codes(group: GroupArray) -> FloatArray:
 
 def _row_hash(table: FloatArray) -> NDArray[np.uint64]:
     """h <- (h xor bits) * odd, mixed, column by column, modulo 2^64."""
+    if table.size >= COMPILED:
+        from evenhand.estimation._context_kernel import row_hashes  # numba is heavy: only large tables load it
+
+        found = np.empty(len(table), dtype=np.uint64)
+        row_hashes(table, found)
+        return found
     value = np.full(len(table), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for bits in np.ascontiguousarray(table.T).view(np.uint64):
         value = (value ^ bits) * np.uint64(0xBF58476D1CE4E5B9)
         value ^= value >> np.uint64(29)
     return value
+
+
+def _same_rows(table: FloatArray, contexts: Contexts) -> bool:
+    if table.size >= COMPILED:
+        from evenhand.estimation._context_kernel import same_rows  # see above
+
+        return bool(same_rows(table, contexts.first, contexts.index))
+    return np.array_equal(table[contexts.first[contexts.index]], table)
 
 
 def _grouped_by(key: NDArray[Any]) -> Contexts:

@@ -2,7 +2,7 @@
 
     cost of accepting x = d(m(x)) + 1[accepted] min(1/p, cap) (d - d(m(x))),    d(m) = m fa - (1 - m) fr
 
-d is fa for y = -1 and -fr for y = +1, in units of the loss. Capping the weight of the *residual* costs little bias where m is right, whereas
+d is fa for y = -1 and -fr for y = +1, in units of the loss. Capping the weight of the *residual* costs little bias where m is right;
 capping the weight of the label itself (the one-sided estimate) favours whatever is accepted rarely.
 """
 

@@ -6,6 +6,7 @@ uses m only to reduce variance: a bad regression costs width, never validity, as
 
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -67,10 +68,20 @@ class LogisticOutcome:
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(score, -30, 30))))
 
 
+_FITTED: "WeakKeyDictionary[RoundLog, OutcomeRegression]" = WeakKeyDictionary()
+"""A log never changes, so what was fitted to it is remembered as long as it lives."""
+
+
 def fit_outcomes(log: RoundLog | None) -> OutcomeRegression:
     """Tabular where contexts repeat, logistic elsewhere, the overall rate where there is nothing to fit."""
     if log is None or log.accepted.sum() == 0:
         return ConstantOutcome()
+    if log not in _FITTED:
+        _FITTED[log] = _fitted(log)
+    return _FITTED[log]
+
+
+def _fitted(log: RoundLog) -> OutcomeRegression:
     seen = log.where(log.accepted > 0)
     contexts = find_contexts(seen.features, None)
     negative, accepted = contexts.total(seen.negative), contexts.total(seen.accepted)
@@ -85,6 +96,17 @@ def fit_outcomes(log: RoundLog | None) -> OutcomeRegression:
     if len(rows) > MOST_ROWS:
         rows = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.int64)
     return _logistic(seen.features[contexts.first[rows]], negative[rows], (accepted - negative)[rows])
+
+
+def fit_logistic_outcomes(log: RoundLog) -> LogisticOutcome | None:
+    """The logistic regression alone; None where fewer than ten labels of a kind are there."""
+    seen = log.where(log.accepted > 0)
+    if min(seen.negative.sum(), seen.positive.sum()) < 10:
+        return None
+    rows = np.arange(len(seen))
+    if len(rows) > MOST_ROWS:
+        rows = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.int64)
+    return _logistic(seen.features[rows], seen.negative[rows], seen.positive[rows])
 
 
 def _logistic(features: FloatArray, negative: FloatArray, positive: FloatArray) -> LogisticOutcome:

@@ -24,6 +24,9 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Cuts
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
+BLOCK = 200_000
+"""Rows that are whitened at a time."""
+
 
 @dataclass(frozen=True)
 class LinearRule:
@@ -102,18 +105,31 @@ class Linear(HypothesisClass):
         rows = checked_rows(features)
         with one_blas_thread():
             back = whitener(rows)
-            white = np.asfortranarray((rows - rows.mean(axis=0)) @ back)
+            white = whitened(rows, back)
         return _BoundLinear(np.asfortranarray(rows), white, back, self.penalty)
 
 
 def whitener(rows: FloatArray) -> FloatArray:
     """M (columns, rank) such that (rows - mean) M has covariance 1; constant and repeated columns add no rank."""
-    spread = rows.std(axis=0)
-    scale = np.where(spread > 1e-12 * np.abs(rows).max(axis=0), spread, np.inf)
-    standard = (rows - rows.mean(axis=0)) / scale
-    variance, axes = np.linalg.eigh(standard.T @ standard / len(rows))
+    mean, blocks = rows.mean(axis=0), [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+    spread = np.sqrt(sum(np.square(block - mean).sum(axis=0) for block in blocks) / len(rows))
+    largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
+    scale = np.where(spread > 1e-12 * largest, spread, np.inf)
+    products = np.zeros((rows.shape[1], rows.shape[1]))
+    for block in blocks:
+        standard = (block - mean) / scale
+        products += standard.T @ standard
+    variance, axes = np.linalg.eigh(products / len(rows))
     kept = variance > 1e-9
     return np.asarray(axes[:, kept] / np.sqrt(variance[kept]) / scale[:, np.newaxis])
+
+
+def whitened(rows: FloatArray, back: FloatArray) -> FloatArray:
+    """(rows - mean) M, column by column in memory; block by block, so that nothing of the table's size is needed besides."""
+    white, mean = np.empty((len(rows), back.shape[1]), order="F"), rows.mean(axis=0)
+    for start in range(0, len(rows), BLOCK):
+        white[start : start + BLOCK] = (rows[start : start + BLOCK] - mean) @ back
+    return white
 
 
 @dataclass(frozen=True, eq=False)

@@ -72,10 +72,12 @@ class Stumps(HypothesisClass):
 
 def _edges(column: FloatArray, max_bins: int | None) -> FloatArray:
     """The lowest value of each bin, ascending, all of them observed; one per distinct value if these are few."""
-    values = np.unique(column)
-    if max_bins is None or len(values) <= max_bins:
-        return values
+    if max_bins is None:
+        return np.unique(column)
     ranked = np.sort(column)
+    new = np.flatnonzero(ranked[1:] != ranked[:-1]) + 1
+    if len(new) < max_bins:
+        return np.asarray(ranked[np.concatenate([[0], new])])
     return np.unique(ranked[np.arange(max_bins) * len(ranked) // max_bins])
 
 

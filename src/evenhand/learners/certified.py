@@ -10,6 +10,8 @@ Regret, not fairness, pays for ignorance: with probability at least 1 - failure_
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
+from operator import is_not
 from typing import Any, Literal
 
 import numpy as np
@@ -22,6 +24,8 @@ from evenhand.estimation import EstimatedLoss, RoundLog, cost_variances, doubly_
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
 from evenhand.fairness.bounds.slack import require_probability
 from evenhand.fairness.certificate import Certificate
+from evenhand.fairness.delta_ledger import Booking
+from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.audits import Gain, Outlay, audit_share
@@ -32,12 +36,13 @@ from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import AUDIT_BOUNDS, MOST_LOG_SIZE, Life
 from evenhand.learners.nomination import nominate
 from evenhand.learners.promise import Promise
+from evenhand.learners.rounds import Block
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_labels
 
 FIRST_ROUNDS = 100
-FIRST_FITTED = 500
+FIRST_FITTED = 1000
 GROWTH = 1.5
 FLOOR = 0.3
 """mu_t = FLOOR / sqrt(t): the audit coin."""
@@ -57,6 +62,8 @@ class CertifiedLearner(EpochLearner):
     deployed when drift suspends the certificate. groups: those of the promise (default: those seen in the first rounds); others count
     outside of it.
     """
+
+    _not_stored = EpochLearner._not_stored | {"_known"}
 
     def __init__(
         self,
@@ -95,6 +102,7 @@ class CertifiedLearner(EpochLearner):
         _require_bound(self.bound, hypotheses)
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
+        self._known: tuple[tuple[RoundLog, ...], RoundLog] | None = None
         super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
         self._audit_coins = stream(self.seed, "audit")
         self._life = Life.first(self._promise(), None if groups is None else tuple(groups))
@@ -184,15 +192,33 @@ class CertifiedLearner(EpochLearner):
         self._queue = []
         for cohort in closed:
             policy = self._epochs[cohort.epoch - 1].policy
-            self._life.look(
-                cohort, policy, self._history.of(with_group=self.group_use == "decide") if self._history.logs else None
-            )
+            self._life.look(cohort, policy, self._resolved() if self._history.logs else None)
             shown = cohort.log if self.group_use == "decide" else without_group(cohort.log)
             if shown.rounds > 0:
                 self._history.logs.append((cohort.epoch, shown.where(shown.acceptance > 0)))
         self._history.compact()
         if self._life.alarms:
             self._suspend()
+
+    def replay(
+        self, played: Sequence[Block], rounds: int, *, at: float | None = None, published: Mixture | None = None
+    ) -> Epoch:
+        """Close the epoch with rounds that its policies decided elsewhere, and open the next one: a service's ledger drew and waited.
+
+        played: the rounds whose cohorts have closed since the last call, accepted and rejected alike, blocks in the order of arrival;
+        rounds: how many have been decided in all, waiting ones included. `published`: what was deployed after this closing, where that
+        is on record and may differ from what is planned now (people were erased since).
+        """
+        if rounds < self._round:
+            raise ProtocolError(f"{rounds} rounds were decided, but it has been {self._round} before.")
+        self._tick(at)
+        self._queue.extend(from_block(block) for block in played)
+        self._columns = self._columns or next((block.features.shape[1] for block in played), None)
+        self._round = rounds
+        self._collect()
+        planned = self._plan(self.epoch.number + 1, rounds)
+        self._epochs.append(planned if published is None else replace(planned, policy=published))
+        return self.epoch
 
     def _suspend(self) -> None:
         """An assumption is broken: nothing that was learned before counts any more."""
@@ -219,7 +245,7 @@ class CertifiedLearner(EpochLearner):
         """Everybody is accepted at first; a class that is fitted needs more labels than one that is judged as it is."""
         if not self.fitted:
             return FIRST_ROUNDS
-        return FIRST_FITTED if self.horizon is None else int(np.clip(self.horizon // 200, FIRST_ROUNDS, FIRST_FITTED))
+        return FIRST_FITTED if self.horizon is None else int(np.clip(self.horizon // 100, FIRST_ROUNDS, FIRST_FITTED))
 
     def _constant(self, number: int, round: int, rounds: int) -> Epoch:
         """Before anything is certified: accept everybody; after a suspension: the fallback, audited."""
@@ -235,13 +261,14 @@ class CertifiedLearner(EpochLearner):
         log = self._resolved()
         regression = fit_outcomes(log)
         if self.fitted:
-            nominate(self._life, self.hypotheses, regression, self.loss, float(log.accepted.sum()), round)
+            nominate(self._life, self.hypotheses, log, regression, self.loss, round)
         loss, variances = self._estimated_loss(log, regression)
         deployable = self._deployable(loss)
         floor = self._floor(loss)
+        tolerated = self.schedule.exploration_floor(max(1, int(loss.rounds))) * self.schedule.regret_scale
         found = coordinate_descent(
-            loss, deployable, exploration_floor=floor, regret_scale=self.schedule.regret_scale, sides=1
-        )
+            loss, deployable, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
+        )  # psi mu = .3 / sqrt(t), also where the user has fixed mu
         policy = found.weights.smoothed(floor, explored(1))
         length = max(FIRST_ROUNDS // 2, int(round * (GROWTH - 1)))
         policy = self._with_audits(policy, deployable, loss, variances, floor, round, length)
@@ -252,9 +279,13 @@ class CertifiedLearner(EpochLearner):
         )
 
     def _resolved(self) -> RoundLog:
-        log = self._history.of(with_group=self.group_use == "decide")
-        assert log is not None  # the life has started, so cohorts have been closed
-        return log
+        """Everything resolved as one log; remembered until something is added."""
+        logs = tuple(log for _, log in self._history.logs)
+        if self._known is None or len(self._known[0]) != len(logs) or any(map(is_not, self._known[0], logs)):
+            log = self._history.of(with_group=self.group_use == "decide")
+            assert log is not None  # cohorts have been closed
+            self._known = (logs, log)
+        return self._known[1]
 
     def _estimated_loss(self, log: RoundLog, regression: OutcomeRegression) -> tuple[EstimatedLoss, FloatArray]:
         """The loss and the variances of its acceptance costs: doubly robust with capped weights for fitted classes, else one-sided."""
@@ -340,9 +371,10 @@ class CertifiedLearner(EpochLearner):
     def _frozen(self, number: int, round: int) -> Epoch:
         """The budget of bad accepts is spent: the best certified policy, without audits, for good."""
         log = self._resolved()
-        loss, _ = self._estimated_loss(log, fit_outcomes(log))
+        loss, variances = self._estimated_loss(log, fit_outcomes(log))
         deployable = self._deployable(loss)
-        policy = deployable.cheapest(loss.acceptance_cost).policy
+        cheapest = deployable.weights_of(deployable.cheapest(loss.acceptance_cost).policy)
+        policy = deployable.mixture(self._cautious(cheapest, deployable, loss, variances))
         self._record(number, policy, deployable)
         return Epoch(number, "frozen", round, FOREVER, policy)
 
@@ -391,6 +423,16 @@ class CertifiedLearner(EpochLearner):
             for h, w in zip(self.policy.hypotheses, self.policy.weights, strict=True)
             if h not in (ACCEPT_ALL, REJECT_ALL)
         )
+
+    @property
+    def bookings(self) -> tuple[Booking, ...]:
+        """What has been booked of the failure probability, process by process."""
+        return self._life.ledger.entries
+
+    @property
+    def drift(self) -> DriftMonitor | None:
+        """The streams that are watched; None before anything is certified."""
+        return self._life.monitor
 
     def _notes(self) -> list[str]:
         return self._life.notes + (

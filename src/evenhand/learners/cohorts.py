@@ -1,6 +1,6 @@
 """Closed cohorts: rounds whose maturity window has passed, accepted and rejected alike, as the certificate and the loss see them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -74,6 +74,10 @@ def from_counts(epoch: int, log: RoundLog, audit_share: float, generator: np.ran
 def from_block(block: Block) -> ClosedCohort:
     """Rounds that were played one by one, rows of equal features, group and acceptance counted together."""
     group = np.full(len(block.accept), None) if block.group is None else block.group
+    unknown = any(value is None for value in group.tolist())
+    known = (
+        replace(block, group=None) if unknown else block
+    )  # only a group that decides is shown to the loss, and that one is known
     codes = _codes(group)
     contexts = find_contexts(block.features, None, codes, block.acceptance)
     pending = block.accept & (block.label == 0)
@@ -92,7 +96,7 @@ def from_block(block: Block) -> ClosedCohort:
     first = contexts.first
     return ClosedCohort(
         epoch=block.epoch,
-        log=block.log(block.resolved),
+        log=known.log(block.resolved),
         features=block.features[first],
         group=group[first],
         acceptance=block.acceptance[first],

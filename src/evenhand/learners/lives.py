@@ -28,6 +28,7 @@ from evenhand.learners.cohorts import ClosedCohort
 from evenhand.learners.processes import BettingProcess, GapProcess, Outlook, acceptance_table
 from evenhand.learners.promise import Promise
 from evenhand.learners.tally import FIRST_PEOPLE, Tally
+from evenhand.learners.watching import WatchedRules
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import BoolArray, FloatArray, GroupArray
@@ -62,9 +63,11 @@ class Life:
     tally: Tally = field(default_factory=Tally)
     process: GapProcess | None = None
     monitor: DriftMonitor | None = None
+    watched: WatchedRules | None = None
     broken: tuple[str, ...] = ()
     ended: tuple[str, ...] = ()
     nominated_at: float = 0.0
+    nominated_labels: float = 0.0
 
     @classmethod
     def first(cls, promise: Promise, groups: tuple[Any, ...] | None) -> "Life":
@@ -99,7 +102,7 @@ class Life:
         """Look at a closed cohort once; `policy` was deployed in it, `before` are the rounds closed earlier."""
         if self.process is not None:
             self._narrow(self.process, cohort, policy, before)
-            self._watch(cohort)
+            self._watch(cohort, policy)
         inside = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)
         if self.groups is not None:
             inside &= cohort.codes(self.groups) >= 0
@@ -113,8 +116,8 @@ class Life:
         if contradiction.any():
             self.broken = (f"the evidence about {int(contradiction.sum())} hypotheses contradicts itself",)
 
-    def _watch(self, cohort: ClosedCohort) -> None:
-        """Group mix of everybody; labels (good, bad, not come) of the audited, who are draws of the population.
+    def _watch(self, cohort: ClosedCohort, policy: Mixture) -> None:
+        """Group mix of everybody; labels (good, bad, not come) of the audited, who are draws of the population; and a deployed rule.
 
         Without a maturity window "not come" only says how quickly labels were told, so cohorts that lack some are passed over.
         """
@@ -125,17 +128,25 @@ class Life:
         monitor = monitor.watch("group mix", [float(cohort.rounds[codes == j].sum()) for j in range(len(groups))])
         complete = self.promise.maturity is not None or not cohort.audited_unresolved.any()
         for j, group in enumerate(groups if complete else ()):
-            columns = (cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved)
+            columns = (cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved)[: self._label_kinds]
             monitor = monitor.watch(f"labels of {group}", [float(column[codes == j].sum()) for column in columns])
+        if self.watched is not None:
+            monitor = self.watched.watch(monitor, cohort, policy, groups, group_decides=self.promise.group_decides)
         self.monitor = monitor
+
+    @property
+    def _label_kinds(self) -> int:
+        """Good and bad; and not come, where there is a window within which labels should."""
+        return 2 if self.promise.maturity is None else 3
 
     # starting
 
     def start(self, hypotheses: HypothesisClass, columns: int, round: int) -> None:
         """Fix groups and hypotheses, book delta_r, and begin."""
         self.groups = self.wanted or self.tally.groups
-        streams = {"group mix": len(self.groups), **{f"labels of {group}": 3 for group in self.groups}}
+        streams = {"group mix": len(self.groups), **{f"labels of {group}": self._label_kinds for group in self.groups}}
         self.monitor = DriftMonitor.start(streams, self.promise.false_alarm(self.number))
+        self.watched = WatchedRules(stream(self.promise.seed, "watched", self.number), self._label_kinds)
         share = self.promise.share(self.number)
         if self.promise.nominates:
             bound = BettingBound(self.groups, self.promise.rates, 0, share, shares=())

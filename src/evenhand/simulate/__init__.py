@@ -1,6 +1,7 @@
 """The protocol of the paper, played: runs, and what they are compared by."""
 
 from evenhand.simulate.compare import Comparison, LearnerRuns, Summary, compare
+from evenhand.simulate.delays import LabelDelays, simulate_late
 from evenhand.simulate.diagnostics import PolicySet, policy_set, regret_in_set
 from evenhand.simulate.promise import PromiseCost, promise_cost
 from evenhand.simulate.record import RunRecord
@@ -11,6 +12,7 @@ from evenhand.simulate.trail import Trail, trail
 __all__ = [
     "Comparison",
     "Engine",
+    "LabelDelays",
     "LearnerRuns",
     "PolicySet",
     "PromiseCost",
@@ -24,6 +26,7 @@ __all__ = [
     "promise_cost",
     "regret_in_set",
     "simulate",
+    "simulate_late",
     "tradeoff",
     "trail",
 ]

@@ -74,10 +74,14 @@ class RunRecord:
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         plain = {field.name: getattr(self, field.name) for field in fields(self)}
-        return plain | {name: plain[name].tolist() for name in _INTEGERS + _NUMBERS} | {
-            "phases": list(self.phases),
-            "trail": None if self.trail is None else self.trail.to_json(),
-        }
+        return (
+            plain
+            | {name: plain[name].tolist() for name in _INTEGERS + _NUMBERS}
+            | {
+                "phases": list(self.phases),
+                "trail": None if self.trail is None else self.trail.to_json(),
+            }
+        )
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "RunRecord":

@@ -10,6 +10,7 @@ s the largest possible |h - f_j| and R = 1/(2 g s):
 
 Where the clamp binds, the dangerous phi is R itself and is written so: w - m' (w - 1) would lose digits at small p. R >= 1,
 so m' <= 1; the minimum with 1 is for rounding alone, which p close to 1 would magnify.
+Rounds enter row by row, or, where few values of (group, p, m) occur, counted together for each hypothesis (`betting_cells`).
 k(u) = (-ln(1-u) - u)/u^2 = 1/2 + u/3 + u^2/4 + u^3/5 + u^4/6 + ... is replaced by `curvature`, which is never below it on [0, 1/2].
 """
 
@@ -104,3 +105,62 @@ def add_cohort(
                     quadratic[h, j, 1 - a, a, k] += worst * curvature(t * deviation[h, j, a]) * t * t
                     linear[h, j, a, a, k] += known * t
                     quadratic[h, j, a, a, k] += known * 0.5 * t * t
+
+
+@njit(cache=True, nogil=True)
+def count_accepted(accepts: Any, row: IntArray, slot: IntArray, count: FloatArray, taken: FloatArray) -> None:
+    """taken (M, slots) += the counts of the entries (row, slot, count) whose row h accepts."""
+    for h in range(len(accepts)):
+        for e in range(len(row)):
+            taken[h, slot[e]] += count[e] * accepts[h, row[e]]
+
+
+@njit(cache=True, nogil=True)
+def add_cells(
+    group: IntArray,
+    inverse: FloatArray,
+    regression: FloatArray,
+    total: FloatArray,
+    taken: FloatArray,
+    stakes: FloatArray,
+    deviation: FloatArray,
+    reach: FloatArray,
+    hits: FloatArray,
+    linear: FloatArray,
+    quadratic: FloatArray,
+) -> None:
+    """`add_cohort` for cells of equal group, w and m: total (4, C) rounds rejected, hit, miss, unresolved; taken (M, 4, C): with h = 1.
+
+    Every cell is two rows: what h accepts of it, and what it rejects.
+    """
+    cells = len(group)
+    accepts = np.zeros((1, 2 * cells), dtype=np.bool_)
+    accepts[0, :cells] = True
+    both, w, m = (
+        np.concatenate((group, group)),
+        np.concatenate((inverse, inverse)),
+        np.concatenate((regression, regression)),
+    )
+    rounds, phi = np.zeros((4, 2 * cells)), np.zeros(2 * cells)
+    for h in range(len(taken)):
+        rounds[:, :cells] = taken[h]
+        rounds[:, cells:] = total - taken[h]
+        phi[:] = (rounds[0] + rounds[3]) * m + rounds[1] * (m + (1.0 - m) * w) + rounds[2] * (m - m * w)
+        only = slice(h, h + 1)
+        add_cohort(
+            accepts,
+            both,
+            w,
+            m,
+            rounds[0],
+            rounds[1],
+            rounds[2],
+            rounds[3],
+            phi,
+            stakes[only],
+            deviation[only],
+            reach[only],
+            hits[only],
+            linear[only],
+            quadratic[only],
+        )

@@ -40,6 +40,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
+from evenhand.fairness.bounds.betting_cells import cells_of
 from evenhand.fairness.bounds.betting_evidence import narrowed_boxes, narrowed_gaps, without_contradictions
 from evenhand.fairness.bounds.betting_plan import expected_rates, expected_shares, rates_of_betting, variance_kept
 from evenhand.fairness.bounds.betting_records import (
@@ -174,6 +175,7 @@ class BettingBound:
         from evenhand.fairness.bounds import _betting_kernel  # numba is heavy: only those who bet load it
 
         add: Callable[..., None] = _betting_kernel.add_cohort
+        add_cells: Callable[..., None] = _betting_kernel.add_cells
         linear, quadratic = state.linear.copy(), state.quadratic.copy()
         hits, mass = state.hits.copy(), state.mass.copy()
         stakes, deviation, reach = plan.stakes, plan.deviation, plan.reach
@@ -181,7 +183,12 @@ class BettingBound:
             columns = counted_rounds(rate, cohort).columns
             tables = tuple(np.ascontiguousarray(table[:, r]) for table in (stakes, deviation, reach))
             sums = tuple(np.zeros(array[:, r].shape) for array in (hits, linear, quadratic))
-            add(cohort.accepts, cohort.group, *columns, *tables, *sums)
+            cells = cells_of(cohort.group, columns[0], columns[1], np.stack(columns[2:6]))
+            if cells is None:
+                add(cohort.accepts, cohort.group, *columns, *tables, *sums)
+            else:
+                alike = (cells.group, cells.inverse, cells.regression, cells.total, cells.taken(cohort.accepts))
+                add_cells(*alike, *tables, *sums)
             for array, seen in zip((hits, linear, quadratic), sums, strict=True):
                 array[:, r] += seen
             mass[:, r] += self._by_group(cohort, columns[-1])

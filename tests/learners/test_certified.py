@@ -1,0 +1,398 @@
+"""The certified learner's behaviour: what it refuses, who counts, what a certificate says, which classes and rates it takes."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind
+from sklearn.tree import DecisionTreeClassifier
+from tests.claims.continuous import play, scores, vectors
+from tests.learners.play import WORLD
+
+from evenhand.environments import Discrete, random_population, rare_labels
+from evenhand.errors import BadLabel, CannotCertify, InvalidInput, ProtocolError
+from evenhand.estimation import RoundLog
+from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
+from evenhand.fairness.certificate import Certificate
+from evenhand.hypotheses import Estimator, Linear, ScoreThresholds, Stumps
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.learners import CertifiedLearner
+from evenhand.policies import Mixture
+from evenhand.randomness import stream
+from evenhand.simulate import simulate
+from evenhand.words import Prices
+
+FPR, FNR, SR = FalsePositiveRate(), FalseNegativeRate(), SelectionRate()
+
+
+def learner(hypotheses=None, rate=FPR, limit=0.2, delta=0.05, **settings):
+    return CertifiedLearner(hypotheses or WORLD.hypotheses, rate, limit, delta, **{"seed": 1, **settings})
+
+
+def played(told, rounds, *, hide=None, block=200, world=WORLD, prices=None):
+    """People one by one; `hide` gives the groups that are told instead of the true ones."""
+    generator = stream(5, "people")
+    while told.round < rounds:
+        people = world.sample(min(block, rounds - told.round), generator)
+        group = people.group if hide is None else hide(people, told.round)
+        decisions = told.decide(people.features, group, prices=prices(people) if prices else None)
+        accepted = np.flatnonzero(decisions.accept)
+        told.observe(decisions.first_round + accepted, people.label[accepted])
+    return told
+
+
+class TestRefusals:
+    @pytest.mark.parametrize(
+        ("settings", "message"),
+        [
+            ({"limit": 0.0}, "allowed_gap is 0.0"),
+            ({"limit": -0.1}, "allowed_gap is -0.1"),
+            ({"limit": 1.5}, "allowed_gap is 1.5"),
+            ({"delta": 0.0}, "failure_probability"),
+            ({"delta": 1.0}, "failure_probability"),
+            ({"audit_rate": 0.0}, "audit_rate is 0.0"),
+            ({"audit_rate": "often"}, "audit_rate is 'often'"),
+            ({"audit_budget": -1}, "audit_budget is -1"),
+            ({"fallback": "wait"}, "fallback is 'wait'"),
+            ({"maturity": 0}, "maturity is 0"),
+            ({"horizon": 0}, "horizon is 0"),
+            ({"bound": "bootstrap"}, "bound is 'bootstrap'"),
+            ({"bound": "dkw"}, "covers thresholds on a column"),
+            ({"hypotheses": Linear(), "bound": "betting"}, "too rich for a union"),
+            ({"hypotheses": Linear(), "bound": "kl"}, "too rich for a union"),
+            ({"hypotheses": ScoreThresholds(per_group=True)}, "looks at the group"),
+        ],
+    )
+    def test_settings(self, settings, message):
+        with pytest.raises(InvalidInput, match=message):
+            learner(**settings)
+
+    def test_negative_prices(self):
+        with pytest.raises(InvalidInput, match="price"):
+            learner(prices=Prices(-1.0, 1.0))
+
+    def test_labels_of_the_rejected_unknown_rounds_and_contradictions(self):
+        told = played(learner(), 3000)
+        decisions = told.decide(WORLD.features, WORLD.group)
+        while decisions.accept.all():
+            decisions = told.decide(WORLD.features, WORLD.group)
+        rejected = decisions.first_round + int(np.argmin(decisions.accept))
+        with pytest.raises(ProtocolError, match="was rejected"):
+            told.observe(rejected, 1)
+        with pytest.raises(ProtocolError, match="is unknown"):
+            told.observe(10**9, 1)
+        accepted = decisions.first_round + int(np.argmax(decisions.accept))
+        told.observe(accepted, -1)
+        told.observe(accepted, -1)
+        with pytest.raises(ProtocolError, match="observed before"):
+            told.observe(accepted, 1)
+        with pytest.raises(BadLabel):
+            told.observe(accepted, 0)
+
+    def test_a_group_that_contradicts_the_one_told_before(self):
+        told = learner()
+        decision = told.decide(WORLD.features[:1], WORLD.group[:1])[0]
+        with pytest.raises(ProtocolError, match="another group"):
+            told.observe(decision.round, 1, group="b")
+
+    def test_time(self):
+        told = learner(maturity=5.0)
+        with pytest.raises(InvalidInput, match="needs the time"):
+            told.decide(WORLD.features, WORLD.group)
+        told.decide(WORLD.features, WORLD.group, at=3.0)
+        with pytest.raises(ProtocolError, match="backwards"):
+            told.decide(WORLD.features, WORLD.group, at=2.0)
+
+
+class TestWhatItDeploys:
+    def test_a_limit_that_is_never_certified_leaves_constants_at_work(self):
+        run = simulate(learner(limit=1e-6), WORLD, 20_000, 0)
+        assert run.worst_gap <= 1e-6
+        assert run.learner.learned_weight < 1e-3
+        assert run.learner.certificate.status == "certified"
+
+    def test_looking_changes_nothing(self):
+        first, second = played(learner(), 1000), played(learner(), 1000)
+        for _ in range(3):
+            first.acceptance(WORLD.features), first.certificate, first.report, first.policy
+        one, other = (x.decide(WORLD.features, WORLD.group) for x in (first, second))
+        assert (one.accept == other.accept).all()
+        assert (one.propensity == other.propensity).all()
+
+    def test_ten_thousand_group_flips_change_no_bit(self):
+        told = simulate(learner(random_population(3).hypotheses, limit=0.1), random_population(3), 20_000, 0).learner
+        contexts = stream(1, "flips").integers(0, 100, 10_000).astype(float)[:, None]
+        group = np.where(stream(2, "flips").random(10_000) < 0.5, -1, 1)
+        flipped, hidden = told.acceptance(contexts, -group), told.acceptance(contexts)
+        assert (told.acceptance(contexts, group) == flipped).all()
+        assert (flipped == hidden).all()
+        assert np.ptp(flipped) > 0
+
+    def test_two_lives_that_differ_in_groups_told_for_one_decision_decide_alike(self):
+        """Within an epoch the coin and the probability do not see the group."""
+        first, second = played(learner(), 900), played(learner(), 900)
+        one = first.decide(WORLD.features, WORLD.group)
+        other = second.decide(WORLD.features, WORLD.group[::-1])
+        assert (one.accept == other.accept).all()
+        assert (one.propensity == other.propensity).all()
+
+    def test_a_fixed_audit_rate_is_kept_and_shown(self):
+        told = played(learner(audit_rate=0.1), 4000)
+        weights = dict(zip(told.policy.hypotheses, told.policy.weights, strict=True))
+        assert weights[ACCEPT_ALL] == pytest.approx(0.1, abs=0.02)
+        assert told.learned_weight > 0.85
+        decisions = told.decide(np.repeat(WORLD.features, 40, axis=0), np.repeat(WORLD.group, 40))
+        audits = np.array([decision.audit for decision in decisions])
+        assert 0.02 < audits.mean() < 0.25
+        assert not (audits & ~decisions.accept).any()
+
+    def test_the_audit_budget_freezes_the_policy_when_it_is_spent(self):
+        told = played(learner(audit_budget=30, audit_rate=0.2), 5000)
+        assert told.epoch.phase == "frozen"
+        assert any("budget is spent" in note for note in told.report.notes)
+        assert told.certificate.status == "certified"
+        assert not any(decision.audit for decision in told.decide(WORLD.features, WORLD.group) if not decision.accept)
+
+    def test_a_budget_that_is_spent_from_the_start(self):
+        told = played(learner(audit_budget=0), 1000)
+        assert told.epoch.phase == "frozen"
+        assert told.certificate.status == "certified"
+
+    def test_the_bad_accepts_of_audits_stay_within_the_budget(self):
+        """Up to what one epoch's audits, planned with the expected share of bad outcomes, may exceed by chance."""
+        world, prices = rare_labels(1), Prices(1.0, 10.0)
+        for budget in (100, 300):
+            run = simulate(learner(world.hypotheses, prices=prices, audit_budget=budget), world, 20_000, 0)
+            assert 0.5 * budget <= run.learner._life.tally.audited_negatives <= 1.2 * budget
+        free = simulate(learner(world.hypotheses, prices=prices), world, 20_000, 0)
+        assert free.learner._life.tally.audited_negatives > 600
+
+    def test_prices_move_decisions(self):
+        shares = [
+            simulate(learner(prices=prices, limit=0.3), WORLD, 20_000, 0).accepted[-1]
+            for prices in (Prices(5.0, 1.0), Prices(), Prices(1.0, 5.0))
+        ]
+        assert shares[0] < shares[1] < shares[2]
+
+    def test_prices_per_person(self):
+        """Whoever would cost ten times as much when bad is accepted less often; prices never enter the certificate."""
+
+        def dear(people):
+            return Prices(np.where(people.features[:, 0] % 3 == 1, 9.0, 1.0), np.ones(len(people)))
+
+        plain = played(
+            learner(limit=0.5, prices=Prices(5.0, 5.0)), 8000, prices=lambda p: Prices(np.ones(len(p)), np.ones(len(p)))
+        )
+        told = played(learner(limit=0.5, prices=Prices(5.0, 5.0)), 8000, prices=dear)
+        at = WORLD.features[[1]]
+        assert told.acceptance(at)[0] < plain.acceptance(at)[0]
+        with pytest.raises(InvalidInput, match="prices"):
+            told.decide(WORLD.features, WORLD.group)
+
+    def test_counts_and_events_have_the_same_law(self):
+        """24 runs each of 2,000 rounds: equal means; false alarm 1e-4 each, catches a shift of 1.6 standard deviations."""
+        runs = {
+            engine: [simulate(learner(limit=0.15), WORLD, 2000, s, engine=engine) for s in range(24)]
+            for engine in ("counts", "events")
+        }
+        for figure in (
+            lambda run: run.regret[-1],
+            lambda run: run.learner.learned_weight,
+            lambda run: run.accepted.sum(),
+        ):
+            first, second = ([float(figure(run)) for run in runs[engine]] for engine in ("counts", "events"))
+            assert ttest_ind(first, second, equal_var=False).pvalue > 1e-4
+
+
+class TestWhoCounts:
+    def test_people_of_unknown_group_are_decided_about_and_counted_outside(self):
+        def half(people, _):
+            return np.where(np.arange(len(people)) % 2 == 0, people.group.astype(object), None)
+
+        told = played(learner(), 4000, hide=half)
+        certificate = told.certificate
+        assert certificate.unknown_group == pytest.approx(certificate.window[1] / 2, abs=2)
+        assert sum(cell.people for cell in certificate.counts) <= told.epoch.first_round / 2 + 2
+        assert any("does not depend on the decision" in line for line in certificate.assumptions)
+        assert "outside the certificate" in certificate.describe()
+
+    def test_if_no_group_is_ever_known_constants_are_all_there_is(self):
+        told = played(learner(), 2000, hide=lambda people, _: None)
+        assert told.learned_weight == 0
+        assert any("only constants" in note for note in told.report.notes)
+
+    def test_a_group_that_arrives_later_counts_from_then_on(self):
+        told, generator, late = learner(), stream(7, "late"), []
+        while told.round < 4000:
+            people = WORLD.sample(50, generator)
+            decisions = told.decide(people.features)
+            accepted = np.flatnonzero(decisions.accept)
+            told.observe(decisions.first_round + accepted, people.label[accepted])
+            told.tell_group(decisions.first_round + np.arange(50), people.group)
+            late.append(decisions)
+        assert told.learned_weight > 0.5
+        assert told.certificate.unknown_group < 300
+        assert sum(cell.people for cell in told.certificate.counts) > 1000
+
+    def test_a_new_group_at_round_ten_thousand_is_counted_outside(self):
+        def stranger(people, round):
+            return np.where((round >= 10_000) & (np.arange(len(people)) % 10 == 0), "stranger", people.group)
+
+        told = played(learner(), 24_000, hide=stranger, block=500)
+        certificate = told.certificate
+        assert {cell.group for cell in certificate.counts} == {"a", "b"}
+        assert certificate.unknown_group == pytest.approx((certificate.window[1] - 10_000) / 10, abs=60)
+        assert told._life.number == 1
+
+    def test_the_groups_of_the_promise_can_be_named(self):
+        told = played(learner(groups=("b", "a")), 2000)
+        assert [(gap.group, gap.reference) for gap in told.certificate.gaps] == [("a", "b")]
+
+
+class TestCertificates:
+    def test_everything_is_on_record_and_json_brings_it_back(self):
+        certificate = simulate(learner(), WORLD, 8000, 0).learner.certificate
+        again = Certificate.from_json(json.loads(json.dumps(certificate.to_json())))
+        assert again == certificate
+        assert certificate.limit == 0.2
+        assert 0 < certificate.spent <= certificate.failure_probability == 0.05
+        assert certificate.bound == "joint clamped betting"
+        assert {(cell.group, cell.label) for cell in certificate.counts} == {(g, y) for g in "ab" for y in (-1, 1)}
+        assert all(gap.within(0.2) for gap in certificate.gaps)
+        assert certificate.valid_until > certificate.window[1]
+        assert "unbiased" not in certificate.describe()
+
+    def test_any_mixture_can_be_asked_about(self):
+        told = simulate(learner(limit=0.15), WORLD, 30_000, 0).learner
+        members, lo, hi = told._life.certified()
+        width = np.maximum(hi, -lo)[0]
+        fair, unfair = members[int(np.argmin(width))], members[int(np.argmax(width))]
+        assert told.certify(Mixture((fair,), (1.0,))).status == "certified"
+        assert told.certify(Mixture((ACCEPT_ALL, REJECT_ALL), (0.3, 0.7))).gaps[0].high == 0
+        with pytest.raises(CannotCertify) as refused:
+            told.certify(Mixture((unfair,), (1.0,)))
+        assert refused.value.group in ("a", "b")
+        assert refused.value.needed > refused.value.have
+
+    def test_before_anything_is_known_the_refusal_says_what_is_missing(self):
+        told = learner()
+        assert told.certificate.bound == "constants only (exact)"
+        rule = WORLD.hypotheses.bind(WORLD.features, None).hypothesis(2)
+        with pytest.raises(CannotCertify, match="more people"):
+            told.certify(Mixture((rule,), (1.0,)))
+
+    def test_nothing_more_is_spent_as_time_passes(self):
+        spent = [simulate(learner(), WORLD, rounds, 0).learner.certificate.spent for rounds in (1000, 30_000)]
+        assert spent[0] == spent[1] <= 0.05
+
+
+class TestWarmStart:
+    def history(self, rounds=4000, chance=1.0):
+        world, generator = WORLD, stream(9, "history")
+        counts = world.draw_counts(rounds, np.full(6, chance), generator)
+        columns = (counts.rejected, counts.accepted_positive, counts.accepted_negative)
+        return RoundLog(world.features, world.group, np.full(6, chance), *(column.astype(float) for column in columns))
+
+    def test_an_audited_history_counts_in_the_certificate(self):
+        told = learner()
+        told.warm_start(self.history(), audited=True)
+        assert sum(cell.people for cell in played(told, 200).certificate.counts) >= 4000
+
+    def test_another_history_serves_the_loss_only(self):
+        told = learner()
+        history = self.history()
+        told.warm_start(
+            RoundLog(
+                history.features,
+                history.group,
+                np.linspace(0.2, 0.9, 6),
+                history.rejected,
+                history.positive,
+                history.negative,
+            ),
+            audited=False,
+        )
+        played(told, 200)
+        assert sum(cell.people for cell in told.certificate.counts) <= 200
+
+    def test_a_history_that_chose_people_is_no_audit(self):
+        history = self.history()
+        chosen = RoundLog(
+            history.features,
+            history.group,
+            np.linspace(0.2, 0.9, 6),
+            history.rejected,
+            history.positive,
+            history.negative,
+        )
+        with pytest.raises(InvalidInput, match="not gathered by an audit rule"):
+            learner().warm_start(chosen, audited=True)
+
+    def test_it_comes_first(self):
+        with pytest.raises(ProtocolError, match="before the first"):
+            played(learner(), 100).warm_start(self.history(), audited=True)
+
+
+def many_groups(groups):
+    """Four contexts per group, base rates that differ."""
+    step = np.array([0.15, 0.4, 0.65, 0.9])
+    rate = np.clip(np.concatenate([step + 0.03 * g for g in range(groups)]), 0, 1)
+    rules = np.array([[cut <= place for place in range(4)] for cut in range(5)])
+    return Discrete(
+        np.full(4 * groups, 1 / (4 * groups)), rate, np.repeat(np.arange(groups), 4), np.tile(rules, groups)
+    )
+
+
+class TestRatesAndGroups:
+    @pytest.mark.parametrize("rates", [FNR, SR, [FPR, FNR], [FPR, FNR, SR]], ids=str)
+    def test_other_rates_and_several_at_once(self, rates):
+        run = simulate(learner(rate=rates, limit=0.25), WORLD, 30_000, 0)
+        assert run.worst_gap <= 0.25 + 1e-9
+        assert len(run.learner.certificate.gaps) == len(run.learner.rates)
+        assert run.learner.learned_weight > 0.3
+
+    @pytest.mark.parametrize("groups", [3, 5])
+    def test_all_pairs_of_groups(self, groups):
+        world = many_groups(groups)
+        run = simulate(learner(world.hypotheses, limit=0.2), world, 30_000, 0)
+        assert run.worst_gap <= 0.2 + 1e-9
+        assert len(run.learner.certificate.gaps) == groups * (groups - 1) // 2
+        assert run.learner.learned_weight > 0.3
+
+    def test_five_groups_with_equalised_odds(self):
+        world = many_groups(5)
+        run = simulate(learner(world.hypotheses, rate=[FPR, FNR], limit=0.3), world, 20_000, 0)
+        assert run.worst_gap <= 0.3 + 1e-9
+        assert len(run.learner.certificate.gaps) == 20
+
+    def test_deciding_by_group_when_that_is_chosen(self):
+        run = simulate(learner(limit=0.1, group_use="decide"), WORLD, 20_000, 0)
+        assert run.worst_gap <= 0.1 + 1e-9
+        members, lo, hi = run.learner._life.certified()
+        assert [m.describe() for m in members[-2:]] == ["accept if group is a", "accept if group is b"]
+        assert (lo[0, -2:] == hi[0, -2:]).all()
+        assert sorted(hi[0, -2:]) == [-1.0, 1.0]
+
+
+class TestContinuousFeatures:
+    @pytest.mark.parametrize("hypotheses", [ScoreThresholds(), Stumps()], ids=lambda h: type(h).__name__)
+    @pytest.mark.parametrize("bound", ["betting", "kl", "dkw"])
+    def test_thresholds_and_stumps(self, hypotheses, bound):
+        told = play(learner(hypotheses, limit=0.25, bound=bound), scores().sample, 3000, 1)
+        assert told.certificate.status == "certified"
+        assert abs(scores().gap(told.policy)) <= 0.25 + 1e-9
+        assert told.learned_weight > 0.05
+
+    @pytest.mark.parametrize(
+        "hypotheses", [Linear(), Estimator(DecisionTreeClassifier(max_depth=3, random_state=0))], ids=["linear", "tree"]
+    )
+    def test_fitted_classes_are_nominated_and_then_certified(self, hypotheses):
+        told = play(learner(hypotheses, limit=0.25), vectors, 5000, 1)
+        assert told.bound == "nominate"
+        assert told.learned_weight > 0.3
+        assert told.certificate.spent <= 0.05
+        truth = vectors(200_000, stream(3, "truth"))
+        gap = np.diff(
+            [told.acceptance(truth.features)[(truth.group == g) & (truth.label == -1)].mean() for g in ("a", "b")]
+        )
+        assert abs(gap[0]) <= 0.25 + 0.01

@@ -1,0 +1,226 @@
+"""Twelve ways to break the promise, each applied to the real code, and the check that must then fail (it passes on the code as it is).
+
+Three kinds of checks, all exact: the proof's steps at the bound (`fairness/bounds/betting_checks`), the mean wealth through the learner
+as it is played, and what is booked and looked at when (`checks`). False alarms: none, there is no chance in them.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from unittest.mock import PropertyMock
+
+import numpy as np
+import pytest
+from tests.fairness.bounds import betting_checks
+from tests.fairness.bounds.betting_worlds import FPR, random_plan, random_world, small_bound
+from tests.mutants import checks
+
+from evenhand.errors import EvenhandError
+from evenhand.estimation.outcomes import ConstantOutcome
+from evenhand.fairness.bounds import _betting_kernel, betting_evidence
+from evenhand.fairness.bounds.betting import BettingBound
+from evenhand.fairness.bounds.betting_records import Cohort, EpochPlan
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.learners import certified, lives, processes
+from evenhand.learners.audit_process import AuditProcess
+from evenhand.learners.cohorts import ClosedCohort
+from evenhand.learners.processes import BettingProcess
+from evenhand.policies import Mixture
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """What is broken, how, and the check that sees it."""
+
+    name: str
+    breaks: Callable[[pytest.MonkeyPatch], None]
+    check: Callable[[], object]
+
+
+def union_is_paid():
+    betting_checks.check_union(BettingBound((0, 1, 2), (FPR,), 4, 0.05), 0.05)
+
+
+def covering_holds():
+    for seed in range(120):
+        betting_checks.check_covering(seed)
+
+
+def quadratic_form_holds():
+    for seed in range(5):
+        betting_checks.check_quadratic_form(seed, (FPR,))
+
+
+def stakes_are_bounded():
+    world = random_world(0)
+    plan = random_plan(small_bound(world), world.truth((FPR,)), np.random.default_rng(0))
+    betting_checks.check_stakes_are_bounded(plan, world, 0, 0.01, 0.0)
+
+
+def delta_not_split(patch):
+    patch.setattr(BettingBound, "joint_threshold", PropertyMock(return_value=np.full(4, np.log(1 / 0.05))))
+
+
+def every_nominee_gets_all_of_delta(patch):
+    patch.setattr(lives, "inverse_square_share", lambda total, number: total)
+
+
+def only_arrived_labels(patch):
+    """Accepted people without a label are left out, as if they had never come."""
+
+    class Arrived:
+        @staticmethod
+        def of(*arguments, **columns):
+            return Cohort.of(*arguments, **{**columns, "unresolved": 0.0})
+
+    patch.setattr(processes, "Cohort", Arrived)
+
+
+def groups_swapped(patch):
+    real = ClosedCohort.codes
+    patch.setattr(ClosedCohort, "codes", lambda cohort, groups: real(cohort, groups[::-1]))
+
+
+def floor_dropped(patch):
+    """The audit coin's weight goes to reject-all: some people are never accepted."""
+    real = certified.CertifiedLearner._with_audits
+
+    def without_audits(learner, *arguments):
+        weights = dict.fromkeys((ACCEPT_ALL, REJECT_ALL), 0.0)
+        policy = real(learner, *arguments)
+        for hypothesis, weight in zip(policy.hypotheses, policy.weights, strict=True):
+            target = REJECT_ALL if hypothesis == ACCEPT_ALL else hypothesis
+            weights[target] = weights.get(target, 0.0) + weight
+        kept = {h: w for h, w in weights.items() if w > 0}
+        return Mixture(tuple(kept), tuple(kept.values()), policy.group_use)
+
+    patch.setattr(certified.CertifiedLearner, "_with_audits", without_audits)
+
+
+def certified_on_fitting_rows(patch):
+    """A newly nominated hypothesis is shown the cohorts it was fitted on."""
+    seen, look, join = [], lives.Life.look, BettingProcess.join
+    nobody = processes.Outlook(np.zeros((0, 1)), np.zeros(0, object), np.zeros(0), np.zeros(0), ConstantOutcome())
+
+    def remembering(life, cohort, policy, before):
+        seen.append(cohort)
+        look(life, cohort, policy, before)
+
+    def judged_by_the_past(process, member, share):
+        join(process, member, share)
+        alone = BettingBound(process.bound.groups, process.bound.rates, 1, share)
+        judge = BettingProcess(alone, (member,), alone.start())
+        for cohort in seen:
+            judge.update(cohort, nobody)
+        arrays, last = process.state.to_arrays(), judge.state.to_arrays()
+        process.state = type(process.state)(**{k: np.concatenate([v[:-1], last[k]]) for k, v in arrays.items()})
+
+    patch.setattr(lives.Life, "look", remembering)
+    patch.setattr(BettingProcess, "join", judged_by_the_past)
+
+
+def radius_off(patch):
+    """Half of the squares: the radius, which grows with their root, is off by sqrt 2."""
+    real = _betting_kernel.add_cohort
+
+    def halved(*arguments):
+        real(*arguments)
+        arguments[-1][...] /= 2
+
+    patch.setattr(_betting_kernel, "add_cohort", halved)
+
+
+def propensity_clipped(patch):
+    """What is logged is the probability after clipping it for numerical comfort."""
+    real = certified.CertifiedLearner._decide_block
+
+    def clipped(learner, *arguments):
+        block = real(learner, *arguments)
+        block.acceptance = np.maximum(block.acceptance, 0.2)
+        return block
+
+    patch.setattr(certified.CertifiedLearner, "_decide_block", clipped)
+
+
+def every_accept_is_an_audit(patch):
+    """The audit coin depends on x: whoever is accepted counts as audited."""
+    real = certified.CertifiedLearner._decide_block
+
+    def greedy(learner, *arguments):
+        block = real(learner, *arguments)
+        block.audit = block.accept.copy()
+        return block
+
+    patch.setattr(certified.CertifiedLearner, "_decide_block", greedy)
+
+
+def every_counted_accept_is_an_audit(patch):
+    real = certified.from_counts
+    patch.setattr(certified, "from_counts", lambda epoch, log, share, coins: real(epoch, log, 1.0, coins))
+
+
+def regression_on_its_own_epoch(patch):
+    real = lives.Life.look
+    patch.setattr(lives.Life, "look", lambda life, cohort, policy, before: real(life, cohort, policy, cohort.log))
+
+
+def clamp_left_out(patch):
+    nothing = property(lambda plan: np.full((*plan.deviation.shape, plan.bets.shape[2]), np.inf))
+    patch.setattr(EpochPlan, "reach", nothing)
+
+
+def updated_although_not_positive(patch):
+    patch.setattr(betting_evidence, "upper_end", lambda a, limit: limit / np.where(a == 0, 1e-300, a))
+
+
+def lower_end_although_not_positive(patch):
+    patch.setattr(betting_evidence, "lower_end", lambda b, limit: limit / np.where(b == 0, 1e-300, b))
+
+
+def audits_pooled(patch):
+    """All audits up to now, whenever a cohort closes: the round is chosen by whatever ended the epochs before."""
+
+    def pooled(process, cohort, outlook):
+        codes = cohort.codes(process.groups)
+        kinds = np.stack([cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved])
+        accepts = process.table(cohort.features, None).astype(np.float64)
+        process._add(accepts, codes, np.where(codes >= 0, kinds, 0.0).astype(np.int64))
+        process._look()
+
+    patch.setattr(AuditProcess, "update", pooled)
+
+
+MUTANTS = (
+    Mutant("1 delta not split", delta_not_split, union_is_paid),
+    Mutant("1 delta not split, every nominee", every_nominee_gets_all_of_delta, checks.check_the_ledger_adds_up),
+    Mutant("2 only arrived labels used", only_arrived_labels, checks.check_mean_wealth_with_missing_labels),
+    Mutant("3 groups swapped", groups_swapped, checks.check_mean_wealth),
+    Mutant("4 propensity floor dropped", floor_dropped, checks.check_mean_wealth),
+    Mutant("5 certified on fitting rows", certified_on_fitting_rows, checks.check_nominees_are_judged_by_later_people),
+    Mutant("6 radius off by sqrt 2", radius_off, quadratic_form_holds),
+    Mutant("7 propensity logged after clipping", propensity_clipped, checks.check_mean_wealth),
+    Mutant("8 audit coin dependent on x", every_accept_is_an_audit, checks.check_audit_coin),
+    Mutant("8 audit coin dependent on x, in counts", every_counted_accept_is_an_audit, checks.check_audit_coin),
+    Mutant("9 regression fitted on its own epoch", regression_on_its_own_epoch, checks.check_mean_wealth),
+    Mutant("10 clamp left out", clamp_left_out, stakes_are_bounded),
+    Mutant("11 bound updated although S <= 0", updated_although_not_positive, covering_holds),
+    Mutant("11 lower bound updated although S <= 0", lower_end_although_not_positive, covering_holds),
+    Mutant("12 audits pooled up to a chosen round", audits_pooled, checks.check_looks_are_preset),
+)
+
+
+@pytest.mark.parametrize(
+    "check", list(dict.fromkeys(mutant.check for mutant in MUTANTS)), ids=lambda check: check.__name__
+)
+def test_the_code_passes(check):
+    check()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_mutant_is_caught(mutant, monkeypatch):
+    mutant.breaks(monkeypatch)
+    with pytest.raises((AssertionError, EvenhandError)):
+        mutant.check()
+
+
+def test_all_twelve_are_here():
+    assert {mutant.name.split()[0] for mutant in MUTANTS} == {str(number) for number in range(1, 13)}
