@@ -1,7 +1,8 @@
 """How time and memory grow with the rows: one fair problem solved on made-up tables, each in a process of its own.
 
-Stumps (1,024 quantiles of each column) and thresholds from 1e4 to 1e7 rows, linear rules to 1e6, ten continuous columns. Growth counts as
-linear up to rows^1.2, from 1e5 rows on. Peak memory: the high-water mark less what the process had before the table was made; with the table.
+Stumps (1,024 quantiles of each column) and thresholds from 1e4 to 1e7 rows, linear rules to 1e6, ten continuous columns. Growth
+counts as linear up to rows^1.2, from 1e5 rows on. Peak memory: the high-water mark less what the process had before the table was
+made; with the table.
 """
 
 import json

@@ -24,8 +24,15 @@ def command(name: str) -> click.Command:
     return found
 
 
+def params(found: click.Command) -> list[click.Parameter]:
+    """Those of a command, or of all commands of a group."""
+    below = found.commands.values() if isinstance(found, click.Group) else ()
+    return [*found.params, *(param for one in below for param in params(one))]
+
+
 def options(name: str) -> set[str]:
-    return {flag for p in command(name).params if isinstance(p, click.Option) for flag in p.opts if flag != "--help"}
+    found = params(command(name))
+    return {flag for p in found if isinstance(p, click.Option) for flag in p.opts if flag.startswith("--")} - {"--help"}
 
 
 def listed(section: str) -> set[str]:
@@ -66,7 +73,7 @@ def test_every_option_mentioned_anywhere_exists():
 
 def test_every_choice_is_documented():
     for name in COMMANDS:
-        for param in command(name).params:
+        for param in params(command(name)):
             if isinstance(param.type, click.Choice):
                 assert all(choice in TEXT for choice in param.type.choices)
 
@@ -76,7 +83,7 @@ def quick(words: list[str]) -> list[str]:
     return [*words, "--seeds", "0"] if words[0] == "demo" else words
 
 
-def test_the_examples_run(run):
+def test_the_examples_run(run, service_toml):
     lines = re.findall(r"^\$ (evenhand .+)$", TEXT, flags=re.M)
     assert len(lines) >= 6
     for line in lines:
@@ -85,7 +92,7 @@ def test_the_examples_run(run):
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_each_help_teaches_with_an_example_that_runs(run, lending, name):
+def test_each_help_teaches_with_an_example_that_runs(run, lending, service_toml, name):
     text = (command(name).help or "").replace("\\\n", " ")
     found = re.search(r"Example.*?(evenhand .+?)\n", text, flags=re.S)
     assert found is not None

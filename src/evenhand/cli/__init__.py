@@ -15,6 +15,11 @@ COMMANDS = {
     "simulate": "evenhand.cli.simulate",
     "compare": "evenhand.cli.compare",
     "plan": "evenhand.cli.plan",
+    "serve": "evenhand.cli.serve",
+    "train": "evenhand.cli.train",
+    "audit": "evenhand.cli.audit",
+    "data": "evenhand.cli.data",
+    "study": "evenhand.cli.study",
 }
 """Name -> module that holds the click command `command`. The order is that of `evenhand --help`."""
 

@@ -240,7 +240,7 @@ def _promise_cost(found: PromiseCost) -> str:
         "the dashed line: what the limit costs even if the population were known. Between the lines: what it costs to learn and certify "
         "under it, which falls as more people come. The dotted line needs no certificate: it never learns."
     )
-    return _figure([svg], caption)
+    return _figure([svg], caption, "panels one")
 
 
 def _tradeoff(found: Tradeoff) -> str:

@@ -1,0 +1,81 @@
+"""`evenhand data` and `evenhand study`, from a CSV to a report."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("matplotlib")
+pytest.importorskip("pyarrow")
+
+OWN = ("--label", "repaid", "--good", "yes", "--group", "group")
+QUICK = ("--learner", "accept-all", "--learner", "fair-on-gathered", "--rounds", "400", "--seeds", "1", "--jobs", "1")
+
+
+def test_data_list_and_show(run):
+    listed = run("data", "list").stdout
+    assert all(
+        name in listed for name in ("lending", "adult", "compas", "german", "taiwan", "gmsc", "loanapp", "recid")
+    )
+    shown = run("data", "show", "lending").stdout
+    assert "Group a: 763 people (63.6%), 57.4% with the good outcome." in shown
+    assert "Caveat: 1,200 invented rows" in shown
+    assert "1,200 rows" in run("data", "get", "lending").stdout
+
+
+def test_data_refuses_what_it_does_not_know(run):
+    refused = run("data", "show", "loans")
+    assert refused.exit_code == 2
+    assert "no table 'loans'" in refused.stderr
+
+
+def test_from_a_csv_to_a_report_with_one_command(run, lending, tmp_path):
+    done = run("study", lending, *OWN, *QUICK, "--out", "s")
+    assert done.exit_code == 0
+    assert "fair-on-gathered" in done.stdout
+    page = (tmp_path / "s" / "report.html").read_text()
+    assert "763 people" in page
+    assert "--label repaid --good yes --group group" in page
+    again = run("study", lending, *OWN, *QUICK, "--out", "s")
+    assert again.stdout == done.stdout
+
+
+def test_a_description_does_as_well(run, lending, tmp_path):
+    (tmp_path / "mine.toml").write_text(
+        'path = "lending.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "group"\ncaveat = "Mine alone."\n'
+    )
+    done = run("study", "mine.toml", *QUICK, "--out", "s")
+    assert done.exit_code == 0
+    assert "Mine alone." in (tmp_path / "s" / "report.html").read_text()
+    assert "Caveat: Mine alone." in run("data", "show", "mine.toml").stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("lending.csv",), "nothing says what its columns mean"),
+        (("nothing.csv", *OWN), "no table 'nothing.csv'"),
+        (("lending", "--learner", "oracle"), "no learner 'oracle'"),
+        (("lending", "--limit", "2"), "limit 2.0 is not in"),
+        (("lending", *QUICK, "--dask", "tcp://127.0.0.1:9"), "no Dask scheduler answers"),
+    ],
+)
+def test_refusals(run, lending, words, message, monkeypatch):
+    from evenhand.simulate.study import workers
+
+    monkeypatch.setattr(workers.Dask.__init__, "__defaults__", ("local", 2, 1.0))
+    refused = run("study", *words, "--out", "s")
+    assert refused.exit_code == 2
+    assert message in refused.stderr
+
+
+def test_the_two_commands_of_the_readme_run(run, lending):
+    text = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    section = text.split("## From your own table", 1)[1].split("##", 1)[0]
+    commands = re.findall(r"^ {4}\.venv/bin/evenhand (.+)$", section, flags=re.M)
+    assert len(commands) == 2
+    quick = {"plan": ["--lives", "1", "--people", "4000"], "study": [*QUICK]}
+    for line in commands:
+        words = [{"loans.csv": str(lending), "sex": "group"}.get(word, word) for word in shlex.split(line)]
+        assert run(*words, *quick[words[0]]).exit_code == 0

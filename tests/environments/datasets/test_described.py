@@ -1,0 +1,144 @@
+"""The user's own table: what is accepted, and how everything else is refused with its way out."""
+
+import numpy as np
+import pytest
+
+from evenhand.environments.datasets import load, read_description
+from evenhand.errors import BadLabel, EvenhandError, InvalidInput, MissingColumn
+
+BASIC = 'path = "loans.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "sex"\n'
+
+
+def rows(count=80, **changes):
+    """A table with two groups, both outcomes in each; `changes` replace the value of a column in row 0."""
+    rng, lines = np.random.default_rng(0), []
+    for i in range(count):
+        row = {"id": str(i), "income": f"{rng.normal():.3f}", "sex": "fm"[i % 2], "repaid": ("no", "yes")[(i // 2) % 2]}
+        lines.append({**row, **changes} if i == 0 else row)
+    return lines
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Writes table and description, and loads them."""
+
+    def write(table, text=BASIC + 'id = "id"\n'):
+        header = list(table[0])
+        body = [",".join(row[name] for name in header) for row in table]
+        (tmp_path / "loans.csv").write_text("\n".join([",".join(header), *body]) + "\n")
+        (tmp_path / "loans.toml").write_text(text)
+        return load(tmp_path / "loans.toml")
+
+    return write
+
+
+def test_a_plain_table(made):
+    table = made(rows())
+    assert table.name == "loans"
+    assert table.names == ("income",)
+    assert len(table) == 80
+    assert set(table.group) == {"f", "m"}
+    assert (table.label == 1).sum() == 40
+
+
+def test_a_parquet_file_reads_the_same(made, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    first = made(rows())
+    columns = {name: [row[name] for row in rows()] for name in rows()[0]}
+    columns["income"] = [float(value) for value in columns["income"]]
+    parquet.write_table(pyarrow.table(columns), tmp_path / "loans.parquet")
+    (tmp_path / "loans.toml").write_text(BASIC.replace(".csv", ".parquet") + 'id = "id"\n')
+    second = load(tmp_path / "loans.toml")
+    np.testing.assert_array_equal(first.features, second.features)
+    assert first.group.tolist() == second.group.tolist()
+
+
+REFUSED = [
+    ("a constant label", rows(), BASIC.replace('"yes"', '"maybe"'), "'maybe' does not occur"),
+    ("every row is good", [{**row, "repaid": "yes"} for row in rows()], BASIC, "good and bad outcomes are both needed"),
+    ("a third value", rows(repaid="partly"), BASIC, r"has the values 'no', 'partly'.*bad = \['no', 'partly'\]"),
+    ("no good value named", rows(), BASIC.replace('good = "yes"\n', ""), "without --good"),
+    ("a missing label", rows(repaid=""), BASIC, r"missing in 1 of 80 rows.*rejected that is normal: unlabelled"),
+    ("a missing group", rows(sex=""), BASIC, "'sex' is missing in row 1"),
+    ("a missing feature", rows(income="NA"), BASIC, "'income' is missing in row 1"),
+    ("a text column", rows(income="high"), BASIC, "'income' .*'high'.* not numeric.*--encode"),
+    ("one row", rows(1), BASIC, "has one row"),
+    (
+        "a group of five",
+        rows() + rows(5)[:0] + [{**row, "sex": "x"} for row in rows(5)],
+        BASIC,
+        "group 'x' has 5 people",
+    ),
+    ("one group", [{**row, "sex": "f"} for row in rows()], BASIC, "everybody is of group 'f'"),
+    ("ids that repeat", rows(id="7"), BASIC + 'id = "id"\n', "the id '7' occurs more than once"),
+    ("the label as a feature", rows(), BASIC + 'features = ["repaid"]\n', "cannot be features"),
+    ("an unknown key", rows(), BASIC + 'colour = "red"\n', "unknown key 'colour'"),
+    ("a wrong kind", rows(), BASIC + 'encode = "yes"\n', "it is true or false"),
+    ("no label named", rows(), 'path = "loans.csv"\ngroup = "sex"\n', "does not say 'label'"),
+    ("a column that is not there", rows(), BASIC.replace('"sex"', '"gender"'), "no column 'gender'"),
+    ("label and group the same", rows(), BASIC.replace('"sex"', '"repaid"'), "two columns"),
+    ("no TOML", rows(), "path = loans", "cannot be read as a description"),
+    ("a file that is not there", rows(), BASIC.replace("loans.csv", "other.csv"), "there is no file"),
+    ("an unknown way with missing labels", rows(), BASIC + 'unlabelled = "keep"\n', 'it is "drop"'),
+]
+
+
+@pytest.mark.parametrize(
+    ("table", "text", "message"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+)
+def test_refusals_name_the_thing_and_the_way_out(made, table, text, message):
+    with pytest.raises(EvenhandError, match="(?s)" + message):
+        made(table, text)
+
+
+def test_kinds_of_errors(made):
+    with pytest.raises(BadLabel):
+        made(rows(repaid="partly"))
+    with pytest.raises(MissingColumn):
+        made(rows(), BASIC.replace('"sex"', '"gender"'))
+
+
+def test_rejected_people_without_labels_are_left_out_on_demand_and_it_is_said(made):
+    table = made(rows(repaid=""), BASIC + 'unlabelled = "drop"\nid = "id"\n')
+    assert len(table) == 79
+    assert "1 people without a label were left out" in table.notes[0]
+
+
+def test_rows_with_missing_values_are_left_out_on_demand(made):
+    table = made(rows(income=""), BASIC + 'drop_missing = true\nid = "id"\n')
+    assert len(table) == 79
+    assert "1 rows with a missing value" in table.notes[0]
+
+
+def test_text_columns_are_encoded_on_demand_and_it_is_said(made):
+    coded = [{**row, "city": ("x", "y", "z")[i % 3]} for i, row in enumerate(rows())]
+    table = made(coded, BASIC + 'encode = true\nid = "id"\n')
+    assert table.names == ("income", "city=x", "city=y", "city=z")
+    assert "'city' became 3 columns" in table.notes[0]
+
+
+def test_bad_values_may_be_several(made):
+    table = made(rows(repaid="partly"), BASIC + 'bad = ["no", "partly"]\nid = "id"\n')
+    assert table.label[0] == -1
+
+
+def test_groups_may_be_chosen(made):
+    more = rows() + [{**row, "sex": "x"} for row in rows(5)]
+    assert set(made(more, BASIC + 'groups = ["f", "m"]\n').group) == {"f", "m"}
+
+
+def test_a_decision_column_is_never_a_feature(made):
+    told = [{**row, "granted": "1"} for row in rows()]
+    assert made(told, BASIC + 'id = "id"\ndecision = "granted"\n').names == ("income",)
+
+
+def test_a_csv_is_no_description(tmp_path):
+    (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidInput, match="is no description"):
+        load(tmp_path / "loans.csv")
+
+
+def test_paths_are_relative_to_the_description(tmp_path):
+    (tmp_path / "loans.toml").write_text(BASIC)
+    assert read_description(tmp_path / "loans.toml").path == tmp_path / "loans.csv"

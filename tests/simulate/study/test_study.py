@@ -1,0 +1,214 @@
+"""A study gives the same table wherever and however often it was started, and computes nothing twice."""
+
+import json
+import os
+import random
+import signal
+import time
+
+import numpy as np
+import pytest
+
+from evenhand.errors import InvalidInput
+from evenhand.simulate.study import (
+    Dask,
+    Journal,
+    Local,
+    StudyPlan,
+    source_of,
+    study,
+    unfinished,
+    workers,
+    write_parquet,
+)
+from evenhand.simulate.study.tasks import OptimumTask, played
+
+
+def small(**changes):
+    told = {"learners": ("fair-on-gathered", "accept-all"), "seeds": 3, "rounds": 600, "kind": "stumps", **changes}
+    return StudyPlan((source_of("lending"),), **told)
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The rows of an undisturbed study."""
+    return study(small(), tmp_path_factory.mktemp("undisturbed"))
+
+
+def test_rows_are_in_the_order_of_the_plan_and_say_what_was_measured(undisturbed):
+    named = [(row["learner"], row["seed"]) for row in undisturbed.rows]
+    assert named == [(learner, seed) for learner in ("fair-on-gathered", "accept-all") for seed in range(3)]
+    cell = undisturbed.of("lending", 0.05, "accept-all")
+    assert cell.mean("regret_over_constant") == pytest.approx(1.0)
+    assert cell.worst_gap == pytest.approx(0.0, abs=1e-12)
+    assert cell.promised
+    assert cell.mean("audit_share") == 1.0
+    greedy = undisturbed.of("lending", 0.05, "fair-on-gathered")
+    assert not greedy.promised
+    row = greedy.rows[0]
+    assert row["regret"] == pytest.approx(600 * (row["error"] - row["optimum"]))
+    assert row["constant"] == pytest.approx(0.4275)
+    assert row["curve_rounds"][-1] == 600
+
+
+def test_processes_change_nothing(undisturbed, tmp_path):
+    assert study(small(), tmp_path, Local(2)).rows == undisturbed.rows
+
+
+def test_a_second_start_computes_nothing(undisturbed, tmp_path, monkeypatch):
+    first = study(small(), tmp_path)
+    monkeypatch.setattr(workers, "played", lambda task: pytest.fail("computed twice"))
+    assert study(small(), tmp_path).rows == first.rows == undisturbed.rows
+    assert not unfinished(small(), tmp_path)
+
+
+def test_a_larger_study_takes_over_what_is_there(undisturbed, tmp_path, monkeypatch):
+    study(small(), tmp_path)
+    asked = []
+    monkeypatch.setattr(workers, "played", lambda task: asked.append(task) or played(task))
+    more = study(small(seeds=4), tmp_path)
+    assert sorted({task.seed for task in asked}) == [3]
+    assert more.of("lending", 0.05, "accept-all").rows[:3] == undisturbed.of("lending", 0.05, "accept-all").rows
+
+
+def test_killed_twenty_times_at_random_the_table_is_the_same(undisturbed, tmp_path):
+    """Each life is a process of its own that gets killed; no life starts a task that the journal held."""
+    chance, plan = random.Random(4), small(seeds=24, rounds=2_000)
+    started = tmp_path / "started"
+    for life in range(20):
+        known = _known(tmp_path)
+        child = os.fork()
+        if child == 0:
+            _live(plan, tmp_path, started.with_suffix(f".{life}"))
+        time.sleep(chance.uniform(0.02, 0.35))
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        begun = started.with_suffix(f".{life}")
+        assert not known & set(begun.read_text().split() if begun.exists() else [])
+    assert 0 < len(_known(tmp_path)) < 1 + 2 * 24, "the kills should have come in the middle"
+    survivor = study(plan, tmp_path)
+    clean = study(plan, tmp_path / "clean")
+    assert survivor.rows == clean.rows
+    write_parquet(survivor, tmp_path / "a.parquet")
+    write_parquet(clean, tmp_path / "b.parquet")
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def _live(plan, folder, started):
+    """The child: says which tasks it begins, and never returns to pytest."""
+    try:
+        with started.open("a") as told:
+
+            def begin(task):
+                told.write(task.key + "\n")
+                told.flush()
+                return played(task)
+
+            workers.played = begin
+            study(plan, folder)
+    finally:
+        os._exit(0)
+
+
+def _known(folder):
+    path = folder / "journal.jsonl"
+    lines = path.read_bytes().split(b"\n")[:-1] if path.exists() else []
+    return {json.loads(line)["key"] for line in lines}
+
+
+def test_a_half_written_line_is_dropped(undisturbed, tmp_path):
+    study(small(), tmp_path)
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(path.read_bytes()[:-40])
+    again = study(small(), tmp_path)
+    assert again.rows == undisturbed.rows
+    assert len(path.read_text().splitlines()) == 7
+
+
+def test_a_changed_journal_is_refused(tmp_path):
+    (tmp_path / "journal.jsonl").write_text('{"key": 1}\n')
+    with pytest.raises(InvalidInput, match=r"line 1 of .* is no entry"):
+        study(small(), tmp_path)
+
+
+def test_two_writers_are_refused(tmp_path):
+    with Journal(tmp_path / "journal.jsonl"), pytest.raises(InvalidInput, match="another process is writing"):
+        study(small(), tmp_path)
+
+
+def test_a_changed_table_is_another_one(tmp_path):
+    from evenhand.environments.datasets import Description
+
+    lines = [f"{i},{'ab'[i % 2]},{(i // 2) % 2}" for i in range(80)]
+    path = tmp_path / "t.csv"
+    path.write_text("x,g,y\n" + "\n".join(lines) + "\n")
+    told = Description(path, "y", "g")
+    first = source_of("t.csv", told)
+    path.write_text("x,g,y\n" + "\n".join(["99,a,0", *lines[1:]]) + "\n")
+    assert source_of("t.csv", told).digest != first.digest
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"learners": ("oracle",)}, "no learner 'oracle'"),
+        ({"learners": ()}, "at least one table"),
+        ({"limits": (0.0,)}, "limit 0.0"),
+        ({"rate": "tpr"}, "no rate 'tpr'"),
+        ({"kind": "forest"}, "no class 'forest'"),
+    ],
+)
+def test_nonsense_is_refused_before_anything_runs(changes, message):
+    with pytest.raises(InvalidInput, match=message):
+        small(**changes)
+
+
+def test_the_optimum_is_solved_once(undisturbed, tmp_path):
+    study(small(), tmp_path)
+    entries = [json.loads(line) for line in (tmp_path / "journal.jsonl").read_text().splitlines()]
+    optima = [entry for entry in entries if "policy" in entry["row"]]
+    assert [entry["key"] for entry in optima] == [OptimumTask(small().questions[0]).key]
+
+
+def test_the_table_is_parquet_without_times(undisturbed, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow.parquet")
+    write_parquet(undisturbed, tmp_path / "results.parquet")
+    table = pyarrow.read_table(tmp_path / "results.parquet")
+    assert table.num_rows == 6
+    assert "seconds" not in table.column_names
+    np.testing.assert_allclose(table["error"].to_pylist(), [row["error"] for row in undisturbed.rows])
+
+
+# Dask
+
+
+def test_dask_gives_the_same_rows(undisturbed, tmp_path):
+    pytest.importorskip("distributed")
+    assert study(small(), tmp_path, Dask("local", 2)).rows == undisturbed.rows
+
+
+def test_a_killed_worker_loses_nothing(tmp_path):
+    pytest.importorskip("distributed")
+    plan, team, killed = small(seeds=16, rounds=3_000), Dask("local", 2), []
+
+    def kill_one(done, total):
+        if not killed and done > 3:
+            killed.append(next(iter(team.client.run(os.getpid).values())))
+            os.kill(killed[0], signal.SIGKILL)
+
+    disturbed = study(plan, tmp_path / "dask", team, kill_one)
+    assert killed
+    assert disturbed.rows == study(plan, tmp_path / "local").rows
+    keys = [json.loads(line)["key"] for line in (tmp_path / "dask" / "journal.jsonl").read_text().splitlines()]
+    assert len(keys) == len(set(keys)) == 1 + 2 * 16
+
+
+def test_a_scheduler_that_is_not_there(tmp_path):
+    pytest.importorskip("distributed")
+    with pytest.raises(InvalidInput, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9.*dask scheduler"):
+        study(small(), tmp_path, Dask("tcp://127.0.0.1:9", timeout=1.0))
+
+
+def test_no_processes_at_all():
+    with pytest.raises(InvalidInput, match="at least one process"):
+        Local(0)
