@@ -1,8 +1,12 @@
 #!/usr/bin/env bash
-# What continuous integration needs beyond Python: PostgreSQL's server binaries, which the tests of the ledger start themselves.
+# What continuous integration needs beyond Python: PostgreSQL's server binaries, which the tests of the ledger start themselves, and a browser
+# for the tests of the dashboard.
 set -euo pipefail
 
-if ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || command -v pg_ctl >/dev/null; then
+missing=()
+ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || command -v pg_ctl >/dev/null || missing+=(postgresql)
+command -v chromium >/dev/null || missing+=(chromium)
+if [ ${#missing[@]} -eq 0 ]; then
     exit 0
 fi
 as_root=""
@@ -12,4 +16,4 @@ $as_root apt-get update -qq
 # no cluster of its own: the tests make theirs
 $as_root mkdir -p /etc/postgresql-common
 echo "create_main_cluster = false" | $as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
-$as_root apt-get install -y -qq --no-install-recommends postgresql
+$as_root apt-get install -y -qq --no-install-recommends "${missing[@]}"

@@ -1,0 +1,217 @@
+"""What the dashboard shows, as one frozen record that is read from the ledger. Groups of fewer than 10 people are not in it."""
+
+import itertools
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from markupsafe import Markup
+
+from evenhand.contracts import Json
+from evenhand.fairness.certificate import Certificate, plain_label
+from evenhand.hypotheses.serialise import policy_from_json
+from evenhand.ledger import CertificateRow, Counts, Event, Ledger, Policy
+from evenhand.service.charts import gap_chart, share_chart
+from evenhand.service.config import Product
+from evenhand.service.desk import Desk
+from evenhand.service.in_force import InForce, weight_of
+
+SMALLEST = 10
+"""People that a group must have to be shown."""
+ONE_GO = 20_000
+"""Rows that one refresh reads at most."""
+
+Light = Literal["green", "amber", "red"]
+
+
+@dataclass
+class Tally:
+    """People and acceptances by group, grown row by row from the ledger; usable decisions only, so people, not applications."""
+
+    ledger: Ledger
+    product: Product
+    people: dict[Any, int] = field(default_factory=dict)
+    accepted: dict[Any, int] = field(default_factory=dict)
+    _after: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def refresh(self) -> None:
+        """Read what came since, ONE_GO rows at most."""
+        with self._lock:
+            rows = self.ledger.history(self.product.tenant, self.product.name, after=self._after)
+            for row in itertools.islice(rows, ONE_GO):
+                self.people[row.group] = self.people.get(row.group, 0) + 1
+                self.accepted[row.group] = self.accepted.get(row.group, 0) + row.accept
+                self._after = row.seq
+
+    @property
+    def shown(self) -> list[Any]:
+        """Known groups with enough people, in the order of their names."""
+        return sorted((g for g, n in self.people.items() if g is not None and n >= SMALLEST), key=str)
+
+
+@dataclass(frozen=True)
+class GroupLine:
+    """One group: how many, and how many of them were accepted."""
+
+    name: str
+    people: int
+    accepted: int
+
+    @property
+    def rate(self) -> float:
+        """The share that was accepted."""
+        return self.accepted / self.people
+
+
+@dataclass(frozen=True)
+class Board:
+    """Everything on the page."""
+
+    product: Product
+    light: Light
+    headline: str
+    sentence: str
+    force: InForce
+    counts: Counts
+    groups: tuple[GroupLine, ...]
+    hidden: bool
+    gaps: tuple[str, ...]
+    gap_svg: Markup | None
+    share_svg: Markup | None
+    history: tuple[Mapping[str, Any], ...]
+    spent: float
+    bookings: tuple[Json, ...]
+    drift: tuple[Json, ...]
+    notes: tuple[str, ...]
+    words: tuple[str, ...]
+    events: tuple[tuple[str, Event], ...]
+    assumptions: tuple[str, ...]
+    now: str
+
+
+def stamp(at: float) -> str:
+    """A time for humans."""
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at)) + " UTC"
+
+
+def read_board(desk: Desk, product: Product, tally: Tally) -> Board:
+    """One look at the ledger."""
+    ledger, names = desk.ledger, (product.tenant, product.name)
+    tally.refresh()
+    force, now = desk.in_force(product), ledger.clock()
+    rows = ledger.certificates(*names)
+    lineage = [p for p in ledger.policies(*names) if p.in_lineage]
+    current = next((Certificate.from_json(r.document) for r in reversed(rows) if r.epoch == force.policy.epoch), None)
+    newest = lineage[-1].info if lineage else {}
+    light, headline, sentence = verdict(force, current, broken=ledger.broken)
+    shown = {str(plain_label(group)) for group in tally.shown}
+    history = tuple(_past(rows, lineage))
+    times = [entry["at"] for entry in history]
+    return Board(
+        product=product,
+        light=light,
+        headline=headline,
+        sentence=sentence,
+        force=force,
+        counts=ledger.counts(*names),
+        groups=tuple(GroupLine(str(g), tally.people[g], tally.accepted[g]) for g in tally.shown),
+        hidden=any(n < SMALLEST for g, n in tally.people.items() if g is not None),
+        gaps=tuple(
+            g.describe() for g in (current.gaps if current else ()) if {str(g.group), str(g.reference)} <= shown
+        ),
+        gap_svg=_gap_svg(history, times, product.limit, now) if history else None,
+        share_svg=_share_svg(history, times, now) if history else None,
+        history=tuple({**entry, "when": stamp(entry["at"])} for entry in history[-12:]),
+        spent=current.spent if current else 0.0,
+        bookings=tuple(newest.get("delta", ())),
+        drift=tuple(stream for stream in newest.get("drift", ()) if stream["people"] >= SMALLEST),
+        notes=_notes(newest.get("notes", ()), shown),
+        words=tuple(force.mixture.describe(product.features).splitlines()),
+        events=tuple((stamp(e.at), e) for e in ledger.events(*names)[-8:][::-1]),
+        assumptions=current.assumptions if current else (),
+        now=stamp(now),
+    )
+
+
+def _notes(notes: Sequence[str], shown: set[str]) -> tuple[str, ...]:
+    """What is missing, in words; a group that is not shown is not named here either."""
+    named = tuple(f"group {group!r} " for group in shown)
+    return tuple(
+        note
+        if " group " not in note or any(name in note for name in named)
+        else "only constants are deployed: a group lacks people."
+        for note in notes
+    )
+
+
+def _past(rows: Sequence[CertificateRow], lineage: Sequence[Policy]) -> list[dict[str, Any]]:
+    """One entry per published policy: when, the widest interval of its gaps, and its weights."""
+    certificates = {row.epoch: row for row in rows}
+    found = []
+    for policy in lineage:
+        row = certificates[policy.epoch]
+        gaps, mixture = row.document["gaps"], policy_from_json(policy.document)
+        audit = weight_of(mixture, accept=True)
+        found.append(
+            {
+                "at": row.at,
+                "epoch": policy.epoch,
+                "low": min((gap["low"] for gap in gaps), default=0.0),
+                "high": max((gap["high"] for gap in gaps), default=0.0),
+                "learned": max(1.0 - audit - weight_of(mixture, accept=False), 0.0),
+                "audit": audit,
+                "status": row.document["status"],
+                "people": max(row.document["window"][1] - row.document["window"][0], 0),
+            }
+        )
+    return found
+
+
+def _gap_svg(history: Sequence[Mapping[str, Any]], times: Sequence[float], limit: float, now: float) -> Markup:
+    return gap_chart(times, [e["low"] for e in history], [e["high"] for e in history], limit, now)
+
+
+def _share_svg(history: Sequence[Mapping[str, Any]], times: Sequence[float], now: float) -> Markup:
+    lines = [
+        ("learned", "learned policy", [e["learned"] for e in history]),
+        ("audit", "audit coin", [e["audit"] for e in history]),
+    ]
+    return share_chart(times, lines, now)
+
+
+def verdict(force: InForce, certificate: Certificate | None, *, broken: str | None) -> tuple[Light, str, str]:
+    """The traffic light, two or three words, and the certificate in one sentence."""
+    if broken is not None:
+        return (
+            "red",
+            "Not answering",
+            "Nothing can be made durable, so nobody is answered. Look at the disk, then restart.",
+        )
+    if force.mode == "killed":
+        what = "accepted" if force.audit_weight == 1.0 else "rejected"
+        return (
+            "amber",
+            "Kill switch on",
+            f"Everybody is {what} until the switch is turned off; a constant has a gap of exactly 0.",
+        )
+    if certificate is None:
+        return "amber", "No certificate", "The policy in force is a constant outside the lineage; its gap is exactly 0."
+    if certificate.status == "suspended":
+        return (
+            "red",
+            "Suspended",
+            "The certificate is suspended: an assumption was contradicted. Only a constant decides.",
+        )
+    claim = certificate.claim.replace(", under the assumptions below:", ", under the assumptions listed on this page:")
+    if force.mode == "shadow":
+        return "amber", "Shadow mode", f"Decisions are logged, none is acted upon. {claim}"
+    if force.learned_weight == 0.0:
+        return (
+            "green",
+            "Certified, still learning",
+            f"{claim} So far a constant decides, which keeps the limit exactly.",
+        )
+    return "green", "Certified", claim

@@ -1,0 +1,120 @@
+"""A real client's day in a minute: simulated people apply over HTTP, wait, and repay or not. One second is one day."""
+
+import heapq
+import logging
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import httpx
+import numpy as np
+
+from evenhand.environments import Scores
+from evenhand.environments.scores import ScoreGroup
+from evenhand.service.config import DAY, Product, Settings
+
+LOG = logging.getLogger("evenhand.service.demo")
+TICK = 0.25
+PEOPLE_PER_TICK = 40
+NEVER = 0.01
+"""Labels that never come."""
+PRODUCT = Product(
+    "demo-bank",
+    "loan",
+    ("score",),
+    hypotheses="thresholds",
+    limit=0.15,
+    maturity_days=8.0,
+    groups=("north", "south"),
+    seed=7,
+)
+POPULATION = Scores(
+    {
+        "north": ScoreGroup(share=0.6, base_rate=0.65, positive_mean=1.2, negative_mean=-0.9),
+        "south": ScoreGroup(share=0.4, base_rate=0.5, positive_mean=0.9, negative_mean=-1.2),
+    }
+)
+
+
+class FastClock:
+    """Seconds since the epoch, `speed` times as fast as those of the wall."""
+
+    def __init__(self, speed: float = DAY) -> None:
+        self._began, self._wall, self._speed = time.time(), time.monotonic(), speed
+
+    def __call__(self) -> float:
+        return self._began + self._speed * (time.monotonic() - self._wall)
+
+
+def demo_settings(directory: Path, host: str, port: int) -> Settings:
+    """Everything in one directory, the dashboard open to this machine."""
+    return Settings(
+        products=(PRODUCT,),
+        ledger=str(directory / "ledger.sqlite"),
+        keyring=str(directory / "keyring.json"),
+        keys=str(directory / "keys.json"),
+        host=host,
+        port=port,
+        train_every=0.5,
+        open_dashboard=True,
+    )
+
+
+@dataclass
+class Population:
+    """Clients of the bank: apply in batches, and tell outcomes 1 to 6 days later."""
+
+    url: str
+    token: str
+    clock: FastClock
+    seed: int = 0
+    stop: threading.Event = field(default_factory=threading.Event)
+    applied: int = 0
+    _waiting: list[tuple[float, str, int]] = field(default_factory=list)
+
+    def start(self) -> threading.Thread:
+        """In a thread, until `stop` is set."""
+        thread = threading.Thread(target=self._live, name="evenhand-demo", daemon=True)
+        thread.start()
+        return thread
+
+    def _live(self) -> None:
+        generator = np.random.default_rng(self.seed)
+        headers = {"Authorization": f"Bearer {self.token}"}
+        with httpx.Client(base_url=self.url, headers=headers, timeout=30.0) as client:
+            while not self.stop.wait(TICK):
+                try:
+                    self._apply(client, generator)
+                    self._repay(client)
+                except httpx.HTTPError as error:
+                    LOG.debug("the demo's client waits: %s", type(error).__name__)
+
+    def _apply(self, client: httpx.Client, generator: np.random.Generator) -> None:
+        sample = POPULATION.sample(PEOPLE_PER_TICK, generator)
+        first = self.applied
+        asked = [
+            {
+                "key": f"demo-{first + i}",
+                "person": f"person-{first + i}",
+                "product": PRODUCT.name,
+                "features": [float(sample.features[i, 0])],
+                "group": str(sample.group[i]),
+            }
+            for i in range(PEOPLE_PER_TICK)
+        ]
+        answer = client.post("/v1/decisions/batch", json={"decisions": asked})
+        answer.raise_for_status()
+        self.applied += PEOPLE_PER_TICK
+        for one, label in zip(answer.json()["decisions"], sample.label, strict=True):
+            if one.get("accept") and generator.random() >= NEVER:
+                when = self.clock() + DAY * generator.uniform(1.0, 6.0)
+                heapq.heappush(self._waiting, (when, one["key"], int(label)))
+
+    def _repay(self, client: httpx.Client) -> None:
+        due: list[dict[str, object]] = []
+        while self._waiting and self._waiting[0][0] <= self.clock() and len(due) < 1000:
+            _, key, label = heapq.heappop(self._waiting)
+            due.append({"key": key, "label": label})
+        if due:
+            client.post("/v1/outcomes/batch", json={"outcomes": due}).raise_for_status()

@@ -1,0 +1,214 @@
+"""Keys, scopes, tenants and limits: what must not pass does not pass."""
+
+import json
+import stat
+
+import pytest
+from tests.service.bank import Bank, application
+
+from evenhand.service import SCOPES, KeyStore
+from evenhand.service.limits import Buckets, depth_of
+
+OPERATION = {"product": "loan", "by": "op"}
+ROUTES = {
+    ("POST", "/v1/decisions"): ("decide", application()),
+    ("POST", "/v1/decisions/batch"): ("decide", {"decisions": [application("b")]}),
+    ("GET", "/v1/decisions/k0"): ("decide", None),
+    ("POST", "/v1/outcomes"): ("observe", {"key": "k0", "label": 1}),
+    ("POST", "/v1/outcomes/batch"): ("observe", {"outcomes": [{"key": "k0", "label": 1}]}),
+    ("POST", "/v1/overrides"): ("observe", {"key": "k0", "accept": False, "by": "x"}),
+    ("POST", "/v1/groups"): ("observe", {"key": "k0", "group": "north"}),
+    ("POST", "/v1/settlements"): ("admin", {"key": "k0", "label": 1, "by": "x"}),
+    ("GET", "/v1/certificate?product=loan"): ("audit", None),
+    ("GET", "/v1/policies?product=loan"): ("audit", None),
+    ("GET", "/v1/plan?product=loan"): ("audit", None),
+    ("GET", "/v1/decisions/k0/explanation"): ("audit", None),
+    ("GET", "/v1/windows"): ("audit", None),
+    ("GET", "/v1/head"): ("audit", None),
+    ("GET", "/metrics"): ("audit", None),
+    ("POST", "/v1/kill"): ("admin", OPERATION),
+    ("POST", "/v1/revive"): ("admin", OPERATION),
+    ("POST", "/v1/shadow"): ("admin", OPERATION),
+    ("POST", "/v1/live"): ("admin", OPERATION),
+    ("POST", "/v1/rollback"): ("admin", OPERATION),
+    ("POST", "/v1/train"): ("admin", OPERATION),
+    ("POST", "/v1/erasures"): ("admin", {"person": "nobody", "by": "x"}),
+    ("POST", "/v1/gap"): ("admin", {"by": "x", "note": "looked"}),
+    ("POST", "/v1/keys"): ("admin", {"scopes": ["audit"]}),
+    ("GET", "/v1/keys"): ("admin", None),
+    ("DELETE", "/v1/keys/abc"): ("admin", None),
+    ("POST", "/v1/windows/w1/reveal"): ("admin", None),
+}
+
+
+def test_the_scope_matrix(bank):
+    bank.post("/v1/decisions", application("k0"))
+    for (method, path), (needed, body) in ROUTES.items():
+        for scope in SCOPES:
+            status = bank.call(method, path, body, bank.tokens[scope]).status_code
+            assert (status == 403) == (scope != needed), (method, path, scope, status)
+        assert bank.client.request(method, path, json=body).status_code == 401
+        assert bank.call(method, path, body, "eh_wrong").status_code == 401
+
+
+def test_every_route_of_the_api_is_in_the_matrix(bank):
+    paths = bank.client.get("/openapi.json").json()["paths"]
+    public = {"/health"}
+    known = {path.split("?")[0].replace("k0", "{key}").replace("/abc", "/{key_id}").replace("w1", "{name}")
+             for _, path in ROUTES}  # fmt: skip
+    assert {path for path in paths if not path.startswith("/dashboard")} - public <= known | {"/", "/v1/plan"}
+
+
+def test_tenants_do_not_see_each_other(bank):
+    mine = bank.post("/v1/decisions", application(group="north"))
+    assert bank.get("/v1/decisions/k1", bank.rival).status_code == 404
+    assert bank.get("/v1/decisions/k1/explanation", bank.rival).status_code == 404
+    assert bank.post("/v1/outcomes", {"key": "k1", "label": 1}, bank.rival).status_code == 404
+    assert bank.post("/v1/overrides", {"key": "k1", "accept": True, "by": "x"}, bank.rival).status_code == 404
+    assert bank.post("/v1/erasures", {"person": "p-k1", "by": "x"}, bank.rival).status_code == 404
+    assert bank.get("/v1/certificate?product=card", bank.rival).status_code == 404
+    theirs = bank.post("/v1/decisions", application(group="north"), bank.rival)
+    assert theirs.status_code == 200
+    assert theirs.content != mine.content
+    ids = [row["id"] for row in bank.get("/v1/keys").json()["keys"]]
+    assert bank.call("DELETE", f"/v1/keys/{ids[0]}", token=bank.rival).status_code == 404
+    assert 'product="card"' not in bank.get("/metrics", bank.rival).text
+
+
+def test_a_revoked_key_opens_nothing(bank):
+    token = bank.post("/v1/keys", {"scopes": ["audit"], "name": "auditor"}).json()["token"]
+    assert bank.get("/v1/head", token).status_code == 200
+    key = next(row for row in bank.get("/v1/keys").json()["keys"] if row["name"] == "auditor")
+    assert bank.call("DELETE", f"/v1/keys/{key['id']}").status_code == 200
+    assert bank.get("/v1/head", token).status_code == 401
+
+
+def test_keys_are_stored_hashed_in_a_file_of_their_owner(tmp_path):
+    path = tmp_path / "keys.json"
+    token = KeyStore(path).add("bank", ["decide"])
+    assert token not in path.read_text()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    found = KeyStore(path).find(token)
+    assert found is not None
+    assert found.tenant == "bank"
+    assert KeyStore(path).find(token + "x") is None
+
+
+def test_sql_in_names_is_only_text(bank):
+    payload = "'; DROP TABLE decisions; --"
+    body = application(payload, person=payload, group=payload)
+    assert bank.post("/v1/decisions", body).status_code == 200
+    assert bank.post("/v1/outcomes", {"key": payload, "label": 1}).json()["result"] == "recorded"
+    assert bank.get("/v1/certificate?product=" + payload).status_code == 404
+    assert bank.ledger.counts("bank", "loan").decisions == 1
+
+
+# limits
+
+
+def raw(bank, body, **headers):
+    sent = {"Authorization": f"Bearer {bank.all}", "Content-Type": "application/json", **headers}
+    return bank.client.post("/v1/decisions/batch", content=body, headers=sent)
+
+
+def test_a_large_body_is_refused(bank):
+    refused = raw(bank, b"[" + b"0," * 5_000_000 + b"0]")
+    assert refused.status_code == 413
+    assert refused.json()["law"].startswith("at most")
+
+
+def test_a_body_that_lies_about_its_length_is_refused(bank):
+    def chunks():
+        yield from (b" " * 2**20 for _ in range(5))
+
+    assert raw(bank, chunks()).status_code == 413
+
+
+@pytest.mark.parametrize("pair", [("[", "]"), ('{"a":', "}")])
+def test_a_deep_body_is_refused(bank, pair):
+    refused = raw(bank, (pair[0] * 10_000 + "1" + pair[1] * 10_000).encode())
+    assert refused.status_code == 422
+    assert refused.json()["type"].endswith("too-deep")
+
+
+def test_brackets_in_strings_are_not_depth():
+    assert depth_of(json.dumps({"a": "[[[[[[[", "b": ['\\"[[', []]}).encode()) == 3
+
+
+def test_a_batch_has_at_most_a_thousand(bank):
+    refused = bank.post("/v1/decisions/batch", {"decisions": [application(f"k{i}") for i in range(1001)]})
+    assert refused.status_code == 422
+    assert bank.ledger.counts("bank", "loan").decisions == 0
+
+
+def test_somebody_who_comes_too_often_waits():
+    now = [0.0]
+    buckets = Buckets(rate=10.0, burst=3.0, clock=lambda: now[0])
+    assert [buckets.take("a") for _ in range(3)] == [0.0, 0.0, 0.0]
+    assert buckets.take("a") == pytest.approx(0.1)
+    assert buckets.take("b") == 0.0
+    now[0] += 0.1
+    assert buckets.take("a") == 0.0
+
+
+def test_the_rate_limit_answers_429(tmp_path):
+    bank = Bank(tmp_path / "ledger.sqlite")
+    bank.service.buckets = Buckets(rate=0.001, burst=2.0)
+    found = [bank.get("/v1/head") for _ in range(3)]
+    assert [one.status_code for one in found] == [200, 200, 429]
+    assert int(found[2].headers["retry-after"]) > 1
+    bank.close()
+
+
+def test_another_host_is_not_answered(bank):
+    refused = bank.client.get("/health", headers={"Host": "evil.example"})
+    assert refused.status_code == 421
+
+
+def test_every_answer_carries_the_security_headers(bank):
+    for found in (bank.client.get("/health"), bank.client.get("/nothing"), bank.get("/v1/head")):
+        assert "default-src 'none'" in found.headers["content-security-policy"]
+        assert found.headers["x-content-type-options"] == "nosniff"
+
+
+def test_unknown_paths_and_methods_are_problems(bank):
+    for found in (bank.client.get("/nothing"), bank.client.put("/v1/decisions")):
+        assert found.headers["content-type"] == "application/problem+json"
+        assert found.status_code in (404, 405)
+
+
+def test_canaries_are_in_no_log(bank, caplog):
+    caplog.set_level("DEBUG")
+    canary = "canary-group-9d"
+    bank.post("/v1/decisions", application(group=canary))
+    bank.post("/v1/decisions", application(group=[canary]))
+    bank.post("/v1/groups", {"key": "k1", "group": canary + "2"})
+    text = caplog.text
+    assert canary not in text
+    assert bank.all not in text
+
+
+def test_nothing_durable_means_no_answer(bank):
+    bank.post("/v1/decisions", application("before"))
+    bank.ledger._writer._stopped(OSError("disk full"))
+    for refused in (
+        bank.post("/v1/decisions", application()),
+        bank.post("/v1/outcomes", {"key": "before", "label": 1}),
+    ):
+        assert refused.status_code == 503
+        assert refused.json()["type"].endswith("ledger-unavailable")
+    assert bank.client.get("/health").status_code == 503
+    bank.ledger._writer._broken = None
+    bank.ledger._writer._disk_failed = False
+
+
+def test_a_crash_says_nothing_about_itself(bank, caplog, monkeypatch):
+    canary = "canary-7c"
+
+    def crash(*_):
+        raise RuntimeError(canary)
+
+    monkeypatch.setattr(bank.service.desk, "prepare", crash)
+    found = bank.post("/v1/decisions", application(group=canary))
+    assert found.status_code == 503
+    assert canary not in found.text + caplog.text

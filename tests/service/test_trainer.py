@@ -1,0 +1,311 @@
+"""The trainer: learns from the ledger alone, publishes once per epoch, falls back, and can be stopped, rolled back and shadowed."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+import pytest
+from tests.service.bank import DAY, LOAN, application
+
+from evenhand.errors import EvenhandError
+from evenhand.fairness.certificate import Certificate
+from evenhand.hypotheses.serialise import policy_from_json
+from evenhand.learners.rounds import Block
+from evenhand.ledger import Damaged, LeaseHeld, Policy, StalePolicy, recompute
+from evenhand.service import Trainer
+from evenhand.service.in_force import load
+from evenhand.service.trainer import PromiseChanged
+
+
+def live(bank, epochs, *, seed=0, days=4.0):
+    """People come until so many epochs have been published; labels arrive two days later."""
+    trainer, first, waiting = bank.service.trainer(LOAN), 0, []
+    while trainer.learner.epoch.number < epochs:
+        epoch = trainer.learner.epoch
+        missing = max(epoch.first_round + epoch.rounds - bank.ledger.counts("bank", "loan").usable, 1)
+        waiting.append(bank.arrive(missing, seed=[seed, first], first=first, days=days))
+        first += missing
+        bank.clock.now += 2 * DAY
+        bank.repay(*waiting[-1])
+        bank.service.train(LOAN)
+
+
+def closings(bank):
+    return [p for p in bank.ledger.policies("bank", "loan") if p.in_lineage]
+
+
+def test_a_life_is_learned_from_the_ledger_and_certified(bank):
+    live(bank, 9)
+    published = closings(bank)
+    assert [p.epoch for p in published] == list(range(1, 10))
+    assert [p.parent for p in published[1:]] == [p.id for p in published[:-1]]
+    assert published[0].info["learned_weight"] == 0.0
+    assert max(p.info["learned_weight"] for p in published) > 0.0
+    for row in bank.ledger.certificates("bank", "loan"):
+        certificate = Certificate.from_json(row.document)
+        assert certificate.status == "certified"
+        assert certificate.limit == LOAN.limit
+    assert recompute(bank.ledger, "bank", "loan") == bank.ledger.counts("bank", "loan").decisions
+
+
+def test_a_rebuild_from_the_ledger_is_the_same_bit_for_bit(bank):
+    live(bank, 7)
+    rebuilt = Trainer(bank.ledger, LOAN, "auditor")
+    learner = LOAN.learner()
+    rows = list(bank.ledger.history("bank", "loan"))
+    for before, policy in zip([None, *closings(bank)], closings(bank), strict=False):
+        if before is not None:
+            rebuilt._follow(policy)
+            planned = replayed(learner, bank, policy, rows)
+            assert planned.to_json() == policy.document
+        else:
+            rebuilt._follow(policy)
+    assert rebuilt.learner.certificate == bank.service.trainer(LOAN).learner.certificate
+    assert learner.certificate.to_json() == bank.ledger.certificates("bank", "loan")[-1].document
+
+
+def replayed(learner, bank, policy, rows):
+    """Independent of the trainer: the same closing by hand, and what it plans is not put in its place but planned anew."""
+    closing = policy.info["closing"]
+    known = list(bank.ledger.history("bank", "loan", upto=closing["upto"]))
+    matured = [row for row in known if row.at + LOAN.maturity <= closing["at"]]
+    fresh = matured[getattr(learner, "seen", 0) :]
+    learner.seen = len(matured)
+    runs = {}
+    for row in fresh:
+        runs.setdefault(row.epoch, []).append(row)
+    return learner.replay([block(e, run) for e, run in runs.items()], len(known), at=closing["at"]).policy
+
+
+def block(epoch, rows):
+    group = np.array([row.group for row in rows], dtype=object)
+    features = np.array([row.features for row in rows])
+    columns = {
+        name: np.array([getattr(row, name) for row in rows]) for name in ("accept", "acceptance", "label", "audit")
+    }
+    return Block(0, epoch, features, group, prices=None, logged=np.zeros(len(rows), bool), at=rows[-1].at, **columns)
+
+
+class LedgerCoins:
+    """Stands in for the learner's coins: the U of the ledger, in the order of the people."""
+
+    def __init__(self, numbers):
+        self.numbers, self.place = list(numbers), 0
+
+    def random(self, size):
+        found = self.numbers[self.place : self.place + size]
+        self.place += size
+        return np.array(found)
+
+
+def test_the_library_with_the_ledger_s_coins_lives_the_same_life(bank):
+    """decide() and observe() of a plain CertifiedLearner, fed with the same people, times, labels and U."""
+    live(bank, 7)
+    published = closings(bank)
+    rows = list(bank.ledger.history("bank", "loan"))
+    learner = LOAN.learner()
+    learner._coins = LedgerCoins(row.u for row in rows)
+    learner._audit_coins = LedgerCoins(row.u / row.acceptance if row.acceptance > 0 else 0.0 for row in rows)
+    for place, row in enumerate(rows):
+        policy = next(p for p in published if p.epoch == row.epoch)
+        if learner.rounds_left == 0:
+            learner._now = policy.info["closing"]["at"]
+        decision = learner.decide([row.features], np.array([row.group], dtype=object), at=row.at)[0]
+        assert (decision.accept, decision.audit, decision.epoch) == (row.accept, row.audit, row.epoch)
+        assert learner.policy.to_json() == policy.document
+        if row.accept:
+            learner.observe(place, row.label)
+
+
+def test_two_trainers_never_publish_the_same_epoch(bank):
+    bank.arrive(100, seed=5)
+    bank.clock.now += 3600
+    one, two = (Trainer(bank.ledger, LOAN, name) for name in ("one", "two"))
+    one.catch_up()
+    one.close()
+    with pytest.raises(LeaseHeld):
+        two.close()
+    bank.clock.now += 3600
+    two.close()
+    assert [p.epoch for p in closings(bank)] == [1, 2, 3]
+
+
+def test_a_trainer_that_was_asleep_is_fenced_off(bank, monkeypatch):
+    bank.arrive(100, seed=5)
+    bank.clock.now += 3600
+    sleeper, other = (Trainer(bank.ledger, LOAN, name) for name in ("sleeper", "other"))
+    wake = sleeper._close
+
+    def asleep(*arguments):
+        bank.clock.now += 3600
+        other.close()
+        wake(*arguments)
+
+    monkeypatch.setattr(sleeper, "_close", lambda *a: asleep(*a) if len(a) == 2 else wake(*a))
+    with pytest.raises(StalePolicy):
+        sleeper.close()
+    assert [p.epoch for p in closings(bank)] == [1, 2]
+    monkeypatch.undo()
+    bank.clock.now += 3600
+    sleeper.close()
+    assert [p.epoch for p in closings(bank)] == [1, 2, 3]
+
+
+def test_another_promise_does_not_continue_a_ledger(bank):
+    with pytest.raises(PromiseChanged):
+        Trainer(bank.ledger, dataclasses.replace(LOAN, limit=0.3), "x").catch_up()
+
+
+def test_labels_count_only_once_they_have_matured(bank):
+    bank.arrive(100, seed=5)
+    trainer = bank.service.trainer(LOAN)
+    trainer.close()
+    assert trainer.learner.certificate.window == (0, 0)
+    bank.clock.now += 6 * DAY
+    trainer.close()
+    assert trainer.learner.certificate.window == (0, 100)
+
+
+# operations
+
+
+def operate(bank, action, **more):
+    found = bank.post(f"/v1/{action}", {"product": "loan", "by": "op", "note": "because", **more})
+    assert found.status_code == 200, found.text
+    return found.json()
+
+
+def test_the_kill_switch_is_one_call_and_audited(bank):
+    assert operate(bank, "kill", constant="reject")["mode"] == "killed"
+    answer = bank.post("/v1/decisions", application()).json()
+    assert (answer["accept"], answer["propensity"], answer["mode"]) == (False, 1.0, "killed")
+    assert bank.service.trainer(LOAN).close_if_due() is None
+    operate(bank, "revive")
+    assert bank.post("/v1/decisions", application("k2")).json()["mode"] == "live"
+    assert [e.action for e in bank.ledger.events("bank", "loan")] == ["kill", "revive"]
+    assert bank.ledger.counts("bank", "loan").usable == 1
+
+
+def test_rollback_returns_to_a_certified_policy_until_the_next_publication(bank):
+    live(bank, 4)
+    first = closings(bank)[1].id
+    assert operate(bank, "rollback", policy=first)["policy"] == first
+    assert bank.post("/v1/decisions", application("new")).json()["policy"] == first
+    unknown = bank.post("/v1/rollback", {"product": "loan", "by": "op", "policy": "0" * 64})
+    assert unknown.status_code == 422
+    bank.service.trainer(LOAN).close()
+    bank.service.desk.refresh(LOAN)
+    assert bank.service.desk.in_force(LOAN).policy.epoch == 5
+
+
+def test_shadow_mode_decides_and_does_not_act(bank):
+    operate(bank, "shadow")
+    answer = bank.post("/v1/decisions", application()).json()
+    assert (answer["mode"], answer["act"]) == ("shadow", False)
+    assert bank.ledger.counts("bank", "loan").usable == 0
+    operate(bank, "live")
+    assert bank.post("/v1/decisions", application("k2")).json()["act"] is True
+
+
+# what does not verify is not loaded
+
+
+def flips(policy):
+    """The policy with one byte of its record changed."""
+    import json
+
+    text = json.dumps(policy.signed | {"signature": policy.signature}).encode()
+    for place, bit in itertools.product(range(len(text)), (1, 32)):
+        changed = bytearray(text)
+        changed[place] ^= bit
+        try:
+            yield Policy.from_body(policy.seq, json.loads(changed))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+
+
+def test_no_flipped_byte_is_loaded(bank):
+    policy = closings(bank)[0]
+    loaded = 0
+    for flipped in flips(policy):
+        try:
+            load(flipped, bank.ledger.keyring.public_key)
+            loaded += flipped != policy
+        except (Damaged, EvenhandError, ValueError, TypeError, AttributeError):
+            continue
+    assert loaded == 0
+
+
+def test_a_policy_that_does_not_verify_is_replaced_by_the_last_certified_one(bank, monkeypatch):
+    live(bank, 3)
+    newest = closings(bank)[-1]
+    verify = Policy.verify
+
+    def refuse(self, key):
+        if self.epoch == newest.epoch:
+            raise Damaged("bad")
+        verify(self, key)
+
+    monkeypatch.setattr(Policy, "verify", refuse)
+    force = bank.service.desk.refresh(LOAN)
+    assert force.policy.epoch == 2
+    monkeypatch.setattr(
+        Policy, "verify", lambda self, key: (_ for _ in ()).throw(Damaged("bad")) if self.in_lineage else None
+    )
+    force = bank.service.desk.refresh(LOAN)
+    assert (force.mode, policy_from_json(force.policy.document).describe()) == ("killed", "always: accept everybody")
+
+
+def test_swaps_under_load_keep_every_probability(bank):
+    """Decisions that started under a policy are drawn by it, whatever is published meanwhile."""
+    bank.arrive(100, seed=1)
+    started = bank.service.desk.prepare("bank", [])
+    assert started == []
+    for swap in range(10):
+        bank.post("/v1/kill" if swap % 2 else "/v1/revive", {"product": "loan", "by": "op"})
+        bank.arrive(20, seed=swap, first=1000 + 100 * swap)
+    assert recompute(bank.ledger, "bank", "loan") == 300
+
+
+def test_certificate_policies_and_plan_over_http(bank):
+    live(bank, 3)
+    certificate = bank.get("/v1/certificate?product=loan").json()
+    assert certificate["claim"].startswith("Certified with probability")
+    policies = bank.get("/v1/policies?product=loan").json()
+    assert policies["in_force"]["policy"] == closings(bank)[-1].id
+    assert all(policy["signature"] for policy in policies["policies"])
+    plan = bank.get("/v1/plan?product=loan").json()
+    assert plan["epoch"] == 3
+    assert plan["to_go"] > 0
+    assert b"evenhand_people" in bank.get("/metrics").content
+
+
+def test_an_explanation_names_rules_coin_and_what_would_have_changed_it(bank):
+    live(bank, 9)
+    rejected = next(row for row in bank.ledger.history("bank", "loan") if not row.accept)
+    key = next(k for k in range(100_000) if bank.ledger.find("bank", f"k{k}").drawn.seq == rejected.seq)
+    found = bank.get(f"/v1/decisions/k{key}/explanation").json()
+    assert found["accept"] is False
+    assert found["coin"] >= found["acceptance"]
+    assert sum(part["weight"] for part in found["parts"] if part["accepts"]) == pytest.approx(found["acceptance"])
+    assert found["levers"][0]["feature"] == "score"
+    assert found["levers"][0]["gain"] > 0
+    assert "Chance had a say" in found["sentence"]
+
+
+def test_a_replica_that_does_not_train_takes_up_what_is_published(bank):
+    """`serve --no-train` only looks: every step refreshes the policy in force, and none closes an epoch."""
+    import asyncio
+
+    from evenhand.service.app import _keep_up
+
+    seen = []
+
+    async def one_step() -> None:
+        task = asyncio.create_task(_keep_up(bank.service, lambda product: seen.append(bank.service.desk.refresh(product))))
+        await asyncio.sleep(0.2)
+        task.cancel()
+
+    object.__setattr__(bank.service.settings, "train_every", 0.01)
+    asyncio.run(one_step())
+    assert {found.policy.product for found in seen} >= {"loan", "card"}
