@@ -49,7 +49,6 @@ def test_needs_two_groups_and_a_grid():
 def test_a_heuristic_oracle_never_charges_more_for_a_looser_limit():
     """Answers at all limits come from one pool, so the cost falls as the limit grows although no answer is optimal."""
     from sklearn.tree import DecisionTreeClassifier
-
     from tests.faircsc.test_heuristic_and_paper import people
 
     problem, sample = people(3, rows=600)
