@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass
 from evenhand.errors import BadLabel, InvalidInput
-from evenhand.faircsc import FairSolution, solve_fair
+from evenhand.faircsc import solve_fair
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, Rate, SelectionRate
 from evenhand.hypotheses import Estimator, Linear
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample, Prices, as_group, as_numbers
@@ -91,7 +91,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.classes_, label = _labels(outcome[used], outcome)
         sample = LabelledSample(features[used], group[used], label, weight[used])
         problem = self._problem(sample)
-        self.solution_: FairSolution = solve_fair(
+        solution = solve_fair(
             problem,
             _hypotheses(self.estimator),
             _rates(self.rate),
@@ -100,9 +100,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             group_use=self.group_use,
             max_calls=self.max_calls,
         )
-        self.policy_ = self.solution_.policy
+        self.policy_, self.cost_, self.oracle_calls_ = solution.policy, solution.cost, solution.oracle_calls
         self.components_ = [Component(w, h) for w, h in zip(self.policy_.weights, self.policy_.hypotheses, strict=True)]
-        self.gaps_ = dict(zip(self.solution_.report.constraint_names, self.solution_.gaps.tolist(), strict=True))
+        self.gaps_ = dict(zip(solution.report.constraint_names, solution.gaps.tolist(), strict=True))
         return self
 
     def _problem(self, sample: LabelledSample) -> CostSensitiveProblem:

@@ -24,8 +24,10 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Cuts
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
-BLOCK = 200_000
+BLOCK = 50_000
 """Rows that are whitened at a time."""
+LARGE = 4_000_000
+"""Bytes above which a table is not copied for the sake of faster columns."""
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,8 @@ class Linear(HypothesisClass):
         with one_blas_thread():
             back = whitener(rows)
             white = whitened(rows, back)
-        return _BoundLinear(np.asfortranarray(rows), white, back, self.penalty)
+        kept = rows if rows.nbytes > LARGE else np.asfortranarray(rows)
+        return _BoundLinear(kept, white, back, self.penalty)
 
 
 def whitener(rows: FloatArray) -> FloatArray:
