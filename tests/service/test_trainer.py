@@ -302,7 +302,9 @@ def test_a_replica_that_does_not_train_takes_up_what_is_published(bank):
     seen = []
 
     async def one_step() -> None:
-        task = asyncio.create_task(_keep_up(bank.service, lambda product: seen.append(bank.service.desk.refresh(product))))
+        task = asyncio.create_task(
+            _keep_up(bank.service, lambda product: seen.append(bank.service.desk.refresh(product)))
+        )
         await asyncio.sleep(0.2)
         task.cancel()
 
