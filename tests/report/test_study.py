@@ -56,3 +56,9 @@ def test_the_page_needs_nothing_else(report):
 def test_words_that_are_never_used(report):
     page = study_page(report).lower()
     assert not [word for word in ("unbiased", "bias-free", "guarantees fairness") if word in page]
+
+
+def test_luck_is_called_luck(report):
+    rows = tuple({**row, "rounds_above": 0.0, "worst_gap": 0.01} for row in report.study.rows)
+    lucky = StudyReport(Study(report.study.plan, rows, report.study.seconds), {}, "r", "c", "0", "r.parquet")
+    assert "not certified, so nothing says it stays so: unconstrained." in study_findings(lucky)[0]

@@ -73,9 +73,9 @@ def _thinned(log: RoundLog) -> RoundLog:
         rows = np.flatnonzero(kind)
         chosen = _spread(rows, most)
         keep[chosen], scale[chosen] = True, len(rows) / max(len(chosen), 1)
-    rejected, positive, negative = (column * scale for column in (log.rejected, log.positive, log.negative))
-    scaled = RoundLog(log.features, log.group, log.acceptance, rejected, positive, negative, log.prices)
-    return scaled.where(keep)
+    kept, scale = log.where(keep), scale[keep]
+    rejected, positive, negative = (column * scale for column in (kept.rejected, kept.positive, kept.negative))
+    return RoundLog(kept.features, kept.group, kept.acceptance, rejected, positive, negative, kept.prices)
 
 
 def _spread(rows: IntArray, most: int) -> IntArray:

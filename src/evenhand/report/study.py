@@ -58,7 +58,7 @@ def study_findings(report: StudyReport) -> list[str]:
     found = []
     for name, limit in _questions(report.study):
         cells = [report.study.of(name, limit, learner) for learner in report.study.plan.learners]
-        found.append(f"{name}, limit {limit:g}: {_kept(cells)}{_broken(cells)}{_price(cells)}")
+        found.append(f"{name}, limit {limit:g}: {_kept(cells)}{_broken(cells)}{_lucky(cells)}{_price(cells)}")
     return found
 
 
@@ -78,6 +78,15 @@ def _broken(cells: Sequence[Cell]) -> str:
         f"{cell.learner} (worst {cell.worst_gap:.2f}, {cell.mean('rounds_above'):.0%} of rounds)" for cell in broken
     )
     return f"Above it: {told}. "
+
+
+def _lucky(cells: Sequence[Cell]) -> str:
+    lucky = [cell.learner for cell in cells if not cell.promised and not cell.runs_above]
+    return (
+        f"Not above it in these runs, but not certified, so nothing says it stays so: {', '.join(lucky)}. "
+        if lucky
+        else ""
+    )
 
 
 def _price(cells: Sequence[Cell]) -> str:
