@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtr, ndtri
+import scipy
 
 from evenhand.contracts import Policy
 from evenhand.environments.optimum import enumerated_optimum
@@ -58,11 +58,11 @@ class ScoreGroup:
 
     def quantiles(self, label: int, cells: int) -> FloatArray:
         """The borders between cells of equal mass of one label's scores."""
-        return np.asarray(self.mean(label) + self.spread * ndtri(np.arange(1, cells) / cells))
+        return np.asarray(self.mean(label) + self.spread * scipy.special.ndtri(np.arange(1, cells) / cells))
 
     def masses(self, edges: FloatArray, label: int) -> FloatArray:
         """P[a = j, y = label, score in each interval between consecutive edges]."""
-        return np.asarray(self.mass(label) * np.diff(ndtr((edges - self.mean(label)) / self.spread)))
+        return np.asarray(self.mass(label) * np.diff(scipy.special.ndtr((edges - self.mean(label)) / self.spread)))
 
 
 DEFAULT_GROUPS = {-1: ScoreGroup(0.6, 0.65, 0.9, -0.6), 1: ScoreGroup(0.4, 0.4, 0.5, -1.1)}

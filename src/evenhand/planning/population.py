@@ -15,7 +15,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy.special import logit, ndtr, ndtri
+import scipy
 
 from evenhand.contracts import GroupUse
 from evenhand.environments import Discrete
@@ -67,7 +67,12 @@ def from_numbers(
     laws = [(shares[g], rates[g], shifts[g]) for g in shares]
     edges = np.r_[-np.inf, _pooled_quantiles(laws, separation), np.inf]
     bad, good = (
-        np.array([share * part * np.diff(ndtr(edges - side * separation / 2 - shift)) for share, part, shift in parts])
+        np.array(
+            [
+                share * part * np.diff(scipy.special.ndtr(edges - side * separation / 2 - shift))
+                for share, part, shift in parts
+            ]
+        )
         for side, parts in (
             (-1, [(s, b, h) for s, b, h in laws]),
             (1, [(s, 1 - b, h) for s, b, h in laws]),
@@ -86,12 +91,12 @@ def separation_of(auc: float) -> float:
     """
     if not 0.5 < auc < 1:
         raise InvalidInput(f"auc is {auc}; features that tell anything have an AUC between 0.5 and 1.")
-    return float(sqrt(2) * ndtri(auc))
+    return float(sqrt(2) * scipy.special.ndtri(auc))
 
 
 def auc_of(separation: float) -> float:
     """The inverse of `separation_of`."""
-    return float(ndtr(separation / sqrt(2)))
+    return float(scipy.special.ndtr(separation / sqrt(2)))
 
 
 # thresholds
@@ -128,7 +133,11 @@ def _pooled_quantiles(laws: list[tuple[float, float, float]], separation: float)
     """Edges of bins of equal mass in the whole population, by interpolating its distribution function."""
     grid = np.linspace(-12 - separation, 12 + separation, 4001) + np.mean([shift for *_, shift in laws])
     total = sum(
-        share * (bad * ndtr(grid + separation / 2 - shift) + (1 - bad) * ndtr(grid - separation / 2 - shift))
+        share
+        * (
+            bad * scipy.special.ndtr(grid + separation / 2 - shift)
+            + (1 - bad) * scipy.special.ndtr(grid - separation / 2 - shift)
+        )
         for share, bad, shift in laws
     )
     return np.interp(np.arange(1, BINS) / BINS, np.asarray(total), grid)
@@ -176,7 +185,7 @@ def _shifts(told: Mapping[Any, float] | None, rates: Mapping[Any, float], separa
             hint="1 is an AUC of .76, 2 one of .92; or give auc instead.",
         )
     if told is None:
-        return {group: float(logit(1 - rate) / separation) for group, rate in rates.items()}
+        return {group: float(scipy.special.logit(1 - rate) / separation) for group, rate in rates.items()}
     if set(told) != set(rates):
         raise InvalidInput(f"score_shifts names the groups {list(told)}; the groups are {list(rates)}.")
     return {group: float(told[group]) for group in rates}

@@ -9,7 +9,7 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy.special import betaincinv
+import scipy
 
 from evenhand.errors import InvalidInput
 from evenhand.learners import EpochLearner
@@ -224,4 +224,4 @@ def upper_limit(events: int, trials: int, confidence: float = 0.95) -> float:
     >>> round(upper_limit(0, 20), 3), upper_limit(3, 3)
     (0.139, 1.0)
     """
-    return 1.0 if events >= trials else float(betaincinv(events + 1, trials - events, confidence))
+    return 1.0 if events >= trials else float(scipy.special.betaincinv(events + 1, trials - events, confidence))
