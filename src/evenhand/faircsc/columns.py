@@ -17,6 +17,9 @@ from evenhand.contracts import Enumeration, Hypothesis, RowOracle
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
 from evenhand.words import FloatArray, GroupArray
 
+TILE = 32_768
+"""Members whose Lagrangians are computed at a time."""
+
 
 @dataclass(frozen=True, eq=False)
 class Column:
@@ -103,12 +106,6 @@ class PointPricer:
     gaps: FloatArray
     permanent: list[Column]
     calls: int = field(default=1, init=False)
-    _values: FloatArray = field(init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        self._values = np.empty_like(
-            self.costs
-        )  # one buffer for all calls: fresh temporaries cost more than the arithmetic
 
     @classmethod
     def one_pass(cls, oracle: Enumeration, rows: Rows, permanent: list[Column]) -> "PointPricer":
@@ -120,25 +117,33 @@ class PointPricer:
         return cls(oracle, totals[0], rows.pairs @ totals[1:], permanent)
 
     def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
-        values = self._lagrangian(multipliers, cost_weight)
-        member = int(values.argmin())
-        least = float(values[member])
+        member, least = self._least(multipliers, cost_weight)
         for column in self.permanent:
             if cost_weight * column.cost + float(multipliers @ column.gaps) < least:
                 return cheapest([self.column(member), *self.permanent], multipliers, cost_weight)
         return self.column(member)
 
-    def _lagrangian(self, multipliers: FloatArray, cost_weight: float) -> FloatArray:
-        """cost_weight * cost(h) + multipliers . gap(h) of every member."""
+    def _least(self, multipliers: FloatArray, cost_weight: float) -> tuple[int, float]:
+        """The first member of least cost_weight * cost(h) + multipliers . gap(h), and that value.
+
+        Tile by tile, so that what is computed stays in the cache: over a whole large class writing it down costs more than computing it.
+        """
         if cost_weight == 1.0 and not multipliers.any():
-            return self.costs
-        values = self._values
-        if len(multipliers) == 1:
-            np.multiply(self.gaps[0], multipliers[0], out=values)
-        else:
-            np.matmul(multipliers, self.gaps, out=values)
-        values += self.costs if cost_weight == 1.0 else cost_weight * self.costs
-        return values
+            member = int(self.costs.argmin())
+            return member, float(self.costs[member])
+        buffer, found, least = np.empty(min(TILE, len(self.costs))), 0, np.inf
+        for start in range(0, len(self.costs), TILE):
+            costs, gaps = self.costs[start : start + TILE], self.gaps[:, start : start + TILE]
+            values = buffer[: len(costs)]
+            if len(multipliers) == 1:
+                np.multiply(gaps[0], multipliers[0], out=values)
+            else:
+                np.matmul(multipliers, gaps, out=values)
+            values += costs if cost_weight == 1.0 else cost_weight * costs
+            member = int(values.argmin())
+            if values[member] < least:
+                found, least = start + member, float(values[member])
+        return found, least
 
     def column(self, member: int) -> Column:
         """The column of one member."""
