@@ -15,6 +15,8 @@ from evenhand.estimation.log import RoundLog
 from evenhand.words import FloatArray
 
 MOST_CONTEXTS = 5000
+COVERED = 0.9
+"""A table of contexts is used where it knows this share of the people; elsewhere a regression must foretell them."""
 MOST_ROWS = 20_000
 """Rows of a logistic fit: more would not make a better forecast."""
 PRIOR = 4.0
@@ -86,7 +88,8 @@ def _fitted(log: RoundLog) -> OutcomeRegression:
     contexts = find_contexts(seen.features, None)
     negative, accepted = contexts.total(seen.negative), contexts.total(seen.accepted)
     overall = float(negative.sum() / accepted.sum())
-    if len(contexts) <= MOST_CONTEXTS and accepted.sum() >= 1.5 * len(contexts):
+    few = len(contexts) <= MOST_CONTEXTS and accepted.sum() >= 1.5 * len(contexts)
+    if few and _covered(log) >= COVERED:
         rates = (negative + PRIOR * overall) / (accepted + PRIOR)
         keys = (np.ascontiguousarray(row + 0.0).tobytes() for row in seen.features[contexts.first])
         return TabularOutcome(dict(zip(keys, rates.tolist(), strict=True)), overall)
@@ -96,6 +99,14 @@ def _fitted(log: RoundLog) -> OutcomeRegression:
     if len(rows) > MOST_ROWS:
         rows = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.int64)
     return _logistic(seen.features[contexts.first[rows]], negative[rows], (accepted - negative)[rows])
+
+
+def _covered(log: RoundLog) -> float:
+    """The share of all rounds, rejected ones included, whose context has a label. The policy chose who has one: for the rest the overall
+    rate of the accepted would be far off."""
+    contexts = find_contexts(log.features, None)
+    rounds = contexts.total(log.count)
+    return float(rounds[contexts.total(log.accepted) > 0].sum() / rounds.sum())
 
 
 def fit_logistic_outcomes(log: RoundLog) -> LogisticOutcome | None:
