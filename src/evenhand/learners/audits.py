@@ -37,16 +37,24 @@ class Outlay:
     acceptance: FloatArray
     share: FloatArray
     ahead: float
+    epoch: float = 0.0
+    """Rounds for which the policy is fixed, so that evidence does not help before they are over."""
+    caution: float = 0.0
+    """The part of what the target saves by which a larger share must be better: the forecast of evidence is rough."""
 
 
 def audit_share(outlay: Outlay) -> float:
     """The share of the uncertified mass that is accepted."""
-    return float(SHARES[int(np.argmin(expected_costs(outlay, SHARES)))])
+    costs = expected_costs(outlay, SHARES)
+    saved = max(min(outlay.cost_accept, outlay.cost_reject) - outlay.cost_target, 0.0)
+    return float(SHARES[int(np.argmax(costs <= costs.min() + outlay.caution * saved))])
 
 
 def expected_costs(outlay: Outlay, shares: FloatArray) -> FloatArray:
     """The expected cost per person over the rounds ahead, for each share that might be accepted from now on."""
-    ends = np.r_[0.0, np.geomspace(max(outlay.ahead / 1e4, 1.0), max(outlay.ahead, 2.0), 24)]
+    later = np.geomspace(max(outlay.ahead / 1e4, 1.0), max(outlay.ahead, 2.0), 24)
+    fixed = min(outlay.epoch, later[-2])
+    ends = np.r_[0.0, fixed, later[later > fixed]] if fixed > 0 else np.r_[0.0, later]
     constant = shares * outlay.cost_accept + (1 - shares) * outlay.cost_reject
     evidence, total = np.full(len(shares), outlay.evidence), np.zeros(len(shares))
     for rounds in np.diff(ends):
