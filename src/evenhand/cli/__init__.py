@@ -20,6 +20,7 @@ COMMANDS = {
     "audit": "evenhand.cli.audit",
     "data": "evenhand.cli.data",
     "study": "evenhand.cli.study",
+    "evaluate": "evenhand.cli.evaluate",
 }
 """Name -> module that holds the click command `command`. The order is that of `evenhand --help`."""
 

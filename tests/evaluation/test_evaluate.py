@@ -1,0 +1,240 @@
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.evaluation.worlds import POLICY, logged, people
+
+from evenhand import FalseNegativeRate, FalsePositiveRate, Prices, SelectionRate
+from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.evaluation import Candidate, DecisionLog, evaluate
+from evenhand.evaluation.evaluate import blocks
+from evenhand.evaluation.support import effective, heaviest
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses.constants import GroupClassifier
+from evenhand.hypotheses.thresholds import Threshold
+from evenhand.policies import Mixture
+
+RATES = (FalsePositiveRate(), FalseNegativeRate(), SelectionRate())
+
+
+def truths(policy, rows=400_000):
+    """Loss with prices (2, 1) and the gaps of the three rates, b minus a, on many people whose labels are all known."""
+    features, group, label = people(rows, 99)
+    pi = policy.acceptance(features)
+    loss = np.where(label == -1, 2 * pi, 1 - pi).mean()
+    gaps = []
+    for counted, sign in (((label == -1), 1), ((label == 1), -1), (np.ones(rows, bool), 1)):
+        gaps.append(sign * (pi[counted & (group == "b")].mean() - pi[counted & (group == "a")].mean()))
+    return loss, gaps
+
+
+@pytest.fixture(scope="module")
+def found():
+    return evaluate(logged(20_000, 3, open_share=0.02)[0], POLICY, rates=RATES, limit=0.2, prices=Prices(2.0, 1.0))
+
+
+def test_loss_and_all_three_gaps_are_covered_at_every_block_and_estimated_well(found):
+    loss, gaps = truths(POLICY)
+    assert (found.course.loss[:, 1] <= loss + 0.003).all()
+    assert (found.course.loss[:, 2] >= loss - 0.003).all()
+    assert found.loss.value == pytest.approx(loss, abs=0.03)
+    for at, gap in enumerate(gaps):
+        assert (found.course.gaps[:, at, 1] <= gap + 0.003).all()
+        assert (found.course.gaps[:, at, 2] >= gap - 0.003).all()
+        assert found.gaps[at].estimate.value == pytest.approx(gap, abs=0.04)
+    assert (np.diff(found.course.gaps[:, :, 2] - found.course.gaps[:, :, 1], axis=0) <= 1e-12).all()
+
+
+def test_what_is_told(found):
+    assert found.verdict == "within"
+    assert found.sentence.startswith(
+        "Certified with probability 0.95 under the assumptions below: the candidate's gap in FPR and FNR and SR"
+    )
+    assert [gap.name for gap in found.gaps] == ["FPR b - a", "FNR b - a", "SR b - a"]
+    assert len(found.rates) == 6
+    assert found.ledger.spent == 0.05
+    assert [entry.share for entry in found.ledger.entries] == pytest.approx([0.01, 0.04])
+    assert any(f"{found.open:,.0f} accepted people without a label" in line for line in found.assumptions)
+    text = json.dumps(found.to_json(), allow_nan=False)
+    assert json.loads(text)["gaps"][0]["stands"] == "within"
+    selection = found.rates[4]
+    assert selection.labelled == selection.effective
+
+
+def test_the_three_verdicts():
+    log = logged(20_000, 3)[0]
+    bold = Mixture((Threshold(0, 0.4, 3),), (1.0,))
+    assert evaluate(log, bold, limit=0.2).verdict == "within"
+    gap = evaluate(log, bold).gaps[0].estimate
+    between = evaluate(log, bold, limit=(abs(gap.value) + max(gap.high, -gap.low)) / 2)
+    assert between.verdict == "not shown"
+    assert "a log of roughly 80," in between.sentence  # half the distance takes four times the people
+    assert "roughly" not in evaluate(log, bold, limit=0.9 * abs(gap.value)).sentence
+    above = evaluate(log, Mixture((GroupClassifier("a"),), (1.0,), "decide"), limit=0.2)
+    assert above.verdict == "above"
+    assert "shown with probability 0.95" in above.sentence
+
+
+def test_constants_are_exactly_even_and_thin_mixtures_pay_only_for_their_rules():
+    log = logged(500, 1)[0]
+    even = evaluate(log, Mixture((ACCEPT_ALL, REJECT_ALL), (0.3, 0.7)), limit=0.0, rates=RATES)
+    assert even.verdict == "within"
+    for end in ("low", "value", "high"):
+        assert [getattr(rate.estimate, end) for rate in even.rates] == pytest.approx([0.3, 0.3, 0.7, 0.7, 0.3, 0.3])
+    rule = evaluate(log, Mixture((Threshold(0, 0.4, 3),), (1.0,))).gaps[0].estimate
+    thin = evaluate(log, Mixture((Threshold(0, 0.4, 3), REJECT_ALL), (0.1, 0.9))).gaps[0].estimate
+    assert (thin.low, thin.high) == pytest.approx((0.1 * rule.low, 0.1 * rule.high))
+
+
+def test_without_groups_only_the_loss_is_told():
+    log = logged(1000, 1)[0]
+    alone = evaluate(replace(log, group=np.full(1000, None)), POLICY)
+    assert alone.verdict == "no groups"
+    assert alone.gaps == ()
+    assert alone.ledger.entries[0].share == 0.05
+    assert alone.loss.high - alone.loss.low < evaluate(log, POLICY).loss.high - evaluate(log, POLICY).loss.low
+
+
+def test_people_of_no_or_other_groups_are_outside():
+    log = logged(3000, 1)[0]
+    rng = np.random.default_rng(0)
+    group = np.where(rng.random(3000) < 0.1, None, np.where(rng.random(3000) < 0.1, "c", log.group))
+    found = evaluate(replace(log, group=group), POLICY, groups=["a", "b"])
+    assert found.outside == (~np.isin(group, ["a", "b"])).sum()
+    assert len(found.gaps) == 1
+    assert len(evaluate(replace(log, group=group), POLICY).gaps) == 3
+
+
+def test_groups_that_are_told_to_the_accepted_alone_are_refused():
+    log = logged(2000, 1)[0]
+    with pytest.raises(InvalidInput, match=r"unknown for 0.0% of the accepted and 100.0% of the rejected"):
+        evaluate(replace(log, group=np.where(log.accept, log.group, None)), POLICY)
+    unknown = np.where(log.features[:, 0] > 0.3, None, log.group)  # hangs on the features, which is allowed
+    assert evaluate(replace(log, group=unknown), POLICY).outside > 500
+
+
+def test_propensities_that_do_not_fit_are_refused():
+    log = logged(2000, 1)[0]
+    with pytest.raises(InvalidInput, match="the decisions were not drawn with these probabilities"):
+        evaluate(
+            replace(log, acceptance=log.propensity), POLICY
+        )  # that of the decision taken, read as that of accepting
+    evaluate(log, POLICY)
+
+
+def test_a_person_without_a_chance_is_named():
+    log = logged(2000, 1)[0]
+    p = np.where(~log.accept, 0.0, log.acceptance)
+    with pytest.raises(InvalidInput, match=r"row 2 had the acceptance probability 0|row \d+ had"):
+        evaluate(replace(log, acceptance=p), POLICY)
+
+
+def test_warnings_of_thin_support_and_heavy_people():
+    rng = np.random.default_rng(3)
+    features, group, label = people(2000, 8)
+    p = np.where(features[:, 0] > 0.4, 0.02, 0.9)
+    accept = rng.random(2000) < p
+    log = DecisionLog.of(features, accept, p, np.where(accept, label, 0), group=group)
+    found = evaluate(log, Mixture((Threshold(0, 0.4, 3),), (1.0,)))
+    assert any("were accepted with a probability below 0.05" in line for line in found.warnings)
+    few = evaluate(log.without_first(1900), Mixture((Threshold(0, 0.4, 3),), (1.0,)))
+    assert any("one person carries" in line or "are worth" in line for line in few.warnings)
+    nobody = evaluate(
+        replace(
+            log, group=np.where(np.arange(2000) < 5, "c", group), label=np.where(np.arange(2000) < 5, 0, log.label)
+        ),
+        POLICY,
+    )
+    assert any("group c has no labelled" in line for line in nobody.warnings)
+    assert next(rate for rate in nobody.rates if rate.group == "c").estimate.low == pytest.approx(0.2)
+
+
+def test_nothing_is_estimated_from_nothing():
+    """No label at all: the regression's guess is no estimate; all that the interval of the loss knows is that a coin errs."""
+    log = logged(300, 1)[0]
+    blind = evaluate(replace(log, label=np.zeros(300, dtype=np.int64)), POLICY, rates=RATES)
+    assert blind.loss.value is None
+    pi = POLICY.acceptance(log.features)
+    assert blind.loss.low < np.minimum(pi, 1 - pi).mean()
+    assert blind.loss.high > np.maximum(pi, 1 - pi).mean()
+    assert [gap.estimate.value is None for gap in blind.gaps] == [True, True, False]
+    assert [rate.estimate.value is None for rate in blind.rates] == [True] * 4 + [False] * 2
+    assert blind.verdict == "not shown"
+    json.dumps(blind.to_json(), allow_nan=False)
+
+
+def test_weights():
+    ones = np.ones(4)
+    assert effective(ones, ones) == 4
+    assert effective(np.array([4.0, 0, 0, 0]), ones) == 1
+    assert heaviest(np.array([3.0, 1, 0, 0]), ones) == 0.75
+    assert effective(np.zeros(4), ones) == heaviest(np.zeros(4), ones) == 0
+
+
+def test_a_broken_assumption_is_a_contradiction():
+    """Half of the log is from another population: losses near 0, then near 1."""
+    rows = 4000
+    features = np.zeros((rows, 1))
+    label = np.where(np.arange(rows) < rows / 2, 1, -1)
+    log = DecisionLog.of(features, np.ones(rows, bool), np.ones(rows), label, group=np.tile(["a", "b"], rows // 2))
+    found = evaluate(log, Mixture((ACCEPT_ALL,), (1.0,)))
+    assert found.verdict == "contradiction"
+    assert found.sentence.startswith("Nothing is claimed")
+
+
+def test_rows_count_once_however_they_are_written():
+    """Rows with counts are the same evidence as repeated rows, as long as blocks end alike."""
+    log = logged(90, 4)[0]
+    twice = {
+        name: np.repeat(getattr(log, name), 2, axis=0)
+        for name in ("features", "accept", "acceptance", "label", "group", "count")
+    }
+    assert evaluate(replace(log, count=2 * log.count), POLICY).loss.high == pytest.approx(
+        evaluate(replace(log, **twice), POLICY).loss.high, abs=0.02
+    )
+
+
+def test_blocks_cover_the_log_once():
+    for rows in (1, 99, 100, 101, 199, 5000, 123_456):
+        found = list(blocks(rows))
+        assert [at.start for at in found] == [0, *(at.stop for at in found[:-1])]
+        assert found[-1].stop == rows
+
+
+def test_candidates(tmp_path):
+    log = logged(50, 1)[0]
+    assert Candidate.read("accept-all").acceptance(log).tolist() == [1.0] * 50
+    path = tmp_path / "policy.json"
+    path.write_text(json.dumps(POLICY.to_json()))
+    assert np.array_equal(Candidate.read(str(path)).acceptance(log), POLICY.acceptance(log.features))
+    one = Mixture((Threshold(0, 0.4, 1),), (1.0,))
+    path.write_text(json.dumps({"policy": one.to_json(), "columns": ["x1"]}))
+    assert np.array_equal(Candidate.read(str(path)).acceptance(log), one.acceptance(log.features[:, 1:2]))
+    path.write_text(json.dumps({"policy": one.to_json(), "columns": ["income"]}))
+    with pytest.raises(MissingColumn, match="decides by 'income', which the log does not hold"):
+        Candidate.read(str(path)).acceptance(log)
+    for text, words in (("nope", "is no JSON"), ("[1]", "holds a list"), ('{"kind": "x"}', "unknown")):
+        path.write_text(text)
+        with pytest.raises(InvalidInput, match=words):
+            Candidate.read(str(path))
+    with pytest.raises(InvalidInput, match="neither accept-all nor reject-all nor a file"):
+        Candidate.read("missing.json")
+    with pytest.raises(InvalidInput, match="has no group"):
+        evaluate(
+            replace(log, group=np.where(np.arange(50) == 7, None, log.group)),
+            Mixture((GroupClassifier("a"),), (1.0,), "decide"),
+        )
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"limit": 1.5}, "the limit is 1.5"),
+        ({"groups": ["z"]}, "group 'z' does not occur"),
+        ({"failure_probability": 0.0}, "strictly between"),
+    ],
+)
+def test_refusals(change, words):
+    with pytest.raises(InvalidInput, match=words):
+        evaluate(logged(200, 1)[0], POLICY, **change)

@@ -1,0 +1,47 @@
+"""What the ledger exports is a log that `evenhand evaluate` reads, with open outcomes kept and erased people left out."""
+
+import pytest
+
+from evenhand.errors import InvalidInput
+from evenhand.evaluation import read_log
+from evenhand.ledger import Row
+from evenhand.service.config import Product
+from evenhand.service.exports import FORMATS
+
+LOAN = Product(tenant="bank", name="loan", features=("score",), limit=0.1)
+
+
+def row(seq, accept, acceptance, label=0, features=(1.5,), group="a"):
+    return Row(
+        seq, 1e9 + seq, "w0", features, group, None, 0.5, accept, acceptance, False, 1.0, "hash", 1, label, "known" if label else "open",
+        features is None,
+    )  # fmt: skip
+
+
+ROWS = [
+    row(1, True, 0.3, 1),
+    row(2, False, 0.1),
+    row(3, True, 0.9, -1, group=None),
+    row(4, True, 1.0),
+    row(5, False, 0.0),
+    row(6, True, 0.5, 1, None),
+]
+
+
+@pytest.mark.parametrize(("kind", "name"), [("obp", "log.npz"), ("dsjson", "log.dsjson"), ("parquet", "log.parquet")])
+def test_an_export_is_a_log(tmp_path, kind, name):
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    assert FORMATS[kind](ROWS, LOAN, tmp_path / name) == 5
+    log = read_log(tmp_path / name)
+    assert log.ids == ["1", "2", "3", "4", "5"]
+    assert log.names == ("score",)
+    assert log.acceptance.tolist() == [0.3, 0.1, 0.9, 1.0, 0.0]
+    assert log.accept.tolist() == [True, False, True, True, False]
+    assert log.label.tolist() == [1, 0, -1, 0, 0]
+    assert log.group.tolist() == ["a", "a", None, "a", "a"]
+
+
+def test_nobody_left_to_export(tmp_path):
+    with pytest.raises(InvalidInput, match="no decision to export"):
+        FORMATS["obp"]([ROWS[-1]], LOAN, tmp_path / "log.npz")
