@@ -9,13 +9,16 @@ BIN     := $(VENV)/bin
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help demo test claims torture bench lint format docs venv clean
+.PHONY: help demo serve test claims torture bench lint format docs venv clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-demo: $(VENV)/.installed-plots  ## the whole story in under a minute: solve, compare the learners, certify; ends with a report
+demo: $(VENV)/.installed-demo  ## the whole story in under a minute: solve, compare the learners, certify; ends with a report
 	$(BIN)/evenhand demo
+
+serve: $(VENV)/.installed-demo  ## the decision service with simulated people, and its dashboard; stop it with Ctrl-C
+	$(BIN)/evenhand serve --demo
 
 test: $(VENV)/.installed-test  ## run the quick tier of tests and all doctests
 	$(BIN)/pytest -n $(WORKERS)
@@ -24,7 +27,6 @@ claims: $(VENV)/.installed-test  ## measure the theorems of the paper (full tier
 	$(BIN)/pytest -m claims -s
 
 torture: $(VENV)/.installed-test  ## the service's table of trials: target and figure, row by row
-	$(BIN)/pytest -m torture -s -q
 	$(BIN)/python -m tests.torture
 
 bench: $(VENV)/.installed-bench  ## compare speed and quality with other solvers, side by side
