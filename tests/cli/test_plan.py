@@ -1,5 +1,6 @@
 import json
 
+import numpy as np
 import pytest
 
 from evenhand.cli.planned import pairs
@@ -76,6 +77,37 @@ def test_from_a_table(run, lending, rules):
     result = run("plan", "--data", lending, *TABLE, *rules, "--limit", 0.15, "--people", 3000, "--lives", 1)
     assert result.exit_code == 0
     assert "1,200 rows" in told(result)
+
+
+def test_text_and_missing_values_are_settled_by_options_and_told(run, tmp_path):
+    rng = np.random.default_rng(0)
+    lines = [
+        f"{rng.normal():.3f},{rng.choice(['car', 'house'])},{'yes' if rng.random() < 0.7 else 'no'},{rng.choice(['f', 'm'])}"
+        for _ in range(400)
+    ]
+    lines[7] = ",car,yes,f"
+    path = tmp_path / "mine.csv"
+    path.write_text("score,purpose,repaid,sex\n" + "\n".join(lines) + "\n")
+    words = (
+        "plan",
+        "--data",
+        path,
+        "--label",
+        "repaid",
+        "--good",
+        "yes",
+        "--group",
+        "sex",
+        "--people",
+        2000,
+        "--lives",
+        1,
+    )
+    assert "--drop-missing" in run(*words, "--encode").stderr
+    assert "--encode" in run(*words, "--drop-missing").stderr
+    out = told(run(*words, "--encode", "--drop-missing"))
+    assert "left out: 1 rows" in out
+    assert "encoded: purpose as" in out
 
 
 @pytest.mark.parametrize(

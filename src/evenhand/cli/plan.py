@@ -33,6 +33,7 @@ TABLE = (
     click.option("--group", metavar="COL", help="Column of --data with the group."),
     click.option("--features", metavar="A,B,C", help="Columns a decision may use. Default: all but label and group."),
     click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value."),
+    click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing value in a column that is used."),
     click.option(
         "--class",
         "kind",
@@ -130,9 +131,10 @@ def command(out: Path | None, document: Path | None, **options: Any) -> None:
     from evenhand.cli.planned import make, show_plan
     from evenhand.cli.show import console, progress
 
+    shown = console()
     with progress("simulated lives"):
-        plan = make(options)
-    show_plan(console(), plan)
+        plan = make(options, shown)
+    show_plan(shown, plan)
     if document is not None:
         document.write_text(json.dumps(plan.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
     if out is not None:

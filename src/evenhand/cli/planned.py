@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.cli import table as tables
-from evenhand.cli.show import heading
+from evenhand.cli.show import heading, show_task
 from evenhand.cli.task import RATES, Request, prepare
 from evenhand.contracts import GroupUse
 from evenhand.errors import InvalidInput
@@ -22,11 +22,11 @@ FROM_TABLE = ("label", "good", "group", "features", "score", "kind")
 COLOURS = {"worth it": "green", "close call": "yellow", "not worth it": "red", "nothing to gain": "red"}
 
 
-def make(options: dict[str, Any]) -> LaunchPlan:
-    """The plan that was asked for."""
+def make(options: dict[str, Any], out: Console) -> LaunchPlan:
+    """The plan that was asked for; how a table was read is shown before."""
     shared = _shared(options)
     if options["data"] is not None:
-        return _from_table(options, shared)
+        return _from_table(options, shared, out)
     _refuse(options, FROM_TABLE, "a table", "add --data FILE, or leave it out.")
     for name in ("shares", "bad_rates"):
         if options[name] is None:
@@ -62,15 +62,16 @@ def _shared(options: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _from_table(options: dict[str, Any], shared: dict[str, Any]) -> LaunchPlan:
+def _from_table(options: dict[str, Any], shared: dict[str, Any], out: Console) -> LaunchPlan:
     _refuse(options, FROM_NUMBERS, "numbers", "the table of --data tells them; leave it out.")
     for name in ("label", "group"):
         if options[name] is None:
             raise InvalidInput(f"--data needs --{name}.", hint="name the columns with --label and --group.")
     kind = options["kind"] or ("thresholds" if options["score"] else "stumps")
-    names = ("label", "good", "group", "features", "encode", "score", "group_use")
+    names = ("label", "good", "group", "features", "encode", "drop_missing", "score", "group_use")
     asked = Request(data=cast(Path, options["data"]), kind=kind, **{name: options[name] for name in names})
     task = prepare(asked)
+    show_task(out, task)
     return plan_from_sample(task.sample, task.hypotheses, **shared)
 
 
