@@ -2,10 +2,13 @@
 
 import numpy as np
 import pytest
+import sklearn
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.estimator_checks import check_estimator
 
@@ -83,13 +86,91 @@ def test_works_in_a_pipeline_and_is_cloned():
     assert clone(pipeline[-1]).allowed_gap == 0.02
 
 
-def test_frames_are_welcome():
-    pandas = pytest.importorskip("pandas")
+def test_groups_are_routed_through_a_search():
+    features, group, outcome = table(rows=600)
+    with sklearn.config_context(enable_metadata_routing=True):
+        model = eh.FairClassifier(eh.Stumps(), random_state=0).set_fit_request(sensitive_features=True)
+        pipeline = make_pipeline(StandardScaler(), model)
+        search = GridSearchCV(pipeline, {"fairclassifier__allowed_gap": [0.02, 0.3]}, cv=3, scoring="accuracy")
+        search.fit(features, outcome, sensitive_features=group)
+    found = search.best_estimator_
+    assert abs(fpr_gap(found.predict_proba(features)[:, 1], group, outcome)) <= found[-1].allowed_gap + 1e-9
+
+
+def test_a_group_that_may_decide_is_taken_from_a_frame(frames):
     features, group, outcome = table()
-    frame = pandas.DataFrame(features, columns=["income", "debt", "age"])
-    model = eh.FairClassifier(eh.Stumps()).fit(frame, pandas.Series(outcome), sensitive_features=pandas.Series(group))
+    model = eh.FairClassifier(eh.Stumps(), group_use="decide").fit(features, outcome, sensitive_features=group)
+    column = frames.DataFrame({"sex": group.tolist()})
+    np.testing.assert_array_equal(
+        model.predict_proba(features, sensitive_features=column),
+        model.predict_proba(features, sensitive_features=group),
+    )
+
+
+@pytest.fixture(params=["pandas", "polars"])
+def frames(request):
+    """pandas or polars: both have DataFrame and Series."""
+    return pytest.importorskip(request.param)
+
+
+def test_frames_are_welcome(frames):
+    features, group, outcome = table()
+    frame = frames.DataFrame({name: features[:, i] for i, name in enumerate(("income", "debt", "age"))})
+    groups = frames.Series(group.tolist())
+    model = eh.FairClassifier(eh.Stumps()).fit(frame, frames.Series(outcome.tolist()), sensitive_features=groups)
+    plain = eh.FairClassifier(eh.Stumps()).fit(features, outcome, sensitive_features=group)
     assert "income" in model.describe()
-    np.testing.assert_array_equal(model.predict_proba(frame), model.predict_proba(frame.copy()))
+    assert list(model.feature_names_in_) == ["income", "debt", "age"]
+    np.testing.assert_array_equal(model.predict_proba(frame), plain.predict_proba(features))
+    column = frames.DataFrame({"sex": group.tolist()})
+    again = eh.FairClassifier(eh.Stumps()).fit(frame, outcome, sensitive_features=column)
+    np.testing.assert_array_equal(again.predict_proba(frame), plain.predict_proba(features))
+
+
+def test_text_is_encoded_in_a_pipeline_or_refused(frames):
+    features, group, outcome = table()
+    city = np.where(features[:, 1] > 0, "north", "south")
+    frame = frames.DataFrame({"income": features[:, 0], "city": city.tolist()})
+    columns = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), ["city"]))
+    pipeline = make_pipeline(columns, eh.FairClassifier(allowed_gap=0.02))
+    pipeline.fit(frame, outcome, fairclassifier__sensitive_features=frames.Series(group.tolist()))
+    assert abs(fpr_gap(pipeline.predict_proba(frame)[:, 1], group, outcome)) <= 0.02 + 1e-9
+    with pytest.raises(eh.InvalidInput, match=r"X holds text .*(north|south).*OneHotEncoder"):
+        eh.FairClassifier().fit(frame, outcome, sensitive_features=group)
+
+
+def test_missing_and_several_groups_are_refused(frames):
+    features, group, outcome = table()
+    holes = [None, *group.tolist()[1:]]
+    with pytest.raises(eh.InvalidInput, match=r"group is missing in 1 of 1200 rows \(first: row 0\).*Hint"):
+        eh.FairClassifier().fit(features, outcome, sensitive_features=frames.Series(holes))
+    two = frames.DataFrame({"sex": group.tolist(), "region": group.tolist()})
+    with pytest.raises(eh.InvalidInput, match=r"has 2 columns; a person is of one group.*join them"):
+        eh.FairClassifier().fit(features, outcome, sensitive_features=two)
+
+
+def test_fairlearns_metric_frame_reads_its_answers(frames):
+    """The gap of the mixture as MetricFrame sees it is the one that fit tells; a draw scatters around it (6 sigma)."""
+    metrics = pytest.importorskip("fairlearn.metrics")
+    features, group, outcome = table()
+    frame = frames.DataFrame({"income": features[:, 0], "debt": features[:, 1]})
+    groups = frames.Series(group.tolist())
+    model = eh.FairClassifier(eh.Stumps(), allowed_gap=0.03).fit(frame, outcome, sensitive_features=groups)
+    exact = metrics.MetricFrame(
+        metrics=lambda truth, chance: chance[truth == "default"].mean(),
+        y_true=outcome,
+        y_pred=model.predict_proba(frame)[:, 1],
+        sensitive_features=groups,
+    )
+    assert exact.difference() == pytest.approx(abs(model.gaps_["FPR b - a"]))
+    drawn = metrics.MetricFrame(
+        metrics=lambda truth, told: metrics.false_positive_rate(truth, told, pos_label="repaid"),
+        y_true=outcome,
+        y_pred=model.predict(frame, random_state=1),
+        sensitive_features=groups,
+    )
+    fewest = min((outcome[group == g] == "default").sum() for g in "ab")
+    assert abs(drawn.difference() - exact.difference()) < 6 * 2 * 0.5 / np.sqrt(fewest)
 
 
 def test_refusals():

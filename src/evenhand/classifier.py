@@ -19,7 +19,7 @@ from evenhand.errors import BadLabel, InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, Rate, SelectionRate
 from evenhand.hypotheses import Estimator, Linear
-from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample, Prices, as_group, as_numbers
+from evenhand.words import CostSensitiveProblem, FloatArray, GroupArray, LabelledSample, Prices, as_group, as_numbers
 
 RATES: dict[str, tuple[Rate, ...]] = {
     "fpr": (FalsePositiveRate(),),
@@ -73,13 +73,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         sample_weight: ArrayLike | None = None,
     ) -> Self:
         """Solve the fair problem on the table (X, y) with groups `sensitive_features`; rows of weight 0 are left out."""
-        features, outcome = validate_data(self, X, y, dtype=np.float64)
-        if sensitive_features is None:
-            raise InvalidInput(
-                "fit needs the group of each row, but sensitive_features is None.",
-                hint="fit(X, y, sensitive_features=table['group']); in a pipeline: model__sensitive_features, or set_fit_request.",
-            )
-        group = as_group(np.asarray(sensitive_features).reshape(-1), len(features))
+        features, outcome = _checked(self, X, y)
+        group = _group(sensitive_features, len(features))
         weight = (
             np.ones(len(group))
             if sample_weight is None
@@ -115,8 +110,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def predict_proba(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> FloatArray:
         """(rows, 2): the probability of each class under the mixture."""
         check_is_fitted(self)
-        features = validate_data(self, X, dtype=np.float64, reset=False)
-        accepted = self.policy_.acceptance(features, sensitive_features)
+        features = _checked(self, X, reset=False)
+        group = None if sensitive_features is None else _group(sensitive_features, len(features))
+        accepted = self.policy_.acceptance(features, group)
         return np.stack([1.0 - accepted, accepted], axis=1)
 
     def predict(
@@ -138,6 +134,36 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         tags.classifier_tags.multi_class = False
         tags.non_deterministic = True
         return tags
+
+
+def _checked(model: FairClassifier, *data: Any, **settings: Any) -> Any:
+    """scikit-learn's own validation; a text column is refused with the way out."""
+    try:
+        return validate_data(model, *data, dtype=np.float64, **settings)
+    except ValueError as error:
+        if "could not convert" not in str(error):
+            raise
+        raise InvalidInput(
+            f"X holds text ({error}); a rule compares numbers.",
+            hint="encode it before, for example make_pipeline(make_column_transformer((OneHotEncoder(), ['city']), "
+            "remainder='passthrough'), FairClassifier()).",
+        ) from error
+
+
+def _group(told: ArrayLike | None, rows: int) -> GroupArray:
+    """One group per row, out of an array, a series or a frame with one column."""
+    if told is None:
+        raise InvalidInput(
+            "fit needs the group of each row, but sensitive_features is None.",
+            hint="fit(X, y, sensitive_features=table['group']); in a pipeline: model__sensitive_features, or set_fit_request.",
+        )
+    values = np.asarray(told)
+    if values.ndim == 2 and values.shape[1] > 1:
+        raise InvalidInput(
+            f"sensitive_features has {values.shape[1]} columns; a person is of one group.",
+            hint="join them into one column, for example table['sex'] + ', ' + table['region'].",
+        )
+    return as_group(values.reshape(-1), rows)
 
 
 def _labels(outcome: NDArray[Any], everybody: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
