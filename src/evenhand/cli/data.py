@@ -8,6 +8,9 @@ import click
 if TYPE_CHECKING:
     from evenhand.environments.datasets import DataSet, Description, Table
 
+MOST_NAMES = 12
+"""Columns that are named when a table is shown."""
+
 
 @click.group("data")
 def command() -> None:
@@ -71,7 +74,9 @@ def show(name: str, by: str | None) -> None:
 
 def about(table: "Table", entry: "DataSet | None" = None, told: "Description | None" = None) -> list[str]:
     """The facts of a table, line by line."""
-    lines = [f"{len(table):,} people, {table.features.shape[1]} columns a decision may use."]
+    more = len(table.names) - MOST_NAMES
+    shown = ", ".join(table.names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
+    lines = [f"{len(table):,} people, {table.features.shape[1]} columns a decision may use: {shown}."]
     if entry is not None:
         lines.insert(0, f"{entry.title}: {entry.decision}; the good outcome is: {entry.good}.")
         lines += [f"Licence: {entry.licence}.", f"Caveat: {entry.caveat}"]

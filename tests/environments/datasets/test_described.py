@@ -60,7 +60,14 @@ REFUSED = [
     ("a third value", rows(repaid="partly"), BASIC, r"has the values 'no', 'partly'.*bad = \['no', 'partly'\]"),
     ("no good value named", rows(), BASIC.replace('good = "yes"\n', ""), "without --good"),
     ("a missing label", rows(repaid=""), BASIC, r"missing in 1 of 80 rows.*rejected that is normal: unlabelled"),
-    ("a missing group", rows(sex=""), BASIC, "'sex' is missing in row 1"),
+    ("a missing group", rows(sex=""), BASIC, "group 'sex' is missing in 1 of 80 rows.*line 2.*counts for no rate"),
+    (
+        "a label missing everywhere",
+        [{**row, "repaid": ""} for row in rows()],
+        BASIC + 'unlabelled = "drop"\n',
+        "every row",
+    ),
+    ("text in a column of numbers", rows(income="3x5"), BASIC, "'income' .*'3x5'.* not numeric"),
     ("a missing feature", rows(income="NA"), BASIC, "'income' is missing in row 1"),
     ("a text column", rows(income="high"), BASIC, "'income' .*'high'.* not numeric.*--encode"),
     ("one row", rows(1), BASIC, "has one row"),
@@ -88,8 +95,10 @@ REFUSED = [
     ("table", "text", "message"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
 )
 def test_refusals_name_the_thing_and_the_way_out(made, table, text, message):
-    with pytest.raises(EvenhandError, match="(?s)" + message):
+    with pytest.raises(EvenhandError, match="(?s)" + message) as refused:
         made(table, text)
+    if "true or false" not in message and "does not occur" not in message:
+        assert refused.value.hint, "every refusal has a way out"
 
 
 def test_kinds_of_errors(made):
@@ -116,6 +125,19 @@ def test_text_columns_are_encoded_on_demand_and_it_is_said(made):
     table = made(coded, BASIC + 'encode = true\nid = "id"\n')
     assert table.names == ("income", "city=x", "city=y", "city=z")
     assert "'city' became 3 columns" in table.notes[0]
+
+
+def test_rows_without_a_group_are_left_out_on_demand(made):
+    table = made(rows(sex=""), BASIC + 'drop_missing = true\nid = "id"\n')
+    assert len(table) == 79
+    assert "1 rows with a missing value were left out" in table.notes
+
+
+def test_a_column_that_may_name_people_is_told_and_not_guessed_away(made):
+    table = made(rows(), BASIC)
+    assert table.names == ("id", "income")
+    assert "'id' is another whole number in every row" in table.notes[0]
+    assert made(rows(), BASIC + 'id = "id"\n').notes == ()
 
 
 def test_bad_values_may_be_several(made):

@@ -169,7 +169,10 @@ def labels(table: Table, name: str, good: str | None) -> tuple[IntArray, str]:
     )
     label = np.where(np.array(values) == good, 1, -1)
     if len(distinct) < 2:
-        raise BadLabel(f"{table.source}: every row has {name} = {distinct[0]}; good and bad outcomes are both needed.")
+        raise BadLabel(
+            f"{table.source}: every row has {name} = {distinct[0]}; good and bad outcomes are both needed.",
+            hint="name the column that holds the outcome, or add people with the other one.",
+        )
     return label, good
 
 

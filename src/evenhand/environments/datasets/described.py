@@ -62,11 +62,21 @@ class Description:
         if not self.name:
             object.__setattr__(self, "name", self.path.stem)
         if self.unlabelled not in (None, "drop"):
-            raise InvalidInput(f'unlabelled is {self.unlabelled!r}; it is "drop", or left out.')
+            raise InvalidInput(
+                f'unlabelled is {self.unlabelled!r}; it is "drop", or left out.',
+                hint="people without a label can be left out, or the label filled in; nothing is made up for them.",
+            )
         if self.label == self.group:
-            raise InvalidInput(f"{self.label!r} is both the label and the group; they are two columns.")
+            raise InvalidInput(
+                f"{self.label!r} is both the label and the group; they are two columns.",
+                hint="the label is the outcome, the group says whose rates are compared.",
+            )
         if {self.label, self.group} & set(self.features):
-            raise InvalidInput("the label and the group cannot be features: nobody may be decided about by them.")
+            both = ", ".join(sorted({self.label, self.group} & set(self.features)))
+            raise InvalidInput(
+                f"features names {both}; the label and the group cannot be features: nobody may be decided about by them.",
+                hint="leave it out of features (--features).",
+            )
 
 
 def read_description(path: Path) -> Description:
@@ -107,7 +117,10 @@ def read_described(described: Description) -> Table:
     """The table as the description says; every complaint about it is made here."""
     raw = _read(described)
     if len(raw) < 2:
-        raise InvalidInput(f"{raw.source} has one row; rates of groups need many people.")
+        raise InvalidInput(
+            f"{raw.source} has one row; rates of groups need many people.",
+            hint=f"a table needs at least {FEWEST} people with each outcome in every group.",
+        )
     names = list(described.features) or _all_but(raw, described)
     raw.require([described.label, described.group, *names])
     notes: list[str] = []
@@ -121,6 +134,11 @@ def read_described(described: Description) -> Table:
     found = columns.features(rows, names, described.encode)
     notes += [
         f"the text column {name!r} became {len(parts)} columns of 0 and 1" for name, parts in found.encoded.items()
+    ]
+    notes += [
+        f"{name!r} is another whole number in every row; if it names people, leave it out: id = {name!r} in a description, or --features"
+        for name in found.names
+        if _names_people(rows, name)
     ]
     _require_people(rows.source, group, label)
     return Table(described.name, found.values, found.names, group, label, notes=tuple(notes))
@@ -138,7 +156,10 @@ def _all_but(table: columns.Table, described: Description) -> list[str]:
     reserved = (described.label, described.group, described.id, described.decision)
     names = [name for name in table.columns if name not in reserved]
     if not names:
-        raise InvalidInput(f"{table.source} has nothing but label and group: no column is left to decide by.")
+        raise InvalidInput(
+            f"{table.source} has nothing but label and group: no column is left to decide by.",
+            hint="add what is known about a person before the decision.",
+        )
     return names
 
 
@@ -152,6 +173,12 @@ def _identified(table: columns.Table, described: Description) -> columns.Table:
             hint="remove the repeated rows, or leave out the key id if a person may occur several times.",
         )
     return table
+
+
+def _names_people(table: columns.Table, name: str) -> bool:
+    """Whether a column holds a different whole number in every row; it is said, and nothing is done about it."""
+    values = table.columns.get(name, ())
+    return len(values) > 1 and len(set(values)) == len(values) and all(value.isdecimal() for value in values)
 
 
 def _labelled(table: columns.Table, described: Description, notes: list[str]) -> columns.Table:
@@ -168,7 +195,10 @@ def _labelled(table: columns.Table, described: Description, notes: list[str]) ->
             "figure is then about people like those who were accepted.",
         )
     if len(unknown) == len(table):
-        raise BadLabel(f"{table.source}: the label {described.label!r} is missing in every row.")
+        raise BadLabel(
+            f"{table.source}: the label {described.label!r} is missing in every row ({len(table):,}); outcomes of some are needed.",
+            hint="name the column that holds the outcome: label (--label).",
+        )
     gone = set(unknown)
     notes.append(
         f"{len(gone):,} people without a label were left out: every figure is about people like the accepted ones"
@@ -177,6 +207,14 @@ def _labelled(table: columns.Table, described: Description, notes: list[str]) ->
 
 
 def _present(table: columns.Table, names: Sequence[str], described: Description, notes: list[str]) -> columns.Table:
+    nobody = table.missing([described.group])
+    if nobody and not described.drop_missing:
+        raise InvalidInput(
+            f"{table.source}: the group {described.group!r} is missing in {len(nobody):,} of {len(table):,} rows (first: line "
+            f"{table.lines[nobody[0][0]]}); whoever has no group counts for no rate.",
+            hint="write a group of their own (such as unknown) into the table, or leave these rows out: drop_missing = true "
+            "(--drop-missing).",
+        )
     if described.drop_missing:
         kept = columns.drop_missing(table, names)
         if len(kept) < len(table):
@@ -197,7 +235,7 @@ def _labels(table: columns.Table, described: Description) -> IntArray:
         shown = ", ".join(map(repr, others[:5]))
         raise BadLabel(
             f"{table.source}: besides {good!r} the label {described.label!r} has the values {shown}; an outcome is good or bad.",
-            hint=f"name the bad ones, bad = [{shown}], and remove rows whose outcome is neither.",
+            hint=f"in a description (.toml) name the bad ones, bad = [{shown}], and remove rows whose outcome is neither.",
         )
     return label
 
@@ -205,7 +243,10 @@ def _labels(table: columns.Table, described: Description) -> IntArray:
 def _require_people(source: str, group: GroupArray, label: IntArray) -> None:
     values = sorted(set(group.tolist()))
     if len(values) < 2:
-        raise InvalidInput(f"{source}: everybody is of group {values[0]!r}; a gap needs at least two groups.")
+        raise InvalidInput(
+            f"{source}: everybody is of group {values[0]!r}; a gap needs at least two groups.",
+            hint="name another column (--group), or add people of another group.",
+        )
     for value in values:
         here = label[group == value]
         good, bad = int((here == 1).sum()), int((here == -1).sum())
