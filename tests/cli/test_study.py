@@ -79,3 +79,34 @@ def test_the_two_commands_of_the_readme_run(run, lending):
     for line in commands:
         words = [{"loans.csv": str(lending), "sex": "group"}.get(word, word) for word in shlex.split(line)]
         assert run(*words, *quick[words[0]]).exit_code == 0
+
+
+@pytest.fixture
+def newcomer(write):
+    """A table as it comes: a column of text, missing values, a column that names people, people without an outcome."""
+    lines = ["customer,income,purpose,sex,repaid"]
+    for i in range(400):
+        income, purpose = ("" if i % 40 == 0 else 20 + i * 37 % 50), ("car", "house", "study")[i % 3]
+        lines.append(
+            f"{i},{income},{purpose},{'fm'[i // 2 % 2]},{'' if i % 25 == 7 else ('no', 'yes')[i * 37 % 50 > 20]}"
+        )
+    return write("\n".join(lines) + "\n", "loans.csv")
+
+
+def test_a_newcomer_is_led_from_a_raw_table_to_a_study(run, newcomer):
+    """Each refusal names the option that settles it; with all of them the study runs and says what became of the rows."""
+    words = ["study", "loans.csv", "--label", "repaid", "--good", "yes", "--group", "sex", *QUICK, "--out", "s"]
+    for option in ("--drop-unlabelled", "--drop-missing", "--encode"):
+        refused = run(*words)
+        assert refused.exit_code == 2
+        assert option in refused.stderr.split("Hint:")[1], refused.stderr
+        words = [*words, option]
+    done = run(*words)
+    assert done.exit_code == 0, done.stderr
+    for note in (
+        "16 people without a label",
+        "rows with a missing value",
+        "'purpose' became 3 columns",
+        "'customer' is another",
+    ):
+        assert note in done.stderr

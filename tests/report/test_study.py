@@ -4,7 +4,7 @@ import pytest
 
 pytest.importorskip("matplotlib")
 
-from evenhand.report.study import StudyReport, study_findings, study_page
+from evenhand.report.study import StudyReport, percent, study_findings, study_page
 from evenhand.simulate.study import Source, Study, StudyPlan
 
 
@@ -30,8 +30,8 @@ def report():
 
 def test_the_findings_name_who_kept_the_limit_and_who_did_not(report):
     (told,) = study_findings(report)
-    assert "certified and within the limit: certified (worst 0.030)" in told
-    assert "Above it: unconstrained (worst 0.26, 97% of rounds)" in told
+    assert "certified, and within the limit in every round of every run: certified (worst true gap 0.030)" in told
+    assert "Went above it, with a worst true gap of: unconstrained 0.26." in told
     assert "left 40%: 60% of it was saved" in told
 
 
@@ -51,6 +51,26 @@ def test_the_page_needs_nothing_else(report):
     assert '<span class="kept">0.030</span>' in page
     assert "in sample" not in page
     assert "evenhand study loans" in page
+
+
+def test_at_a_glance_every_learner_has_its_verdict(report):
+    page = study_page(report)
+    assert '<span class="broken">0.260, 97% of rounds</span>' in page
+    assert '<span class="kept">0.030</span>, certified' in page
+
+
+def test_cheaper_than_allowed_is_explained_beside_the_table(report):
+    assert "not one that could have been had within the limit" in study_page(report)
+    kept = tuple({**row, "rounds_above": 0.0} for row in report.study.rows)
+    changed = StudyReport(Study(report.study.plan, kept, report.study.seconds), {}, "r", "c", "0", "r.parquet")
+    assert "not one that could have been had within the limit" not in study_page(changed)
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0%"), (0.004, "<1%"), (0.5, "50%"), (0.9967, ">99%"), (1.0, "100%")]
+)
+def test_a_few_rounds_above_the_limit_never_look_like_none(share, text):
+    assert percent(share) == text
 
 
 def test_words_that_are_never_used(report):

@@ -97,6 +97,7 @@ def command(**options: Any) -> None:
     \b
     Learners
       certified          evenhand's, certified at every round
+      two-phase          the paper's algorithm (with --class stumps)
       fair-on-gathered   a limit on the gathered labels, as ordinary tools do
       unconstrained      a bandit that looks at cost alone
       semi-logistic      Kilbertus et al. 2020, with a fairness penalty
@@ -108,6 +109,7 @@ def command(**options: Any) -> None:
     from evenhand.simulate.study import study, write_parquet
 
     plan, workers = made_plan(options), made_workers(options)
+    tell_notes(plan)
     folder: Path = options["out"]
     total = len(plan.questions) * (1 + len(plan.learners) * plan.seeds)
     with progress("runs", total) as told:
@@ -136,6 +138,13 @@ def made_plan(options: dict[str, Any]) -> "StudyPlan":
         false_reject=options["price_false_reject"],
         first_seed=options["first_seed"],
     )
+
+
+def tell_notes(plan: "StudyPlan") -> None:
+    """What was done to the user's own rows on the way in: rows left out, columns encoded."""
+    for source in plan.sources:
+        for note in source.table().notes if source.description else ():
+            click.echo(f"{source.name}: {note}.", err=True)
 
 
 def made_source(name: str, options: dict[str, Any]) -> "Source":
@@ -175,6 +184,8 @@ def tell(out: Any, found: "Study") -> None:
     """The table on the terminal."""
     from rich.table import Table
 
+    from evenhand.report.study import percent
+
     grid = Table(box=None, padding=(0, 1))
     for name in ("table", "limit", "learner"):
         grid.add_column(name, no_wrap=True)
@@ -189,7 +200,7 @@ def tell(out: Any, found: "Study") -> None:
             f"{cell.mean('error'):.4f}",
             f"{cell.mean('regret_over_constant'):.2f}",
             f"[bold red]{gap}[/]" if cell.runs_above else gap,
-            f"{cell.mean('rounds_above'):.0%}",
+            percent(cell.mean("rounds_above")),
             f"{cell.mean('audit_share'):.1%}",
             f"{sum(cell.seconds) / len(cell.seconds):.1f}",
         )

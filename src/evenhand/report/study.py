@@ -8,23 +8,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import resources
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evenhand.report.palette import ALARM, MUTED, Look, css_variables, looks, variable
-from evenhand.report.runs import SMALL, Draw, inline_svg
+from evenhand.report.palette import css_variables, looks, variable
+from evenhand.report.study_panels import study_figures
 from evenhand.simulate.compare import upper_limit
 from evenhand.simulate.study import LEARNERS, Cell, Study
-from evenhand.words import FloatArray
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 HEADS = (
     "learner", "certified", "error", "regret / best constant's", "worst true gap", "runs above the limit",
     "rounds above the limit", "audits", "accepted", "seconds per run",
 )  # fmt: skip
+MEANING = {
+    "false positive rate": "of the people with the bad outcome, the share that is accepted",
+    "false negative rate": "of the people with the good outcome, the share that is rejected",
+    "selection rate": "of all people, the share that is accepted",
+}
+RULES = {
+    "linear": "linear: a logistic fit with the best cut-off",
+    "stumps": "stumps: one column, one cut",
+    "tree": "trees of depth 5",
+    "lightgbm": "boosted trees (LightGBM)",
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,7 +49,7 @@ def study_page(report: StudyReport) -> str:
     """The whole page."""
     plan = report.study.plan
     title = f"evenhand study: {len(plan.learners)} learners on {len(plan.sources)} table{'s' * (len(plan.sources) > 1)}"
-    body = [f"<h1>{escape(title)}</h1>", _list(study_findings(report)), _what(report)]
+    body = [f"<h1>{escape(title)}</h1>", _list(study_findings(report)), _glance(report.study), _what(report)]
     body += [_question(report, i, name, limit) for i, (name, limit) in enumerate(_questions(report.study))]
     body += [_learners(plan.learners), _notes(report)]
     return (
@@ -66,18 +72,14 @@ def _kept(cells: Sequence[Cell]) -> str:
     kept = [cell for cell in cells if cell.promised and not cell.runs_above and cell.learner != "accept-all"]
     if not kept:
         return ""
-    told = ", ".join(f"{cell.learner} (worst {cell.worst_gap:.3f})" for cell in kept)
-    return f"in every round of every run certified and within the limit: {told}. "
+    told = ", ".join(f"{cell.learner} (worst true gap {cell.worst_gap:.3f})" for cell in kept)
+    return f"certified, and within the limit in every round of every run: {told}. "
 
 
 def _broken(cells: Sequence[Cell]) -> str:
-    broken = [cell for cell in cells if cell.runs_above]
-    if not broken:
-        return ""
-    told = ", ".join(
-        f"{cell.learner} (worst {cell.worst_gap:.2f}, {cell.mean('rounds_above'):.0%} of rounds)" for cell in broken
-    )
-    return f"Above it: {told}. "
+    broken = sorted((cell for cell in cells if cell.runs_above), key=lambda cell: -cell.worst_gap)
+    told = ", ".join(f"{cell.learner} {cell.worst_gap:.2f}" for cell in broken)
+    return f"Went above it, with a worst true gap of: {told}. " if broken else ""
 
 
 def _lucky(cells: Sequence[Cell]) -> str:
@@ -106,12 +108,46 @@ def _price(cells: Sequence[Cell]) -> str:
     )
 
 
+def _glance(found: Study) -> str:
+    """One row per learner, one column per table and limit: the worst true gap, and the share of rounds above the limit."""
+    asked, chosen = _questions(found), looks(list(found.plan.learners))
+    head = "".join(f'<th scope="col">{escape(f"{name}, {limit:g}")}</th>' for name, limit in asked)
+    rows = [
+        f"<tr><td>{_chip(chosen[learner].colour)}{escape(learner)}</td>"
+        + "".join(f"<td>{_verdict(found.of(name, limit, learner))}</td>" for name, limit in asked)
+        + "</tr>"
+        for learner in found.plan.learners
+    ]
+    told = (
+        "The worst true gap of all rounds of all runs; where it is above the limit, with the share of rounds that were."
+    )
+    return _section(
+        "Who kept the limit",
+        f'<div class="scroll"><table>\n<thead><tr><th scope="col">learner</th>{head}</tr></thead>\n<tbody>\n'
+        f'{chr(10).join(rows)}\n</tbody></table></div>\n<p class="note">{escape(told)}</p>',
+    )
+
+
+def _verdict(cell: Cell) -> str:
+    if cell.runs_above:
+        above = f"{cell.worst_gap:.3f}, {percent(cell.mean('rounds_above'))} of rounds"
+        return f'<span class="broken">{escape(above)}</span>'
+    return f'<span class="kept">{cell.worst_gap:.3f}</span>' + (", certified" if cell.promised else ", not certified")
+
+
+def percent(share: float) -> str:
+    """A share in whole percent; what is neither nothing nor everything never looks as if it were."""
+    if 0 < share < 0.01:
+        return "<1%"
+    return ">99%" if 0.99 < share < 1 else f"{share:.0%}"
+
+
 def _what(report: StudyReport) -> str:
     plan = report.study.plan
     facts = {
         "tables": ", ".join(source.name for source in plan.sources),
-        "rules": plan.kind,
-        "rate": report.rate,
+        "rules": RULES.get(plan.kind, plan.kind),
+        "rate": report.rate + (f": {MEANING[report.rate]}" if report.rate in MEANING else ""),
         "limits": ", ".join(f"{limit:g}" for limit in plan.limits),
         "rounds": f"{plan.rounds:,} people in each run, drawn from the table with replacement",
         "runs": f"{plan.seeds} for each learner, table and limit; seeds {plan.first_seed} to {plan.first_seed + plan.seeds - 1}",
@@ -124,15 +160,32 @@ def _what(report: StudyReport) -> str:
 
 def _question(report: StudyReport, number: int, name: str, limit: float) -> str:
     cells = [report.study.of(name, limit, learner) for learner in report.study.plan.learners]
-    about = "".join(f"<p>{escape(line)}</p>" for line in report.about.get(name, ()))
-    return _section(f"{name}, limit {limit:g}", about + _table(cells) + _figures(cells, limit, number))
+    about = "".join(f"<p>{escape(line)}</p>" for line in _paragraphs(report.about.get(name, ())))
+    return _section(f"{name}, limit {limit:g}", about + _table(cells) + study_figures(cells, limit, number))
+
+
+def _paragraphs(lines: Sequence[str]) -> list[str]:
+    """What one must know before using the table stands alone; the other facts are one paragraph."""
+    alone = [line for line in lines if line.startswith(("Caveat:", "Note:"))]
+    return [text for text in (" ".join(line for line in lines if line not in alone), *alone) if text]
 
 
 def _table(cells: Sequence[Cell]) -> str:
     chosen = looks([cell.learner for cell in cells])
     head = "".join(f'<th scope="col">{escape(name)}</th>' for name in HEADS)
     rows = "\n".join(_row(cell, chosen[cell.learner].colour) for cell in cells)
-    return f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
+    grid = f'<div class="scroll"><table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
+    return grid + (f'\n<p class="note">{escape(BELOW_ZERO)}</p>' if any(_cheaper(cell) for cell in cells) else "")
+
+
+BELOW_ZERO = (
+    "A regret below zero is cheaper than the best policy within the limit. A learner that went above the limit did not play by it: its "
+    "cost is not one that could have been had within the limit."
+)
+
+
+def _cheaper(cell: Cell) -> bool:
+    return cell.runs_above > 0 and cell.mean("regret_over_constant") < 0
 
 
 def _row(cell: Cell, colour: str) -> str:
@@ -146,73 +199,12 @@ def _row(cell: Cell, colour: str) -> str:
         "" if np.isnan(ratio) else _minus(f"{ratio:.2f}" + ("" if spread is None else f" ± {spread:.2f}")),
         f'<span class="{verdict}">{cell.worst_gap:.3f}</span>',
         f'<span class="{verdict}">{cell.runs_above} of {len(cell.rows)}</span>',
-        f'<span class="{verdict}">{cell.mean("rounds_above"):.0%}</span>',
+        f'<span class="{verdict}">{escape(percent(cell.mean("rounds_above")))}</span>',
         f"{cell.mean('audit_share'):.1%}",
         f"{cell.mean('accepted_share'):.0%}",
         f"{float(np.mean(cell.seconds)):.1f}",
     ]
     return "<tr>" + "".join(f"<td>{value}</td>" for value in values) + "</tr>"
-
-
-def _figures(cells: Sequence[Cell], limit: float, number: int) -> str:
-    chosen = looks([cell.learner for cell in cells])
-    panels: list[tuple[Draw, str]] = [
-        (lambda axes: _gap_panel(axes, cells, chosen, limit), "True gap of the deployed policy by round"),
-        (lambda axes: _cost_panel(axes, cells, chosen), "Mean cost per person so far by round"),
-    ]
-    svgs = [
-        inline_svg(draw, (SMALL[0] * 1.5, SMALL[1] * 1.4), f"s{number}{i}").replace(
-            "<svg", f'<svg role="img" aria-label="{escape(label)}"', 1
-        )
-        for i, (draw, label) in enumerate(panels)
-    ]
-    caption = (
-        "Left: the true gap of the policy deployed at each round, in the worst of all runs; above the dashed line the limit is broken. "
-        "Right: what a person has cost on average up to that round, mean over runs; dotted: the better constant, and the best fair policy "
-        "in hindsight."
-    )
-    return f'<figure><div class="panels">{"".join(svgs)}</div><figcaption>{escape(caption)}</figcaption></figure>'
-
-
-def _grid(cells: Sequence[Cell]) -> FloatArray:
-    return np.geomspace(100, max(cells[0].rows[0]["curve_rounds"]), 160)
-
-
-def _gap_panel(axes: "Axes", cells: Sequence[Cell], chosen: Mapping[str, Look], limit: float) -> None:
-    grid = _grid(cells)
-    for cell in cells:
-        curves = [_step(row["curve_rounds"], row["curve_gap"], grid) for row in cell.rows]
-        look = chosen[cell.learner]
-        axes.plot(grid, np.max(curves, axis=0), color=look.colour, ls=look.dash, lw=look.width, label=cell.learner)
-    axes.axhline(limit, color=ALARM, ls=(0, (4, 2)), lw=1.2)
-    axes.set(
-        xscale="log", xlabel="people decided about", ylabel="true gap, worst run", title="How far apart the groups were"
-    )
-    axes.set_ylim(bottom=0.0)
-    axes.legend(fontsize=8)
-
-
-def _cost_panel(axes: "Axes", cells: Sequence[Cell], chosen: Mapping[str, Look]) -> None:
-    grid, first = _grid(cells), cells[0].rows[0]
-    for cell in cells:
-        curves = [_mean_so_far(row["curve_rounds"], row["curve_loss"], grid) for row in cell.rows]
-        look = chosen[cell.learner]
-        axes.plot(grid, np.mean(curves, axis=0), color=look.colour, ls=look.dash, lw=look.width)
-    for level in (first["constant"], first["optimum"]):
-        axes.axhline(level, color=MUTED, ls=(0, (1, 1.6)), lw=1.0)
-    top = 1.6 * first["constant"] - 0.6 * min(first["optimum"], *(float(cell.mean("last_error")) for cell in cells))
-    axes.set(xscale="log", xlabel="people decided about", ylabel="cost per person so far", title="What it cost")
-    axes.set_ylim(top=max(top, 1.02 * first["constant"]))
-
-
-def _step(rounds: Sequence[int], values: Sequence[float], grid: FloatArray) -> FloatArray:
-    return np.asarray(values)[np.minimum(np.searchsorted(rounds, grid), len(values) - 1)]
-
-
-def _mean_so_far(rounds: Sequence[int], losses: Sequence[float], grid: FloatArray) -> FloatArray:
-    ends = np.r_[0, rounds]
-    total = np.r_[0.0, np.cumsum(np.diff(ends) * np.asarray(losses))]
-    return np.asarray(np.interp(grid, ends, total) / grid)
 
 
 def _learners(names: Sequence[str]) -> str:
@@ -235,7 +227,8 @@ def _notes(report: StudyReport) -> str:
         "hindsight; 1.00 is as costly as the better of accepting or rejecting everybody. For fitted rules that policy is the best that "
         "was found, not a proven optimum; below zero means that somebody found a cheaper one, or broke the limit.",
         "Audits: the share of rounds decided by accepting whoever came. All gaps are true gaps on the whole table, never those on labels "
-        "that a learner happened to gather.",
+        "that a learner happened to gather. Seconds are those of the whole simulation, with the true gaps measured on all rows: they are "
+        "no comparison of speed, least of all for VW, which is asked row by row.",
         f"Every number is in {report.results}, in the same folder, and in journal.jsonl; run the same command again and nothing is "
         f"computed twice. Made with evenhand {report.version}.",
     ]

@@ -51,6 +51,12 @@ def test_rows_are_in_the_order_of_the_plan_and_say_what_was_measured(undisturbed
     assert row["curve_rounds"][-1] == 600
 
 
+def test_the_paper_s_algorithm_takes_part_where_its_bound_holds(tmp_path):
+    (row,) = study(small(learners=("two-phase",), seeds=1), tmp_path).rows
+    assert row["promised"]
+    assert row["worst_gap"] <= 0.05
+
+
 def test_processes_change_nothing(undisturbed, tmp_path):
     assert study(small(), tmp_path, Local(2)).rows == undisturbed.rows
 
@@ -165,6 +171,7 @@ def test_a_changed_table_is_another_one(tmp_path):
         ({"limits": (0.0,)}, "limit 0.0"),
         ({"rate": "tpr"}, "no rate 'tpr'"),
         ({"kind": "forest"}, "no class 'forest'"),
+        ({"learners": ("two-phase",), "kind": "linear"}, "'two-phase' cannot play 'linear'.*--class stumps"),
     ],
 )
 def test_nonsense_is_refused_before_anything_runs(changes, message):

@@ -30,12 +30,13 @@ class Terms:
 
 @dataclass(frozen=True)
 class Entrant:
-    """A learner by name, with a few words for people who decide whether to use it."""
+    """A learner by name, with a few words for people who decide whether to use it. kinds: the classes it can play (empty: all)."""
 
     make: Callable[[Terms], learners.EpochLearner]
     text: str
     certified: bool = False
     extra: str | None = None
+    kinds: tuple[str, ...] = ()
 
 
 def _told(terms: Terms) -> dict[str, Any]:
@@ -53,6 +54,15 @@ LEARNERS: Mapping[str, Entrant] = {
         ),
         "evenhand's learner: whatever it deploys has been certified on people it had not learned from; until then constants are.",
         certified=True,
+    ),
+    "two-phase": Entrant(
+        lambda terms: learners.TwoPhaseLearner(
+            **_told(terms), failure_probability=terms.failure_probability, horizon=terms.rounds
+        ),
+        "The paper's algorithm: accepts everybody until the gap of every rule is known well enough, then runs a bandit over the "
+        "mixtures within the limit. Its bound covers stumps, not fitted rules.",
+        certified=True,
+        kinds=("stumps",),
     ),
     "fair-on-gathered": Entrant(
         lambda terms: learners.FairOnGathered(**_told(terms)),
@@ -121,3 +131,13 @@ def rules(kind: str) -> HypothesisClass:
     if kind not in CLASSES:
         raise InvalidInput(f"there is no class {kind!r} for a study.", hint=f"known are {', '.join(CLASSES)}.")
     return CLASSES[kind]()
+
+
+def require_playable(name: str, kind: str) -> None:
+    """The learner can play the class, or the message says with which it can."""
+    kinds = entrant(name).kinds
+    if kinds and kind not in kinds:
+        raise InvalidInput(
+            f"the learner {name!r} cannot play {kind!r}: its bound covers {', '.join(kinds)} only.",
+            hint=f"add --class {kinds[0]}, or leave the learner out; 'certified' plays every class.",
+        )

@@ -22,7 +22,7 @@ from evenhand.learners.rivals.vw import VwPolicy
 from evenhand.policies import Mixture
 from evenhand.simulate.record import promises
 from evenhand.simulate.run import Run, simulate
-from evenhand.simulate.study.roster import RATES, Terms, entrant, rules
+from evenhand.simulate.study.roster import RATES, Terms, entrant, require_playable, rules
 from evenhand.words import Prices
 
 FORMAT = 1
@@ -232,6 +232,8 @@ class StudyPlan:
             if not 0 < limit <= 1:
                 raise InvalidInput(f"the limit {limit} is not in (0, 1].")
         rules(self.kind)
+        for name in self.learners:
+            require_playable(name, self.kind)
 
     @property
     def questions(self) -> tuple[Question, ...]:

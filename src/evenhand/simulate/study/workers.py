@@ -1,5 +1,6 @@
 """Who does the work: this process, processes of this machine (joblib), or a Dask cluster. The answers do not depend on it."""
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from math import ceil
@@ -41,7 +42,10 @@ class Local:
         pool = Parallel(
             n_jobs=min(self.jobs, len(tasks)), return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs"
         )
-        yield from pool(delayed(played)(task) for task in tasks)
+        with warnings.catch_warnings():
+            # joblib replaces a process whose memory has grown, as VW's does, and warns; the task itself is played
+            warnings.filterwarnings("ignore", message="A worker stopped while some jobs", category=UserWarning)
+            yield from pool(delayed(played)(task) for task in tasks)
 
 
 class Dask:
