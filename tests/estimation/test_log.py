@@ -84,12 +84,23 @@ def test_minus_zero_equals_zero():
 
 
 def test_colliding_hashes_never_merge_different_rows(monkeypatch):
-    monkeypatch.setattr(contexts_module, "_row_hash", lambda table: np.zeros(len(table), np.uint64))
+    monkeypatch.setattr(contexts_module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64))
     features = np.random.default_rng(0).integers(3, size=(50, 2)).astype(float)
     found = find_contexts(features, None)
     assert len(found) == len(np.unique(features, axis=0))
     np.testing.assert_array_equal(features[found.first[found.index]], features)
     assert (np.diff(found.first) > 0).all()
+
+
+def test_compiled_and_plain_hashes_find_the_same_contexts(monkeypatch):
+    rng = np.random.default_rng(1)
+    features, group = rng.choice([-0.0, 0.0, 1.0, 2.5], size=(4_000, 3)), rng.choice(["a", "b"], size=4_000)
+    plain = find_contexts(features, group, features[:, 0] * 2)
+    assert len(plain) == 2 * 3**3
+    monkeypatch.setattr(contexts_module, "COMPILED", 1)
+    compiled = find_contexts(np.asfortranarray(features), group, features[:, 0] * 2)
+    np.testing.assert_array_equal(plain.index, compiled.index)
+    np.testing.assert_array_equal(plain.first, compiled.first)
 
 
 def test_concatenation_is_end_to_end():

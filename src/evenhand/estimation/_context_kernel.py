@@ -8,15 +8,18 @@ from evenhand.words import FloatArray, IntArray
 
 
 @njit(cache=True, nogil=True)
-def row_hashes(table: FloatArray, out: NDArray[np.uint64]) -> None:
-    """h <- (h xor bits) * odd, mixed, value by value, modulo 2^64."""
+def mix_rows(table: FloatArray, hashes: NDArray[np.uint64]) -> None:
+    """h <- (h xor bits) * odd, mixed, value by value, modulo 2^64; the bits of -0.0 are taken for those of 0.0."""
     bits = table.view(np.uint64)
     for i in range(len(table)):
-        value = np.uint64(0x9E3779B97F4A7C15)
+        value = hashes[i]
         for j in range(table.shape[1]):
-            value = (value ^ bits[i, j]) * np.uint64(0xBF58476D1CE4E5B9)
+            seen = bits[i, j]
+            if seen == np.uint64(0x8000000000000000):
+                seen = np.uint64(0)
+            value = (value ^ seen) * np.uint64(0xBF58476D1CE4E5B9)
             value ^= value >> np.uint64(29)
-        out[i] = value
+        hashes[i] = value
 
 
 @njit(cache=True, nogil=True)

@@ -30,11 +30,12 @@ class Contexts:
 
 def find_contexts(features: FloatArray, group: GroupArray | None, *more: FloatArray) -> Contexts:
     """Rows are equal if features, group and every further column are."""
-    table = np.column_stack([features, *more, *([] if group is None else [_codes(group)])])
-    table += 0.0  # -0.0 becomes 0.0, which it equals
-    contexts = _grouped_by(_row_hash(table))
-    if _same_rows(table, contexts):
+    beside = [*more, *([] if group is None else [_codes(group)])]
+    parts = [features, *([np.column_stack(beside)] if beside else [])]  # wide features are never copied
+    contexts = _grouped_by(_row_hash(parts))
+    if all(_same_rows(part, contexts) for part in parts):
         return contexts
+    table = np.column_stack(parts) + 0.0  # -0.0 becomes 0.0, which it equals
     return _grouped_by(np.unique(table, axis=0, return_inverse=True)[1].reshape(-1))
 
 
@@ -44,27 +45,27 @@ def _codes(group: GroupArray) -> FloatArray:
     return np.array([seen.setdefault(value, len(seen)) for value in group.tolist()], dtype=np.float64)
 
 
-def _row_hash(table: FloatArray) -> NDArray[np.uint64]:
-    """h <- (h xor bits) * odd, mixed, column by column, modulo 2^64."""
-    if table.size >= COMPILED:
-        from evenhand.estimation._context_kernel import row_hashes  # numba is heavy: only large tables load it
+def _row_hash(parts: Sequence[FloatArray]) -> NDArray[np.uint64]:
+    """h <- (h xor bits) * odd, mixed, column by column, modulo 2^64; -0.0 counts as 0.0, which it equals."""
+    value = np.full(len(parts[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for part in parts:
+        if part.size >= COMPILED:
+            from evenhand.estimation._context_kernel import mix_rows  # numba is heavy: only large tables load it
 
-        found = np.empty(len(table), dtype=np.uint64)
-        row_hashes(table, found)
-        return found
-    value = np.full(len(table), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for bits in np.ascontiguousarray(table.T).view(np.uint64):
-        value = (value ^ bits) * np.uint64(0xBF58476D1CE4E5B9)
-        value ^= value >> np.uint64(29)
+            mix_rows(np.ascontiguousarray(part), value)
+            continue
+        for column in part.T:
+            value = (value ^ (column + 0.0).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+            value ^= value >> np.uint64(29)
     return value
 
 
-def _same_rows(table: FloatArray, contexts: Contexts) -> bool:
-    if table.size >= COMPILED:
+def _same_rows(part: FloatArray, contexts: Contexts) -> bool:
+    if part.size >= COMPILED:
         from evenhand.estimation._context_kernel import same_rows  # see above
 
-        return bool(same_rows(table, contexts.first, contexts.index))
-    return np.array_equal(table[contexts.first[contexts.index]], table)
+        return bool(same_rows(part, contexts.first, contexts.index))
+    return np.array_equal(part[contexts.first[contexts.index]], part)
 
 
 def _grouped_by(key: NDArray[Any]) -> Contexts:
