@@ -98,13 +98,10 @@ def _price(cells: Sequence[Cell]) -> str:
     first, ratio = certified.rows[0], certified.mean("regret_over_constant")
     if np.isnan(ratio):
         return "No policy within the limit beats the better constant, so there is nothing to learn here."
-    saved = 1.0 - ratio
-    verdict = (
-        f"{saved:.0%} of it was saved" if saved > 0 else "nothing of it was saved yet: it cost more than the constant"
-    )
+    saved = f"saved {1 - ratio:.0%} of that difference" if ratio < 1 else "saved nothing of that difference yet"
     return (
-        f"The best fair policy in hindsight costs {first['optimum']:.4f} per person, the better constant {first['constant']:.4f}; of the "
-        f"difference the certified learner's whole life, audits and learning included, left {ratio:.0%}: {verdict}."
+        f"The best fair policy in hindsight costs {first['optimum']:.4f} per person, the better constant {first['constant']:.4f}; over its "
+        f"whole life, audits and learning included, the certified learner {saved}."
     )
 
 
