@@ -24,7 +24,7 @@ CLIENTS = 8
 
 
 class Hasty(Writer):
-    """The mutant: it answers, and then commits."""
+    """The mutant: it answers, and then commits, on a disk that takes its time, so that a kill meets the defect on any machine."""
 
     def _transact(self, connection, jobs: list[Job]) -> None:
         with connection.begin():
@@ -32,6 +32,7 @@ class Hasty(Writer):
             perform(transaction, jobs, self._draw)
             transaction.flush()
             deliver(jobs)
+            time.sleep(0.02)
 
 
 class HastyLedger(Ledger):

@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[2]
 
 
@@ -20,14 +18,12 @@ def crash(kills, directory, *options):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-@pytest.mark.parametrize("kills", [50, pytest.param(1000, marks=pytest.mark.torture)])
-def test_kill_9_loses_nothing(tmp_path, kills):
-    found = crash(kills, tmp_path)
-    print(found)
-    assert found["acknowledged"] >= kills
+def test_kill_9_loses_nothing(tmp_path):
+    found = crash(50, tmp_path)
+    assert found["acknowledged"] >= 50
     assert (found["lost"], found["changed"], found["double"]) == (0, 0, 0)
 
 
 def test_a_writer_that_answers_before_the_commit_is_caught(tmp_path):
-    """Of eight clients several have their answers while the commit still waits for the disk: 20 kills catch it many times over."""
+    """The commit waits 20 ms, and most kills come within: 20 of them all miss it less than once in a million times."""
     assert crash(20, tmp_path, "--mutant")["lost"] > 0

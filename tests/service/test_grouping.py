@@ -23,7 +23,7 @@ class Book:
         return [f"answer to {one}" for one in asked]
 
 
-def test_those_who_are_inside_together_go_together():
+def test_those_who_are_inside_together_go_in_two_halves():
     async def play():
         book, crowd = Book(), Crowd(inside=5)
         grouping = Grouping(book, crowd)
@@ -31,7 +31,7 @@ def test_those_who_are_inside_together_go_together():
         return book.jobs, found
 
     jobs, found = asyncio.run(play())
-    assert len(jobs) == 1
+    assert [len(job) for job in jobs] == [6, 4]
     assert found == [[f"answer to {i}", f"answer to {i}'"] for i in range(5)]
 
 
@@ -50,6 +50,24 @@ def test_somebody_who_never_gets_ready_is_not_waited_for():
         return await asyncio.wait_for(Grouping(Book(), Crowd(inside=2)).decide(["a"]), 2.0)
 
     assert asyncio.run(play()) == ["answer to a"]
+
+
+def test_those_who_get_ready_while_the_disk_works_go_when_it_is_done():
+    """Two of six are on their way; the next two are no half of those who are left, but everybody who can come after them."""
+
+    async def play():
+        book, crowd = Book(), Crowd(inside=4)
+        grouping = Grouping(book, crowd)
+        first = [asyncio.create_task(grouping.decide([name])) for name in ("a", "b")]
+        await asyncio.sleep(0)
+        crowd.inside = 6
+        second = [asyncio.create_task(grouping.decide([name])) for name in ("c", "d")]
+        await asyncio.gather(*first)
+        crowd.inside = 4
+        await asyncio.wait_for(asyncio.gather(*second), PATIENCE * 4)
+        return book.jobs
+
+    assert asyncio.run(play()) == [["a", "b"], ["c", "d"]]
 
 
 def test_nobody_suffers_for_another():

@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 from tests.service.bank import DAY, LOAN, application
+from tests.service.lives import closings, live, played_by_the_library
 
 from evenhand.errors import EvenhandError
 from evenhand.fairness.certificate import Certificate
@@ -15,23 +16,6 @@ from evenhand.ledger import Damaged, LeaseHeld, Policy, StalePolicy, recompute
 from evenhand.service import Trainer
 from evenhand.service.in_force import load
 from evenhand.service.trainer import PromiseChanged
-
-
-def live(bank, epochs, *, seed=0, days=4.0):
-    """People come until so many epochs have been published; labels arrive two days later."""
-    trainer, first, waiting = bank.service.trainer(LOAN), 0, []
-    while trainer.learner.epoch.number < epochs:
-        epoch = trainer.learner.epoch
-        missing = max(epoch.first_round + epoch.rounds - bank.ledger.counts("bank", "loan").usable, 1)
-        waiting.append(bank.arrive(missing, seed=[seed, first], first=first, days=days))
-        first += missing
-        bank.clock.now += 2 * DAY
-        bank.repay(*waiting[-1])
-        bank.service.train(LOAN)
-
-
-def closings(bank):
-    return [p for p in bank.ledger.policies("bank", "loan") if p.in_lineage]
 
 
 def test_a_life_is_learned_from_the_ledger_and_certified(bank):
@@ -86,35 +70,14 @@ def block(epoch, rows):
     return Block(0, epoch, features, group, prices=None, logged=np.zeros(len(rows), bool), at=rows[-1].at, **columns)
 
 
-class LedgerCoins:
-    """Stands in for the learner's coins: the U of the ledger, in the order of the people."""
-
-    def __init__(self, numbers):
-        self.numbers, self.place = list(numbers), 0
-
-    def random(self, size):
-        found = self.numbers[self.place : self.place + size]
-        self.place += size
-        return np.array(found)
-
-
 def test_the_library_with_the_ledger_s_coins_lives_the_same_life(bank):
-    """decide() and observe() of a plain CertifiedLearner, fed with the same people, times, labels and U."""
     live(bank, 7)
-    published = closings(bank)
-    rows = list(bank.ledger.history("bank", "loan"))
-    learner = LOAN.learner()
-    learner._coins = LedgerCoins(row.u for row in rows)
-    learner._audit_coins = LedgerCoins(row.u / row.acceptance if row.acceptance > 0 else 0.0 for row in rows)
-    for place, row in enumerate(rows):
-        policy = next(p for p in published if p.epoch == row.epoch)
-        if learner.rounds_left == 0:
-            learner._now = policy.info["closing"]["at"]
-        decision = learner.decide([row.features], np.array([row.group], dtype=object), at=row.at)[0]
-        assert (decision.accept, decision.audit, decision.epoch) == (row.accept, row.audit, row.epoch)
-        assert learner.policy.to_json() == policy.document
-        if row.accept:
-            learner.observe(place, row.label)
+    played, different = played_by_the_library(bank.ledger)
+    certificates = {row.epoch: row.document for row in bank.ledger.certificates("bank", "loan")}
+    published = {policy.epoch: (policy.document, certificates[policy.epoch]) for policy in closings(bank)}
+    assert different == 0
+    assert len(played) >= 6
+    assert played == {epoch: published[epoch] for epoch in played}
 
 
 def test_two_trainers_never_publish_the_same_epoch(bank):

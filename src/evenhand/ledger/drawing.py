@@ -14,13 +14,14 @@ from typing import Any
 from sqlalchemy import bindparam, select, update
 
 from evenhand.contracts import Json
-from evenhand.ledger.keyring import Entropy, Keyring
+from evenhand.ledger.keyring import Entropy, KeyedHash, Keyring
 from evenhand.ledger.records import Answer, Application, Asked, Drawn, Render, Terms, WindowPlan
 from evenhand.ledger.refusals import Conflict, GapUnconfirmed, Gone, NotFound, Refusal
 from evenhand.ledger.schema import DECISIONS, EVENTS, PEOPLE, PERSONAL, POLICIES, WINDOWS
-from evenhand.ledger.sealing import Opened, open_fields, seal_fields
+from evenhand.ledger.sealing import Opened, Sealed, open_fields, seal_texts
+from evenhand.ledger.texts import number_text, numbers_text, quoted, scalar_text
 from evenhand.ledger.transaction import Transaction
-from evenhand.randomness import keyed_uniform
+from evenhand.ledger.verifier import parts_message, uniform_of
 
 _KNOWN = (
     select(
@@ -34,10 +35,10 @@ _KNOWN = (
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
     .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
 )
-KNOWN_BY_KEY = _KNOWN.where(DECISIONS.c.key.in_(bindparam("keys", expanding=True)))
-_SEEN_SLOTS = select(DECISIONS.c.slot).where(DECISIONS.c.slot.in_(bindparam("slots", expanding=True)))
+KNOWN_BY_KEY = _KNOWN.where(DECISIONS.c.key.in_(bindparam("among", expanding=True)))
+_SEEN_SLOTS = select(DECISIONS.c.slot).where(DECISIONS.c.slot.in_(bindparam("among", expanding=True)))
 _PEOPLE = select(PEOPLE.c.lookup, PEOPLE.c.id, PEOPLE.c.key).where(
-    PEOPLE.c.lookup.in_(bindparam("lookups", expanding=True))
+    PEOPLE.c.lookup.in_(bindparam("among", expanding=True))
 )
 _WINDOW = select(WINDOWS.c.seq).where(WINDOWS.c.window == bindparam("name"))
 _POLICY = select(POLICIES.c.seq).where(
@@ -51,6 +52,8 @@ _RESTORES = (
     .order_by(EVENTS.c.seq.desc())
     .limit(1)
 )
+
+_FLAG = {True: "true", False: "false"}
 
 
 def key_digest(keyring: Keyring, tenant: str, key: str) -> str:
@@ -133,9 +136,9 @@ class _Plan:
     @classmethod
     def of(cls, transaction: Transaction, wanted: list[_Wanted], gap: Refusal | None, window: str) -> "_Plan":
         """Three questions for the whole group."""
-        known = transaction.rows(KNOWN_BY_KEY, {"keys": list({w.key for w in wanted})})
-        slots = transaction.rows(_SEEN_SLOTS, {"slots": list({w.slot for w in wanted})})
-        people = transaction.rows(_PEOPLE, {"lookups": list({w.person for w in wanted})})
+        known = transaction.among(KNOWN_BY_KEY, list({w.key for w in wanted}))
+        slots = transaction.among(_SEEN_SLOTS, list({w.slot for w in wanted}))
+        people = transaction.among(_PEOPLE, list({w.person for w in wanted}))
         return cls(
             window,
             gap,
@@ -154,7 +157,7 @@ class Drawer:
     windows: WindowPlan
     render: Render
     entropy: Entropy
-    _windows: dict[str, bytes] = field(default_factory=dict)
+    _windows: dict[str, KeyedHash] = field(default_factory=dict)
     _policies: set[tuple[str, str, str]] = field(default_factory=set)
     _may_draw: bool = False
 
@@ -195,9 +198,10 @@ class Drawer:
         drawn = self._drawn(transaction, plan, wanted)
         answer, request = Answer(self.render(drawn), drawn), _request(application)
         person, secret = self._person(transaction, plan, wanted.person)
-        sealed = seal_fields(secret, _fields(application, request, answer), self.entropy)
-        named = {"key": wanted.key, "slot": wanted.slot, "commit": sealed.commit, "sealed": sealed.fingerprint}
-        seq = transaction.append("decision", named | _public(drawn))
+        sealed = seal_texts(secret, _fields(application, request, answer), self.entropy)
+        seq = transaction.append_text(
+            "decision", decision_text(drawn, wanted.key, wanted.slot, sealed), _columns(drawn, wanted)
+        )
         transaction.insert(PERSONAL, {"seq": seq, "person": person, "sealed": sealed.data})
         plan.slots.add(wanted.slot)
         plan.fresh[wanted.key] = (request, answer)
@@ -206,7 +210,7 @@ class Drawer:
     def _drawn(self, transaction: Transaction, plan: "_Plan", wanted: "_Wanted") -> Drawn:
         """The draw itself."""
         a, terms, window = wanted.application, wanted.terms, plan.window
-        u = keyed_uniform(self._windows[window], a.tenant, a.person, a.product, window)
+        u = uniform_of(self._windows[window](parts_message(a.tenant, a.person, a.product, window)))
         return Drawn(
             seq=transaction.seq + 1,
             at=transaction.now,
@@ -252,7 +256,7 @@ class Drawer:
             if not transaction.rows(_WINDOW, {"name": name}):
                 committed = hashlib.sha256(secret).hexdigest()
                 transaction.append("window", {"window": name, "starts": starts, "ends": ends, "commitment": committed})
-            self._windows[name] = secret
+            self._windows[name] = KeyedHash(secret)
         return name
 
     def hold(self) -> None:
@@ -303,31 +307,36 @@ def _require_same(request: str, application: Application) -> None:
         )
 
 
-def _fields(a: Application, request: str, answer: Answer) -> Json:
-    """What is personal, field by field."""
-    prices = None if a.prices is None else list(a.prices)
+def _fields(a: Application, request: str, answer: Answer) -> dict[str, str]:
+    """What is personal, field by field, as canonical texts in the order of the names."""
     return {
-        "who": {"key": a.key, "person": a.person},
-        "features": {"features": list(a.features), "prices": prices},
-        "group": a.group,
-        "reply": {"body": answer.body.decode(), "request": request},
+        "features": f'{{"features":{a.features_text},"prices":{numbers_text(a.prices)}}}',
+        "group": scalar_text(a.group),
+        "reply": f'{{"body":{quoted(answer.body.decode())},"request":"{request}"}}',
+        "who": f'{{"key":{quoted(a.key)},"person":{quoted(a.person)}}}',
     }
 
 
-def _public(drawn: Drawn) -> Json:
-    """What the chain says in the clear."""
+def _columns(drawn: Drawn, wanted: "_Wanted") -> Json:
+    """By which the row is found."""
     return {
+        "key": wanted.key,
+        "slot": wanted.slot,
         "tenant": drawn.tenant,
         "product": drawn.product,
-        "window": drawn.window,
-        "u": drawn.u,
-        "acceptance": drawn.acceptance,
         "accept": drawn.accept,
-        "propensity": drawn.propensity,
-        "policy": drawn.policy,
-        "epoch": drawn.epoch,
-        "audit_weight": drawn.audit_weight,
-        "audit": drawn.audit,
-        "first": drawn.first,
-        "mode": drawn.mode,
+        "usable": drawn.usable,
     }
+
+
+def decision_text(drawn: Drawn, key: str, slot: str, sealed: Sealed) -> str:
+    """What the chain says in the clear, as canonical JSON."""
+    d = drawn
+    commit = ",".join([f'"{name}":"{digest}"' for name, digest in sealed.commit.items()])
+    return (
+        f'{{"accept":{_FLAG[d.accept]},"acceptance":{number_text(d.acceptance)},"audit":{_FLAG[d.audit]},'
+        f'"audit_weight":{number_text(d.audit_weight)},"commit":{{{commit}}},"epoch":{d.epoch},"first":{_FLAG[d.first]},'
+        f'"key":"{key}","mode":"{d.mode}","policy":{quoted(d.policy)},"product":{quoted(d.product)},'
+        f'"propensity":{number_text(d.propensity)},"sealed":"{sealed.fingerprint}","slot":"{slot}",'
+        f'"tenant":{quoted(d.tenant)},"u":{d.u!r},"window":{quoted(d.window)}}}'
+    )

@@ -31,6 +31,38 @@ _FORMAT = "evenhand keyring 1"
 _NONCE = 12
 
 
+class KeyedHash:
+    """HMAC-SHA256 under one key, which is absorbed once: H(key ^ opad | H(key ^ ipad | message)). The key has at most 64 bytes."""
+
+    def __init__(self, key: bytes) -> None:
+        padded = key.ljust(64, b"\0")
+        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
+        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
+
+    def __call__(self, message: bytes) -> bytes:
+        """The 32 bytes of `message`."""
+        inner, outer = self._inner.copy(), self._outer.copy()
+        inner.update(message)
+        outer.update(inner.digest())
+        return outer.digest()
+
+
+class Reserve:
+    """Random bytes that are fetched in large pieces, so that a draw does not call the kernel four times; each byte is given out once."""
+
+    def __init__(self, source: Entropy, piece: int = 16384) -> None:
+        self._source, self._piece = source, piece
+        self._bytes, self._place = b"", 0
+
+    def __call__(self, size: int) -> bytes:
+        """The next `size` bytes; for one thread alone."""
+        if self._place + size > len(self._bytes):
+            self._bytes, self._place = self._source(max(self._piece, size)), 0
+        found = self._bytes[self._place : self._place + size]
+        self._place += size
+        return found
+
+
 class Keyring:
     """The root and what follows from it."""
 
@@ -76,15 +108,15 @@ class Keyring:
         return self._derive("window", ledger, window)
 
     @cached_property
-    def _pepper(self) -> bytes:
-        return self._derive("pepper")
+    def _peppered(self) -> "KeyedHash":
+        return KeyedHash(self._derive("pepper"))
 
     def digest(self, *parts: str) -> bytes:
         """A keyed fingerprint: equal parts are equal, and nothing can be read from it without the keyring.
 
         Names are printable (`require_name`), so no part holds the separator and no two lists of equal length collide.
         """
-        return hmac.digest(self._pepper, "\x1f".join(parts).encode(), "sha256")
+        return self._peppered("\x1f".join(parts).encode())
 
     def head_seal(self, seq: int, digest: bytes) -> bytes:
         """HMAC(pepper, head): the end of the chain cannot be moved by somebody who only has the database."""

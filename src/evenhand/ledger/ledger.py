@@ -14,7 +14,7 @@ from sqlalchemy import Connection, select
 from evenhand.contracts import Json
 from evenhand.ledger import erasing, publishing, reading
 from evenhand.ledger.drawing import Drawer
-from evenhand.ledger.keyring import Entropy, Keyring
+from evenhand.ledger.keyring import Entropy, Keyring, Reserve
 from evenhand.ledger.records import (
     Active,
     Answer,
@@ -26,6 +26,7 @@ from evenhand.ledger.records import (
     Event,
     Explained,
     Head,
+    LateGroup,
     Lease,
     Policy,
     Render,
@@ -68,7 +69,7 @@ class Ledger:
                 f"this ledger was begun by the holder of {public_key}; the keyring given is that of {keyring.public_key}.",
                 hint="load the keyring that belongs to the ledger.",
             )
-        self._drawer = Drawer(self.id, keyring, windows, render, entropy)
+        self._drawer = Drawer(self.id, keyring, windows, render, Reserve(entropy))
         self._reporter = Reporter(keyring, entropy)
         fail_stop = store.path is not None
         self._writer = self.writer_class(
@@ -352,6 +353,16 @@ class Ledger:
             decided_before=decided_before,
             usable_only=usable_only,
         )
+
+    def newest_erasure(self, tenant: str, product: str, after: int = 0) -> int:
+        """The last row after `after` by which decisions of a product were erased; `after` if there is none."""
+        with self.store.reader.connect() as connection:
+            return reading.newest_erasure(connection, tenant, product, after)
+
+    def late_groups(self, tenant: str, product: str, after: int, upto: int) -> list[LateGroup]:
+        """Usable decisions whose group is another one at row `upto` than it was at row `after`."""
+        with self.store.reader.connect() as connection:
+            return reading.late_groups(connection, self.keyring, tenant, product, after, upto)
 
     def counts(self, tenant: str, product: str) -> Counts:
         """How many decisions stand where."""

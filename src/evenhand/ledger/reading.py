@@ -1,6 +1,7 @@
 """Reading the ledger: decisions by key, the learner's history, counts. Nothing here writes."""
 
 import json
+import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,10 +10,10 @@ from sqlalchemy import Connection, Engine, and_, bindparam, case, func, not_, se
 from evenhand.contracts import Json
 from evenhand.ledger.drawing import KNOWN_BY_KEY, Known, key_digest, open_known
 from evenhand.ledger.keyring import Keyring
-from evenhand.ledger.records import Counts, Explained, Row
+from evenhand.ledger.records import Counts, Explained, LateGroup, Row
 from evenhand.ledger.refusals import Damaged
 from evenhand.ledger.reporting import missing_key
-from evenhand.ledger.schema import DECISIONS, OUTCOMES, PEOPLE, PERSONAL, QUARANTINE
+from evenhand.ledger.schema import DECISIONS, ERASURES, OUTCOMES, PEOPLE, PERSONAL, QUARANTINE
 from evenhand.ledger.sealing import Opened, open_fields
 from evenhand.ledger.standing import Facts, Standing, facts_from
 
@@ -41,7 +42,7 @@ FOREVER = 2**62
 
 def known(connection: Connection, keyring: Keyring, tenant: str, key: str) -> Known:
     """The decision of a key, opened; NotFound or Gone."""
-    row = connection.execute(KNOWN_BY_KEY, {"keys": [key_digest(keyring, tenant, key)]}).one_or_none()
+    row = connection.execute(KNOWN_BY_KEY, {"among": [key_digest(keyring, tenant, key)]}).one_or_none()
     if row is None:
         raise missing_key()
     return open_known(keyring, row)
@@ -135,6 +136,36 @@ def _numbers(opened: Opened) -> tuple[tuple[float, ...], tuple[float, float] | N
         return tuple(stored["features"]), None if prices is None else (prices[0], prices[1])
     except (KeyError, TypeError, IndexError):
         raise Damaged("the sealed features are not what this ledger writes.") from None
+
+
+def newest_erasure(connection: Connection, tenant: str, product: str, after: int) -> int:
+    """The last row after `after` by which decisions of a product were erased; `after` if there is none."""
+    newest_first = select(ERASURES.c.seq, ERASURES.c.body).where(ERASURES.c.seq > after).order_by(ERASURES.c.seq.desc())
+    for erasure in connection.execute(newest_first).all():
+        listed = DECISIONS.c.seq.in_(json.loads(erasure.body)["rows"])
+        mine = select(DECISIONS.c.seq).where(listed, DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
+        if connection.execute(mine.limit(1)).first() is not None:
+            return int(erasure.seq)
+    return after
+
+
+def late_groups(
+    connection: Connection, keyring: Keyring, tenant: str, product: str, after: int, upto: int
+) -> list[LateGroup]:
+    """Usable decisions whose group is another one at row `upto` than it was at row `after`."""
+    told = select(OUTCOMES.c.decision).where(
+        OUTCOMES.c.report == "group", OUTCOMES.c.seq > after, OUTCOMES.c.seq <= upto
+    )
+    where = {"tenant": tenant, "product": product, "after": 0, "upto": after, "before": math.inf}
+    found = []
+    for row in connection.execute(_PAGE.limit(None).where(DECISIONS.c.seq.in_(told)), where).all():
+        then, now = (
+            _row(keyring, row, Reports(connection, keyring, row.seq, row.seq, at), usable_only=True)
+            for at in (after, upto)
+        )
+        if then is not None and now is not None and then.group != now.group:
+            found.append(LateGroup(row.seq, then.accept, then.group, now.group))
+    return found
 
 
 def counts(connection: Connection, tenant: str, product: str) -> Counts:

@@ -12,6 +12,7 @@ from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.keyring import verify_signature
 from evenhand.ledger.refusals import Damaged, Invalid
 from evenhand.ledger.standing import Result, Standing
+from evenhand.ledger.texts import numbers_text, quoted, scalar_text
 from evenhand.ledger.verifier import canonical
 
 Mode = Literal["live", "shadow", "killed"]
@@ -55,8 +56,13 @@ class Application:
         """What the conflict check compares."""
         if self.body is not None:
             return self.body.hex()
-        prices = None if self.prices is None else list(self.prices)
-        return canonical([self.person, self.product, list(self.features), self.group, prices])
+        names = f"{quoted(self.person)},{quoted(self.product)}"
+        return f"[{names},{self.features_text},{scalar_text(self.group)},{numbers_text(self.prices)}]"
+
+    @cached_property
+    def features_text(self) -> str:
+        """The features as canonical JSON."""
+        return numbers_text(self.features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +177,16 @@ class Row:
     label: int
     status: str
     erased: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LateGroup:
+    """A decision whose group became known, or disputed, after it had been made."""
+
+    seq: int
+    accept: bool
+    before: Scalar | None
+    now: Scalar | None
 
 
 @dataclass(frozen=True)

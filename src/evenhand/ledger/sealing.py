@@ -30,13 +30,20 @@ class Sealed:
 
 def seal_fields(key: bytes, fields: Json, entropy: Entropy) -> Sealed:
     """Commit to each field, and seal all of them."""
-    texts = {name: canonical(value) for name, value in sorted(fields.items())}
-    random = entropy(_SALT * len(texts))
-    salts = {name: random[_SALT * i : _SALT * (i + 1)] for i, name in enumerate(texts)}
-    commit = {name: hashlib.sha256(salts[name] + text.encode()).hexdigest() for name, text in texts.items()}
-    inner = ",".join([f'"{name}":{text}' for name, text in texts.items()])
-    kept = ",".join([f'"{name}":"{salt.hex()}"' for name, salt in salts.items()])
-    data = seal(key, f'{{"fields":{{{inner}}},"salts":{{{kept}}}}}'.encode(), entropy)
+    return seal_texts(key, {name: canonical(value) for name, value in sorted(fields.items())}, entropy)
+
+
+def seal_texts(key: bytes, texts: dict[str, str], entropy: Entropy) -> Sealed:
+    """The same from the canonical texts of the fields, in the order of their names."""
+    random, place = entropy(_SALT * len(texts)), 0
+    commit, inner, kept = {}, [], []
+    for name, text in texts.items():
+        salt = random[place : place + _SALT]
+        place += _SALT
+        commit[name] = hashlib.sha256(salt + text.encode()).hexdigest()
+        inner.append(f'"{name}":{text}')
+        kept.append(f'"{name}":"{salt.hex()}"')
+    data = seal(key, f'{{"fields":{{{",".join(inner)}}},"salts":{{{",".join(kept)}}}}}'.encode(), entropy)
     return Sealed(commit, fingerprint(data), data)
 
 

@@ -5,20 +5,31 @@
 On PostgreSQL the head's row is locked until the commit, so replicas append one after another.
 """
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Dialect, Row, Table, select, update
+from sqlalchemy import Connection, Dialect, Row, Select, Table, bindparam, literal_column, select, update
 
 from evenhand.contracts import Json
 from evenhand.ledger.records import Head
 from evenhand.ledger.schema import HEAD, KINDS
 from evenhand.ledger.verifier import canonical, link
 
-_HEAD = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.at).where(HEAD.c.id == 1)
+_ONLY = HEAD.c.id == literal_column("1")
+_HEAD = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.at).where(_ONLY)
+_LOCKED_HEAD = _HEAD.with_for_update()
+_MOVE_HEAD = (
+    update(HEAD).where(_ONLY).values({name: bindparam(f"new_{name}") for name in ("seq", "hash", "at", "seal")})
+)
 HeadSeal = Callable[[int, bytes], bytes]
 _FIXED = ("seq", "at", "body", "hash")
+MOST_ROWS = 64
+"""Rows in one INSERT of SQLite."""
+_MOST_VALUES = 4096
+"""Values in one list."""
 
 
 def _usable(body: Json) -> bool:
@@ -33,29 +44,24 @@ LOOKUPS: dict[str, tuple[str, ...]] = {
     kind: tuple(column.name for column in table.columns if column.name not in _FIXED) for kind, table in KINDS.items()
 }
 """The columns of each kind by which its rows are found."""
-_PLAIN = {kind: tuple(name for name in names if (kind, name) not in _DERIVED) for kind, names in LOOKUPS.items()}
-_RULES = {kind: tuple((name, rule) for (k, name), rule in _DERIVED.items() if k == kind) for kind in KINDS}
+_RULES = {kind: [_DERIVED.get((kind, name), itemgetter(name)) for name in names] for kind, names in LOOKUPS.items()}
+
+
+def lookup_values(kind: str, body: Json) -> tuple[Any, ...]:
+    """The values of those columns, which follow from the body."""
+    return tuple([rule(body) for rule in _RULES[kind]])
 
 
 def lookups(kind: str, body: Json) -> dict[str, Any]:
-    """The values of those columns, which follow from the body."""
-    found = {name: body[name] for name in _PLAIN[kind]}
-    for name, rule in _RULES[kind]:
-        found[name] = rule(body)
-    return found
-
-
-@cache
-def _insert(table: Table, dialect: Dialect) -> str:
-    """INSERT with named parameters, compiled once: the driver takes the rows as they are."""
-    return str(table.insert().compile(dialect=dialect))
+    """The same by name."""
+    return dict(zip(LOOKUPS[kind], lookup_values(kind, body), strict=True))
 
 
 class Transaction:
     """Rows to be appended, and the head that they lead to; nothing is written before `flush`."""
 
     def __init__(self, connection: Connection, now: float, head_seal: HeadSeal) -> None:
-        row = connection.execute(_HEAD.with_for_update()).one()
+        row = connection.exec_driver_sql(_compiled(_LOCKED_HEAD, connection.dialect)).one()
         self.connection = connection
         self.seq, self.hash = int(row.seq), bytes(row.hash)
         self.now = max(float(now), float(row.at))
@@ -64,10 +70,14 @@ class Transaction:
 
     def append(self, kind: str, body: Json) -> int:
         """The next row of the chain; its number."""
-        seq, text = self.seq + 1, canonical(body)
+        return self.append_text(kind, canonical(body), lookups(kind, body))
+
+    def append_text(self, kind: str, text: str, columns: Json) -> int:
+        """The same from the canonical text of the body, and the columns that follow from it."""
+        seq = self.seq + 1
         self.hash = link(self.hash, seq, kind, self.now, text)
         self.seq = seq
-        self.insert(KINDS[kind], {"seq": seq, "at": self.now, "body": text, "hash": self.hash, **lookups(kind, body)})
+        self.insert(KINDS[kind], {"seq": seq, "at": self.now, "body": text, "hash": self.hash, **columns})
         return seq
 
     def insert(self, table: Table, row: dict[str, Any]) -> None:
@@ -79,21 +89,72 @@ class Transaction:
         self.flush()
         return list(self.connection.execute(statement, dict(values or {})).all())
 
+    def among(self, statement: Select[Any], values: Sequence[Any]) -> list[Row[Any]]:
+        """Rows whose column is one of `values`, which the statement calls `among`; the text is compiled once per size."""
+        self.flush()
+        found: list[Row[Any]] = []
+        for start in range(0, len(values), _MOST_VALUES):
+            some = values[start : start + _MOST_VALUES]
+            size = 1 << (len(some) - 1).bit_length()
+            padded = (*some, *([some[-1]] * (size - len(some))))
+            found += self.connection.exec_driver_sql(_listing(statement, self.connection.dialect, size), padded).all()
+        return found
+
     def flush(self) -> None:
         """Write what is pending, and the head."""
         for table, rows in self._pending.items():
-            self.connection.exec_driver_sql(_insert(table, self.connection.dialect), rows)
+            _write(self.connection, table, rows)
         self._pending.clear()
         if self.seq != self._flushed:
             seal = self._head_seal(self.seq, self.hash)
-            values = {"seq": self.seq, "hash": self.hash, "at": self.now, "seal": seal}
-            self.connection.execute(update(HEAD).where(HEAD.c.id == 1).values(**values))
+            values = {"new_seq": self.seq, "new_hash": self.hash, "new_at": self.now, "new_seal": seal}
+            self.connection.exec_driver_sql(_compiled(_MOVE_HEAD, self.connection.dialect), values)
             self._flushed = self.seq
+
+
+# statements as text, compiled once: the driver takes the values as they are
+
+
+@cache
+def _compiled(statement: Any, dialect: Dialect) -> str:
+    """With named parameters."""
+    return str(statement.compile(dialect=dialect))
+
+
+@cache
+def _listing(statement: Select[Any], dialect: Dialect, size: int) -> str:
+    """With `size` positional parameters in place of the list."""
+    mark = "?" if dialect.name == "sqlite" else "%s"
+    return re.sub(r"__\[POSTCOMPILE_among[^]]*]", ",".join([mark] * size), _compiled(statement, dialect))
+
+
+@cache
+def _insert_one(table: Table, dialect: Dialect) -> str:
+    return str(table.insert().compile(dialect=dialect))
+
+
+@cache
+def _insert_rows(table: Table, size: int) -> str:
+    names = [column.name for column in table.columns]
+    one = f"({','.join('?' * len(names))})"
+    return f"INSERT INTO {table.name} ({','.join(names)}) VALUES {','.join([one] * size)}"
+
+
+def _write(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
+    """SQLite gets many rows in one statement, so that it works without holding up the other threads; psycopg sends them in one go."""
+    if connection.dialect.name != "sqlite":
+        connection.exec_driver_sql(_insert_one(table, connection.dialect), rows)
+        return
+    names = [column.name for column in table.columns]
+    for start in range(0, len(rows), MOST_ROWS):
+        some = rows[start : start + MOST_ROWS]
+        values = tuple([row[name] for row in some for name in names])
+        connection.exec_driver_sql(_insert_rows(table, len(some)), values)
 
 
 def read_head_seal(connection: Connection) -> bytes:
     """What the keyring said of the end of the chain."""
-    return bytes(connection.execute(select(HEAD.c.seal).where(HEAD.c.id == 1)).scalar_one())
+    return bytes(connection.execute(select(HEAD.c.seal).where(_ONLY)).scalar_one())
 
 
 def read_head(connection: Connection) -> Head:

@@ -44,8 +44,16 @@ def commitment(salt: bytes, value: Any) -> str:
 
 def uniform(secret: bytes, *parts: str) -> float:
     """U in [0, 1): the first 53 bits of HMAC-SHA256(secret, parts), each part preceded by its length in four bytes."""
-    message = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
-    digest = hmac.digest(secret, message, "sha256")
+    return uniform_of(hmac.digest(secret, parts_message(*parts), "sha256"))
+
+
+def parts_message(*parts: str) -> bytes:
+    """Each part preceded by its length, so that no two lists of parts collide."""
+    return b"".join([len(part).to_bytes(4, "big") + part for part in map(str.encode, parts)])
+
+
+def uniform_of(digest: bytes) -> float:
+    """The first 53 bits as a number in [0, 1)."""
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
 

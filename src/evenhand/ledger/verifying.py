@@ -9,7 +9,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from operator import itemgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sqlalchemy import Connection
@@ -22,11 +22,19 @@ from evenhand.ledger.records import Head, Policy, SignedHead
 from evenhand.ledger.refusals import Damaged
 from evenhand.ledger.schema import KINDS
 from evenhand.ledger.sealing import open_fields
-from evenhand.ledger.transaction import LOOKUPS, lookups, read_head, read_head_seal
+from evenhand.ledger.transaction import lookup_values, read_head, read_head_seal
 from evenhand.ledger.verifier import GENESIS, Problem, link
 
 PAGE = 5000
-_read_json = json.JSONDecoder().decode
+_decode = json.JSONDecoder().raw_decode
+
+
+def _read_json(text: str) -> Json:
+    """The document that the whole text is."""
+    document, end = _decode(text)
+    if end != len(text):
+        raise ValueError("there is more than one document.")
+    return cast(Json, document)
 
 
 @dataclass(frozen=True)
@@ -140,8 +148,7 @@ def _check_row(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
 
 def _check_content(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
     body: Json = _read_json(row[-2])
-    expected = lookups(kind, body)
-    if row[2:-2] != tuple([expected[name] for name in LOOKUPS[kind]]):
+    if row[2:-2] != lookup_values(kind, body):
         walk.refuse(seq, "its columns are not what its body says")
     if "sealed" in body:
         _check_sealed(walk, seq, body)

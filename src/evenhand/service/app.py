@@ -5,7 +5,8 @@ import contextlib
 import logging
 import os
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Annotated, Any
 
 from fastapi import Depends, FastAPI, Request, Response
@@ -24,6 +25,8 @@ from evenhand.service.trainer import Trainer
 
 LOG = logging.getLogger("evenhand.service")
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+TURN = 0.0005
+"""Seconds."""
 
 
 class Service:
@@ -161,7 +164,8 @@ def create_app(ledger: Ledger, settings: Settings, keys: KeyStore, *, train: boo
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(service.begin)
         task = asyncio.create_task(_keep_up(service, service.train if train else service.desk.refresh))
-        yield
+        with _short_turns():
+            yield
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
@@ -179,6 +183,18 @@ def create_app(ledger: Ledger, settings: Settings, keys: KeyStore, *, train: boo
     app.add_exception_handler(Exception, _on_crash)
     hosts = frozenset(name.lower() for name in (*LOOPBACK, *settings.allowed_hosts))
     return Door(app, hosts, settings.max_body, settings.max_depth, service.desk.crowd)
+
+
+@contextlib.contextmanager
+def _short_turns() -> Iterator[None]:
+    """SQLite lets go of the interpreter at each step; the ledger's thread gets it back after TURN, not after 5 ms, and so reaches the disk
+    while the event loop still has work."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(TURN)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 async def _keep_up(service: Service, step: Callable[[Product], Any]) -> None:

@@ -28,23 +28,34 @@ Light = Literal["green", "amber", "red"]
 
 @dataclass
 class Tally:
-    """People and acceptances by group, grown row by row from the ledger; usable decisions only, so people, not applications."""
+    """People and acceptances by group, grown row by row from the ledger; usable decisions only, so people, not applications. Somebody whose
+    group is told later moves to that group."""
 
     ledger: Ledger
     product: Product
     people: dict[Any, int] = field(default_factory=dict)
     accepted: dict[Any, int] = field(default_factory=dict)
     _after: int = 0
+    _upto: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self) -> None:
         """Read what came since, ONE_GO rows at most."""
+        names = (self.product.tenant, self.product.name)
         with self._lock:
-            rows = self.ledger.history(self.product.tenant, self.product.name, after=self._after)
-            for row in itertools.islice(rows, ONE_GO):
-                self.people[row.group] = self.people.get(row.group, 0) + 1
-                self.accepted[row.group] = self.accepted.get(row.group, 0) + row.accept
+            upto = self.ledger.head().seq
+            for late in self.ledger.late_groups(*names, self._upto, upto):
+                if late.seq <= self._after:
+                    self._count(late.before, late.accept, -1)
+                    self._count(late.now, late.accept, 1)
+            for row in itertools.islice(self.ledger.history(*names, after=self._after, upto=upto), ONE_GO):
+                self._count(row.group, row.accept, 1)
                 self._after = row.seq
+            self._upto = upto
+
+    def _count(self, group: Any, accept: bool, people: int) -> None:
+        self.people[group] = self.people.get(group, 0) + people
+        self.accepted[group] = self.accepted.get(group, 0) + people * accept
 
     @property
     def shown(self) -> list[Any]:
@@ -118,7 +129,7 @@ def read_board(desk: Desk, product: Product, tally: Tally) -> Board:
         force=force,
         counts=ledger.counts(*names),
         groups=tuple(GroupLine(str(g), tally.people[g], tally.accepted[g]) for g in tally.shown),
-        hidden=any(n < SMALLEST for g, n in tally.people.items() if g is not None),
+        hidden=any(0 < n < SMALLEST for g, n in tally.people.items() if g is not None),
         gaps=tuple(
             g.describe() for g in (current.gaps if current else ()) if {str(g.group), str(g.reference)} <= shown
         ),

@@ -1,6 +1,7 @@
 """Which policy decides: verified before it is loaded, and what takes its place if it does not verify."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Literal
 
 from evenhand.contracts import Json
@@ -23,7 +24,7 @@ class InForce:
     mode: Mode
     reason: str
 
-    @property
+    @cached_property
     def audit_weight(self) -> float:
         """The weight of accept-all: the coin that ignores the person."""
         return weight_of(self.mixture, accept=True)

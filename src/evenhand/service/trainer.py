@@ -5,7 +5,8 @@
     plan  = CertifiedLearner.replay(close, rounds)      the same code as in the library; U, not the learner's coins, drew the decisions
     publish(policy, certificate, info = {upto, at, rounds, ...})        one signed row, so a rebuild sees exactly what was seen
 
-A trainer holds nothing that the ledger does not: `catch_up` replays every closing on record. Two trainers never publish the same epoch:
+A trainer holds nothing that the ledger does not: `catch_up` replays every closing on record. After an erasure it starts again from those
+who are left; what was published stays as it was published. Two trainers never publish the same epoch:
 the lease keeps the second one waiting, its token fences off one that was asleep, and the parent's id decides the rest.
 """
 
@@ -62,6 +63,7 @@ class Trainer:
         self._learner: CertifiedLearner = self.product.learner()
         self._last: Policy | None = None
         self._closing = Closing(0, 0.0, 0, 0, 0)
+        self._erased = self.ledger.newest_erasure(self.product.tenant, self.product.name)
 
     @property
     def learner(self) -> CertifiedLearner:
@@ -152,8 +154,11 @@ class Trainer:
     # learning
 
     def catch_up(self) -> None:
-        """Replay every closing that is on record and has not been seen here: other replicas', or all of them after a restart."""
+        """Replay every closing that is on record and has not been seen here: other replicas', or all of them after a restart, or after
+        somebody was erased, so that nothing of that person stays in memory."""
         with self._busy:
+            if self.ledger.newest_erasure(self.product.tenant, self.product.name, self._erased) != self._erased:
+                self._forget()
             lineage = [p for p in self.ledger.policies(self.product.tenant, self.product.name) if p.in_lineage]
             for policy in lineage:
                 if self._last is None or policy.epoch > self._last.epoch:
