@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# What continuous integration needs beyond Python: PostgreSQL's server binaries, which the tests of the ledger start themselves, and a browser
-# for the tests of the dashboard.
+# What continuous integration needs beyond Python: PostgreSQL's server binaries, which the tests of the ledger start themselves, a browser for
+# the tests of the dashboard, and strace for the order of fsync and answer.
 set -euo pipefail
 
 missing=()
 ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || command -v pg_ctl >/dev/null || missing+=(postgresql)
 command -v chromium >/dev/null || missing+=(chromium)
+command -v strace >/dev/null || missing+=(strace)
 if [ ${#missing[@]} -eq 0 ]; then
     exit 0
 fi

@@ -1,1 +1,1 @@
-"""The service's trials over HTTP: `python -m tests.torture [row ...] [--quick]`. The ledger's own: `pytest -m torture`."""
+"""The service's table of trials: `python -m tests.torture [row ...] [--quick]`; small sizes of most rows run in `make test`."""

@@ -1,11 +1,21 @@
-"""The service in a process: real, a mutant that answers before it commits, or dry (the same application without any write)."""
+"""The service in a process: real, verbose (it logs everything), cramped (a disk without room), hasty (a mutant), or dry.
 
+python -m tests.torture.run CONFIG KIND LOG        one service
+python -m tests.torture.run --nursery              one for each line of input, forked
+"""
+
+import json
+import logging
+import os
+import resource
+import signal
 import sys
 import time
 from pathlib import Path
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.ledger import Answer, Drawn, Ledger, WindowPlan
+from evenhand.ledger.verifier import uniform
 from evenhand.ledger.writer import Writer, deliver, perform
 from evenhand.policies import Mixture
 from evenhand.service import create_app, load_settings, render
@@ -30,24 +40,36 @@ class HastyLedger(Ledger):
     writer_class = Hasty
 
 
+SECRET = bytes(32)
+
+
 class DryLedger(Ledger):
-    """Decides and renders, stores nothing."""
+    """The same application without any write: the same routes, key check, validation, draw and answer; nothing is stored."""
 
     async def decide_async(self, asked):
         return [Answer(render(drawn), drawn) for drawn in (_drawn(a, t) for a, t in asked)]
 
 
 def _drawn(a, terms):
+    u = uniform(SECRET, a.tenant, a.person, a.product, "w1")
     return Drawn(
-        1, 0.0, a.tenant, a.key, a.person, a.product, "w1", 0.5, terms.acceptance, terms.acceptance > 0.5,
-        terms.policy, terms.epoch, terms.audit_weight, False, True, terms.mode,
+        1, time.time(), a.tenant, a.key, a.person, a.product, "w1", u, terms.acceptance, u < terms.acceptance,
+        terms.policy, terms.epoch, terms.audit_weight, u < terms.audit_weight, True, terms.mode,
     )  # fmt: skip
 
 
-KINDS = {"real": Ledger, "mutant": HastyLedger, "dry": DryLedger}
+KINDS = {"real": Ledger, "verbose": Ledger, "cramped": Ledger, "mutant": HastyLedger, "dry": DryLedger}
 
 
-def main(config, kind):
+def main(config, kind, log):
+    """Serve until killed; both outputs go to the log."""
+    handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(handle, 1)
+    os.dup2(handle, 2)
+    if kind == "verbose":
+        logging.basicConfig(level=logging.DEBUG)
+        for name in ("sqlalchemy", "sqlalchemy.engine", "sqlalchemy.pool"):
+            logging.getLogger(name).setLevel(logging.DEBUG)
     settings = load_settings(Path(config))
     keys, fresh = open_keys(settings)
     if fresh:
@@ -56,17 +78,43 @@ def main(config, kind):
     ledger = KINDS[kind].open(
         where, keyring=open_keyring(settings), clock=time.time, windows=WindowPlan(30 * 86400.0), render=render
     )
-    app = create_app(ledger, settings, keys, train=False)
+    app = create_app(ledger, settings, keys, train=kind == "verbose")
     service = app.app.state.service
     service.begin()
     product = settings.products[0]
-    if service.desk.in_force(product).policy.epoch == 1:  # a coin, so that draws matter
+    if service.desk.in_force(product).policy.epoch == 1 and kind != "verbose":  # a coin, so that draws matter
         first = service.desk.in_force(product).policy
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
         ledger.publish("bank", "loan", coin, epoch=2, parent=first.id)
         service.desk.refresh(product)
-    server(app, settings).run()
+    if kind == "cramped":
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
+    running = server(app, settings)
+    if kind == "verbose":
+        for name in ("uvicorn", "uvicorn.error", "uvicorn.asgi", "asyncio", "evenhand", "evenhand.service"):
+            logging.getLogger(name).setLevel(logging.DEBUG)
+    running.run()
+
+
+def nursery():
+    """Fork a service for each line of input, and say its number. Children that end are not waited for."""
+    import evenhand.service.dashboard
+    import evenhand.service.routes_decide
+    import evenhand.service.routes_operate
+    import evenhand.service.routes_read  # noqa: F401
+
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while line := sys.stdin.readline():
+        child = os.fork()
+        if child == 0:
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            try:
+                main(*json.loads(line))
+            finally:
+                os._exit(1)
+        print(child, flush=True)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    nursery() if sys.argv[1:] == ["--nursery"] else main(*sys.argv[1:])

@@ -1,19 +1,25 @@
 """A real service in a process of its own, which can be killed; and a client that speaks HTTP/1.1 over one kept connection."""
 
 import asyncio
+import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
+from functools import cache
+from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
 TOML = """[service]
 port = {port}
 rate = 1e9
 burst = 1e9
-train_every = 0.5
+train_every = {train_every}
 
 [[product]]
 tenant = "bank"
@@ -24,50 +30,119 @@ limit = 0.2
 """
 
 
+def folder():
+    """A new place."""
+    return Path(tempfile.mkdtemp(prefix="evenhand-torture-"))
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]
 
 
-class Process:
-    """`python -m tests.torture.run` in a folder; `kind` is real, mutant (answers before the commit) or dry (writes nothing)."""
+def why_no_trace():
+    """None where strace can be used; otherwise why not, and the way out."""
+    if shutil.which("strace") is None:
+        return "strace is absent: apt-get install strace"
+    if subprocess.run(["strace", "-o", "/dev/null", "true"], check=False, capture_output=True).returncode:
+        return "strace may not trace here: give the container CAP_SYS_PTRACE"
+    return None
 
-    def __init__(self, folder, kind="real"):
-        self.folder, self.kind, self.port = folder, kind, free_port()
-        self.seconds = 0.0
-        self.process = None
+
+class Nursery:
+    """A process that has imported everything and forks a service for each line on its input: a restart costs no imports."""
+
+    def __init__(self):
+        words = [sys.executable, "-m", "tests.torture.run", "--nursery"]
+        self.process = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def fork(self, *words):
+        self.process.stdin.write(json.dumps([str(word) for word in words]) + "\n")
+        self.process.stdin.flush()
+        return int(self.process.stdout.readline())
+
+
+@cache
+def nursery():
+    """One per process."""
+    return Nursery()
+
+
+class Process:
+    """A service in a folder: `kind` is real, mutant (answers before the commit), dry (writes nothing) or verbose (logs everything).
+    With `under` (strace and its options) it is started as a command of its own, otherwise it is forked."""
+
+    def __init__(self, folder, kind="real", under=(), log=None, train_every=0.5):
+        self.folder, self.kind, self.under, self.train_every = folder, kind, list(under), train_every
+        self.log = log or folder / "log"
+        self.pid = self.command = None
 
     def start(self):
         self.port = free_port()
-        (self.folder / "service.toml").write_text(TOML.format(port=self.port))
+        config = self.folder / "service.toml"
+        config.write_text(TOML.format(port=self.port, train_every=self.train_every))
         began = time.monotonic()
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "tests.torture.run", str(self.folder / "service.toml"), self.kind],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        while time.monotonic() - began < 60:
-            try:
-                with socket.create_connection(("127.0.0.1", self.port), 0.2):
-                    self.seconds = time.monotonic() - began
-                    return self
-            except OSError:
-                time.sleep(0.02)
-        raise RuntimeError("the service did not start")
+        if self.under:
+            words = [*self.under, sys.executable, "-m", "tests.torture.run", str(config), self.kind, str(self.log)]
+            self.command = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL)
+        else:
+            self.pid = nursery().fork(config, self.kind, self.log)
+        while time.monotonic() - began < 60 and self.alive():
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 0.2):
+                self.pid = self.pid or int((self.folder / "ledger.sqlite.lock").read_text())
+                return self
+            time.sleep(0.01)
+        shown = self.log.read_text()[-2000:] if self.log.exists() else ""
+        raise RuntimeError(f"the service did not start: {shown}")
+
+    def alive(self):
+        if self.command is not None:
+            return self.command.poll() is None
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
 
     def kill(self):
-        os.kill(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+        """kill -9, and wait until the kernel has let go of its files."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        if self.command is not None:
+            self.command.wait()
+            self.command = None
+        while self.alive_pid():
+            time.sleep(0.002)
+        self.pid = None
+
+    def alive_pid(self):
+        try:
+            os.kill(self.pid, 0)
+        except ProcessLookupError:
+            return False
+        return True
+
+    @contextlib.contextmanager
+    def running(self):
+        """Started, and killed at the end."""
+        self.start()
+        try:
+            yield self
+        finally:
+            self.kill()
 
     def memory(self):
         """Resident megabytes."""
-        with open(f"/proc/{self.process.pid}/status") as file:
+        with open(f"/proc/{self.pid}/status") as file:
             return next(int(line.split()[1]) / 1024 for line in file if line.startswith("VmRSS"))
 
     @property
     def token(self):
         return (self.folder / "token").read_text()
+
+    def client(self):
+        return Client(self.port, self.token)
 
 
 class Client:
@@ -78,16 +153,22 @@ class Client:
 
     async def post(self, path, body):
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
+        return await self.call("POST", path, content)
+
+    async def get(self, path):
+        return await self.call("GET", path, b"")
+
+    async def call(self, method, path, content):
         try:
             if self.writer is None:
                 self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
             head = (
-                f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.token}\r\n"
+                f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.token}\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
             )
             self.writer.write(head.encode() + content)
             return await self._answer()
-        except (OSError, asyncio.IncompleteReadError, ValueError, IndexError):
+        except (OSError, asyncio.IncompleteReadError, ValueError, IndexError, StopIteration):
             self.close()
             return None
 
@@ -103,5 +184,5 @@ class Client:
         self.writer = None
 
 
-def application(key, person=None, score=0.5):
-    return {"key": key, "person": person or key, "product": "loan", "features": [score], "group": "a"}
+def application(key, person=None, score=0.5, **more):
+    return {"key": key, "person": person or key, "product": "loan", "features": [score], "group": "a", **more}
