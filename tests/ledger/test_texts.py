@@ -18,6 +18,7 @@ from evenhand.ledger.sealing import Sealed
 from evenhand.ledger.texts import number_text, numbers_text, scalar_text
 from evenhand.ledger.transaction import lookups
 from evenhand.ledger.verifier import canonical, uniform
+from evenhand.service import render
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -78,6 +79,13 @@ def test_random_bytes_are_given_out_once():
         b"\2" * 16,
         b"\3" * 4,
     ]
+
+
+@given(DRAWN)
+def test_the_answer_of_the_service(drawn):
+    names = ("accept", "at", "audit", "epoch", "key", "mode", "policy", "propensity", "window")
+    document = {name: getattr(drawn, name) for name in names} | {"act": drawn.mode != "shadow", "row": drawn.seq}
+    assert render(drawn) == canonical(document).encode()
 
 
 @pytest.mark.parametrize("number", [1, 2, 63, 64, 65, 200])

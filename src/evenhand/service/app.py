@@ -110,7 +110,12 @@ def caller(scope: Scope) -> Callable[[Request], Awaitable[Key]]:
     return check
 
 
-Serving = Annotated[Service, Depends(service_of)]
+async def serving(request: Request) -> Service:
+    """The same as a dependency: FastAPI would send a plain function through a pool of threads, once per request."""
+    return service_of(request)
+
+
+Serving = Annotated[Service, Depends(serving)]
 MayDecide = Annotated[Key, Depends(caller("decide"))]
 MayObserve = Annotated[Key, Depends(caller("observe"))]
 MayAudit = Annotated[Key, Depends(caller("audit"))]

@@ -10,6 +10,7 @@ from evenhand.contracts import Json
 from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.ledger import Answer, Application, Drawn, Invalid, Ledger, NotFound, Refusal, Terms
 from evenhand.ledger.records import Asked as Request
+from evenhand.ledger.texts import number_text, quoted
 from evenhand.ledger.verifier import canonical
 from evenhand.service import in_force
 from evenhand.service.bodies import Asked
@@ -21,21 +22,13 @@ Kind = TypeVar("Kind")
 
 
 def render(drawn: Drawn) -> bytes:
-    """The answer, stored for ever. `act` is false in shadow mode: the decision is logged, and yours stands."""
-    document = {
-        "key": drawn.key,
-        "accept": drawn.accept,
-        "act": drawn.mode != "shadow",
-        "propensity": drawn.propensity,
-        "policy": drawn.policy,
-        "epoch": drawn.epoch,
-        "audit": drawn.audit,
-        "mode": drawn.mode,
-        "at": drawn.at,
-        "window": drawn.window,
-        "row": drawn.seq,
-    }
-    return canonical(document).encode()
+    """The answer as canonical JSON, stored for ever. `act` is false in shadow mode: the decision is logged, and yours stands."""
+    d, flag = drawn, ("false", "true")
+    return (
+        f'{{"accept":{flag[d.accept]},"act":{flag[d.mode != "shadow"]},"at":{number_text(d.at)},"audit":{flag[d.audit]},"epoch":{d.epoch},'
+        f'"key":{quoted(d.key)},"mode":"{d.mode}","policy":{quoted(d.policy)},"propensity":{number_text(d.propensity)},"row":{d.seq},'
+        f'"window":{quoted(d.window)}}}'
+    ).encode()
 
 
 class Desk:
@@ -76,27 +69,34 @@ class Desk:
         return [one if isinstance(one, EvenhandError) else next(answers) for one in prepared]
 
     def prepare(self, tenant: str, asked: Sequence[Asked]) -> list[Request | EvenhandError]:
-        """(application, terms) for each, or why not."""
-        found: list[Request | EvenhandError] = []
-        for one in asked:
+        """(application, terms) for each, or why not; the policy of a product is asked once about all its people."""
+        found: list[Request | EvenhandError | None] = [None] * len(asked)
+        people: dict[str, dict[int, Application]] = {}
+        for place, one in enumerate(asked):
             try:
-                found.append(self._prepared(tenant, one))
+                people.setdefault(one.product, {})[place] = self._application(tenant, one)
             except EvenhandError as refusal:
-                found.append(refusal)
-        return found
+                found[place] = refusal
+        for name, applications in people.items():
+            terms = self._terms(self.product(tenant, name), list(applications.values()))
+            for (place, application), answer in zip(applications.items(), terms, strict=True):
+                found[place] = (application, answer)
+        return [one for one in found if one is not None]
 
-    def _prepared(self, tenant: str, asked: Asked) -> Request:
+    def _application(self, tenant: str, asked: Asked) -> Application:
         product = self.product(tenant, asked.product)
-        features = _features(product, asked)
         _require_group(product, asked)
-        application = Application(
-            tenant, asked.key, asked.person, asked.product, features, asked.group, _prices(product, asked)
-        )
+        features, prices = _features(product, asked), _prices(product, asked)
+        return Application(tenant, asked.key, asked.person, asked.product, features, asked.group, prices)
+
+    def _terms(self, product: Product, applications: Sequence[Application]) -> list[Terms]:
+        """A row's probability depends on its neighbours by not one bit, so a batch is decided as its people would be alone."""
         force = self.in_force(product)
-        group = np.array([asked.group], dtype=object) if product.group_use == "decide" else None
-        acceptance = float(force.mixture.acceptance([features], group)[0])
-        audit = min(force.audit_weight, acceptance)
-        return application, Terms(force.policy.id, acceptance, audit, force.policy.epoch, force.mode)
+        by_group = product.group_use == "decide"
+        group = np.array([one.group for one in applications], dtype=object) if by_group else None
+        chances = force.mixture.acceptance([one.features for one in applications], group).tolist()
+        policy, audit = force.policy, force.audit_weight
+        return [Terms(policy.id, chance, min(audit, chance), policy.epoch, force.mode) for chance in chances]
 
     # everything else that touches the disk, off the event loop
 

@@ -1,6 +1,7 @@
 """Routes for deciding and for reports about decisions."""
 
 import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,14 +41,21 @@ async def _decided(service: Service, tenant: str, asked: Sequence[bodies.Asked])
     began, metrics = time.perf_counter(), service.metrics
     answers = await service.desk.decide(tenant, asked)
     metrics.seconds.observe(time.perf_counter() - began)
-    for answer in answers:
-        if isinstance(answer, EvenhandError):
-            metrics.refused.inc()
-        elif answer.replayed:
-            metrics.replayed.inc()
+    for kind, times in Counter(map(_kind, answers)).items():
+        if kind == "refused":
+            metrics.refused.inc(times)
+        elif kind == "replayed":
+            metrics.replayed.inc(times)
         else:
-            metrics.decisions.labels(answer.drawn.mode, str(answer.drawn.accept).lower()).inc()
+            metrics.decisions.labels(*kind).inc(times)
     return answers
+
+
+def _kind(answer: Answer | EvenhandError) -> str | tuple[str, str]:
+    """By which answers are counted: refused, replayed, or (mode, accepted)."""
+    if isinstance(answer, EvenhandError):
+        return "refused"
+    return "replayed" if answer.replayed else (answer.drawn.mode, "true" if answer.drawn.accept else "false")
 
 
 @ROUTER.get("/decisions/{key}", tags=["deciding"])
