@@ -65,11 +65,17 @@ def ours_seconds(features: FloatArray, block: int, calls: int) -> float:
 
 def deciding(_tables: Tables, quick: bool) -> list[Record]:
     """One person and blocks against VW --cover 16; a whole run with stumps against VW --cover 16."""
-    repeats = 2 if quick else 5
+    repeats = 2 if quick else 9
     features, _, label = people(200_000, 0)
-    rival = [vw_seconds(features[:3_000], label[:3_000], "--cb_explore 2 --cover 16") for _ in range(repeats)]
-    single = [ours_seconds(features, 1, 4_000) for _ in range(repeats)]
-    blocks = [ours_seconds(features, 100_000, 2) for _ in range(repeats)]
+    turns = [
+        (
+            vw_seconds(features[:3_000], label[:3_000], "--cb_explore 2 --cover 16"),
+            ours_seconds(features, 1, 4_000),
+            ours_seconds(features, 100_000, 2),
+        )
+        for _ in range(repeats)
+    ]
+    rival, single, blocks = (list(column) for column in zip(*turns, strict=True))
     return [
         _record("one decide call (16 rules, 12 features) against VW --cover 16 predict + learn", 3, rival, single),
         _record("blocks of 1e5 decisions against the same", 200, rival, blocks),
