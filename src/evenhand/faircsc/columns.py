@@ -106,6 +106,10 @@ class PointPricer:
     gaps: FloatArray
     permanent: list[Column]
     calls: int = field(default=1, init=False)
+    _values: FloatArray = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._values = np.empty(min(TILE, len(self.costs)))  # one buffer for all calls
 
     @classmethod
     def one_pass(cls, oracle: Enumeration, rows: Rows, permanent: list[Column]) -> "PointPricer":
@@ -128,22 +132,27 @@ class PointPricer:
 
         Tile by tile, so that what is computed stays in the cache: over a whole large class writing it down costs more than computing it.
         """
-        if cost_weight == 1.0 and not multipliers.any():
-            member = int(self.costs.argmin())
-            return member, float(self.costs[member])
-        buffer, found, least = np.empty(min(TILE, len(self.costs))), 0, np.inf
+        if len(self.costs) <= TILE:
+            return self._least_among(self.costs, self.gaps, multipliers, cost_weight)
+        found, least = 0, np.inf
         for start in range(0, len(self.costs), TILE):
-            costs, gaps = self.costs[start : start + TILE], self.gaps[:, start : start + TILE]
-            values = buffer[: len(costs)]
-            if len(multipliers) == 1:
-                np.multiply(gaps[0], multipliers[0], out=values)
-            else:
-                np.matmul(multipliers, gaps, out=values)
-            values += costs if cost_weight == 1.0 else cost_weight * costs
-            member = int(values.argmin())
-            if values[member] < least:
-                found, least = start + member, float(values[member])
+            rows = slice(start, start + TILE)
+            member, value = self._least_among(self.costs[rows], self.gaps[:, rows], multipliers, cost_weight)
+            if value < least:
+                found, least = start + member, value
         return found, least
+
+    def _least_among(
+        self, costs: FloatArray, gaps: FloatArray, multipliers: FloatArray, cost_weight: float
+    ) -> tuple[int, float]:
+        values = self._values[: len(costs)]
+        if len(multipliers) == 1:
+            np.multiply(gaps[0], multipliers[0], out=values)
+        else:
+            np.matmul(multipliers, gaps, out=values)
+        values += costs if cost_weight == 1.0 else cost_weight * costs
+        member = int(values.argmin())
+        return member, float(values[member])
 
     def column(self, member: int) -> Column:
         """The column of one member."""
