@@ -59,7 +59,7 @@ def postgres_server():
     """initdb and pg_ctl as an unprivileged user, on loopback, on a free port; fsync off, for nobody pulls the plug of a test."""
     tools = _postgres_tools()
     if tools is None:
-        _skip("PostgreSQL's initdb and pg_ctl are not installed (Debian: apt-get install postgresql)")
+        skip("PostgreSQL's initdb and pg_ctl are not installed (Debian: apt-get install postgresql)")
     home = pathlib.Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp"))
     run, port = _runner(home), _free_port()
     try:
@@ -73,7 +73,8 @@ def postgres_server():
         shutil.rmtree(home, ignore_errors=True)
 
 
-def _skip(reason):
+def skip(reason):
+    """Skip; in CI, fail: there everything is installed."""
     if os.environ.get("CI") == "true":
         pytest.fail(f"{reason}; in CI a skip is a failure: run scripts/ci-setup.sh")
     pytest.skip(reason)
@@ -93,7 +94,7 @@ def _runner(home):
     if os.geteuid() == 0:
         user = next((u for u in ("postgres", "nobody") if u in {p.pw_name for p in pwd.getpwall()}), None)
         if user is None or shutil.which("setpriv") is None:
-            _skip("there is no unprivileged user to run PostgreSQL")
+            skip("there is no unprivileged user to run PostgreSQL")
         entry = pwd.getpwnam(user)
         os.chown(home, entry.pw_uid, entry.pw_gid)
         prefix = ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import event
+from tests.ledger.conftest import skip
 from tests.ledger.helpers import TENANT, decided, opened, person, published
 
 from evenhand.ledger import Ledger, LedgerLocked, LedgerUnavailable, Terms, verify
@@ -151,9 +152,10 @@ def test_the_mutant_of_the_crash_test_differs_in_the_order_alone():
     assert issubclass(Hasty, Ledger.writer_class)
 
 
-@pytest.mark.skipif(shutil.which("strace") is None, reason="strace is not installed")
 def test_nothing_is_answered_before_the_fsync(tmp_path):
     """The system calls in their order: no answer leaves while the WAL holds bytes that no fdatasync has followed."""
+    if shutil.which("strace") is None:
+        skip("strace is not installed")
     code = """
 import os, sys
 from tests.ledger.helpers import *

@@ -33,10 +33,11 @@ from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
 from evenhand.learners.cohorts import ClosedCohort, from_block, from_counts
 from evenhand.learners.epochs import Epoch, EpochLearner, without_group
 from evenhand.learners.issuing import issue, refusal
-from evenhand.learners.lives import AUDIT_BOUNDS, MOST_LOG_SIZE, Life
+from evenhand.learners.lives import Life
 from evenhand.learners.nomination import nominate
 from evenhand.learners.promise import Promise
 from evenhand.learners.rounds import Block
+from evenhand.learners.settings import require_bound, require_settings, too_rich
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_labels
@@ -88,7 +89,7 @@ class CertifiedLearner(EpochLearner):
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         require_probability(failure_probability)
-        _require_settings(allowed_gap, audit_rate, audit_budget, fallback, maturity, horizon)
+        require_settings(allowed_gap, audit_rate, audit_budget, fallback, maturity, horizon)
         if hypotheses.uses_group and group_use != "decide":
             raise InvalidInput(
                 f'{type(hypotheses).__name__} looks at the group, but group_use is "{group_use}".',
@@ -99,9 +100,9 @@ class CertifiedLearner(EpochLearner):
         self.allowed_gap = self.comparator_gap = float(allowed_gap)
         self.failure_probability, self.drift_false_alarm = failure_probability, drift_false_alarm
         self.audit_rate, self.audit_budget, self.fallback = audit_rate, audit_budget, fallback
-        self.fitted = bound == "nominate" or (bound is None and _too_rich(hypotheses))
+        self.fitted = bound == "nominate" or (bound is None and too_rich(hypotheses))
         self.bound: str = bound or ("nominate" if self.fitted else "betting")
-        _require_bound(self.bound, hypotheses)
+        require_bound(self.bound, hypotheses)
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
         self._known: tuple[tuple[RoundLog, ...], RoundLog] | None = None
@@ -478,56 +479,3 @@ class CertifiedLearner(EpochLearner):
     def _state(self) -> dict[str, Any]:
         names = ("_now", "_queue", "_audit_coins", "_life", "_records")
         return super()._state() | {name: getattr(self, name) for name in names}
-
-
-def _has_cuts(hypotheses: HypothesisClass) -> bool:
-    """Thresholds and stumps: infinitely many, but a grid of cuts from the first rounds is a finite class for all later ones."""
-    return hypotheses.exact and not np.isfinite(hypotheses.log_size)
-
-
-def _too_rich(hypotheses: HypothesisClass) -> bool:
-    """Whether no union over the class can be paid: it cannot be enumerated, or it is too large."""
-    return not hypotheses.exact or (np.isfinite(hypotheses.log_size) and hypotheses.log_size > MOST_LOG_SIZE)
-
-
-def _require_bound(bound: str, hypotheses: HypothesisClass) -> None:
-    name = type(hypotheses).__name__
-    if bound not in ("betting", "nominate", *AUDIT_BOUNDS):
-        raise InvalidInput(f"bound is {bound!r}; it is one of betting, nominate, {', '.join(AUDIT_BOUNDS)}.")
-    if bound != "nominate" and _too_rich(hypotheses):
-        raise InvalidInput(
-            f"{name} is too rich for a union over its members, which the bound {bound!r} pays.",
-            hint='use bound="nominate".',
-        )
-    if bound == "dkw" and not _has_cuts(hypotheses):
-        raise InvalidInput(
-            f"the bound 'dkw' covers thresholds on a column, and {name} may hold any rules.",
-            hint='use bound="betting", or a class of thresholds.',
-        )
-
-
-def _require_settings(
-    allowed_gap: float,
-    audit_rate: float | str,
-    audit_budget: float | None,
-    fallback: str,
-    maturity: float | None,
-    horizon: int | None,
-) -> None:
-    if not 0 < allowed_gap <= 1:
-        raise InvalidInput(
-            f"allowed_gap is {allowed_gap}; the gap that may never be exceeded is a number in (0, 1].",
-            hint="0 can be kept by constants alone; choose a small positive number, and let evenhand.plan say what it costs.",
-        )
-    if audit_rate != "auto" and (isinstance(audit_rate, str) or not 0 < audit_rate <= 1):
-        raise InvalidInput(f'audit_rate is {audit_rate!r}; it is "auto" or a probability in (0, 1].')
-    if audit_budget is not None and audit_budget < 0:
-        raise InvalidInput(
-            f"audit_budget is {audit_budget}; it is the number of bad accepts that audits may cost, at least 0."
-        )
-    if fallback not in ("accept", "reject"):
-        raise InvalidInput(f'fallback is {fallback!r}; it is "accept" or "reject".')
-    if maturity is not None and not maturity > 0:
-        raise InvalidInput(f"maturity is {maturity}; a window is a positive span of time.")
-    if horizon is not None and horizon < 1:
-        raise InvalidInput(f"horizon is {horizon}; it is a number of rounds, or None if unknown.")

@@ -1,12 +1,16 @@
 """Routes for operators: kill switch, rollback, shadow mode, training, keys, erasure, confirming a gap. One call each, all audited."""
 
+from collections.abc import Callable
+
 from fastapi import APIRouter
 
 from evenhand.contracts import Json
 from evenhand.ledger import NotFound
 from evenhand.service import bodies
-from evenhand.service.app import MayAdmin, Serving
+from evenhand.service.app import MayAdmin, Service, Serving
+from evenhand.service.config import Product
 from evenhand.service.in_force import InForce
+from evenhand.service.keys import Key
 from evenhand.service.operations import Operator
 
 ROUTER = APIRouter(prefix="/v1", tags=["operating"])
@@ -16,39 +20,42 @@ def _shown(force: InForce) -> Json:
     return {"policy": force.policy.id, "epoch": force.policy.epoch, "mode": force.mode, "reason": force.reason}
 
 
+async def _operated(
+    service: Service, key: Key, body: bodies.Operation, act: Callable[[Operator, Product], InForce]
+) -> Json:
+    """Off the event loop; what is in force afterwards."""
+    product, operator = service.desk.product(key.tenant, body.product), Operator(service.desk, body.by, body.note)
+    return _shown(await service.desk.off_loop(lambda: act(operator, product)))
+
+
 @ROUTER.post("/kill")
 async def kill(body: bodies.Operation, service: Serving, key: MayAdmin) -> Json:
     """A constant policy at once: the product's fallback, or `constant`."""
-    product, operator = service.desk.product(key.tenant, body.product), Operator(service.desk, body.by, body.note)
-    return _shown(await service.desk.off_loop(lambda: operator.kill(product, body.constant)))
+    return await _operated(service, key, body, lambda operator, it: operator.kill(it, body.constant))
 
 
 @ROUTER.post("/revive")
 async def revive(body: bodies.Operation, service: Serving, key: MayAdmin) -> Json:
     """The kill switch off."""
-    product, operator = service.desk.product(key.tenant, body.product), Operator(service.desk, body.by, body.note)
-    return _shown(await service.desk.off_loop(lambda: operator.revive(product)))
+    return await _operated(service, key, body, lambda operator, it: operator.revive(it))
 
 
 @ROUTER.post("/rollback")
 async def rollback(body: bodies.Operation, service: Serving, key: MayAdmin) -> Json:
     """Back to an earlier certified policy: `policy`, or the last one before the present."""
-    product, operator = service.desk.product(key.tenant, body.product), Operator(service.desk, body.by, body.note)
-    return _shown(await service.desk.off_loop(lambda: operator.rollback(product, body.policy)))
+    return await _operated(service, key, body, lambda operator, it: operator.rollback(it, body.policy))
 
 
 @ROUTER.post("/shadow")
 async def shadow(body: bodies.Operation, service: Serving, key: MayAdmin) -> Json:
     """Decide and log, do not act."""
-    product, operator = service.desk.product(key.tenant, body.product), Operator(service.desk, body.by, body.note)
-    return _shown(await service.desk.off_loop(lambda: operator.shadow(product)))
+    return await _operated(service, key, body, lambda operator, it: operator.shadow(it))
 
 
 @ROUTER.post("/live")
 async def live(body: bodies.Operation, service: Serving, key: MayAdmin) -> Json:
     """Shadow mode off."""
-    product, operator = service.desk.product(key.tenant, body.product), Operator(service.desk, body.by, body.note)
-    return _shown(await service.desk.off_loop(lambda: operator.live(product)))
+    return await _operated(service, key, body, lambda operator, it: operator.live(it))
 
 
 @ROUTER.post("/train")
