@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from tests.ledger.helpers import decided, person
 
 from evenhand.ledger import Application, Terms, transaction
-from evenhand.ledger.drawing import decision_text
+from evenhand.ledger.drawing import decision_says, decision_text
 from evenhand.ledger.keyring import KeyedHash, Reserve
 from evenhand.ledger.records import Drawn
 from evenhand.ledger.sealing import Sealed
 from evenhand.ledger.texts import number_text, numbers_text, scalar_text
-from evenhand.ledger.transaction import lookups
+from evenhand.ledger.transaction import lookup_values, lookups
 from evenhand.ledger.verifier import canonical, uniform
 from evenhand.service import render
 
@@ -39,6 +39,19 @@ def test_the_text_of_a_decision(drawn, key, slot, digests):
     body = {f.name: getattr(drawn, f.name) for f in fields(Drawn) if f.name not in hidden}
     body |= {"propensity": drawn.propensity, "key": key, "slot": slot, "commit": commit, "sealed": digests[0]}
     assert decision_text(drawn, key, slot, Sealed(commit, digests[0], b"")) == canonical(body)
+
+
+@given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5), st.integers(0, 6), TEXT | HEX | st.booleans())
+def test_what_a_text_says_without_parsing_it(drawn, key, slot, digests, place, other):
+    """The truth for plain names; never a claim about another column or fingerprint; names with escapes are left to the parser."""
+    commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
+    text = decision_text(drawn, key, slot, Sealed(commit, digests[0], b""))
+    says = [*lookup_values("decision", json.loads(text)), digests[0]]
+    names = drawn.tenant + drawn.product + drawn.window + drawn.policy
+    assert decision_says(text, tuple(says[:-1]), says[-1]) == (canonical(names) == f'"{names}"')
+    if says[place] != other:
+        says[place] = other
+        assert not decision_says(text, tuple(says[:-1]), says[-1])
 
 
 @given(

@@ -32,7 +32,7 @@ def export(ledger: Ledger, path: str | os.PathLike[str], *, opened: tuple[str, .
 
 def _lines(ledger: Ledger, opened: tuple[str, ...]) -> Iterator[str]:
     with ledger.store.reader.connect() as connection, connection.begin():
-        beside = personal_rows(connection)
+        beside = personal_rows(connection, keys=True)
         for seq, kind, row in chain_rows(connection):
             at, body, digest = row[1], row[-2], bytes(row[-1]).hex()
             proofs = ""
