@@ -1,9 +1,11 @@
 """One key, one answer, for ever; one person and window, one U; nothing half."""
 
+import contextlib
+import random
 import threading
 
 import pytest
-from tests.ledger.helpers import DAY, KEYRING, PRODUCT, TENANT, Clock, decided, opened, person, published
+from tests.ledger.helpers import DAY, KEYRING, PRODUCT, TENANT, Clock, coin, decided, opened, person, published
 
 from evenhand.ledger import Conflict, Gone, Invalid, NotFound, Terms, verify
 from evenhand.randomness import keyed_uniform
@@ -50,6 +52,34 @@ def test_a_person_who_comes_back_in_the_window_meets_the_same_coin_and_counts_on
     assert third.u != first.u
     assert third.first
     assert [row.seq for row in ledger.history(TENANT, PRODUCT)] == [first.seq, third.seq]
+
+
+def test_first_means_that_person_product_and_window_have_not_met(where):
+    """Against a set that remembers everything: batches of people who come again and again, in two products, over windows, some erased."""
+    clock, generator, met = Clock(), random.Random(0), set()
+    with opened(where, clock) as ledger:
+        policies = {PRODUCT: published(ledger)}
+        policies["card"] = ledger.publish(TENANT, "card", coin(0.5), epoch=1, parent=None).id
+        for step in range(60):
+            clock.now += generator.expovariate(1 / (3 * DAY))
+            if step % 9 == 8 and (number := generator.randrange(12)) in {one[0] for one in met}:
+                with contextlib.suppress(NotFound):  # erased before, and not back since
+                    ledger.erase(TENANT, f"p{number}", by="officer")
+            asked = [
+                (generator.randrange(12), generator.choice([PRODUCT, "card"])) for _ in range(generator.randint(1, 8))
+            ]
+            answers = ledger.decide_many(
+                [
+                    (person(number, key=f"{step}-{place}", product=product), Terms(policies[product], 0.5))
+                    for place, (number, product) in enumerate(asked)
+                ]
+            )
+            for (number, product), answer in zip(asked, answers, strict=True):
+                slot = (number, product, answer.drawn.window)
+                assert answer.drawn.first == (slot not in met)
+                met.add(slot)
+        assert len({window for _, _, window in met}) > 3
+        assert verify(ledger, deep=True).ok
 
 
 def test_twice_in_one_batch_is_once(ledger, policy):

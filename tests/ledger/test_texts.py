@@ -3,7 +3,6 @@
 import hashlib
 import hmac
 import json
-from dataclasses import fields
 
 import pytest
 from hypothesis import given
@@ -16,7 +15,7 @@ from evenhand.ledger.keyring import KeyedHash, Reserve
 from evenhand.ledger.records import Drawn
 from evenhand.ledger.sealing import Sealed
 from evenhand.ledger.texts import number_text, numbers_text, scalar_text
-from evenhand.ledger.transaction import lookup_values, lookups
+from evenhand.ledger.transaction import LOOKUPS, lookup_values
 from evenhand.ledger.verifier import canonical, uniform
 from evenhand.service import render
 
@@ -36,7 +35,7 @@ DRAWN = st.builds(
 def test_the_text_of_a_decision(drawn, key, slot, digests):
     commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
     hidden = {"seq", "at", "key", "person"}
-    body = {f.name: getattr(drawn, f.name) for f in fields(Drawn) if f.name not in hidden}
+    body = {name: value for name, value in drawn._asdict().items() if name not in hidden}
     body |= {"propensity": drawn.propensity, "key": key, "slot": slot, "commit": commit, "sealed": digests[0]}
     assert decision_text(drawn, key, slot, Sealed(commit, digests[0], b"")) == canonical(body)
 
@@ -112,7 +111,7 @@ def test_rows_of_every_size_of_a_group_are_those_of_their_bodies(ledger, policy,
     for row, answer in zip(rows, answers, strict=True):
         body, drawn = json.loads(row["body"]), answer.drawn
         assert canonical(body) == row["body"]
-        assert {name: row[name] for name in lookups("decision", body)} == lookups("decision", body)
+        assert tuple(row[name] for name in LOOKUPS["decision"]) == lookup_values("decision", body)
         assert body["u"] == uniform(secret, drawn.tenant, drawn.person, drawn.product, drawn.window)
 
 

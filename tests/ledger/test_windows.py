@@ -6,10 +6,12 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from sqlalchemy import inspect
 from tests.ledger.helpers import DAY, KEYRING, decided, opened, person, published
 
-from evenhand.ledger import Invalid, Keyring, NotFound, Terms, TooEarly, WindowPlan
+from evenhand.ledger import Invalid, Keyring, NotFound, Terms, TooEarly, WindowPlan, verify
 from evenhand.ledger.refusals import Damaged
+from evenhand.ledger.schema import MIGRATIONS, schema_version
 from evenhand.ledger.verifying import chain_rows
 
 
@@ -85,6 +87,23 @@ def test_a_newer_schema_is_refused(path, clock):
         connection.exec_driver_sql("INSERT INTO schema_versions VALUES (99)")
     with pytest.raises(Damaged, match="schema version 99"):
         opened(path, clock)
+
+
+def test_a_ledger_of_the_first_version_is_brought_forward(where, clock):
+    """It had an index by slot; nothing else of it changes, and its people are known."""
+    with opened(where, clock) as ledger:
+        policy = published(ledger)
+        before = ledger.decide(person(1), Terms(policy, 0.5)).drawn
+        with ledger.store.writer.begin() as connection:
+            connection.exec_driver_sql("CREATE INDEX decisions_by_slot ON decisions (slot)")
+            connection.exec_driver_sql("DELETE FROM schema_versions WHERE version = 2")
+    with opened(where, clock) as ledger:
+        with ledger.store.reader.connect() as connection:
+            assert "decisions_by_slot" not in {found["name"] for found in inspect(connection).get_indexes("decisions")}
+            assert schema_version(connection) == len(MIGRATIONS)
+        again = ledger.decide(person(1, key="again"), Terms(policy, 0.5)).drawn
+        assert (again.u, again.first) == (before.u, False)
+        assert verify(ledger, deep=True).ok
 
 
 def test_a_url_of_another_kind_is_refused():

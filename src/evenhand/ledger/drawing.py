@@ -10,9 +10,10 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import Select, bindparam, literal_column, select, update
 
 from evenhand.contracts import Json
 from evenhand.ledger.keyring import Entropy, KeyedHash, Keyring
@@ -37,7 +38,6 @@ _KNOWN = (
     .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
 )
 KNOWN_BY_KEY = _KNOWN.where(DECISIONS.c.key.in_(bindparam("among", expanding=True)))
-_SEEN_SLOTS = select(DECISIONS.c.slot).where(DECISIONS.c.slot.in_(bindparam("among", expanding=True)))
 _PEOPLE = select(PEOPLE.c.lookup, PEOPLE.c.id, PEOPLE.c.key).where(
     PEOPLE.c.lookup.in_(bindparam("among", expanding=True))
 )
@@ -53,6 +53,15 @@ _RESTORES = (
     .order_by(EVENTS.c.seq.desc())
     .limit(1)
 )
+
+
+@cache
+def _slots_since(seq: int) -> Select[Any]:
+    """Of some people, by their numbers, in the rows after `seq`."""
+    mine = PERSONAL.c.person.in_(bindparam("among", expanding=True))
+    joined = select(DECISIONS.c.slot).join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
+    return joined.where(mine, PERSONAL.c.seq > literal_column(str(seq)))
+
 
 _FLAG = {True: "true", False: "false"}
 
@@ -123,11 +132,19 @@ class _Wanted:
     slot: str
 
 
+class _Window(NamedTuple):
+    """The draws of a window, and its row of the chain: all its decisions come after it."""
+
+    name: str
+    draw: KeyedHash
+    seq: int
+
+
 @dataclass
 class _Plan:
     """What the ledger knows about a group of applications, and what has been drawn for them so far."""
 
-    window: str
+    window: _Window
     gap: Refusal | None
     known: dict[str, Any]
     slots: set[str]
@@ -135,11 +152,11 @@ class _Plan:
     fresh: dict[str, tuple[str, Answer]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, transaction: Transaction, wanted: list[_Wanted], gap: Refusal | None, window: str) -> "_Plan":
-        """Three questions for the whole group."""
+    def of(cls, transaction: Transaction, wanted: list[_Wanted], gap: Refusal | None, window: "_Window") -> "_Plan":
+        """Two questions for the whole group, and a third about those who have been here before."""
         known = transaction.among(KNOWN_BY_KEY, list({w.key for w in wanted}))
-        slots = transaction.among(_SEEN_SLOTS, list({w.slot for w in wanted}))
         people = transaction.among(_PEOPLE, list({w.person for w in wanted}))
+        slots = transaction.among(_slots_since(window.seq), [row.id for row in people])
         return cls(
             window,
             gap,
@@ -158,14 +175,14 @@ class Drawer:
     windows: WindowPlan
     render: Render
     entropy: Entropy
-    _windows: dict[str, KeyedHash] = field(default_factory=dict)
+    _windows: dict[str, _Window] = field(default_factory=dict)
     _policies: set[tuple[str, str, str]] = field(default_factory=set)
     _may_draw: bool = False
 
     def draw(self, transaction: Transaction, asked: list[Asked]) -> list[Answer | Refusal]:
         """Answer everybody; a refused application leaves nothing behind and does not stop the others."""
         gap, window = self._gap(transaction), self.open_window(transaction)
-        wanted = [self._wanted(application, terms, window) for application, terms in asked]
+        wanted = [self._wanted(application, terms, window.name) for application, terms in asked]
         plan = _Plan.of(transaction, wanted, gap, window)
         return [self._one(transaction, plan, one) for one in wanted]
 
@@ -203,7 +220,7 @@ class Drawer:
         seq = transaction.append_text(
             "decision", decision_text(drawn, wanted.key, wanted.slot, sealed), _columns(drawn, wanted)
         )
-        transaction.insert(PERSONAL, {"seq": seq, "person": person, "sealed": sealed.data})
+        transaction.insert(PERSONAL, (seq, person, sealed.data))
         plan.slots.add(wanted.slot)
         plan.fresh[wanted.key] = (request, answer)
         return answer
@@ -211,7 +228,7 @@ class Drawer:
     def _drawn(self, transaction: Transaction, plan: "_Plan", wanted: "_Wanted") -> Drawn:
         """The draw itself."""
         a, terms, window = wanted.application, wanted.terms, plan.window
-        u = uniform_of(self._windows[window](parts_message(a.tenant, a.person, a.product, window)))
+        u = uniform_of(window.draw(parts_message(a.tenant, a.person, a.product, window.name)))
         return Drawn(
             seq=transaction.seq + 1,
             at=transaction.now,
@@ -219,7 +236,7 @@ class Drawer:
             key=a.key,
             person=a.person,
             product=a.product,
-            window=window,
+            window=window.name,
             u=u,
             acceptance=terms.acceptance,
             accept=u < terms.acceptance,
@@ -240,7 +257,7 @@ class Drawer:
         wrapped = self.keyring.wrap(key, self.entropy)
         if number is None:
             number = transaction.seq + 1  # the number of the person's first row: nobody else can have it
-            transaction.insert(PEOPLE, {"id": number, "lookup": lookup, "key": wrapped})
+            transaction.insert(PEOPLE, (number, lookup, wrapped))
         else:
             transaction.flush()
             transaction.connection.execute(update(PEOPLE).where(PEOPLE.c.id == number).values(key=wrapped))
@@ -249,16 +266,17 @@ class Drawer:
 
     # what must be in the chain before a draw
 
-    def open_window(self, transaction: Transaction) -> str:
+    def open_window(self, transaction: Transaction) -> _Window:
         """The window of now; its secret's hash is in the chain when this returns."""
         name, starts, ends = self.windows.at(transaction.now)
         if name not in self._windows:
             secret = self.keyring.window_secret(self.ledger, name)
-            if not transaction.rows(_WINDOW, {"name": name}):
-                committed = hashlib.sha256(secret).hexdigest()
-                transaction.append("window", {"window": name, "starts": starts, "ends": ends, "commitment": committed})
-            self._windows[name] = KeyedHash(secret)
-        return name
+            stored = transaction.rows(_WINDOW, {"name": name})
+            committed = hashlib.sha256(secret).hexdigest()
+            body = {"window": name, "starts": starts, "ends": ends, "commitment": committed}
+            seq = stored[0].seq if stored else transaction.append("window", body)
+            self._windows[name] = _Window(name, KeyedHash(secret), seq)
+        return self._windows[name]
 
     def hold(self) -> None:
         """Look again whether the ledger may draw."""
@@ -318,16 +336,9 @@ def _fields(a: Application, request: str, answer: Answer) -> dict[str, str]:
     }
 
 
-def _columns(drawn: Drawn, wanted: "_Wanted") -> Json:
-    """By which the row is found."""
-    return {
-        "key": wanted.key,
-        "slot": wanted.slot,
-        "tenant": drawn.tenant,
-        "product": drawn.product,
-        "accept": drawn.accept,
-        "usable": drawn.usable,
-    }
+def _columns(drawn: Drawn, wanted: "_Wanted") -> tuple[Any, ...]:
+    """By which the row is found, in the order of the table."""
+    return wanted.key, wanted.slot, drawn.tenant, drawn.product, drawn.accept, drawn.usable
 
 
 def decision_text(drawn: Drawn, key: str, slot: str, sealed: Sealed) -> str:

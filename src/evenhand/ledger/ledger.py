@@ -287,7 +287,7 @@ class Ledger:
 
     def window(self) -> Window:
         """The current window; its secret's hash is published when this returns."""
-        name = self._write(self._drawer.open_window)
+        name = self._write(self._drawer.open_window).name
         return next(window for window in self.windows() if window.name == name)
 
     def windows(self) -> list[Window]:

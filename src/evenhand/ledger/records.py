@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from evenhand.contracts import Json
 from evenhand.errors import NotSerialisable
@@ -85,8 +85,7 @@ class Terms:
 Asked = tuple[Application, Terms]
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(NamedTuple):
     """One decision as it stands in the ledger."""
 
     seq: int
@@ -117,8 +116,7 @@ class Drawn:
         return self.first and self.mode == "live"
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """The bytes that leave the service, the decision behind them, and whether they had been stored before."""
 
     body: bytes

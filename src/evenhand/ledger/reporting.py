@@ -84,7 +84,7 @@ class Reporter:
         sealed = seal_fields(self._keyring.unwrap(row.wrapped), {"group": report.group}, self._entropy)
         person = transaction.rows(_PERSON, {"decisions": [row.seq]})[0].person
         seq = transaction.append("outcome", body | {"commit": sealed.commit, "sealed": sealed.fingerprint})
-        transaction.insert(PERSONAL, {"seq": seq, "person": person, "sealed": sealed.data})
+        transaction.insert(PERSONAL, (seq, person, sealed.data))
         return seq
 
     def _digest(self, decision: int, report: Report) -> str:

@@ -6,10 +6,10 @@ The text {"fields": ..., "salts": ...} is sealed under the person's own key; whe
 commitments say nothing any more. Each field has a salt of its own, so that one can be opened without its neighbours.
 """
 
-import hashlib
 import json
 from dataclasses import dataclass
-from typing import Any
+from hashlib import sha256
+from typing import Any, NamedTuple
 
 from evenhand.contracts import Json
 from evenhand.ledger.keyring import Entropy, fingerprint, seal, unseal
@@ -19,8 +19,7 @@ from evenhand.ledger.verifier import canonical, commitment
 _SALT = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Sealed:
+class Sealed(NamedTuple):
     """What the chain keeps (`commit`, `fingerprint`) and what lies beside it (`data`)."""
 
     commit: dict[str, str]
@@ -35,15 +34,13 @@ def seal_fields(key: bytes, fields: Json, entropy: Entropy) -> Sealed:
 
 def seal_texts(key: bytes, texts: dict[str, str], entropy: Entropy) -> Sealed:
     """The same from the canonical texts of the fields, in the order of their names."""
-    random, place = entropy(_SALT * len(texts)), 0
-    commit, inner, kept = {}, [], []
-    for name, text in texts.items():
-        salt = random[place : place + _SALT]
-        place += _SALT
-        commit[name] = hashlib.sha256(salt + text.encode()).hexdigest()
-        inner.append(f'"{name}":{text}')
-        kept.append(f'"{name}":"{salt.hex()}"')
-    data = seal(key, f'{{"fields":{{{",".join(inner)}}},"salts":{{{",".join(kept)}}}}}'.encode(), entropy)
+    random = entropy(_SALT * len(texts))
+    salts = [random[place : place + _SALT] for place in range(0, len(random), _SALT)]
+    pairs = list(zip(texts.items(), salts, strict=True))
+    commit = {name: sha256(salt + text.encode()).hexdigest() for (name, text), salt in pairs}
+    fields = ",".join([f'"{name}":{text}' for name, text in texts.items()])
+    kept = ",".join([f'"{name}":"{salt.hex()}"' for (name, _), salt in pairs])
+    data = seal(key, f'{{"fields":{{{fields}}},"salts":{{{kept}}}}}'.encode(), entropy)
     return Sealed(commit, fingerprint(data), data)
 
 

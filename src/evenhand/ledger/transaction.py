@@ -6,8 +6,10 @@ On PostgreSQL the head's row is locked until the commit, so replicas append one 
 """
 
 import re
+from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from operator import itemgetter
 from typing import Any
 
@@ -25,6 +27,7 @@ _MOVE_HEAD = (
     update(HEAD).where(_ONLY).values({name: bindparam(f"new_{name}") for name in ("seq", "hash", "at", "seal")})
 )
 HeadSeal = Callable[[int, bytes], bytes]
+Values = tuple[Any, ...]
 _FIXED = ("seq", "at", "body", "hash")
 MOST_ROWS = 64
 """Rows in one INSERT of SQLite."""
@@ -47,41 +50,42 @@ LOOKUPS: dict[str, tuple[str, ...]] = {
 _RULES = {kind: [_DERIVED.get((kind, name), itemgetter(name)) for name in names] for kind, names in LOOKUPS.items()}
 
 
-def lookup_values(kind: str, body: Json) -> tuple[Any, ...]:
+def lookup_values(kind: str, body: Json) -> Values:
     """The values of those columns, which follow from the body."""
     return tuple([rule(body) for rule in _RULES[kind]])
 
 
-def lookups(kind: str, body: Json) -> dict[str, Any]:
-    """The same by name."""
-    return dict(zip(LOOKUPS[kind], lookup_values(kind, body), strict=True))
-
-
 class Transaction:
-    """Rows to be appended, and the head that they lead to; nothing is written before `flush`."""
+    """Rows to be appended, and the head that they lead to; nothing is written before `flush`.
+
+    What every decision needs goes straight to the driver, with statements that are compiled once.
+    """
 
     def __init__(self, connection: Connection, now: float, head_seal: HeadSeal) -> None:
-        row = connection.exec_driver_sql(_compiled(_LOCKED_HEAD, connection.dialect)).one()
         self.connection = connection
-        self.seq, self.hash = int(row.seq), bytes(row.hash)
-        self.now = max(float(now), float(row.at))
-        self._pending: dict[Table, list[dict[str, Any]]] = {}
+        cursor: Any = connection.connection.cursor()
+        cursor.execute(_compiled(_LOCKED_HEAD, connection.dialect))
+        seq, digest, at = cursor.fetchone()
+        self._cursor = cursor
+        self.seq, self.hash = int(seq), bytes(digest)
+        self.now = max(float(now), float(at))
+        self._pending: dict[Table, list[Values]] = {}
         self._flushed, self._head_seal = self.seq, head_seal
 
     def append(self, kind: str, body: Json) -> int:
         """The next row of the chain; its number."""
-        return self.append_text(kind, canonical(body), lookups(kind, body))
+        return self.append_text(kind, canonical(body), lookup_values(kind, body))
 
-    def append_text(self, kind: str, text: str, columns: Json) -> int:
+    def append_text(self, kind: str, text: str, lookups: Values) -> int:
         """The same from the canonical text of the body, and the columns that follow from it."""
         seq = self.seq + 1
         self.hash = link(self.hash, seq, kind, self.now, text)
         self.seq = seq
-        self.insert(KINDS[kind], {"seq": seq, "at": self.now, "body": text, "hash": self.hash, **columns})
+        self.insert(KINDS[kind], (seq, self.now, *lookups, text, self.hash))
         return seq
 
-    def insert(self, table: Table, row: dict[str, Any]) -> None:
-        """A row beside or in the chain, written with the next `flush`."""
+    def insert(self, table: Table, row: Values) -> None:
+        """A row beside or in the chain, in the order of the table's columns; written with the next `flush`."""
         self._pending.setdefault(table, []).append(row)
 
     def rows(self, statement: Any, values: Mapping[str, Any] | None = None) -> list[Row[Any]]:
@@ -89,30 +93,37 @@ class Transaction:
         self.flush()
         return list(self.connection.execute(statement, dict(values or {})).all())
 
-    def among(self, statement: Select[Any], values: Sequence[Any]) -> list[Row[Any]]:
-        """Rows whose column is one of `values`, which the statement calls `among`; the text is compiled once per size."""
+    def among(self, statement: Select[Any], values: Sequence[Any]) -> list[Any]:
+        """Rows, with the names of their columns, where one column is one of `values`, which the statement calls `among`."""
         self.flush()
-        found: list[Row[Any]] = []
+        found: list[Any] = []
         for start in range(0, len(values), _MOST_VALUES):
             some = values[start : start + _MOST_VALUES]
             size = 1 << (len(some) - 1).bit_length()
             padded = (*some, *([some[-1]] * (size - len(some))))
-            found += self.connection.exec_driver_sql(_listing(statement, self.connection.dialect, size), padded).all()
+            self._cursor.execute(_listing(statement, self.connection.dialect, size), padded)
+            found += map(_named(statement)._make, self._cursor.fetchall())
         return found
 
     def flush(self) -> None:
         """Write what is pending, and the head."""
         for table, rows in self._pending.items():
-            _write(self.connection, table, rows)
+            self._write(table, rows)
         self._pending.clear()
         if self.seq != self._flushed:
             seal = self._head_seal(self.seq, self.hash)
             values = {"new_seq": self.seq, "new_hash": self.hash, "new_at": self.now, "new_seal": seal}
-            self.connection.exec_driver_sql(_compiled(_MOVE_HEAD, self.connection.dialect), values)
+            self._cursor.execute(_compiled(_MOVE_HEAD, self.connection.dialect), values)
             self._flushed = self.seq
 
-
-# statements as text, compiled once: the driver takes the values as they are
+    def _write(self, table: Table, rows: list[Values]) -> None:
+        """SQLite gets many rows in one statement, so that it works without holding up the other threads; psycopg sends them in one go."""
+        if self.connection.dialect.name != "sqlite":
+            self._cursor.executemany(_insertion(table, 1, "%s"), rows)
+            return
+        for start in range(0, len(rows), MOST_ROWS):
+            some = rows[start : start + MOST_ROWS]
+            self._cursor.execute(_insertion(table, len(some), "?"), tuple(chain.from_iterable(some)))
 
 
 @cache
@@ -129,27 +140,15 @@ def _listing(statement: Select[Any], dialect: Dialect, size: int) -> str:
 
 
 @cache
-def _insert_one(table: Table, dialect: Dialect) -> str:
-    return str(table.insert().compile(dialect=dialect))
+def _named(statement: Select[Any]) -> Any:
+    return namedtuple("Found", statement.selected_columns.keys())
 
 
 @cache
-def _insert_rows(table: Table, size: int) -> str:
-    names = [column.name for column in table.columns]
-    one = f"({','.join('?' * len(names))})"
+def _insertion(table: Table, size: int, mark: str) -> str:
+    names = [f'"{column.name}"' for column in table.columns]
+    one = f"({','.join([mark] * len(names))})"
     return f"INSERT INTO {table.name} ({','.join(names)}) VALUES {','.join([one] * size)}"
-
-
-def _write(connection: Connection, table: Table, rows: list[dict[str, Any]]) -> None:
-    """SQLite gets many rows in one statement, so that it works without holding up the other threads; psycopg sends them in one go."""
-    if connection.dialect.name != "sqlite":
-        connection.exec_driver_sql(_insert_one(table, connection.dialect), rows)
-        return
-    names = [column.name for column in table.columns]
-    for start in range(0, len(rows), MOST_ROWS):
-        some = rows[start : start + MOST_ROWS]
-        values = tuple([row[name] for row in some for name in names])
-        connection.exec_driver_sql(_insert_rows(table, len(some)), values)
 
 
 def read_head_seal(connection: Connection) -> bytes:
