@@ -1,4 +1,4 @@
-"""Requests that are in the house together share a commit; nobody waits for somebody who does not come, or suffers for another."""
+"""Requests that come in together share a commit; nobody waits for somebody who does not come, or suffers for another."""
 
 import asyncio
 import time
@@ -6,7 +6,7 @@ import time
 import pytest
 
 from evenhand.ledger import LedgerUnavailable
-from evenhand.service.grouping import PATIENCE, Crowd, Grouping
+from evenhand.service.grouping import PATIENCE, QUIET, Grouping
 
 
 class Book:
@@ -14,30 +14,40 @@ class Book:
 
     def __init__(self):
         self.jobs = []
+        self.disk = asyncio.Event()
+        self.disk.set()
 
     async def decide_async(self, asked):
         self.jobs.append(list(asked))
         await asyncio.sleep(0.001)
+        await self.disk.wait()
         if "bad" in asked:
             raise LedgerUnavailable("bad")
         return [f"answer to {one}" for one in asked]
 
 
-def test_those_who_are_inside_together_go_in_two_halves():
+def test_those_who_come_in_together_share_a_job():
+    """They need different numbers of turns of the event loop until they are ready; none brings QUIET turns in which nobody comes."""
+
     async def play():
-        book, crowd = Book(), Crowd(inside=5)
-        grouping = Grouping(book, crowd)
-        found = await asyncio.gather(*(grouping.decide([f"{i}", f"{i}'"]) for i in range(5)))
-        return book.jobs, found
+        book = Book()
+        grouping = Grouping(book)
+
+        async def one(i):
+            for _ in range(i * (QUIET - 1)):
+                await asyncio.sleep(0)
+            return await grouping.decide([f"{i}", f"{i}'"])
+
+        return book.jobs, await asyncio.gather(*map(one, range(5)))
 
     jobs, found = asyncio.run(play())
-    assert [len(job) for job in jobs] == [6, 4]
+    assert [len(job) for job in jobs] == [10]
     assert found == [[f"answer to {i}", f"answer to {i}'"] for i in range(5)]
 
 
 def test_a_lone_client_does_not_wait():
     async def play():
-        grouping = Grouping(Book(), Crowd(inside=1))
+        grouping = Grouping(Book())
         began = time.perf_counter()
         await grouping.decide(["a"])
         return time.perf_counter() - began
@@ -45,34 +55,47 @@ def test_a_lone_client_does_not_wait():
     assert asyncio.run(play()) < PATIENCE
 
 
-def test_somebody_who_never_gets_ready_is_not_waited_for():
-    async def play():
-        return await asyncio.wait_for(Grouping(Book(), Crowd(inside=2)).decide(["a"]), 2.0)
-
-    assert asyncio.run(play()) == ["answer to a"]
-
-
-def test_those_who_get_ready_while_the_disk_works_go_when_it_is_done():
-    """Two of six are on their way; the next two are no half of those who are left, but everybody who can come after them."""
+def test_those_who_never_stop_coming_are_not_waited_for():
+    """Somebody new in every turn: without PATIENCE the first would wait for the last."""
 
     async def play():
-        book, crowd = Book(), Crowd(inside=4)
-        grouping = Grouping(book, crowd)
-        first = [asyncio.create_task(grouping.decide([name])) for name in ("a", "b")]
+        book = Book()
+        grouping = Grouping(book)
+        first, others = asyncio.create_task(grouping.decide(["first"])), []
+        while not first.done() and len(others) < 1_000_000:
+            others.append(asyncio.create_task(grouping.decide([str(len(others))])))
+            await asyncio.sleep(0)
+        first_job = len(book.jobs[0])
+        await asyncio.gather(*others)
+        return first_job, len(others)
+
+    first_job, others = asyncio.run(play())
+    assert 1 < first_job < others
+
+
+def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done():
+    async def play():
+        book = Book()
+        grouping = Grouping(book)
+        book.disk.clear()
+        first = asyncio.create_task(grouping.decide(["a"]))
+        while not book.jobs:
+            await asyncio.sleep(0)
+        second = asyncio.create_task(grouping.decide(["b"]))
+        for _ in range(2 * QUIET):
+            await asyncio.sleep(0)
+        third = asyncio.create_task(grouping.decide(["c"]))
         await asyncio.sleep(0)
-        crowd.inside = 6
-        second = [asyncio.create_task(grouping.decide([name])) for name in ("c", "d")]
-        await asyncio.gather(*first)
-        crowd.inside = 4
-        await asyncio.wait_for(asyncio.gather(*second), PATIENCE * 4)
+        book.disk.set()
+        await asyncio.gather(first, second, third)
         return book.jobs
 
-    assert asyncio.run(play()) == [["a", "b"], ["c", "d"]]
+    assert asyncio.run(play()) == [["a"], ["b", "c"]]
 
 
 def test_nobody_suffers_for_another():
     async def play():
-        grouping = Grouping(Book(), Crowd(inside=3))
+        grouping = Grouping(Book())
         return await asyncio.gather(*(grouping.decide([one]) for one in ("a", "bad", "c")), return_exceptions=True)
 
     first, second, third = asyncio.run(play())
@@ -82,7 +105,7 @@ def test_nobody_suffers_for_another():
 
 def test_a_client_who_leaves_takes_nobody_along():
     async def play():
-        grouping = Grouping(Book(), Crowd(inside=2))
+        grouping = Grouping(Book())
         gone = asyncio.create_task(grouping.decide(["gone"]))
         await asyncio.sleep(0)
         gone.cancel()
@@ -92,16 +115,3 @@ def test_a_client_who_leaves_takes_nobody_along():
         return found
 
     assert asyncio.run(play()) == ["answer to stays"]
-
-
-def test_whoever_leaves_is_no_longer_counted():
-    crowd = Crowd()
-
-    def fail():
-        with crowd.entered():
-            assert crowd.inside == 1
-            raise ValueError("x")
-
-    with pytest.raises(ValueError, match="x"):
-        fail()
-    assert crowd.inside == 0

@@ -187,7 +187,7 @@ def create_app(ledger: Ledger, settings: Settings, keys: KeyStore, *, train: boo
     app.add_exception_handler(HTTPException, _on_http)
     app.add_exception_handler(Exception, _on_crash)
     hosts = frozenset(name.lower() for name in (*LOOPBACK, *settings.allowed_hosts))
-    return Door(app, hosts, settings.max_body, settings.max_depth, service.desk.crowd)
+    return Door(app, hosts, settings.max_body, settings.max_depth)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from evenhand.ledger.verifier import canonical
 from evenhand.service import in_force
 from evenhand.service.bodies import Asked
 from evenhand.service.config import Product, Settings
-from evenhand.service.grouping import Crowd, Grouping
+from evenhand.service.grouping import Grouping
 from evenhand.service.in_force import InForce
 
 Kind = TypeVar("Kind")
@@ -38,8 +38,7 @@ class Desk:
         self.ledger, self.settings = ledger, settings
         self.products = {(product.tenant, product.name): product for product in settings.products}
         self._in_force: dict[tuple[str, str], InForce] = {}
-        self.crowd = Crowd()
-        self._grouping = Grouping(ledger, self.crowd)
+        self._grouping = Grouping(ledger)
 
     def product(self, tenant: str, name: str) -> Product:
         """NotFound names what there is, to its own tenant only."""

@@ -1,13 +1,12 @@
-"""One job for many who wait: requests that are in the house together share a commit.
+"""One job for many who wait: requests that come in together share a commit.
 
-A commit costs the same for one decision as for thirty, and while the disk works the processor is free. So requests go in two halves: a job
-leaves when nothing is on its way to the disk and half of those in the house are ready, or when everybody else is on the way already (a lone
-client waits for nobody), or after PATIENCE seconds. While one half is written, the other half is read and answered.
+A commit costs the same for one decision as for sixty, and a ledger that works beside a busy event loop slows both down. So a job leaves
+when the disk is idle and the house is quiet: for QUIET turns of the event loop nobody else got ready (a lone client waits for a fraction
+of a millisecond). Nobody waits longer than PATIENCE seconds for the others.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evenhand.errors import EvenhandError
@@ -15,23 +14,9 @@ from evenhand.ledger import Answer, Ledger, Refusal
 from evenhand.ledger.records import Asked
 
 PATIENCE = 0.05
+QUIET = 4
+"""From the last byte of a request to the desk it takes at most so many turns."""
 Answers = list[Answer | Refusal]
-
-
-@dataclass
-class Crowd:
-    """How many requests for decisions are in the house, from the last byte of the body to the answer."""
-
-    inside: int = 0
-
-    @contextmanager
-    def entered(self) -> Iterator[None]:
-        """One more, until it leaves."""
-        self.inside += 1
-        try:
-            yield
-        finally:
-            self.inside -= 1
 
 
 @dataclass
@@ -39,11 +24,11 @@ class Grouping:
     """Between the desk and the ledger; lives on one event loop."""
 
     ledger: Ledger
-    crowd: Crowd
     _ready: list[tuple[Sequence[Asked], "asyncio.Future[Answers]"]] = field(default_factory=list)
     _timer: asyncio.TimerHandle | None = None
     _tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     _on_the_way: int = 0
+    _watching: bool = False
 
     async def decide(self, asked: Sequence[Asked]) -> Answers:
         """Durable when this returns."""
@@ -52,13 +37,24 @@ class Grouping:
         self._ready.append((asked, future))
         if self._timer is None:
             self._timer = loop.call_later(PATIENCE, self._go)
-        self._go_if_enough()
+        self._watch()
         return await future
 
-    def _go_if_enough(self) -> None:
-        """Half of the house, if the disk is idle; the rest of the house at any time."""
-        ready, inside = len(self._ready), self.crowd.inside
-        if ready + self._on_the_way >= inside or (self._on_the_way == 0 and 2 * ready >= inside):
+    def _watch(self) -> None:
+        """Wait for quiet, unless the disk is busy or nobody is ready."""
+        if self._ready and not self._watching and self._on_the_way == 0:
+            self._watching = True
+            asyncio.get_running_loop().call_soon(self._turn, len(self._ready), 0)
+
+    def _turn(self, ready: int, quiet: int) -> None:
+        """One more turn of the event loop; `ready` were ready before it, and the `quiet` turns before brought nobody."""
+        now = len(self._ready)
+        quiet = quiet + 1 if now == ready else 0
+        if quiet < QUIET:
+            asyncio.get_running_loop().call_soon(self._turn, now, quiet)
+            return
+        self._watching = False
+        if self._on_the_way == 0:
             self._go()
 
     def _go(self) -> None:
@@ -68,12 +64,12 @@ class Grouping:
             self._timer = None
         group, self._ready = self._ready, []
         if group:
+            self._on_the_way += 1
             task = asyncio.get_running_loop().create_task(self._submit(group))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
 
     async def _submit(self, group: list[tuple[Sequence[Asked], "asyncio.Future[Answers]"]]) -> None:
-        self._on_the_way += len(group)
         try:
             answers = iter(await self.ledger.decide_async([one for asked, _ in group for one in asked]))
             for asked, future in group:
@@ -83,8 +79,8 @@ class Grouping:
         except EvenhandError as refusal:
             await self._each_alone(group, refusal)
         finally:
-            self._on_the_way -= len(group)
-            self._go_if_enough()
+            self._on_the_way -= 1
+            self._watch()
 
     async def _each_alone(
         self, group: list[tuple[Sequence[Asked], "asyncio.Future[Answers]"]], refusal: EvenhandError

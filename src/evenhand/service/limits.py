@@ -1,7 +1,6 @@
 """The door: which hosts are answered, how large and how deep a body may be, how often somebody may come. Plain ASGI, before any parsing."""
 
 import asyncio
-import contextlib
 import logging
 import re
 import time
@@ -12,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.service.grouping import Crowd
 from evenhand.service.problems import MEDIA_TYPE, ProblemError, encode
 
 LOG = logging.getLogger("evenhand.service")
@@ -76,7 +74,6 @@ class Door:
     hosts: frozenset[str]
     max_body: int
     max_depth: int
-    crowd: Crowd
 
     async def __call__(self, scope: Scope, receive: Any, send: Any) -> None:
         """Let through what keeps the limits."""
@@ -97,10 +94,8 @@ class Door:
         except ProblemError as refused:
             await answer(refused, guarded)
             return
-        decides = scope["method"] == "POST" and scope["path"].startswith("/v1/decisions")
         try:
-            with self.crowd.entered() if decides else contextlib.nullcontext():
-                await self.app(scope, _once(body, receive), guarded)
+            await self.app(scope, _once(body, receive), guarded)
         except Exception as error:  # noqa: BLE001 - it has been answered; a traceback in the log could quote the request
             LOG.error("a request failed with %s", type(error).__name__)
 
@@ -118,7 +113,8 @@ class Door:
         announced = headers.get(b"content-length", b"0")
         size = int(announced) if announced.isdigit() and len(announced) < 16 else self.max_body + 1
         try:
-            body = await asyncio.wait_for(self._read(receive, keep=size <= self.max_body), SLOWEST)
+            async with asyncio.timeout(SLOWEST):
+                body = await self._read(receive, keep=size <= self.max_body)
         except TimeoutError:
             raise ProblemError(
                 413, "too-large", f"the body took longer than {SLOWEST:g} s.", hint="send it at once."
