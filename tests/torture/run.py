@@ -20,7 +20,7 @@ from evenhand.ledger.writer import Writer, deliver, perform
 from evenhand.policies import Mixture
 from evenhand.service import create_app, load_settings, render
 from evenhand.service.opening import open_keyring, open_keys
-from evenhand.service.running import server
+from evenhand.service.running import run, server
 
 
 class Hasty(Writer):
@@ -94,7 +94,7 @@ def main(config, kind, log):
     if kind == "verbose":
         for name in ("uvicorn", "uvicorn.error", "uvicorn.asgi", "asyncio", "evenhand", "evenhand.service"):
             logging.getLogger(name).setLevel(logging.DEBUG)
-    running.run()
+    run(running)
 
 
 def nursery():

@@ -76,7 +76,7 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
     from evenhand.service import create_app
     from evenhand.service.demo import FastClock, Population
     from evenhand.service.opening import open_keys, open_ledger
-    from evenhand.service.running import require_safe_address, server, stop_after
+    from evenhand.service.running import require_safe_address, run, server, stop_after
 
     require_safe_address(settings)
     fast = FastClock()
@@ -92,7 +92,7 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
         if people is not None:
             people.start()
         try:
-            running.run()
+            run(running)
         finally:
             if people is not None:
                 people.stop.set()
