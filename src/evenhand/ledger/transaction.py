@@ -117,13 +117,16 @@ class Transaction:
             self._flushed = self.seq
 
     def _write(self, table: Table, rows: list[Values]) -> None:
-        """SQLite gets many rows in one statement, so that it works without holding up the other threads; psycopg sends them in one go."""
+        """SQLite gets many rows in one statement, so that it works without holding up the other threads; psycopg sends them in one go.
+
+        OR FAIL: a failure undoes the whole transaction anyway, so SQLite need not be able to undo the statement (a temporary file).
+        """
         if self.connection.dialect.name != "sqlite":
-            self._cursor.executemany(_insertion(table, 1, "%s"), rows)
+            self._cursor.executemany(f"INSERT {_rows(table, 1, '%s')}", rows)
             return
         for start in range(0, len(rows), MOST_ROWS):
             some = rows[start : start + MOST_ROWS]
-            self._cursor.execute(_insertion(table, len(some), "?"), tuple(chain.from_iterable(some)))
+            self._cursor.execute(f"INSERT OR FAIL {_rows(table, len(some), '?')}", tuple(chain.from_iterable(some)))
 
 
 @cache
@@ -145,10 +148,10 @@ def _named(statement: Select[Any]) -> Any:
 
 
 @cache
-def _insertion(table: Table, size: int, mark: str) -> str:
+def _rows(table: Table, size: int, mark: str) -> str:
     names = [f'"{column.name}"' for column in table.columns]
     one = f"({','.join([mark] * len(names))})"
-    return f"INSERT INTO {table.name} ({','.join(names)}) VALUES {','.join([one] * size)}"
+    return f"INTO {table.name} ({','.join(names)}) VALUES {','.join([one] * size)}"
 
 
 def read_head_seal(connection: Connection) -> bytes:
