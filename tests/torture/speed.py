@@ -31,7 +31,7 @@ async def rate(process, seconds, clients, batch):
 
 def throughput(quick):
     """Short turns, one after another, so that both kinds meet the same neighbours; the median of their ratios."""
-    turns, seconds, rates = (2, 0.6, []) if quick else (30, 0.6, [])
+    turns, seconds, rates = (2 if quick else 60), 0.6, []
     with contextlib.ExitStack() as stack:
         dry, durable, batches = (stack.enter_context(Process(folder(), k).running()) for k in ("dry", "real", "real"))
         for _ in range(turns):
