@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.ledger.helpers import decided, person
 
 from evenhand.ledger import Application, Terms, transaction
-from evenhand.ledger.drawing import decision_says, decision_text
+from evenhand.ledger.clear import decision_says, decision_text
 from evenhand.ledger.keyring import KeyedHash, Reserve
 from evenhand.ledger.records import Drawn
 from evenhand.ledger.sealing import Sealed

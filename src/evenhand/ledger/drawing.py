@@ -7,7 +7,6 @@ A key that is known is answered from the ledger; only a key that is new is drawn
 
 import hashlib
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -16,12 +15,13 @@ from typing import Any, NamedTuple
 from sqlalchemy import Select, bindparam, literal_column, select, update
 
 from evenhand.contracts import Json
+from evenhand.ledger.clear import decision_text
 from evenhand.ledger.keyring import Entropy, KeyedHash, Keyring
 from evenhand.ledger.records import Answer, Application, Asked, Drawn, Render, Terms, WindowPlan
 from evenhand.ledger.refusals import Conflict, GapUnconfirmed, Gone, NotFound, Refusal
 from evenhand.ledger.schema import DECISIONS, EVENTS, PEOPLE, PERSONAL, POLICIES, WINDOWS
-from evenhand.ledger.sealing import Opened, Sealed, open_fields, seal_texts
-from evenhand.ledger.texts import number_text, numbers_text, quoted, scalar_text
+from evenhand.ledger.sealing import Opened, open_fields, seal_texts
+from evenhand.ledger.texts import numbers_text, quoted, scalar_text
 from evenhand.ledger.transaction import Transaction
 from evenhand.ledger.verifier import parts_message, uniform_of
 
@@ -61,9 +61,6 @@ def _slots_since(seq: int) -> Select[Any]:
     mine = PERSONAL.c.person.in_(bindparam("among", expanding=True))
     joined = select(DECISIONS.c.slot).join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
     return joined.where(mine, PERSONAL.c.seq > literal_column(str(seq)))
-
-
-_FLAG = {True: "true", False: "false"}
 
 
 def key_digest(keyring: Keyring, tenant: str, key: str) -> str:
@@ -339,38 +336,3 @@ def _fields(a: Application, request: str, answer: Answer) -> dict[str, str]:
 def _columns(drawn: Drawn, wanted: "_Wanted") -> tuple[Any, ...]:
     """By which the row is found, in the order of the table."""
     return wanted.key, wanted.slot, drawn.tenant, drawn.product, drawn.accept, drawn.usable
-
-
-def decision_text(drawn: Drawn, key: str, slot: str, sealed: Sealed) -> str:
-    """What the chain says in the clear, as canonical JSON."""
-    d = drawn
-    commit = ",".join([f'"{name}":"{digest}"' for name, digest in sealed.commit.items()])
-    return (
-        f'{{"accept":{_FLAG[d.accept]},"acceptance":{number_text(d.acceptance)},"audit":{_FLAG[d.audit]},'
-        f'"audit_weight":{number_text(d.audit_weight)},"commit":{{{commit}}},"epoch":{d.epoch},"first":{_FLAG[d.first]},'
-        f'"key":"{key}","mode":"{d.mode}","policy":{quoted(d.policy)},"product":{quoted(d.product)},'
-        f'"propensity":{number_text(d.propensity)},"sealed":"{sealed.fingerprint}","slot":"{slot}",'
-        f'"tenant":{quoted(d.tenant)},"u":{d.u!r},"window":{quoted(d.window)}}}'
-    )
-
-
-_DIGEST, _PLAIN = ".{64}", r'[^"\\]*'
-_DECISION = re.compile(
-    r'\{"accept":(\w+),"acceptance":[^,]*,"audit":\w+,"audit_weight":[^,]*,"commit":\{'
-    rf'"features":"{_DIGEST}","group":"{_DIGEST}","reply":"{_DIGEST}","who":"{_DIGEST}"\}},"epoch":\d+,"first":(\w+),'
-    rf'"key":"({_DIGEST})","mode":"(\w+)","policy":"{_PLAIN}","product":"({_PLAIN})",'
-    rf'"propensity":[^,]*,"sealed":"({_DIGEST})","slot":"({_DIGEST})","tenant":"({_PLAIN})","u":[^,]*,"window":"{_PLAIN}"\}}'
-)
-
-
-def decision_says(body: str, columns: tuple[Any, ...], sealed: str) -> bool:
-    """True: this text of a decision has these columns (in the order of `_columns`) and this fingerprint.
-
-    False also if its names need escapes: then the document has to be parsed. Three times as fast as parsing.
-    """
-    found = _DECISION.fullmatch(body)
-    if found is None:
-        return False
-    accept, first, key, mode, product, fingerprint, slot, tenant = found.groups()
-    usable = first == "true" and mode == "live"
-    return columns == (key, slot, tenant, product, accept == "true", usable) and sealed == fingerprint

@@ -1,7 +1,6 @@
-"""The canonical texts of a decision, written straight from its parts.
+"""Canonical texts of texts, numbers and scalars, by a shorter way than the encoder.
 
-Law: each text equals `canonical` of the document that it stands for; only the way is shorter, because a decision has always the same names
-in the same order. `tests/ledger/test_texts.py` compares them on arbitrary values.
+Law: each equals `canonical` of its value; `tests/ledger/test_texts.py` compares them on arbitrary values.
 """
 
 from collections.abc import Sequence

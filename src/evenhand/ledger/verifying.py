@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 
 from evenhand.contracts import Json
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.ledger.drawing import decision_says
+from evenhand.ledger.clear import decision_says
 from evenhand.ledger.keyring import Keyring, fingerprint
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.records import Head, Policy, SignedHead
