@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import httpx
+import httpx2
 import numpy as np
 
 from evenhand.environments import Scores
@@ -82,15 +82,15 @@ class Population:
     def _live(self) -> None:
         generator = np.random.default_rng(self.seed)
         headers = {"Authorization": f"Bearer {self.token}"}
-        with httpx.Client(base_url=self.url, headers=headers, timeout=30.0) as client:
+        with httpx2.Client(base_url=self.url, headers=headers, timeout=30.0) as client:
             while not self.stop.wait(TICK):
                 try:
                     self._apply(client, generator)
                     self._repay(client)
-                except httpx.HTTPError as error:
+                except httpx2.HTTPError as error:
                     LOG.debug("the demo's client waits: %s", type(error).__name__)
 
-    def _apply(self, client: httpx.Client, generator: np.random.Generator) -> None:
+    def _apply(self, client: httpx2.Client, generator: np.random.Generator) -> None:
         sample = POPULATION.sample(PEOPLE_PER_TICK, generator)
         first = self.applied
         asked = [
@@ -111,7 +111,7 @@ class Population:
                 when = self.clock() + DAY * generator.uniform(1.0, 6.0)
                 heapq.heappush(self._waiting, (when, one["key"], int(label)))
 
-    def _repay(self, client: httpx.Client) -> None:
+    def _repay(self, client: httpx2.Client) -> None:
         due: list[dict[str, object]] = []
         while self._waiting and self._waiting[0][0] <= self.clock() and len(due) < 1000:
             _, key, label = heapq.heappop(self._waiting)
