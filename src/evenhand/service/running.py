@@ -56,12 +56,12 @@ def server(app: Any, settings: Settings) -> uvicorn.Server:
 def run(running: uvicorn.Server) -> None:
     """Serve until stopped.
 
-    What is there by now lives as long as the process, so the garbage collector need not look at it again; and sixty requests at once leave
-    more young objects than its usual 700. Together about a tenth of the time of a request.
+    What is there by now lives as long as the process, so the garbage collector need not look at it again; and the requests that share a
+    commit have more young objects than its usual 700. Together about a tenth of the time of a request.
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 100)
+    gc.set_threshold(200_000)
     running.run()
 
 
