@@ -24,15 +24,15 @@ CLIENTS = 8
 
 
 class Hasty(Writer):
-    """The mutant: it answers, and then commits, on a disk that takes its time, so that a kill meets the defect on any machine."""
+    """The mutant: it answers who asked, and then commits, on a disk that takes its time, so that a kill meets the defect on any machine."""
 
     def _transact(self, connection, jobs: list[Job]) -> None:
         with connection.begin():
             transaction = self._begin(connection)
             perform(transaction, jobs, self._draw)
             transaction.flush()
-            deliver(jobs)
-            time.sleep(0.02)
+            deliver([job for job in jobs if job.asked])
+            time.sleep(0.1)
 
 
 class HastyLedger(Ledger):

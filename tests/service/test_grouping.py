@@ -6,6 +6,7 @@ import time
 import pytest
 
 from evenhand.ledger import LedgerUnavailable
+from evenhand.service import grouping as grouping_module
 from evenhand.service.grouping import PATIENCE, QUIET, Grouping
 
 
@@ -73,7 +74,11 @@ def test_those_who_never_stop_coming_are_not_waited_for():
     assert 1 < first_job < others
 
 
-def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done():
+def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done(monkeypatch):
+    monkeypatch.setattr(
+        grouping_module, "PATIENCE", 60.0
+    )  # so that it is the disk, and not the clock, that lets them go
+
     async def play():
         book = Book()
         grouping = Grouping(book)
@@ -87,7 +92,7 @@ def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done():
         third = asyncio.create_task(grouping.decide(["c"]))
         await asyncio.sleep(0)
         book.disk.set()
-        await asyncio.gather(first, second, third)
+        await asyncio.wait_for(asyncio.gather(first, second, third), 10.0)
         return book.jobs
 
     assert asyncio.run(play()) == [["a"], ["b", "c"]]

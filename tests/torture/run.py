@@ -13,32 +13,15 @@ import sys
 import time
 from pathlib import Path
 
+from tests.ledger.crash import HastyLedger
+
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.ledger import Answer, Drawn, Ledger, WindowPlan
 from evenhand.ledger.verifier import uniform
-from evenhand.ledger.writer import Writer, deliver, perform
 from evenhand.policies import Mixture
 from evenhand.service import create_app, load_settings, render
 from evenhand.service.opening import open_keyring, open_keys
 from evenhand.service.running import run, server
-
-
-class Hasty(Writer):
-    """The defect: results leave before the commit."""
-
-    def _transact(self, connection, jobs):
-        with connection.begin() as handle:
-            transaction = self._begin(connection)
-            perform(transaction, jobs, self._draw)
-            deliver([job for job in jobs if job.asked])
-            transaction.flush()
-            time.sleep(0.02)
-            handle.commit()
-
-
-class HastyLedger(Ledger):
-    writer_class = Hasty
-
 
 SECRET = bytes(32)
 

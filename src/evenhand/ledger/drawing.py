@@ -149,7 +149,7 @@ class _Plan:
     fresh: dict[str, tuple[str, Answer]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, transaction: Transaction, wanted: list[_Wanted], gap: Refusal | None, window: "_Window") -> "_Plan":
+    def of(cls, transaction: Transaction, wanted: list[_Wanted], gap: Refusal | None, window: _Window) -> "_Plan":
         """Two questions for the whole group, and a third about those who have been here before."""
         known = transaction.among(KNOWN_BY_KEY, list({w.key for w in wanted}))
         people = transaction.among(_PEOPLE, list({w.person for w in wanted}))

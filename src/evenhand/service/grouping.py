@@ -41,8 +41,8 @@ class Grouping:
         return await future
 
     def _watch(self) -> None:
-        """Wait for quiet, unless the disk is busy or nobody is ready."""
-        if self._ready and not self._watching and self._on_the_way == 0:
+        """Wait for quiet, if somebody is ready."""
+        if self._ready and not self._watching:
             self._watching = True
             asyncio.get_running_loop().call_soon(self._turn, len(self._ready), 0)
 
@@ -54,7 +54,7 @@ class Grouping:
             asyncio.get_running_loop().call_soon(self._turn, now, quiet)
             return
         self._watching = False
-        if self._on_the_way == 0:
+        if self._on_the_way == 0:  # otherwise they go when the disk is done
             self._go()
 
     def _go(self) -> None:
