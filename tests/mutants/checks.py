@@ -54,7 +54,7 @@ def learner_at_work(rounds=600, limit=0.3, rate=FPR, **settings):
 
 def play(learner, people):
     """Decide and tell all labels; a learner with a maturity window is told the time, which is the number of people so far."""
-    timed = {} if learner.maturity is None else {"at": float(learner.round)}
+    timed = {} if getattr(learner, "maturity", None) is None else {"at": float(learner.round)}
     decisions = learner.decide(people.features, people.group, **timed)
     accepted = np.flatnonzero(decisions.accept)
     learner.observe(decisions.first_round + accepted, people.label[accepted])
