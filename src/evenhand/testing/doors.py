@@ -244,34 +244,31 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
     law, people = "erased_people_leave_no_trace", case.people()
     one, two = case.fresh(), case.fresh()
     for number, block in enumerate(case.blocks()):
-        rest, last = rows_of(block, slice(None, -1)), rows_of(block, slice(-1, None))
-        if len(block) > 1:
-            first, second = (decide(learner, rest.features, rest.group) for learner in (one, two))
+        with nothing_fails(law, f"playing the people from round {number * BLOCK} on"):
+            rest, last = rows_of(block, slice(None, -1)), rows_of(block, slice(-1, None))
+            if len(rest.features):
+                first, second = (decide(learner, rest.features, rest.group) for learner in (one, two))
+                require_same_decisions(first, second, law)
+                for learner in (one, two):
+                    tell_all(learner, Decided(rest, first))
+            other, gone = last, number % 2 == 0
+            if gone:
+                other = LabelledSample(last.features, last.group, -last.label)
+                chance = one.policy.acceptance(people.features, people.group)
+                alike = chance == one.policy.acceptance(last.features, last.group)[0]
+                unlike = (people.features != last.features).any(axis=1) & (people.group != last.group[0])
+                twins = np.flatnonzero(alike & unlike)
+                if len(twins) and getattr(one, "rounds_left", 1) > 0:
+                    twin = rows_of(people, twins[[number % len(twins)]])
+                    other = LabelledSample(twin.features, twin.group, -last.label)
+            first, second = decide(one, last.features, last.group), decide(two, other.features, other.group)
             require_same_decisions(first, second, law)
-            for learner in (one, two):
-                tell_all(learner, Decided(rest, first))
-        other, shift = last, 1 + 7 * number
-        if number % 2 == 0:
-            other = LabelledSample(last.features, last.group, -last.label)
-            known = getattr(one, "rounds_left", 1) > 0
-            for place in range(shift, shift + len(people)) if known else ():
-                somebody = rows_of(people, [place % len(people)])
-                chances = [one.policy.acceptance(who.features, who.group)[0] for who in (last, somebody)]
-                if (
-                    chances[0] == chances[1]
-                    and (somebody.features != last.features).any()
-                    and somebody.group != last.group
-                ):
-                    other = LabelledSample(somebody.features, somebody.group, -last.label)
-                    break
-        first, second = decide(one, last.features, last.group), decide(two, other.features, other.group)
-        require_same_decisions(first, second, law)
-        for learner, who, decisions in ((one, last, first), (two, other, second)):
-            tell_all(learner, Decided(who, decisions))
-            if number % 2 == 0:
-                learner.erase(decisions[0].round)
-        if number % 2 == 0:
-            _require_same_files(law, one, two, first[0].round)
+            for learner, decided in ((one, Decided(last, first)), (two, Decided(other, second))):
+                tell_all(learner, decided)
+                if gone:
+                    learner.erase(int(decided.rounds[0]))
+            if number % 8 == 0:
+                _require_same_files(law, one, two, first[0].round)
     _require_same_files(law, one, two, case.rounds - 1)
 
 
