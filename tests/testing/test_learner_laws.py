@@ -27,6 +27,9 @@ from evenhand.testing import (
 LEARNERS = everybody() | {
     "certified": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, seed=1),
     "certified, group decides": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, group_use="decide", seed=1),
+    "certified, with a window": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, maturity=40.0, seed=1),
+    "certified, nominated": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, bound="nominate", horizon=5000, seed=1),
+    "certified, audits alone": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, bound="kl", seed=1),
 }
 
 

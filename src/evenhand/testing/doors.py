@@ -183,7 +183,19 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
 
         return Run(refuse_some)
 
+    met: list[Decided] = []
+
+    def refuse_late(learner: Any, decided: Decided) -> None:
+        tell_all(learner, decided)
+        met.append(decided)
+        long_ago = met[-LATE:][0]
+        for place in np.flatnonzero(long_ago.accepted & long_ago.every(8)).tolist():
+            round, label = int(long_ago.rounds[place]), int(long_ago.people.label[place])
+            learner.overrule(round, False)
+            require_refusal(law, "the label of a person who was refused long after", learner.observe, round, label)
+
     play(case, law, refusing(None), refusing(1), refusing(-1), refusing(None, attempted=True))
+    play(case, law, Run(refuse_late))
 
 
 def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
@@ -220,11 +232,15 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
         decided.tell(learner, ~decided.every(2))
 
     def overruled(times: int) -> Run:
+        met: list[Decided] = []
+
         def overrule_some(learner: Any, decided: Decided) -> None:
             tell_all(learner, decided)
-            chosen = decided.every(4)
-            for _ in range(times):
-                learner.overrule(decided.rounds[chosen], ~decided.accepted[chosen])
+            met.append(decided)
+            long_ago = met[-LATE:][0]
+            for block, chosen in ((decided, decided.every(4)), (long_ago, long_ago.every(4, 1))):
+                for _ in range(times):
+                    learner.overrule(block.rounds[chosen], ~block.accepted[chosen])
 
         return Run(overrule_some)
 
@@ -245,8 +261,9 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
     one, two = case.fresh(), case.fresh()
     for number, block in enumerate(case.blocks()):
         with nothing_fails(law, f"playing the people from round {number * BLOCK} on"):
-            rest, last = rows_of(block, slice(None, -1)), rows_of(block, slice(-1, None))
-            if len(rest.features):
+            last = rows_of(block, slice(-1, None))
+            if len(block) > 1:
+                rest = rows_of(block, slice(None, -1))
                 first, second = (decide(learner, rest.features, rest.group) for learner in (one, two))
                 require_same_decisions(first, second, law)
                 for learner in (one, two):
