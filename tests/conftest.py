@@ -8,5 +8,5 @@ settings.register_profile("any machine", deadline=None, suppress_health_check=[H
 settings.load_profile("any machine")
 
 # Read when Dask is imported, here and in its workers.
-os.environ |= {f"DASK_DISTRIBUTED__COMM__TIMEOUTS__{name}": "600s" for name in ("CONNECT", "TCP")}
+os.environ |= {f"DASK_DISTRIBUTED__COMM__TIMEOUTS__{name}": "300s" for name in ("CONNECT", "TCP")}
 os.environ["DASK_DISTRIBUTED__SCHEDULER__WORKER_TTL"] = "None"

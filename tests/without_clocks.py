@@ -5,7 +5,7 @@ import sys
 import time
 import tracemalloc
 
-PATIENCE = 600.0
+PATIENCE = 300.0
 """Seconds after which waiting for an event is given up as hopeless. No claim depends on them: no test may need them in order to pass."""
 
 
