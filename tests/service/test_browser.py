@@ -58,7 +58,7 @@ def chromium(served):
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=1000 * PATIENCE)
+        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE * 1000)
         yield browser
         browser.close()
 
@@ -67,7 +67,7 @@ def visit(chromium, bank, **options):
     """A page that has logged in with an audit key; what it complains about is collected."""
     context = chromium.new_context(**options)
     page = context.new_page()
-    page.set_default_timeout(1000 * PATIENCE)
+    page.set_default_timeout(PATIENCE * 1000)
     page.complaints, page.foreign = [], []
     page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda e: page.complaints.append(str(e)))
