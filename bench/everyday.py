@@ -1,4 +1,4 @@
-"""What people wait for every day: a long simulation, a plan, a log to be aggregated, the demo. The work behind it is counted in the tests."""
+"""What people wait for: a long simulation, a plan, a log to be aggregated, the demo. The work behind it is counted in the tests."""
 
 import resource
 import subprocess
