@@ -14,7 +14,7 @@ from sqlalchemy.sql import Select
 
 from evenhand.contracts import Json
 from evenhand.ledger.keyring import Keyring
-from evenhand.ledger.records import Active, Event, Lease, Mode, Policy
+from evenhand.ledger.records import RULES, Active, Event, Lease, Mode, Policy
 from evenhand.ledger.refusals import Invalid, LeaseHeld, NotFound, StalePolicy
 from evenhand.ledger.schema import EVENTS, LEASES, POLICIES
 from evenhand.ledger.transaction import Transaction
@@ -37,13 +37,22 @@ def _last(transaction: Transaction, tenant: str, product: str) -> Policy | None:
 
 
 def publish(
-    transaction: Transaction, keyring: Keyring, policy: Policy, certificate: Json | None, lease: Lease | None
+    transaction: Transaction,
+    keyring: Keyring,
+    policy: Policy,
+    *,
+    certificate: Json | None = None,
+    checkpoint: Json | None = None,
+    lease: Lease | None = None,
 ) -> Policy:
-    """Append the next policy of its lineage, with its certificate, or StalePolicy."""
+    """Append the next policy of its lineage, with its certificate and its checkpoint, or StalePolicy."""
     if policy.in_lineage:
         _require_next(_last(transaction, policy.tenant, policy.product), policy)
     if lease is not None:
         _require_lease(transaction, lease)
+    if checkpoint is not None:
+        named = {"tenant": policy.tenant, "product": policy.product, "epoch": policy.epoch}
+        transaction.append("checkpoint", {**named, "checkpoint": checkpoint, "digest": policy.checkpoint})
     if certificate is not None:
         certify(transaction, policy.tenant, policy.product, policy.epoch, certificate)
     signature = keyring.sign(policy.signed)
@@ -60,9 +69,11 @@ def unsigned(
     parent: str | None,
     info: Json | None,
     certificate: Json | None,
+    checkpoint: Json | None,
     lineage: bool,
 ) -> Policy:
-    """A policy as it will be signed."""
+    """A policy as it will be signed: its record names the rules of now, and its checkpoint."""
+    named: Json = {"rules": RULES} | ({} if checkpoint is None else {"checkpoint": digest_of(checkpoint)})
     return Policy(
         digest_of(document),
         tenant,
@@ -70,7 +81,7 @@ def unsigned(
         epoch,
         parent,
         document,
-        dict(info or {}),
+        dict(info or {}) | named,
         None if certificate is None else digest_of(certificate),
         lineage,
         signature="",
