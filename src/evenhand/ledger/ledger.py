@@ -392,10 +392,15 @@ class Ledger:
         with self.store.reader.connect() as connection:
             return reading.count_usable(connection, tenant, product, after, last)
 
-    def newest_erasure(self, tenant: str, product: str, after: int = 0) -> int:
-        """The last row after `after` by which decisions of a product were erased; `after` if there is none."""
+    def newest_erasure(self, tenant: str, product: str, after: int = 0, upto: int = reading.FOREVER) -> int:
+        """The last row after `after` up to `upto` by which decisions of a product were erased; `after` if there is none."""
         with self.store.reader.connect() as connection:
-            return reading.newest_erasure(connection, tenant, product, after)
+            return reading.newest_erasure(connection, tenant, product, after, upto)
+
+    def count_overrides(self, tenant: str, product: str, upto: int = reading.FOREVER) -> int:
+        """How many overrides were reported in rows up to `upto`, those that agree with the draw among them."""
+        with self.store.reader.connect() as connection:
+            return reading.count_overrides(connection, tenant, product, upto)
 
     def late_groups(self, tenant: str, product: str, after: int, upto: int) -> list[LateGroup]:
         """Usable decisions whose group is another one at row `upto` than it was at row `after`."""

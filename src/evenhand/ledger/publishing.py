@@ -208,8 +208,9 @@ def active(policies: Sequence[Policy], events: Sequence[Event]) -> Active | None
     A publication after a rollback ends the rollback; only "revive" ends a kill.
     """
     by_id = {policy.id: policy for policy in policies}
+    lineage = {policy.id: policy for policy in policies if policy.in_lineage}
     published = [(p.seq, p, f"published for epoch {p.epoch}") for p in policies if p.in_lineage]
-    returned = [(e.seq, by_id[e.policy], e.note) for e in events if e.action == "rollback" and e.policy in by_id]
+    returned = [(e.seq, lineage[e.policy], e.note) for e in events if e.action == "rollback" and e.policy in lineage]
     killed = _last_of(events, "kill", "revive")
     if killed is not None and killed.action == "kill" and killed.policy in by_id:
         return Active(by_id[killed.policy], "killed", killed.note, killed.seq)

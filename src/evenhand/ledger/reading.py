@@ -156,9 +156,17 @@ def count_usable(connection: Connection, tenant: str, product: str, after: int, 
     return int(connection.execute(mine.where(c.seq > after, c.seq <= upto)).scalar_one())
 
 
-def newest_erasure(connection: Connection, tenant: str, product: str, after: int) -> int:
-    """The last row after `after` by which decisions of a product were erased; `after` if there is none."""
-    newest_first = select(ERASURES.c.seq, ERASURES.c.body).where(ERASURES.c.seq > after).order_by(ERASURES.c.seq.desc())
+def count_overrides(connection: Connection, tenant: str, product: str, upto: int) -> int:
+    """Overrides in rows up to `upto`, those that agree with the draw among them."""
+    told = select(func.count()).select_from(OUTCOMES.join(DECISIONS, DECISIONS.c.seq == OUTCOMES.c.decision))
+    mine = told.where(DECISIONS.c.tenant == tenant, DECISIONS.c.product == product, OUTCOMES.c.report == "override")
+    return int(connection.execute(mine.where(OUTCOMES.c.seq <= upto)).scalar_one())
+
+
+def newest_erasure(connection: Connection, tenant: str, product: str, after: int, upto: int) -> int:
+    """The last row after `after` up to `upto` by which decisions of a product were erased; `after` if there is none."""
+    between = (ERASURES.c.seq > after, ERASURES.c.seq <= upto)
+    newest_first = select(ERASURES.c.seq, ERASURES.c.body).where(*between).order_by(ERASURES.c.seq.desc())
     for erasure in connection.execute(newest_first).all():
         listed = DECISIONS.c.seq.in_(json.loads(erasure.body)["rows"])
         mine = select(DECISIONS.c.seq).where(listed, DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
