@@ -1,11 +1,11 @@
 """The ledger of the decision service: append-only, hash-chained, replayable. Needs the extra `service`; see `docs/ledger.md`."""
 
+from evenhand.fairness.certificate import RULES
 from evenhand.ledger.backups import backup, mark_restored, restore
 from evenhand.ledger.exporting import export
 from evenhand.ledger.keyring import Keyring, verify_signature
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.records import (
-    RULES,
     Active,
     Answer,
     Application,

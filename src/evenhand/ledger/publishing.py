@@ -13,8 +13,9 @@ from sqlalchemy import select, update
 from sqlalchemy.sql import Select
 
 from evenhand.contracts import Json
+from evenhand.fairness.certificate import RULES
 from evenhand.ledger.keyring import Keyring
-from evenhand.ledger.records import RULES, Active, Event, Lease, Mode, Policy
+from evenhand.ledger.records import Active, Event, Lease, Mode, Policy
 from evenhand.ledger.refusals import Invalid, LeaseHeld, NotFound, StalePolicy
 from evenhand.ledger.schema import EVENTS, LEASES, POLICIES
 from evenhand.ledger.transaction import Transaction

@@ -19,12 +19,6 @@ Mode = Literal["live", "shadow", "killed"]
 Clock = Callable[[], float]
 MAX_NAME = 200
 """Characters in a tenant, a key, a person or a product."""
-RULES = 2
-"""The version of the rules under which policies are learned and certified now; it is part of every policy's signed record.
-
-1: overruled and erased decisions were left out, a frozen policy could change, and what a label was for the drift test depended on when
-the epoch closed. 2: a cohort is fixed by what was known before its coins were tossed; see `docs/operating.md`.
-"""
 
 
 def require_name(what: str, value: object) -> None:
