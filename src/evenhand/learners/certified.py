@@ -522,7 +522,7 @@ class CertifiedLearner(EpochLearner):
                     hint="pass audited=False: it then serves the loss only.",
                 )
             cohort = from_counts(0, history, float(history.acceptance[0]), self._audit_coins)
-            self._life.tally.add(cohort, None, billed=False, keep_audits=self._life.promise.nominates)
+            self._life.tally.add(cohort, None, billed=False, judged=False, keep_audits=self._life.promise.nominates)
         self._history.logs.append((0, history if self.group_use == "decide" else without_group(history)))
 
     def _promise(self) -> Promise:

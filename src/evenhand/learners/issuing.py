@@ -36,7 +36,7 @@ def issue(life: Life, policy: Mixture, ends: tuple[FloatArray, FloatArray] | Non
         policy=_fingerprint(policy),
         window=(life.began, int(life.began + tally.people)),
         assumptions=_assumptions(life),
-        counts=tuple(CellCount(g, y, int(n)) for (g, y), n in sorted(tally.counts.items(), key=str)),
+        counts=tuple(CellCount(g, y, int(n)) for (g, y), n in sorted(tally.judged.items(), key=str)),
         gaps=_gaps(life, ends),
         valid_until=valid_until,
         groups=life.groups or (),
@@ -68,7 +68,7 @@ def _assumptions(life: Life) -> tuple[str, ...]:
     return standard_assumptions(
         maturity=None if maturity is None else f"{maturity:g}",
         drift_false_alarm=life.promise.drift_false_alarm,
-        late_groups=bool(tally.late_groups or tally.outside.get(None)),
+        late_groups=bool(tally.late_groups or tally.unknown),
         overlapping=maturity is not None,
     )
 

@@ -135,12 +135,14 @@ class Life:
         if self.frozen:
             return
         self.closed.append((cohort.epoch, cohort.first, cohort.stop))
-        if self.process is not None and cohort.epoch in self.prepared:
+        judged = self.process is not None and cohort.epoch in self.prepared
+        if self.process is not None and judged:
             self.process.update(cohort, self.prepared[cohort.epoch])
             contradiction = self.process.intervals()[2]
             if contradiction.any():
                 self.broken = (f"the evidence about {int(contradiction.sum())} hypotheses contradicts itself",)
-        self.tally.add(cohort, self.groups, billed=self.started, keep_audits=self.promise.nominates)
+        keep = self.promise.nominates
+        self.tally.add(cohort, self.groups, billed=self.started, judged=judged, keep_audits=keep)
 
     def prepare(self, policies: Mapping[int, Mixture], before: RoundLog | None) -> None:
         """Fix bets and regression for the next cohorts of these epochs, by their policies, from the rounds `before`, which have closed."""
@@ -318,7 +320,8 @@ class Life:
     @property
     def uncovered(self) -> dict[Any, float]:
         """People of groups that the certificate does not cover, by group; None is the unknown one."""
-        return {value: people for value, people in self.tally.outside.items() if value not in (self.groups or ())}
+        found = {value: n for value, n in self.tally.seen.items() if self.groups and value not in self.groups}
+        return found | ({None: self.tally.unknown} if self.tally.unknown else {})
 
     @property
     def notes(self) -> list[str]:

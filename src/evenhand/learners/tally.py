@@ -43,18 +43,23 @@ class Past:
 @storable
 @dataclass(eq=False)
 class Tally:
-    """Counts of closed rounds. counts: labels seen per (group, label) of the certificate's groups; seen: people per group, whatever group
-    that is; outside: people by a group that is not the certificate's, None for the unknown; late_groups, overruled: by (group, drawn
-    accept); erased: people of whom nothing is known any more, each at its worst; evidence: rounds, each by the share of the evidence
-    it brought; audited_negatives: the bill of bad accepts that audits have cost since the first life started."""
+    """Counts of closed rounds.
+
+    counts: labels seen per (group, label); judged: the same of the people whom the intervals have
+    looked at; seen: people per group, whatever group that is; unknown: people without one.
+    late_groups, overruled: by (group, drawn accept). erased: people of whom nothing is known any
+    more, each at its worst. evidence: rounds, each by the share of the evidence it brought.
+    audited_negatives: the bill of bad accepts that audits have cost since the first life started.
+    """
 
     past: Past = field(default_factory=Past)
     audits: list[LabelledSample] = field(default_factory=list)
     counts: dict[tuple[Any, int], float] = field(default_factory=dict)
+    judged: dict[tuple[Any, int], float] = field(default_factory=dict)
     seen: dict[Any, float] = field(default_factory=dict)
-    outside: dict[Any, float] = field(default_factory=dict)
     late_groups: GroupCounts = field(default_factory=dict)
     overruled: GroupCounts = field(default_factory=dict)
+    unknown: float = 0.0
     people: float = 0.0
     erased: float = 0.0
     accepted: float = 0.0
@@ -63,8 +68,11 @@ class Tally:
     evidence: float = 0.0
     audited_negatives: float = 0.0
 
-    def add(self, cohort: ClosedCohort, groups: tuple[Any, ...] | None, *, billed: bool, keep_audits: bool) -> None:
-        """Count a closed cohort; groups: those of the certificate, None before they are fixed."""
+    def add(
+        self, cohort: ClosedCohort, groups: tuple[Any, ...] | None, *, billed: bool, judged: bool, keep_audits: bool
+    ) -> None:
+        """Count a closed cohort; groups: those of the certificate, None before they are fixed;
+        judged: whether the intervals looked at it."""
         self.people += float(cohort.rounds.sum()) + cohort.lost
         self.erased += cohort.lost
         self.accepted += float((cohort.positive + cohort.negative).sum())
@@ -81,14 +89,16 @@ class Tally:
             people = float(cohort.rounds[rows].sum())
             if people == 0:
                 continue
-            if value is not None:
-                self.seen[value] = self.seen.get(value, 0.0) + people
-            if value is None or (groups is not None and value not in groups):
-                self.outside[value] = self.outside.get(value, 0.0) + people
+            if value is None:
+                self.unknown += people
+                continue
+            self.seen[value] = self.seen.get(value, 0.0) + people
+            if groups is not None and value not in groups:
                 continue
             inside |= rows
             for label, column in ((1, cohort.positive), (-1, cohort.negative)):
-                self.counts[value, label] = self.counts.get((value, label), 0.0) + float(column[rows].sum())
+                for counts in (self.counts, self.judged) if judged else (self.counts,):
+                    counts[value, label] = counts.get((value, label), 0.0) + float(column[rows].sum())
         self.remember(cohort, inside, keep_audits=keep_audits)
 
     def remember(self, cohort: ClosedCohort, inside: BoolArray, *, keep_audits: bool) -> None:
