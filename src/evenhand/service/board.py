@@ -258,7 +258,7 @@ def verdict(force: InForce, certificate: Certificate | None, *, broken: str | No
         return (
             "red",
             "Suspended",
-            "The certificate is suspended: an assumption was contradicted. Only a constant decides.",
+            f"The certificate is suspended: {certificate.reason}. Only a constant decides until the evidence suffices again.",
         )
     claim = certificate.claim.replace(", under the assumptions below:", ", under the assumptions listed on this page:")
     if force.mode == "shadow":

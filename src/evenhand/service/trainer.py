@@ -101,7 +101,7 @@ class Trainer:
         """Close and publish if it is time and nobody else does; None otherwise. A lineage of older rules is succeeded at once."""
         with self._busy:
             self.catch_up()
-            if not (self._older_rules or (self.due() and self._something_matured())):
+            if self.older_rules is None and not (self.due() and self._something_matured()):
                 return None
             try:
                 return self.close()
@@ -116,7 +116,7 @@ class Trainer:
             if self._last is None:
                 return self._publish(lease)
             head = self.ledger.head()
-            step = self._succeed if self._older_rules else self._close
+            step = self._close if self.older_rules is None else self._succeed
             try:
                 step(head.seq, max(self.ledger.clock(), head.at))
                 return self._publish(lease)
@@ -176,9 +176,9 @@ class Trainer:
             self._last, self._closing = newest, _closing(newest)
 
     @property
-    def _older_rules(self) -> bool:
-        """Whether the newest policy was published under other rules than those of now."""
-        return self._last is not None and self._last.rules != RULES
+    def older_rules(self) -> int | None:
+        """The rules under which the newest policy was published, if they are not those of now: then a closing begins a new life."""
+        return None if self._last is None or self._last.rules == RULES else self._last.rules
 
     def _lineage(self) -> list[Policy]:
         """The published policies, oldest first, each signed by this ledger's key and under this product's promise."""
