@@ -11,9 +11,8 @@ ROOT = Path(__file__).parents[2]
 
 def crash(kills, directory, *options):
     words = [sys.executable, "-m", "tests.ledger.crash", str(kills), str(directory), *options]
-    done = subprocess.run(
-        words, cwd=ROOT, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
-    )
+    found = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+    done = subprocess.run(words, cwd=ROOT, env=found, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 

@@ -46,7 +46,9 @@ def swaps_under_load(quick):
         newest = closings(made)[-1]
         for number in range(swaps):
             document = _mixture(number).to_json()
-            newest = made.ledger.publish("bank", "loan", document, epoch=newest.epoch + 1, parent=newest.id)
+            newest = made.ledger.publish(
+                "bank", "loan", document, epoch=newest.epoch + 1, parent=newest.id, checkpoint={}
+            )
             made.service.desk.refresh(LOAN)
             if number % 10 == 9:
                 for action in ("shadow", "kill", "revive", "live"):

@@ -81,7 +81,7 @@ def main(config, kind, log):
     if service.desk.in_force(product).policy.epoch == 1 and kind != "verbose":  # a coin, so that draws matter
         first = service.desk.in_force(product).policy
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
-        ledger.publish("bank", "loan", coin, epoch=2, parent=first.id)
+        ledger.publish("bank", "loan", coin, epoch=2, parent=first.id, checkpoint={})
         service.desk.refresh(product)
     if kind == "cramped":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
