@@ -1,7 +1,6 @@
 """kill -9 at the ledger: nothing acknowledged is lost, nothing is drawn twice, no answer changes; a hasty mutant is caught."""
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,7 @@ ROOT = Path(__file__).parents[2]
 
 def crash(kills, directory, *options):
     words = [sys.executable, "-m", "tests.ledger.crash", str(kills), str(directory), *options]
-    found = os.environ | {"PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
-    done = subprocess.run(words, cwd=ROOT, env=found, capture_output=True, text=True, check=False)
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr[-3000:]
     return json.loads(done.stdout.splitlines()[-1])
 
