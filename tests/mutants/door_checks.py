@@ -140,7 +140,7 @@ def check_categories_are_settled_in_the_window():
     decisions = learner.decide(people.features, people.group, at=now)
     accepted = np.flatnonzero(decisions.accept)
     early, late = accepted[::2], accepted[1::2]
-    learner.observe(decisions.round[early], people.label[early], at=now + 10)
+    learner.observe(decisions.round[early], people.label[early], at=now + 9)
     learner.observe(decisions.round[late], people.label[late], at=now + 11)
     negatives = learner._life.tally.negatives
     learner.open_epoch()
