@@ -144,16 +144,17 @@ class OwnLearner:
 
     def overrule(self, round, accept):
         with self.lock:
-            for one, decided in zip(np.atleast_1d(round).tolist(), np.atleast_1d(accept).tolist(), strict=True):
-                person = self.person(one)
+            people = [self.person(one) for one in np.atleast_1d(round).tolist()]
+            for person, decided in zip(people, np.atleast_1d(accept).tolist(), strict=True):
                 if person.accept and not decided:
                     person.refused, person.label = True, 0
 
     def erase(self, round):
         with self.lock:
-            for one in np.atleast_1d(round).tolist():
-                if not 0 <= one < len(self.people):
-                    raise ProtocolError(f"round {one} is unknown")
+            rounds = np.atleast_1d(round).tolist()
+            if not 0 <= min(rounds) <= max(rounds) < len(self.people):
+                raise ProtocolError(f"one of rounds {rounds} is unknown")
+            for one in rounds:
                 self.people[one] = self.nobody(self.people[one])
 
     def nobody(self, person):
@@ -279,6 +280,14 @@ class Nervous(OwnLearner):
             self.people[one].label = 0
 
 
+class Halfway(OwnLearner):
+    """An overruling of which one is refused has changed those before it."""
+
+    def overrule(self, round, accept):
+        for one, decided in zip(np.atleast_1d(round).tolist(), np.atleast_1d(accept).tolist(), strict=True):
+            super().overrule(one, decided)
+
+
 class Keeping(OwnLearner):
     """Erases the label and the group, and keeps the features."""
 
@@ -300,6 +309,14 @@ class Reviving(OwnLearner):
         if not 0 <= round < len(self.people):
             raise ProtocolError(f"round {round} is unknown")
         return self.people[round]
+
+
+class Eager(OwnLearner):
+    """An erasure of which one is refused has erased those before it."""
+
+    def erase(self, round):
+        for one in np.atleast_1d(round).tolist():
+            super().erase(one)
 
 
 class Literal(OwnLearner):
@@ -367,9 +384,11 @@ BROKEN = {
     Trusting: "refused_accepts_teach_nothing",
     Flattered: "accepted_rejects_stay_rejected",
     Nervous: "agreeing_humans_change_nothing",
+    Halfway: "agreeing_humans_change_nothing",
     Keeping: "erased_people_leave_no_trace",
     Shelving: "erased_people_leave_no_trace",
     Reviving: "erased_rounds_stay_erased",
+    Eager: "erased_rounds_stay_erased",
     Literal: "missing_groups_are_the_same",
     Sorting: "new_groups_stop_nobody",
     Fickle: "late_groups_are_told_once",

@@ -117,6 +117,20 @@ class Absent(Uniform):
         return super()._state() | {"_book": RoundBook()}
 
 
+class Hoarding(Uniform):
+    """Decides as if it had forgotten, and stores what it should have."""
+
+    kept = ()
+
+    def erase(self, round):
+        block, row = self._book._find(int(round))
+        self.kept = (*self.kept, block.features[row].tolist())
+        super().erase(round)
+
+    def _state(self):
+        return super()._state() | {"kept": self.kept}
+
+
 SPOILT = {
     Skipping: "each_person_is_one_round",
     Nosy: "looking_changes_nothing",
@@ -129,6 +143,7 @@ SPOILT = {
     Secretive: "learner_describes_itself",
     Forgetful: "continues_after_storage",
     Absent: "reports_survive_storage",
+    Hoarding: "erased_people_leave_no_trace",
 }
 
 

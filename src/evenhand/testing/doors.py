@@ -215,7 +215,7 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
 
 
 def agreeing_humans_change_nothing(case: LearnerCase) -> None:
-    """To overrule with what was decided anyway changes nothing, and to overrule again changes no more; unknown rounds are refused."""
+    """To overrule with what was decided anyway changes nothing, to overrule again changes no more, and what is refused nothing at all."""
     law = "agreeing_humans_change_nothing"
 
     def agree(learner: Any, decided: Decided) -> None:
@@ -223,8 +223,9 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
         learner.overrule(decided.rounds, decided.accepted)
         learner.overrule(int(decided.rounds[0]), bool(decided.accepted[0]))
         decided.tell(learner, ~decided.every(2))
+        rounds, others = [*decided.rounds.tolist(), case.rounds + 10**6], [*(~decided.accepted).tolist(), False]
         require_refusal(
-            law, "the overruling of a round that was never played", learner.overrule, 10**6 + case.rounds, False
+            law, "an overruling that ends with a round that was never played", learner.overrule, rounds, others
         )
 
     def alone(learner: Any, decided: Decided) -> None:
@@ -327,7 +328,8 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
                     learner.erase(rounds)
                     _require_closed(law, learner, int(rounds[0]))
             if attempts:
-                require_refusal(law, "the erasure of a round that was never played", learner.erase, 10**6 + case.rounds)
+                more = [*decided.rounds.tolist(), case.rounds + 10**6]
+                require_refusal(law, "an erasure that ends with a round that was never played", learner.erase, more)
 
         return Run(erase_some)
 
@@ -407,14 +409,17 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
         def tell_groups(learner: Any, decided: Decided) -> None:
             tell_all(learner, decided)
             rounds, group = decided.rounds[::5], decided.people.group[::5]
+            other = [values[0] if value != values[0] else values[-1] for value in group.tolist()]
+            if attempts:
+                more, false = [*rounds.tolist(), case.rounds + 10**6], [*other, values[0]]
+                require_refusal(
+                    law, "groups that end with a round that was never played", learner.tell_group, more, false
+                )
             learner.tell_group(rounds, group)
-            if not attempts:
-                return
-            learner.tell_group(rounds, group)
-            other = values[0] if group[0] != values[0] else values[-1]
-            require_refusal(law, f"group {other!r} after {group[0]!r}", learner.tell_group, int(rounds[0]), other)
-            unknown = 10**6 + case.rounds
-            require_refusal(law, "the group of a round that was never played", learner.tell_group, unknown, values[0])
+            if attempts:
+                learner.tell_group(rounds, group)
+                told = (int(rounds[0]), other[0])
+                require_refusal(law, f"group {other[0]!r} after {group.tolist()[0]!r}", learner.tell_group, *told)
 
         return Run(tell_groups, hide_some)
 

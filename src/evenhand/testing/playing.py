@@ -176,14 +176,16 @@ def require_same_decisions(one: Any, two: Any, law: str) -> None:
 
 
 def require_refusal(law: str, what: str, report: Callable[..., None], *told: Any) -> None:
-    """LawBroken unless the report is refused with ProtocolError or BadLabel; told[0] is the round."""
+    """LawBroken unless the report is refused with ProtocolError or BadLabel; told[0] is the round, or the rounds."""
+    rounds = np.atleast_1d(told[0])
+    where = f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {rounds[0]} to {rounds[-1]}"
     try:
         report(*told)
     except (ProtocolError, BadLabel):
         return
     except Exception as error:
-        raise LawBroken(law, f"{what} (round {told[0]}) was refused with {type(error).__name__}: {error}") from error
-    raise LawBroken(law, f"{what} (round {told[0]}) was taken")
+        raise LawBroken(law, f"{what} ({where}) was refused with {type(error).__name__}: {error}") from error
+    raise LawBroken(law, f"{what} ({where}) was taken")
 
 
 def require_labels(law: str, learner: Any, decided: Decided, told: BoolArray) -> None:
