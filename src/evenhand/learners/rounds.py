@@ -207,6 +207,15 @@ class RoundBook:
                 known[row] = group
                 block.group = known
 
+    def rows(self, first: int, stop: int) -> list[tuple[Block, slice]]:
+        """The rounds from `first` to `stop` - 1 that were decided one by one, in the order of arrival: blocks, with the rows that count."""
+        ends = ((block, block.first + len(block.accept)) for block in self.blocks)
+        return [
+            (block, slice(max(first - block.first, 0), min(stop, end) - block.first))
+            for block, end in ends
+            if block.first < stop and end > first
+        ]
+
     def harvest(self) -> list[tuple[int, RoundLog]]:
         """(epoch, log) of the rounds that were resolved since the last harvest."""
         self.bind_up()
