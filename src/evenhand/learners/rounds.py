@@ -4,6 +4,7 @@ Labels exist for accepted rounds alone; a label can be told once (telling it aga
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 
@@ -207,28 +208,31 @@ class RoundBook:
                 known[row] = group
                 block.group = known
 
-    def rows(self, first: int, stop: int) -> list[tuple[Block, slice]]:
+    def rows(self, first: int, stop: int) -> Iterator[tuple[Block, slice]]:
         """The rounds from `first` to `stop` - 1 that were decided one by one, in the order of arrival: blocks, with the rows that count."""
-        ends = ((block, block.first + len(block.accept)) for block in self.blocks)
-        return [
-            (block, slice(max(first - block.first, 0), min(stop, end) - block.first))
-            for block, end in ends
-            if block.first < stop and end > first
-        ]
+        start = max(bisect_right(self.blocks, first, key=lambda block: block.first) - 1, 0)
+        for place in range(start, len(self.blocks)):
+            block = self.blocks[place]
+            rows = slice(max(first - block.first, 0), min(stop - block.first, len(block.accept)))
+            if rows.start < rows.stop:
+                yield block, rows
 
-    def harvest(self) -> list[tuple[int, RoundLog]]:
-        """(epoch, log) of the rounds that were resolved since the last harvest."""
+    def harvest(self, stop: int | None = None) -> list[tuple[int, RoundLog]]:
+        """(epoch, log) of the rounds (those before `stop`, if it is given) that were resolved since the last harvest."""
         self.bind_up()
         found = []
         waiting = (block for block in self.told_blocks if not block.logged.all())
         for (epoch, _), blocks in groupby(waiting, key=lambda block: (block.epoch, block.group is None)):
             together = list(blocks)
             whole = merged(together)
-            fresh = whole.resolved & ~whole.logged
+            ripe = [
+                b.resolved & (True if stop is None else b.first + np.arange(len(b.accept)) < stop) for b in together
+            ]
+            fresh = np.concatenate(ripe) & ~whole.logged
             if fresh.any():
                 found.append((epoch, whole.log(fresh)))
-            for block in together:
-                block.logged |= block.resolved
+            for block, rows in zip(together, ripe, strict=True):
+                block.logged |= rows
                 self._forget_features(block)
         return found
 

@@ -6,7 +6,7 @@
 4. Decide by the smoothed mixture Q^mu; feed labels back as importance-weighted losses.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -34,8 +34,9 @@ from evenhand.learners.exploration import (
     next_size,
     sample_of,
 )
+from evenhand.learners.rounds import Block
 from evenhand.policies import Mixture
-from evenhand.words import LabelledSample, Prices
+from evenhand.words import BoolArray, LabelledSample, Prices
 
 FIRST_EPOCH = 64
 """Rounds of the bandit's first epoch; then its length doubles."""
@@ -97,7 +98,10 @@ class TwoPhaseLearner(EpochLearner):
         self.slack: Slack | None = None
         self._first = 0  # the round of the sample's first person
         self._size = self.exploration_rounds or FIRST_SIZE  # the preset size that is examined next
-        self._absorbed: list[tuple[int, RoundLog]] = []  # what was played in counts while exploring, by its first round
+        self._complete = 0  # before this round no label is missing
+        self._in_counts: list[
+            tuple[int, RoundLog]
+        ] = []  # what was played in counts while exploring, by its first round
         super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
 
     def _plan(self, number: int, round: int) -> Epoch:
@@ -126,7 +130,7 @@ class TwoPhaseLearner(EpochLearner):
                     f"{round_count(log)} rounds in counts go beyond the exploration's next preset size, {left} rounds ahead.",
                     hint=f"absorb at most {left} rounds at once.",
                 )
-            self._absorbed.append((self._round, log))
+            self._in_counts.append((self._round, log))
         super()._take(log)
 
     def _collect(self) -> None:
@@ -134,35 +138,39 @@ class TwoPhaseLearner(EpochLearner):
         if self.sample is None:
             self._examine()
         if self.sample is not None:
-            super()._collect()
+            self._history.logs.extend(self._book.harvest(self._settled))
+            self._history.compact()
 
     def _examine(self) -> None:
-        """Look at the preset sizes in their order. The first one whose counts suffice is the sample's, once all its labels are there.
+        """Look at the preset sizes in their order, as far as labels are complete; the first one whose counts suffice is the sample's.
 
         Which one that is depends on the pairs (group, label) of the people in their order of arrival, and not on when labels come.
         """
-        while self._all_arrived:
-            arrivals, verdict = self._examined()
-            if verdict == "too few":
-                self._size = next_size(self._size)
-                continue
-            if verdict == "enough" and not arrivals.missing:
+        self._complete = self._first_with(_unlabelled, self._complete)
+        while self._first + self._size <= self._complete:
+            arrivals, verdict = self._examined(self._size)
+            if verdict == "enough" and not arrivals.missing:  # somebody may have been erased after their label had come
                 self._end_exploration(arrivals)
-            return
+            if verdict != "too few":
+                return
+            self._size = next_size(self._size)
 
-    @property
-    def _all_arrived(self) -> bool:
-        """Whether as many people have come as the size that is examined next."""
-        return self._first + self._size <= self._round
+    def _first_with(self, missing: Callable[[Block], BoolArray], start: int) -> int:
+        """The first round from `start` on of which something is missing; the next one to be decided if there is none."""
+        for block, rows in self._book.rows(start, self._round):
+            found = missing(block)[rows]
+            if found.any():
+                return block.first + int(rows.start + np.argmax(found))
+        return self._round
 
-    def _examined(self) -> tuple[Arrivals, Verdict]:
-        arrivals = self._arrivals(self._first + self._size)
+    def _examined(self, size: int) -> tuple[Arrivals, Verdict]:
+        arrivals = self._arrivals(self._first + size)
         return arrivals, self.explorer.verdict(arrivals, on_counts=self.exploration_rounds is None)
 
     def _arrivals(self, stop: int) -> Arrivals:
         """What is known of the people of the exploration who came before round `stop`."""
-        counted = [sample_of(log) for first, log in self._absorbed if first < stop]
-        told = self._book.rows(self._first, stop)
+        counted = [sample_of(log) for first, log in self._in_counts if first < stop]
+        told = list(self._book.rows(self._first, stop))
         group = joined([part.group for part in counted] + [b.group if b.group is None else b.group[r] for b, r in told])
         assert group is not None  # while it explores, the learner decides about nobody without a group
         return Arrivals(
@@ -176,7 +184,7 @@ class TwoPhaseLearner(EpochLearner):
         """These people are the sample for good; labels that come later do not enter it."""
         self.sample = arrivals.sample()
         self.slack = self.explorer.slack(self.sample, arrivals.missing)
-        self._absorbed = []
+        self._in_counts = []
 
     def close_exploration(self) -> None:
         """End the wait for labels that will not come: the sample is closed without them.
@@ -196,29 +204,42 @@ class TwoPhaseLearner(EpochLearner):
         if self.sample is None:
             self._examine()
         if self.sample is not None:
-            raise ProtocolError("the exploration is over; there is no label to wait for.")
-        if not self._all_arrived:
-            raise ProtocolError(
-                f"{self._round - self._first} people have arrived, and the sample needs {self._size} of them.",
-                hint="go on deciding; everybody is accepted until then.",
-            )
-        arrivals, verdict = self._examined()
+            raise ProtocolError("the exploration is over; it waits for no label any more.")
+        size, verdict = self._size, "too few"
+        while verdict == "too few":  # which it is whatever the missing labels are
+            if self._first + size > self._round:
+                raise ProtocolError(
+                    f"{self._round - self._first} people have arrived, and the exploration needs at least {size}.",
+                    hint="go on deciding; everybody is accepted until then.",
+                )
+            arrivals, verdict = self._examined(size)
+            size = size if verdict != "too few" else next_size(size)
         if verdict == "open":
             raise ProtocolError(
-                f"whether the first {self._size} people suffice depends on {arrivals.missing} labels that are missing.",
-                hint="tell them; or begin again with a given length, exploration_rounds.",
+                f"it depends on the {arrivals.missing} missing labels whether the first {size} people suffice.",
+                hint="tell some of these labels, or begin again with exploration_rounds.",
             )
         slack = self.explorer.slack(arrivals.sample(), arrivals.missing)
         if not self.explorer.suffices(slack.beta, on_counts=False):
             raise ProtocolError(
-                f"with {arrivals.missing} of {self._size} labels missing the slack would be {slack.beta:.3g}, above the promised gap.",
-                hint="tell some of the labels.",
+                f"without {arrivals.missing} of {size} labels the slack would be {slack.beta:.3g}, above the promised gap.",
+                hint="tell some of these labels.",
             )
+        self._size = size
         self._end_exploration(arrivals)
 
     def _cut_off(self, length: int, round: int) -> int:
         """An epoch ends with the horizon; whoever plays on beyond it meets epochs of the usual length."""
         return min(length, self.horizon - round) if round < self.horizon else length
+
+    @property
+    def _settled(self) -> int:
+        """How many rounds, from the first on, enter the loss: up to the first missing label, and half of all rounds in any case.
+
+        Rejected people are known at once and accepted ones when their label comes, good outcomes perhaps later than bad ones; to take what
+        has come would tilt the loss. Labels that never come delay a round until as many have been decided after it as before it.
+        """
+        return max(self._round // 2, self._first_with(lambda block: ~block.resolved, 0))
 
     # step 2
 
@@ -273,38 +294,32 @@ class TwoPhaseLearner(EpochLearner):
     def _notes(self) -> list[str]:
         if self.slack is not None:
             return [_closed_without(self.slack.missing)] if self.slack.missing else []
-        if self._all_arrived:
-            arrivals, verdict = self._examined()
-            if verdict != "too few" and arrivals.missing:
-                return [self._waits_for(arrivals.missing)]
+        missing = self._first_with(_unlabelled, self._first)
+        if missing < self._first + self._size <= self._round:
+            return [self._waits_for(missing)]
         arrived = self._arrivals(self._round) if self._round > self._first else None
-        missing = self.explorer.shortfall(arrived, on_counts=self.exploration_rounds is None)
-        return [missing] if missing else []
+        short = self.explorer.shortfall(arrived, on_counts=self.exploration_rounds is None)
+        return [short] if short else []
 
-    def _waits_for(self, missing: int) -> str:
+    def _waits_for(self, round: int) -> str:
         """Which label the exploration waits for, and since when."""
-        stop = self._first + self._size
-        block, row = next(
-            (block, rows.start + int(np.argmin(labelled)))
-            for block, rows in self._book.rows(self._first, stop)
-            if not (labelled := block.label[rows] != 0).all()
-        )
-        decided = "" if block.at is None else f", which was decided at time {block.at:g}"
+        block, _ = next(self._book.rows(round, round + 1))
+        at = "" if block.at is None else f" at time {block.at:g},"
         return (
-            f"exploring: the sample is exactly the people of rounds {self._first} to {stop - 1}, and {missing} of their labels are "
-            f"missing. The first of them is that of round {block.first + row}{decided}; everybody has been accepted for "
-            f"{self._round - stop} rounds while waiting. If labels will never come: close_exploration()."
+            f"exploring: waiting for the label of round {round}, which was decided{at} {self._round - round} rounds ago. The sample is the "
+            f"first people, each of them with their label, so nobody after round {round} counts before; "
+            f"{self._book.missing_labels} labels are missing in all. If they will never come: close_exploration()."
         )
 
     def _state(self) -> dict[str, Any]:
-        names = ("sample", "slack", "_first", "_size", "_absorbed")
+        names = ("sample", "slack", "_first", "_size", "_complete", "_in_counts")
         return super()._state() | {name: getattr(self, name) for name in names}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         """A learner that was stored while it explored, before samples were prefixes, takes a new sample from here on."""
         super()._restore(state)
         if "_first" not in state:
-            self._first = self._round
+            self._first = self._complete = self._round
 
     @property
     def promise(self) -> float:
@@ -322,6 +337,10 @@ class TwoPhaseLearner(EpochLearner):
                 f"the exploration of {self.exploration_rounds} rounds does not fit into a horizon of {self.horizon}.",
                 hint="explore less, or raise the horizon.",
             )
+
+
+def _unlabelled(block: Block) -> BoolArray:
+    return np.asarray(block.label == 0)
 
 
 def _closed_without(missing: int) -> str:

@@ -28,6 +28,8 @@ Law = Callable[[LabelledSample], FloatArray]
 class LabelDelays:
     """A label comes after an exponential time with mean `mean(person)`, and with probability `never(person)` not at all.
 
+    fixed: after exactly that time, instead of an exponential one.
+
     >>> slow_when_good = LabelDelays(mean=lambda people: np.where(people.label == 1, 12.0, 3.0))
     >>> people = LabelledSample([[0.0], [0.0]], ["a", "b"], [1, -1])
     >>> slow_when_good.draw(people, np.random.default_rng(0)).round(1).tolist()
@@ -36,13 +38,14 @@ class LabelDelays:
 
     mean: Law
     never: Law = lambda people: np.zeros(len(people))
+    fixed: bool = False
 
     def draw(self, people: LabelledSample, generator: np.random.Generator) -> FloatArray:
         """The delay of each person's label; infinity if it never comes."""
         mean, never = np.asarray(self.mean(people), float), np.asarray(self.never(people), float)
         if (mean < 0).any() or ((never < 0) | (never > 1)).any():
             raise InvalidInput("a mean delay is below 0, or a probability of no label outside [0, 1].")
-        delay = mean * generator.exponential(size=len(people))
+        delay = mean if self.fixed else mean * generator.exponential(size=len(people))
         return np.where(generator.random(len(people)) < never, np.inf, delay)
 
 
