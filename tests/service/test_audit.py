@@ -84,7 +84,6 @@ def test_a_pack_verifies_with_the_standard_library_alone(folder):
         cwd=folder / "pack",
         capture_output=True,
         text=True,
-        timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     with (folder / "pack" / "decisions.csv").open(newline="") as file:

@@ -6,6 +6,7 @@ import itertools
 import pytest
 from tests.service.bank import DAY, LOAN, application
 from tests.service.lives import closings, live, played_by_the_library
+from tests.without_clocks import PATIENCE
 
 from evenhand.errors import EvenhandError
 from evenhand.fairness.certificate import Certificate
@@ -224,13 +225,19 @@ def test_a_replica_that_does_not_train_takes_up_what_is_published(bank):
 
     seen = []
 
-    async def one_step() -> None:
-        task = asyncio.create_task(
-            _keep_up(bank.service, lambda product: seen.append(bank.service.desk.refresh(product)))
-        )
-        await asyncio.sleep(0.2)
+    async def until_both_were_seen() -> None:
+        loop, both = asyncio.get_running_loop(), asyncio.Event()
+
+        def look(product) -> None:
+            seen.append(bank.service.desk.refresh(product))
+            if {found.policy.product for found in seen} >= {"loan", "card"}:
+                loop.call_soon_threadsafe(both.set)
+
+        task = asyncio.create_task(_keep_up(bank.service, look))
+        await asyncio.wait_for(both.wait(), PATIENCE)
         task.cancel()
 
-    object.__setattr__(bank.service.settings, "train_every", 0.01)
-    asyncio.run(one_step())
-    assert {found.policy.product for found in seen} >= {"loan", "card"}
+    before = len(closings(bank))
+    object.__setattr__(bank.service.settings, "train_every", 0.0)
+    asyncio.run(until_both_were_seen())
+    assert len(closings(bank)) == before
