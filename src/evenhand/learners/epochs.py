@@ -263,10 +263,12 @@ class EpochLearner(ABC):
             self._epochs.append(self._plan(self.epoch.number + 1, self._round))
         return self.epoch
 
-    def _collect(self) -> None:
-        """Move what has been resolved into the history."""
-        self._history.logs.extend(self._book.harvest())
+    def _collect(self) -> bool:
+        """Move what has been resolved into the history; whether there was anything."""
+        found = self._book.harvest()
+        self._history.logs.extend(found)
         self._history.compact()
+        return bool(found)
 
     def absorb(self, log: RoundLog) -> None:
         """Rounds that were played under the current policy in aggregate: counts instead of people."""

@@ -35,6 +35,15 @@ class Block:
     logged: BoolArray
     audit: BoolArray | None = None
     at: float | None = None
+    overruled: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
+    erased: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
+    settled: IntArray = field(default_factory=lambda: np.zeros(0, np.int64))
+    group_late: BoolArray = field(default_factory=lambda: np.zeros(0, bool))
+
+    def __post_init__(self) -> None:
+        for name in ("overruled", "erased", "settled", "group_late"):
+            if len(getattr(self, name)) != len(self.accept):
+                setattr(self, name, np.zeros(len(self.accept), getattr(self, name).dtype))
 
     def continued_by(self, later: "Block") -> bool:
         """Whether `later` may be joined to this block: the same epoch and time, and the same things known about everybody."""
@@ -51,9 +60,9 @@ class Block:
     @property
     def resolved(self) -> BoolArray:
         """Rejected rounds, and accepted ones whose label has come."""
-        return np.asarray(~self.accept | (self.label != 0))
+        return np.asarray(~self.accept | ((self.label != 0) & ~self.overruled))
 
-    def log(self, rows: BoolArray) -> RoundLog:
+    def log(self, rows: BoolArray, *, with_group: bool = True) -> RoundLog:
         """The chosen rounds as a log."""
         accept = self.accept[rows]
         return RoundLog.from_rounds(
@@ -61,7 +70,7 @@ class Block:
             accept,
             self.label[rows][accept],
             self.acceptance[rows],
-            group=None if self.group is None else self.group[rows],
+            group=self.group[rows] if with_group and self.group is not None else None,
             prices=None if self.prices is None else _rows_of(self.prices, rows),
         )
 
@@ -72,7 +81,10 @@ def merged(blocks: list[Block]) -> Block:
         return blocks[0]
     columns = {
         name: np.concatenate([getattr(b, name) for b in blocks])
-        for name in ("features", "accept", "acceptance", "label", "logged")
+        for name in (
+            *("features", "accept", "acceptance", "label", "logged"),
+            *("overruled", "erased", "settled", "group_late"),
+        )
     }
     groups, audits = [b.group for b in blocks], [b.audit for b in blocks]
     sizes = [len(b.accept) for b in blocks]
@@ -153,8 +165,9 @@ class RoundBook:
         self.blocks[self.bound_up :] = [merged(run) for run in runs]
         self.bound_up = len(self.blocks)
 
-    def observe(self, rounds: IntArray, labels: IntArray) -> None:
-        """Enter labels; nothing is entered if any of them is refused."""
+    def observe(self, rounds: IntArray, labels: IntArray, *, on_time: float | None = None) -> None:
+        """Enter labels; nothing is entered if any of them is refused. on_time: only people decided at this time or later are within their
+        own maturity window, so that the label is what the drift tests see of them."""
         told: dict[int, int] = {}
         places = []
         for round, label in zip(rounds.tolist(), labels.tolist(), strict=True):
@@ -163,6 +176,8 @@ class RoundBook:
                 raise _disputed(round, told[round], int(label))
         for block, row, label in places:
             block.label[row] = label
+            if on_time is None or (block.at is not None and block.at >= on_time):
+                block.settled[row] = label
 
     def _find(self, round: int) -> tuple[Block, int]:
         at = bisect_right(self.blocks, round, key=lambda block: block.first) - 1
@@ -205,7 +220,7 @@ class RoundBook:
             if not block.logged[row]:
                 known = np.full(len(block.accept), None) if block.group is None else block.group.astype(object)
                 known[row] = group
-                block.group = known
+                block.group, block.group_late[row] = known, True
 
     def harvest(self) -> list[tuple[int, RoundLog]]:
         """(epoch, log) of the rounds that were resolved since the last harvest."""
@@ -241,12 +256,15 @@ class RoundBook:
             self._forget_features(block)
         return [merged(list(blocks)) for _, blocks in groupby(found, key=lambda block: block.epoch)]
 
+    def between(self, first: int, stop: int) -> Block:
+        """Rounds first .. stop - 1, which are whole blocks, as they are known now."""
+        return merged([block for block in self.blocks if first <= block.first < stop])
+
     @staticmethod
     def _forget_features(block: Block) -> None:
-        """A block that is wholly logged keeps only what later calls of observe must be checked against."""
+        """A block that is wholly logged keeps only what later calls must be checked against."""
         if block.logged.all():
-            block.features = np.zeros((0, 0))
-            block.group, block.prices = None, None
+            block.prices = None
 
     @property
     def missing_labels(self) -> int:

@@ -62,9 +62,11 @@ class VwBandit(EpochLearner):
             return Epoch(number, "bandit", round, length, Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)))
         return Epoch(number, "bandit", round, length, VwPolicy.of(self.arguments, self._model()))
 
-    def _collect(self) -> None:
-        for _, log in self._book.harvest():
+    def _collect(self) -> bool:
+        found = self._book.harvest()
+        for _, log in found:
             self._learn(log)
+        return bool(found)
 
     def _learn(self, log: RoundLog) -> None:
         vw = self._vw
