@@ -32,14 +32,6 @@ def two_scores() -> Discrete:
     return Discrete(shares, rates, ["a", "a", "b", "b"], np.array([[False, True, False, True]]), name="two scores")
 
 
-def ladder() -> Discrete:
-    """Five scores in two groups, of which the second has the lower ones; the rules are thresholds."""
-    shares = np.array([0.1, 0.15, 0.2, 0.25, 0.3])
-    rules = np.array([[cut <= place for place in range(5)] for cut in range(1, 5)])
-    rates = np.tile(np.linspace(0.15, 0.85, 5), 2)
-    return Discrete(0.5 * np.r_[shares, shares[::-1]], rates, np.repeat(["a", "b"], 5), np.tile(rules, 2))
-
-
 @dataclass(frozen=True, eq=False)
 class People:
     """People decided under one policy. outcome: the label of everybody, also of the rejected, whom nobody will ever ask."""
@@ -62,12 +54,7 @@ class People:
 
     def block(self, world: Discrete, first: int, epoch: int, **marks: Any) -> Block:
         """Everybody, as the learner is told about them; `marks` are further columns of the block."""
-        label = np.where(self.accept, self.outcome, 0)
-        told = {
-            "settled": np.where(marks.get("overruled", False), 0, label),
-            "logged": np.zeros(len(label), bool),
-            "prices": None,
-        }
+        label = np.where(self.accept & ~marks.get("overruled", np.zeros(1, bool)), self.outcome, 0)
         return Block(
             first=first,
             epoch=epoch,
@@ -75,9 +62,11 @@ class People:
             group=self.group,
             accept=self.accept,
             acceptance=self.acceptance,
+            prices=None,
             label=label,
+            logged=np.zeros(len(label), bool),
             audit=self.audit,
-            **(told | marks),
+            **({"settled": label} | marks),
         )
 
     def part(self, rows: np.ndarray) -> "People":
