@@ -103,7 +103,7 @@ def replayed(
     *,
     leave_out: bool = False,
 ) -> Played:
-    """A life by replay, one closing per epoch. leave_out: overruled people are kept from the learner, and the rest is numbered without gaps."""
+    """A life by replay, one closing per epoch. leave_out: the learner is told of the others alone, numbered without gaps."""
     generator, fates = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
     played, told, worst, regret = 0, 0, 0.0, 0.0
     optimum = world.optimum(learner.allowed_gap, learner.rates)[0]

@@ -3,8 +3,8 @@
 A frozen policy accepts some people with probability 0. Selection rates need no label, so everybody counts; rates with labels look at no
 cohort of such a policy. 200 lives for each rate, 15 forced closings of 3,000 people after the budget is spent, 0 violations: a violation
 probability of .023 would have shown with probability .99.
-Negative control: the policy is planned again at each closing from cohorts without the people who could not be accepted (for rates with
-labels also as if they could not have come, and with .2 instead of 1e-6 as the least probability in a forecast, which hid it). Most lives violate.
+Negative control: the policy is planned again at each closing from cohorts without the people who could not be accepted; for
+rates with labels, with .2 instead of 1e-6 as the least probability in a forecast, for that hid it. Most lives violate.
 """
 
 from unittest.mock import patch
