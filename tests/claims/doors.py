@@ -6,7 +6,6 @@ so a claim can do to each of them what the world does (overrule, leave out), and
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -52,9 +51,19 @@ class People:
         outcome = np.where(generator.random(rounds) < world.positive_rate[context], 1, -1)
         return cls(context, world.group[context], acceptance, coin < acceptance, coin < audits, outcome)
 
-    def block(self, world: Discrete, first: int, epoch: int, **marks: Any) -> Block:
-        """Everybody, as the learner is told about them; `marks` are further columns of the block."""
-        label = np.where(self.accept & ~marks.get("overruled", np.zeros(1, bool)), self.outcome, 0)
+    def block(
+        self,
+        world: Discrete,
+        first: int,
+        epoch: int,
+        *,
+        overruled: np.ndarray | None = None,
+        come: np.ndarray | None = None,
+    ) -> Block:
+        """Everybody, as the learner is told about them; come: whose labels have come (default: those of all)."""
+        nobody = np.zeros(len(self.accept), bool)
+        overruled, come = nobody if overruled is None else overruled, ~nobody if come is None else come
+        label = np.where(self.accept & come & ~overruled, self.outcome, 0)
         return Block(
             first=first,
             epoch=epoch,
@@ -64,9 +73,10 @@ class People:
             acceptance=self.acceptance,
             prices=None,
             label=label,
-            logged=np.zeros(len(label), bool),
+            logged=nobody,
             audit=self.audit,
-            **({"settled": label} | marks),
+            overruled=overruled,
+            settled=label,
         )
 
     def part(self, rows: np.ndarray) -> "People":

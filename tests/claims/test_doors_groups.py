@@ -2,7 +2,7 @@
 
 Three groups of 60, 39 and 1%, limit .2, 200,000 people, in both engines. From the first policy
 after its join on the third group is covered, and the limit for its pairs is kept by weight on constants until its intervals are narrow.
-200 lives in each engine, 0 violations over the named groups at any round: a violation probability of .023 would have shown with probability .99.
+200 lives in each engine, 0 violations over the named groups at any round: a violation probability of .023 would have shown with .99.
 The engines are compared in law (Kolmogorov-Smirnov at 1e-3: round of joining, learned weight, regret): a distance of .31 between two
 distribution functions is caught with probability .99.
 Negative controls: a claim about all three groups by a learner that covers the two of its first people is broken in most lives; an engine
