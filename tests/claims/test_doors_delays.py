@@ -28,8 +28,8 @@ from evenhand.simulate.delays import LabelDelays, simulate_late
 WINDOW, STEP, ROUNDS = 10.0, 50, 20_000
 LIVES, CONTROLS, CHANGED = 300, 20, 50
 DELAYS = {
-    "on nothing": LabelDelays(lambda people: np.full(len(people), 3 * WINDOW)),
-    "on label and group": LabelDelays(
+    "nothing": LabelDelays(lambda people: np.full(len(people), 3 * WINDOW)),
+    "label and group": LabelDelays(
         lambda people: 3 * WINDOW * np.where(people.label == 1, 1.5, 0.5) * np.where(people.group == 1, 1.4, 0.6)
     ),
 }
@@ -101,7 +101,7 @@ def test_late_labels_are_no_drift(law):
 
 def test_settled_at_closing_they_would_be():
     """Negative control of the test above."""
-    assert suspended_wrongly(0, DELAYS["on nothing"])
+    assert suspended_wrongly(0, DELAYS["nothing"])
 
 
 def test_without_a_window_the_streams_wait():
@@ -120,7 +120,7 @@ def test_full_late_labels(claims, workers):
         law: Parallel(n_jobs=workers)(delayed(suspended)(seed, delays) for seed in range(half))
         for law, delays in DELAYS.items()
     }
-    wrong = Parallel(n_jobs=workers)(delayed(suspended_wrongly)(seed, DELAYS["on nothing"]) for seed in range(CONTROLS))
+    wrong = Parallel(n_jobs=workers)(delayed(suspended_wrongly)(seed, DELAYS["nothing"]) for seed in range(CONTROLS))
     alarms = sum(bool(ended) for those in found.values() for ended in those)
     control = sum(bool(ended) for ended in wrong)
     claims.add(
