@@ -71,7 +71,7 @@ def test_a_first_block_is_one_epoch_and_the_call_after_it_looks_at_one_cohort(wo
     assert done["parts"] <= log2(people / 100) + 3
     assert done["plans"] == 2
     assert done["looks"] == 1
-    assert [(epoch.first_round, epoch.rounds) for epoch in learner.report.epochs][0] == (0, people)
+    assert (learner.report.epochs[0].first_round, learner.report.epochs[0].rounds) == (0, people)
     assert learner.report.epochs[1].first_round == people
     assert (
         learner.learned_weight > 0

@@ -597,19 +597,22 @@ class CertifiedLearner(EpochLearner):
             self._life.tally.remember(cohort, inside, keep_audits=self._life.promise.nominates)
             self._remember(cohort)
 
-    def succeed(self, policies: Sequence[Mixture], bookings: Sequence[Booking], round: int, reason: str) -> None:
+    def succeed(
+        self, policies: Sequence[Mixture], bookings: Sequence[Booking], round: int, reason: str, *, lives: int = 1
+    ) -> None:
         """Take over a record that was written under older rules: what was booked stays booked, and a new life starts from the reserve.
 
-        policies: those of the epochs so far, in order; round: people decided by them. Nothing of what they saw is looked at again: the new
-        life looks at people decided from here on, and deploys constants until it knows enough.
+        policies: those of the epochs so far, in order; round: people decided by them; lives: at
+        least so many began. Nothing of what they saw is looked at again: the new life looks at people
+        decided from here on, and deploys constants until it knows enough.
         """
         if self._round > 0:
             raise ProtocolError(f"{self._round} rounds have been played; only a fresh learner can succeed another.")
-        lives = [int(found[1]) for entry in bookings if (found := re.match(r"life (\d+):", entry.process))]
+        booked = [int(found[1]) for entry in bookings if (found := re.match(r"life (\d+):", entry.process))]
         ledger = DeltaLedger(self.failure_probability, tuple(bookings))
         wanted = self._life.wanted
         self._life = Life(
-            1 + max(lives, default=1), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
+            1 + max(lives, *booked), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
         )
         self._round = round
         self._epochs = [Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)]
