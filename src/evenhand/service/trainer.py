@@ -185,6 +185,12 @@ class Trainer:
         lineage = [policy for policy in self.ledger.policies(*self._names) if policy.in_lineage]
         for policy in lineage:
             policy.verify(self.ledger.keyring.public_key)
+            if policy.rules > RULES:
+                raise Damaged(
+                    f"epoch {policy.epoch} of product {self.product.name!r} was published under rules {policy.rules}; this evenhand "
+                    f"knows rules {RULES}.",
+                    hint="use the evenhand that published it, or a newer one.",
+                )
             if policy.info.get("promise") != self.product.digest:
                 raise PromiseChanged(
                     f"epoch {policy.epoch} of product {self.product.name!r} was published under another promise than the settings'.",
