@@ -267,7 +267,7 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda d: d.update(version=2), "version 2 of the format; this evenhand reads version 1"),
+        (lambda d: d.update(version=3), "version 3 of the format"),
         (lambda d: d.pop("state"), "lacks state"),
         (lambda d: d.update(learner="Oracle"), "holds a 'Oracle'"),
         (lambda d: d.update(state={"is": "pickle"}), "kind 'pickle'"),

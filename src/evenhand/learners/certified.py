@@ -23,7 +23,6 @@ from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput, ProtocolError, StorageError
 from evenhand.estimation import EstimatedLoss, RoundLog, cost_variances, doubly_robust, one_sided
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
-from evenhand.fairness.bounds.slack import require_probability
 from evenhand.fairness.certificate import RULES, Certificate
 from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import DriftMonitor
@@ -33,17 +32,25 @@ from evenhand.learners.audits import Gain, Outlay, audit_share
 from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
 from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts
-from evenhand.learners.epochs import Epoch, EpochLearner, without_group
+from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, without_group
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import nominate
 from evenhand.learners.promise import Promise
-from evenhand.learners.rounds import Block, merged
-from evenhand.learners.settings import require_bound, require_settings, too_rich
+from evenhand.learners.rounds import Block, Lost, merged
+from evenhand.learners.settings import (
+    as_groups,
+    as_rates,
+    require_bound,
+    require_hypotheses,
+    require_number,
+    require_settings,
+    too_rich,
+)
 from evenhand.learners.tally import Past
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_labels
+from evenhand.words import Decisions, FloatArray, GroupArray, Prices
 
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
@@ -72,6 +79,7 @@ class CertifiedLearner(EpochLearner):
     up later joins once it has ten people.
     """
 
+    needs_group = False  # people whose group is unknown count outside of the certificate
     _not_stored = EpochLearner._not_stored | {"_known"}
 
     def __init__(
@@ -94,15 +102,17 @@ class CertifiedLearner(EpochLearner):
         seed: int | None = None,
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        require_probability(failure_probability)
-        require_settings(allowed_gap, audit_rate, audit_budget, fallback, maturity, horizon)
+        require_hypotheses(hypotheses)
+        require_settings(
+            allowed_gap, failure_probability, audit_rate, audit_budget, fallback, maturity, horizon, drift_false_alarm
+        )
         if hypotheses.uses_group and group_use != "decide":
             raise InvalidInput(
                 f'{type(hypotheses).__name__} looks at the group, but group_use is "{group_use}".',
                 hint='choose group_use="decide".',
             )
         self.hypotheses, self.horizon, self.maturity = hypotheses, horizon, maturity
-        self.rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+        self.rates = as_rates(rate)
         self.allowed_gap = self.comparator_gap = float(allowed_gap)
         self.failure_probability, self.drift_false_alarm = failure_probability, drift_false_alarm
         self.audit_rate, self.audit_budget, self.fallback = audit_rate, audit_budget, fallback
@@ -114,7 +124,7 @@ class CertifiedLearner(EpochLearner):
         self._known: tuple[tuple[RoundLog, ...], RoundLog] | None = None
         super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
         self._audit_coins = stream(self.seed, "audit")
-        self._life = Life.first(self._promise(), None if groups is None else tuple(groups))
+        self._life = Life.first(self._promise(), as_groups(groups))
         self._records: dict[int, tuple[FloatArray, FloatArray]] = {}
         self._frozen_certificate: Certificate | None = None
 
@@ -154,12 +164,10 @@ class CertifiedLearner(EpochLearner):
         """Tell labels of accepted rounds. A `group` told here must not contradict one that is known; one that was unknown stays outside the
         certificate, because only accepted people have outcomes: see `tell_group`."""
         self._tick(at)
-        rounds = np.atleast_1d(np.asarray(round)).astype(np.int64)
-        labels = as_labels(np.atleast_1d(np.asarray(label)), len(rounds))
+        rounds = as_rounds(round)
         if group is not None:
-            self._book.check_group(rounds, np.atleast_1d(np.asarray(group, dtype=object)))
-        on_time = None if self.maturity is None or self._now is None else self._now - self.maturity
-        self._book.observe(rounds, labels, on_time=on_time)
+            self._book.check_group(rounds, as_told_groups(group, len(rounds)))
+        super().observe(rounds, label)
 
     def tell_group(self, round: ArrayLike, group: ArrayLike) -> None:
         """Groups that arrive after the decision, for accepted and rejected people alike. They count in a cohort that is still open.
@@ -167,24 +175,21 @@ class CertifiedLearner(EpochLearner):
         Law, which is on record in the certificate with the number of people by group and draw: whether and when a group becomes known does
         not depend on the draw.
         """
-        rounds = np.atleast_1d(np.asarray(round)).astype(np.int64)
-        self._book.tell_group(rounds, np.atleast_1d(np.asarray(group, dtype=object)))
+        rounds = as_rounds(round)
+        self._book.tell_group(rounds, as_told_groups(group, len(rounds)))
+
+    def _lose(self, lost: Lost, *, erased: bool) -> None:
+        super()._lose(lost, erased=erased)
+        if erased and lost.closed:
+            self._life.tally.forget(lost.features, lost.group, lost.label)
 
     def _tick(self, at: float | None) -> None:
         if at is None:
             return
+        require_number("at", at, lambda _: True, "the time is a finite number")
         if self._now is not None and at < self._now:
             raise ProtocolError(f"the time is {at}, but it has been {self._now} before; time does not run backwards.")
         self._now = float(at)
-
-    def _checked_group(self, group: ArrayLike | None, rows: int) -> GroupArray | None:
-        """The group may be unknown for some or all, unless it decides."""
-        if group is None or self.group_use == "decide":
-            return super()._checked_group(group, rows) if self.group_use == "decide" else None
-        told = np.asarray(group)
-        if told.shape != (rows,):
-            raise InvalidInput(f"group has shape {told.shape} but there are {rows} rows; None marks an unknown group.")
-        return told
 
     @property
     def _audit_weight(self) -> float:
@@ -260,6 +265,7 @@ class CertifiedLearner(EpochLearner):
         """An assumption is broken: nothing that was learned before counts any more."""
         self._history.logs = []
         self._frozen_certificate = None
+        self._book.forget_learned()
         self._life = self._life.next(self._round)
 
     # planning
@@ -524,6 +530,7 @@ class CertifiedLearner(EpochLearner):
             cohort = from_counts(0, history, float(history.acceptance[0]), self._audit_coins)
             self._life.tally.add(cohort, None, billed=False, judged=False, keep_audits=self._life.promise.nominates)
         self._history.logs.append((0, history if self.group_use == "decide" else without_group(history)))
+        self._news = True  # the first epoch was planned without it
 
     def _promise(self) -> Promise:
         return Promise(
@@ -590,19 +597,22 @@ class CertifiedLearner(EpochLearner):
             self._life.tally.remember(cohort, inside, keep_audits=self._life.promise.nominates)
             self._remember(cohort)
 
-    def succeed(self, policies: Sequence[Mixture], bookings: Sequence[Booking], round: int, reason: str) -> None:
+    def succeed(
+        self, policies: Sequence[Mixture], bookings: Sequence[Booking], round: int, reason: str, *, lives: int = 1
+    ) -> None:
         """Take over a record that was written under older rules: what was booked stays booked, and a new life starts from the reserve.
 
-        policies: those of the epochs so far, in order; round: people decided by them. Nothing of what they saw is looked at again: the new
-        life looks at people decided from here on, and deploys constants until it knows enough.
+        policies: those of the epochs so far, in order; round: people decided by them; lives: at
+        least so many began. Nothing of what they saw is looked at again: the new life looks at people
+        decided from here on, and deploys constants until it knows enough.
         """
         if self._round > 0:
             raise ProtocolError(f"{self._round} rounds have been played; only a fresh learner can succeed another.")
-        lives = [int(found[1]) for entry in bookings if (found := re.match(r"life (\d+):", entry.process))]
+        booked = [int(found[1]) for entry in bookings if (found := re.match(r"life (\d+):", entry.process))]
         ledger = DeltaLedger(self.failure_probability, tuple(bookings))
         wanted = self._life.wanted
         self._life = Life(
-            1 + max(lives, default=1), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
+            1 + max(lives, *booked), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
         )
         self._round = round
         self._epochs = [Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)]

@@ -154,7 +154,6 @@ def from_block(block: Block) -> ClosedCohort:
     here = ~block.erased
     group = np.full(len(block.accept), None) if block.group is None else block.group
     label = np.where(block.overruled, 0, block.label)
-    unknown = any(value is None for value in group[here].tolist())
     contexts = find_contexts(block.features[here], None, _numbered(group[here]), block.acceptance[here])
 
     def count(which: BoolArray) -> FloatArray:
@@ -170,7 +169,7 @@ def from_block(block: Block) -> ClosedCohort:
         epoch=block.epoch,
         first=block.first,
         stop=block.first + len(block.accept),
-        log=block.log(block.resolved & here, with_group=not unknown),
+        log=block.log(block.resolved),
         features=block.features[first],
         group=group[first],
         acceptance=block.acceptance[first],

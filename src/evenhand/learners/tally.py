@@ -108,6 +108,27 @@ class Tally:
         if keep_audits:
             self._keep_audits(cohort, inside)
 
+    def forget(self, features: FloatArray, group: Any, label: int) -> None:
+        """Take one person out of those who are kept for forecasts and for nominating; the counts stay."""
+        past = self.past
+        rows = (past.features == features).all(axis=1) & np.array([g == group for g in past.group.tolist()], bool)
+        if rows.any():
+            past.weight[int(np.argmax(rows))] -= 1.0
+            left = past.weight > 0
+            past.features, past.group, past.weight = past.features[left], past.group[left], past.weight[left]
+        for place, audits in enumerate(self.audits):
+            rows = (audits.features == features).all(axis=1) & (audits.label == label)
+            rows &= np.array([g == group for g in audits.group.tolist()], bool)
+            if rows.any():
+                weight = audits.weight.copy()
+                weight[int(np.argmax(rows))] -= 1.0
+                kept = weight > 0
+                self.audits[place : place + 1] = []
+                if kept.any():
+                    left_over = (audits.group[kept], audits.label[kept], weight[kept])
+                    self.audits.insert(place, LabelledSample(audits.features[kept], *left_over))
+                return
+
     def _add_evidence(self, cohort: ClosedCohort) -> None:
         rounds = cohort.rounds
         if len(rounds) and cohort.acceptance.min() > 0:
