@@ -208,7 +208,7 @@ def test_while_it_waits_everybody_is_accepted():
 
 @pytest.mark.parametrize("lost", [[3], [3, 500, 998, 1100]])
 def test_closing_the_exploration_takes_what_is_there_and_pays_for_what_is_not(lost):
-    learner, whole = waiting(lost), waiting([])
+    learner = waiting(lost)
     learner.close_exploration()
     inside = [round for round in lost if round < 1000]
     assert learner.sample.weight.sum() == 1000 - len(inside)
@@ -218,8 +218,7 @@ def test_closing_the_exploration_takes_what_is_there_and_pays_for_what_is_not(lo
     kept = learner.explorer.beta(learner.sample)
     assert learner.slack.beta == kept + len(inside) / smallest
     assert learner.slack.limit == 0.4 - learner.slack.beta
-    whole.open_epoch()
-    learner.decide(PEOPLE.features[: learner.rounds_left + 1], PEOPLE.group[: learner.rounds_left + 1])
+    learner.decide(PEOPLE.features[:1], PEOPLE.group[:1])
     assert learner.epoch.phase == "bandit"
     assert f"without the labels of {len(inside)} of its people" in learner.report.notes[0]
     size = learner.sample.weight.sum()
@@ -273,20 +272,27 @@ def test_a_stored_learner_goes_on_waiting(tmp_path):
     assert as_rows(copy.sample) == as_rows(learner.sample) == first(1000)
 
 
-def test_a_learner_stored_while_it_took_whatever_had_come_begins_a_new_sample():
-    """Files of the old rules do not say in which order people came, so nobody of theirs is in the sample."""
-    old = waiting([40])
-    old._collect()
-    state = {
-        name: value
-        for name, value in old._state().items()
-        if name not in ("_first", "_size", "_complete", "_in_counts")
-    }
-    learner = make(exploration_rounds=1000)
-    learner._restore(state)
+def restored_from_earlier_rules(learner):
+    """As if the file had been written when a sample was whatever labels had come."""
+    new = ("_first", "_size", "_complete", "_in_counts", "_earlier_rules")
+    copy = make(exploration_rounds=1000)
+    copy._restore({name: value for name, value in learner._state().items() if name not in new})
+    return copy
+
+
+def test_who_explored_under_earlier_rules_begins_a_new_sample():
+    learner = restored_from_earlier_rules(waiting([40]))
     play(learner, 3000, 0, block=50)
-    assert learner.sample.weight.sum() == 1000
     assert learner._first == 1200
+    assert learner.sample.weight.sum() == 1000
+    assert learner.report.notes == ()
+
+
+def test_a_sample_of_earlier_rules_stays_and_is_named():
+    old = live(make(exploration_rounds=1000), np.zeros(len(PEOPLE)))
+    learner = restored_from_earlier_rules(old)
+    assert learner.slack == old.slack
+    assert "taken under earlier rules" in learner.report.notes[0]
 
 
 # the loss

@@ -213,6 +213,8 @@ class RoundBook:
         start = max(bisect_right(self.blocks, first, key=lambda block: block.first) - 1, 0)
         for place in range(start, len(self.blocks)):
             block = self.blocks[place]
+            if block.first >= stop:
+                return
             rows = slice(max(first - block.first, 0), min(stop - block.first, len(block.accept)))
             if rows.start < rows.stop:
                 yield block, rows

@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -40,6 +41,10 @@ from evenhand.words import BoolArray, LabelledSample, Prices
 
 FIRST_EPOCH = 64
 """Rounds of the bandit's first epoch; then its length doubles."""
+EARLIER_RULES = (
+    "the sample was taken under earlier rules, from whatever labels had come by then; if labels were late, and later for some people "
+    "than for others, the promise may not hold. A new learner takes a new sample."
+)
 
 
 class TwoPhaseLearner(EpochLearner):
@@ -99,9 +104,8 @@ class TwoPhaseLearner(EpochLearner):
         self._first = 0  # the round of the sample's first person
         self._size = self.exploration_rounds or FIRST_SIZE  # the preset size that is examined next
         self._complete = 0  # before this round no label is missing
-        self._in_counts: list[
-            tuple[int, RoundLog]
-        ] = []  # what was played in counts while exploring, by its first round
+        self._in_counts: list[tuple[int, RoundLog]] = []  # played in counts while exploring, by the first round
+        self._earlier_rules = False  # the sample was taken when it was "whatever labels have come"
         super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
 
     def _plan(self, number: int, round: int) -> Epoch:
@@ -187,7 +191,7 @@ class TwoPhaseLearner(EpochLearner):
         self._in_counts = []
 
     def close_exploration(self) -> None:
-        """End the wait for labels that will not come: the sample is closed without them.
+        """End the wait for labels that will not come: the sample is closed without them, and the next decision is the bandit's.
 
         Raises
         ------
@@ -227,6 +231,7 @@ class TwoPhaseLearner(EpochLearner):
             )
         self._size = size
         self._end_exploration(arrivals)
+        self._epochs[-1] = replace(self.epoch, rounds=self._round - self.epoch.first_round)
 
     def _cut_off(self, length: int, round: int) -> int:
         """An epoch ends with the horizon; whoever plays on beyond it meets epochs of the usual length."""
@@ -293,7 +298,7 @@ class TwoPhaseLearner(EpochLearner):
 
     def _notes(self) -> list[str]:
         if self.slack is not None:
-            return [_closed_without(self.slack.missing)] if self.slack.missing else []
+            return [*([EARLIER_RULES] if self._earlier_rules else []), *_closed_without(self.slack.missing)]
         missing = self._first_with(_unlabelled, self._first)
         if missing < self._first + self._size <= self._round:
             return [self._waits_for(missing)]
@@ -312,14 +317,15 @@ class TwoPhaseLearner(EpochLearner):
         )
 
     def _state(self) -> dict[str, Any]:
-        names = ("sample", "slack", "_first", "_size", "_complete", "_in_counts")
+        names = ("sample", "slack", "_first", "_size", "_complete", "_in_counts", "_earlier_rules")
         return super()._state() | {name: getattr(self, name) for name in names}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """A learner that was stored while it explored, before samples were prefixes, takes a new sample from here on."""
+        """Files of the earlier rules do not say in which order people came: who was exploring then takes a new sample from here on."""
         super()._restore(state)
         if "_first" not in state:
             self._first = self._complete = self._round
+            self._earlier_rules = self.sample is not None
 
     @property
     def promise(self) -> float:
@@ -343,8 +349,9 @@ def _unlabelled(block: Block) -> BoolArray:
     return np.asarray(block.label == 0)
 
 
-def _closed_without(missing: int) -> str:
-    return f"the exploration was closed without the labels of {missing} of its people; the slack covers whatever they may be."
+def _closed_without(missing: int) -> list[str]:
+    said = f"the exploration was closed without the labels of {missing} of its people; the slack covers whatever they may be."
+    return [said] if missing else []
 
 
 def _comparator(allowed_gap: float | None, comparator_gap: float | None) -> float:
