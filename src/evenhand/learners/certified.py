@@ -22,7 +22,6 @@ from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import EstimatedLoss, RoundLog, cost_variances, doubly_robust, one_sided
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
-from evenhand.fairness.bounds.slack import require_probability
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.delta_ledger import Booking
 from evenhand.fairness.drift import DriftMonitor
@@ -37,7 +36,14 @@ from evenhand.learners.lives import Life
 from evenhand.learners.nomination import nominate
 from evenhand.learners.promise import Promise
 from evenhand.learners.rounds import Block
-from evenhand.learners.settings import require_bound, require_settings, too_rich
+from evenhand.learners.settings import (
+    as_groups,
+    as_rates,
+    require_bound,
+    require_hypotheses,
+    require_settings,
+    too_rich,
+)
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_labels
@@ -88,15 +94,25 @@ class CertifiedLearner(EpochLearner):
         seed: int | None = None,
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        require_probability(failure_probability)
-        require_settings(allowed_gap, audit_rate, audit_budget, fallback, maturity, horizon)
+        require_hypotheses(hypotheses)
+        require_settings(
+            allowed_gap,
+            failure_probability,
+            bound,
+            audit_rate,
+            audit_budget,
+            fallback,
+            maturity,
+            horizon,
+            drift_false_alarm,
+        )
         if hypotheses.uses_group and group_use != "decide":
             raise InvalidInput(
                 f'{type(hypotheses).__name__} looks at the group, but group_use is "{group_use}".',
                 hint='choose group_use="decide".',
             )
         self.hypotheses, self.horizon, self.maturity = hypotheses, horizon, maturity
-        self.rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+        self.rates = as_rates(rate)
         self.allowed_gap = self.comparator_gap = float(allowed_gap)
         self.failure_probability, self.drift_false_alarm = failure_probability, drift_false_alarm
         self.audit_rate, self.audit_budget, self.fallback = audit_rate, audit_budget, fallback
@@ -106,9 +122,9 @@ class CertifiedLearner(EpochLearner):
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
         self._known: tuple[tuple[RoundLog, ...], RoundLog] | None = None
-        super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
+        super().__init__(prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings)
         self._audit_coins = stream(self.seed, "audit")
-        self._life = Life.first(self._promise(), None if groups is None else tuple(groups))
+        self._life = Life.first(self._promise(), as_groups(groups))
         self._records: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     @property

@@ -19,6 +19,7 @@ from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.learners import storage
 from evenhand.learners.codec import storable
 from evenhand.learners.rounds import Block, RoundBook
+from evenhand.learners.settings import require_common
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_features, as_group, as_numbers
@@ -106,6 +107,7 @@ class EpochLearner(ABC):
         LEARNERS[_stored_name(cls)] = cls
 
     def __init__(self, *, prices: Prices, group_use: GroupUse, seed: int | None, settings: Mapping[str, Any]) -> None:
+        require_common(prices, group_use, seed)
         self.prices = prices
         self.loss = TransformedLoss(prices, _normaliser(prices))
         self.group_use: GroupUse = group_use

@@ -16,11 +16,19 @@ from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided, two_sided
 from evenhand.faircsc import FairCSC, bind_fair
-from evenhand.fairness.bounds.slack import SlackBound, require_probability
+from evenhand.fairness.bounds.slack import SlackBound
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.epochs import Epoch, EpochLearner
 from evenhand.learners.exploration import Explorer, Reading, Slack, as_bound, sample_of
+from evenhand.learners.settings import (
+    as_rates,
+    require_delta,
+    require_exploration,
+    require_gap,
+    require_horizon,
+    require_hypotheses,
+)
 from evenhand.policies import Mixture
 from evenhand.words import LabelledSample, Prices
 
@@ -56,9 +64,14 @@ class TwoPhaseLearner(EpochLearner):
         seed: int | None = None,
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        require_probability(failure_probability)
+        require_hypotheses(hypotheses)
+        require_delta(failure_probability)
+        require_horizon(horizon, 2)
+        require_exploration(comparator_gap, exploration_rounds, tradeoff_exponent)
+        if allowed_gap is not None:
+            require_gap(allowed_gap)
         self.hypotheses, self.horizon = hypotheses, int(horizon)
-        self.rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+        self.rates = as_rates(rate)
         self.sides = {"one-sided": 1, "two-sided": 2}.get(estimator, 0)
         if not self.sides:
             raise InvalidInput(f'estimator is {estimator!r}; it is "one-sided" or "two-sided".')
@@ -79,7 +92,9 @@ class TwoPhaseLearner(EpochLearner):
         self._require_enough(allowed_gap)
         self.sample: LabelledSample | None = None
         self.slack: Slack | None = None
-        super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+        )
 
     def _plan(self, number: int, round: int) -> Epoch:
         if self.sample is None:

@@ -20,6 +20,7 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.epochs import Epoch, EpochLearner
+from evenhand.learners.settings import as_rates
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, GroupArray, Prices, as_features
 
@@ -46,11 +47,11 @@ class VwBandit(EpochLearner):
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         if exploration not in ("epsilon-greedy", "squarecb"):
             raise InvalidInput(f'exploration is {exploration!r}; it is "epsilon-greedy" or "squarecb".')
-        self.rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+        self.rates = as_rates(rate)
         explore = f"--epsilon {epsilon}" if exploration == "epsilon-greedy" else "--squarecb"
         self.arguments = f"--cb_explore_adf {explore} --cb_type mtr -q sa --quiet --random_seed 1"
         self._workspace: Any = None
-        super().__init__(prices=prices or Prices(), group_use="certify_only", seed=seed, settings=settings)
+        super().__init__(prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Always NotSerialisable: the state is VW's own."""
