@@ -51,7 +51,9 @@ class VwBandit(EpochLearner):
         explore = f"--epsilon {epsilon}" if exploration == "epsilon-greedy" else "--squarecb"
         self.arguments = f"--cb_explore_adf {explore} --cb_type mtr -q sa --quiet --random_seed 1"
         self._workspace: Any = None
-        super().__init__(prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Always NotSerialisable: the state is VW's own."""
@@ -63,9 +65,11 @@ class VwBandit(EpochLearner):
             return Epoch(number, "bandit", round, length, Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)))
         return Epoch(number, "bandit", round, length, VwPolicy.of(self.arguments, self._model()))
 
-    def _collect(self) -> None:
-        for _, log in self._book.harvest():
+    def _collect(self) -> bool:
+        found = self._book.harvest()
+        for _, log in found:
             self._learn(log)
+        return bool(found)
 
     def _learn(self, log: RoundLog) -> None:
         vw = self._vw
