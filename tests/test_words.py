@@ -1,4 +1,6 @@
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, NotFinite
@@ -12,6 +14,7 @@ from evenhand.words import (
     Prices,
     as_features,
     as_group,
+    as_known_groups,
 )
 
 
@@ -46,10 +49,70 @@ def test_float_labels_are_read():
     assert LabelledSample(np.zeros((2, 1)), [1, -1], [1.0, -1.0]).label.dtype == np.int64
 
 
-@pytest.mark.parametrize("group", [[1.0, np.nan], [None, "a"]])
-def test_missing_groups_are_refused(group):
-    with pytest.raises(InvalidInput, match="missing in 1 of 2 rows"):
-        as_group(np.array(group), 2)
+UNKNOWN = {
+    "None in a list": ["a", None],
+    "NaN in a list, which numpy would turn into a text": ["a", float("nan")],
+    "pandas.NA in a list": ["a", pd.NA],
+    "an array of objects": np.array(["a", np.nan], dtype=object),
+    "an array of numbers": np.array([1.0, np.nan]),
+    "numbers of 32 bits": np.array([1.0, np.nan], dtype=np.float32),
+    "a date": np.array(["2020-01-01", "NaT"], dtype="datetime64[D]"),
+    "a masked array": np.ma.array([1, 2], mask=[False, True]),
+    "pandas: objects": pd.Series(["a", None], dtype=object),
+    "pandas: category": pd.Series(["a", None], dtype="category"),
+    "pandas: Categorical": pd.Categorical(["a", None]),
+    "pandas: category of numbers": pd.Series([1, None], dtype="category"),
+    "pandas: string": pd.Series(["a", None], dtype="string"),
+    "pandas: Arrow": pd.Series(["a", None], dtype="string[pyarrow]"),
+    "pandas: Int64": pd.Series([1, None], dtype="Int64"),
+    "pandas: boolean": pd.Series([True, None], dtype="boolean"),
+    "pandas: date": pd.Series(pd.to_datetime(["2020-01-01", None])),
+    "polars: text": pl.Series(["a", None]),
+    "polars: category": pl.Series(["a", None], dtype=pl.Categorical),
+    "polars: whole numbers": pl.Series([1, None]),
+    "polars: truth values": pl.Series([True, None]),
+}
+
+
+@pytest.mark.parametrize("group", UNKNOWN.values(), ids=list(UNKNOWN))
+def test_whatever_stands_for_missing_is_an_unknown_group(group):
+    found = as_known_groups(group, 2)
+    assert found.dtype == object
+    assert found[0] is not None
+    assert found[1] is None
+
+
+@pytest.mark.parametrize("group", UNKNOWN.values(), ids=list(UNKNOWN))
+def test_unknown_groups_are_refused_where_the_group_is_needed(group):
+    with pytest.raises(InvalidInput, match=r"group is missing in 1 of 2 rows \(first: row 1\)"):
+        as_group(group, 2)
+    with pytest.raises(InvalidInput, match="group is missing in 1 of 2 rows"):
+        LabelledSample(np.zeros((2, 1)), group, [1, -1])
+
+
+@pytest.mark.parametrize(
+    "group", [["a", "b"], [1, 2], [True, False], [0.5, 1.5], np.array(["a", "b"]), pl.Series(["a", "b"])], ids=str
+)
+def test_known_groups_stay_what_they_are(group):
+    assert as_known_groups(group, 2).tolist() == as_group(group, 2).tolist() == list(group)
+
+
+def test_groups_of_several_kinds_in_a_list_are_not_turned_into_texts():
+    assert as_group([1, "b", 2.5], 3).tolist() == [1, "b", 2.5]
+
+
+@pytest.mark.parametrize(
+    ("group", "match"),
+    [
+        ([("f", 60), ("m", 60)], "is a tuple"),
+        ([["f"], ["m"]], r"the group of row 0 is \['f'\]"),
+        ([{}, {}], "hashable"),
+        ([1.0, np.inf], "the group of row 1 is inf"),
+    ],
+)
+def test_labels_that_cannot_be_told_apart_are_refused_at_once(group, match):
+    with pytest.raises(InvalidInput, match=match):
+        as_known_groups(group, 2)
 
 
 @pytest.mark.parametrize("features", [np.zeros(3), 1.0, np.zeros((1, 2, 3)), [["a"]], [[1, 2], [3]]])
@@ -89,6 +152,19 @@ def test_prices():
     assert Prices(false_accept=np.array([1.0, 3.0])).acceptance_cost(label).tolist() == [-1.0, 3.0]
     with pytest.raises(InvalidInput, match="-1"):
         Prices(false_reject=-1.0)
+
+
+@pytest.mark.parametrize("price", ["2", "dear", None, True, [1.0, "a"], [1.0, None], float("nan")])
+def test_prices_are_numbers(price):
+    with pytest.raises(InvalidInput, match=r"the price false_accept is .*; prices are finite numbers of at least 0"):
+        Prices(price)
+
+
+def test_what_the_caller_does_with_his_prices_later_is_not_seen():
+    mine = np.array([1.0, 2.0])
+    prices = Prices(mine)
+    mine[0] = 9.0
+    assert prices.false_accept.tolist() == [1.0, 2.0]
 
 
 def test_sample_groups_are_sorted_and_ignore_rows_that_stand_for_nobody():

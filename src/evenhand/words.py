@@ -7,7 +7,7 @@ labels in {-1, +1} and arrays of equal length.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
+from math import isfinite, isinf
 from typing import Any, overload
 
 import numpy as np
@@ -19,7 +19,8 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 GroupArray = NDArray[Any]
-"""Group labels may be of any hashable kind: integers, strings, objects."""
+"""Group labels may be of any hashable kind: integers, strings, objects. None stands for "unknown", where that is allowed."""
+_PLAIN = {str, int, float, bool}
 
 
 def as_features(value: ArrayLike, name: str = "features") -> FloatArray:
@@ -60,22 +61,56 @@ def as_labels(value: ArrayLike, rows: int) -> IntArray:
     return raw.astype(np.int64)
 
 
-def as_group(value: ArrayLike, rows: int) -> GroupArray:
-    """(rows,) group labels, none of them missing."""
-    array = np.asarray(value)
+def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
+    """(rows,) group labels. None, NaN, NaT, pandas.NA and masked entries all mean "unknown", and all become None.
+
+    An array in which nothing can be unknown stays as it is; any other becomes one of objects.
+
+    >>> as_known_groups(["a", float("nan"), None], 3).tolist()
+    ['a', None, None]
+    """
+    if isinstance(value, np.ma.MaskedArray):
+        value = value.tolist()  # masked entries are None there
+    if isinstance(value, list | tuple) and not (len(kinds := set(map(type, value))) == 1 and kinds <= _PLAIN):
+        array = np.empty(len(value), dtype=object)  # numpy would turn ["a", nan] into texts, and take apart tuples
+        for row, entry in enumerate(value):
+            array[row] = entry
+    else:
+        array = np.asarray(value)
     _require_length(array, rows, "group")
-    if array.dtype.kind not in "Of":
+    if array.dtype.kind in "biuUS":
         return array
-    if any(isinstance(v, tuple) for v in array.tolist()):
+    if array.dtype.kind == "f" and np.isfinite(array).all():
+        return array
+    unknown = []
+    for row, label in enumerate(array.tolist()):
+        if isinstance(label, tuple):
+            raise InvalidInput(
+                "a group label is a tuple, which numpy would compare part by part.",
+                hint='join its parts into one text, "female/over 60".',
+            )
+        if getattr(label, "__hash__", None) is None or (isinstance(label, float) and isinf(label)):
+            raise InvalidInput(
+                f"the group of row {row} is {label!r}; a group label is a text, a finite number, or another hashable value.",
+                hint="None marks an unknown group.",
+            )
+        # of all values NaN and NaT alone differ from themselves, and pandas.NA answers with itself
+        if label is None or (other := label != label) is label or other:
+            unknown.append(row)
+    if not unknown:
+        return array
+    known = array.astype(object)
+    known[unknown] = None
+    return known
+
+
+def as_group(value: ArrayLike, rows: int) -> GroupArray:
+    """(rows,) group labels, none of them unknown."""
+    array = as_known_groups(value, rows)
+    unknown = [row for row, label in enumerate(array.tolist()) if label is None] if array.dtype.kind == "O" else []
+    if unknown:
         raise InvalidInput(
-            "a group label is a tuple, which numpy would compare part by part.",
-            hint='join its parts into one text, "female/over 60".',
-        )
-    missing = np.array([v is None or v != v for v in array.tolist()], dtype=bool)
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise InvalidInput(
-            f"group is missing in {int(missing.sum())} of {rows} rows (first: row {row}).",
+            f"group is missing in {len(unknown)} of {rows} rows (first: row {unknown[0]}).",
             hint="leave those rows out, or give them a group label of their own.",
         )
     return array
@@ -202,10 +237,12 @@ class Prices:
 
     def __post_init__(self) -> None:
         for name in ("false_accept", "false_reject"):
-            value = np.asarray(getattr(self, name), dtype=np.float64)
+            given = np.asarray(getattr(self, name))
+            value = given.astype(np.float64) if given.dtype.kind in "iuf" else np.array(np.nan)
             if not np.isfinite(value).all() or (value < 0).any():
                 raise InvalidInput(
-                    f"the price {name} is {getattr(self, name)}; prices are finite numbers of at least 0."
+                    f"the price {name} is {getattr(self, name)!r}; prices are finite numbers of at least 0.",
+                    hint="one number for everybody, or an array with one for each person.",
                 )
             object.__setattr__(self, name, float(value) if value.ndim == 0 else value)
 

@@ -183,7 +183,7 @@ def test_the_report_says_for_whom_it_waits_and_since_when():
     learner = waiting([700, 40, 1100])
     note = learner.report.notes[0]
     assert "waiting for the label of round 40, which was decided 1160 rounds ago" in note
-    assert "3 labels are missing" in note
+    assert "3 labels may still come" in note
     learner.observe(40, PEOPLE.label[40])
     assert "round 700" in learner.report.notes[0]
     learner.observe(700, PEOPLE.label[700])
@@ -220,7 +220,7 @@ def test_closing_the_exploration_takes_what_is_there_and_pays_for_what_is_not(lo
     assert learner.slack.limit == 0.4 - learner.slack.beta
     learner.decide(PEOPLE.features[:1], PEOPLE.group[:1])
     assert learner.epoch.phase == "bandit"
-    assert f"without the labels of {len(inside)} of its people" in learner.report.notes[0]
+    assert f"{len(inside)} people of the sample have no label" in learner.report.notes[0]
     size = learner.sample.weight.sum()
     learner.observe(3, PEOPLE.label[3])  # it may still come, for the loss
     learner.decide(PEOPLE.features[:500], PEOPLE.group[:500])
@@ -270,6 +270,59 @@ def test_a_stored_learner_goes_on_waiting(tmp_path):
         each.observe([40, 700], PEOPLE.label[[40, 700]])
         each.decide(PEOPLE.features[:300], PEOPLE.group[:300])
     assert as_rows(copy.sample) == as_rows(learner.sample) == first(1000)
+
+
+# people who are overruled or erased
+
+
+@pytest.mark.parametrize("how", ["overrule", "erase"])
+def test_who_is_lost_while_exploring_blocks_until_it_is_closed(how):
+    learner = waiting([])
+    learner.overrule(40, False) if how == "overrule" else learner.erase(40)
+    learner.decide(PEOPLE.features[:800], PEOPLE.group[:800])
+    assert learner.sample is None
+    assert "round 40" in learner.report.notes[0]
+    assert "was overruled or erased, so its label never comes" in learner.report.notes[0]
+    learner.close_exploration()
+    assert learner.slack.missing == 1
+    assert as_rows(learner.sample) == without_people([40])
+
+
+def without_people(rounds, size=1000):
+    rest = np.setdiff1d(np.arange(size), rounds)
+    rows = {}
+    for row in zip(PEOPLE.features[rest, 0], PEOPLE.group[rest], PEOPLE.label[rest], strict=True):
+        rows[row] = rows.get(row, 0.0) + 1.0
+    return sorted((*row, people) for row, people in rows.items())
+
+
+def test_who_is_erased_later_leaves_the_sample_and_widens_the_slack():
+    learner = waiting([7])
+    learner.close_exploration()
+    play(learner, 300, 0)
+    before, beta = learner.slack, learner.explorer.beta(learner.sample, 1)
+    assert beta == before.beta
+    learner.observe(7, PEOPLE.label[7])
+    learner.erase([7, 40, 1100])  # of these only 40 was in the sample
+    assert as_rows(learner.sample) == without_people([7, 40])
+    assert learner.slack.missing == 2
+    assert learner.slack.beta == learner.explorer.beta(learner.sample, 2) > before.beta
+    assert learner.slack.limit == pytest.approx(0.4 - learner.slack.beta)
+    learner.erase(40)
+    assert learner.slack.missing == 2
+
+
+def test_a_sample_that_lost_too_many_freezes_the_policy():
+    """The policy that is deployed was chosen when the sample was whole enough, so it stays; no other one could be promised."""
+    learner = waiting([])
+    play(learner, 300, 0)
+    assert learner.epoch.phase == "bandit"
+    learner.erase(np.arange(100))
+    deployed = learner.policy
+    play(learner, 2500, 1)
+    assert learner.epoch.phase == "frozen"
+    assert learner.policy == deployed
+    assert any("frozen" in note for note in learner.report.notes)
 
 
 def restored_from_earlier_rules(learner):

@@ -21,6 +21,7 @@ from evenhand.fairness.rates import FalsePositiveRate, Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.learners.epochs import Epoch, EpochLearner
 from evenhand.learners.exploration import sample_of
+from evenhand.learners.settings import as_rates, require_gap, require_horizon, require_hypotheses, require_whole
 from evenhand.learners.two_phase import FIRST_EPOCH, TwoPhaseLearner
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, Prices
@@ -38,9 +39,11 @@ class _Fixed(EpochLearner):
     def __init__(
         self, *, rate: Rate | Sequence[Rate] = FALSE_POSITIVES, prices: Prices | None = None, seed: int | None = None
     ) -> None:
-        self.rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+        self.rates = as_rates(rate)
         settings = {"rate": rate, "prices": prices, "seed": seed}
-        super().__init__(prices=prices or Prices(), group_use="certify_only", seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings
+        )
 
     def _plan(self, number: int, round: int) -> Epoch:
         return Epoch(number, "fixed", round, FOREVER, self._policy())
@@ -69,6 +72,7 @@ class ExploreThenCommit(TwoPhaseLearner):
     def __init__(self, *args: Any, same_exploration: bool = False, **settings: Any) -> None:
         told = settings.get("exploration_rounds") is not None or settings.get("tradeoff_exponent") is not None
         horizon = settings["horizon"] if "horizon" in settings else args[4]
+        require_horizon(horizon, 2)
         if not (told or same_exploration):
             settings["exploration_rounds"] = ceil(horizon ** (2 / 3))
         super().__init__(*args, **settings)
@@ -102,10 +106,15 @@ class _Greedy(EpochLearner):
         seed: int | None = None,
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        self.hypotheses, self.allowed_gap, self.first_rounds = hypotheses, allowed_gap, first_rounds
-        self.rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+        require_hypotheses(hypotheses)
+        require_gap(allowed_gap)
+        require_whole("first_rounds", first_rounds, 1, "at least one person must be accepted to learn")
+        self.hypotheses, self.allowed_gap, self.first_rounds = hypotheses, allowed_gap, int(first_rounds)
+        self.rates = as_rates(rate)
         self.comparator_gap = allowed_gap
-        super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+        )
 
     def _accept(self, number: int, round: int) -> Epoch:
         everybody = Mixture((ACCEPT_ALL,), (1.0,), self.group_use)

@@ -22,7 +22,6 @@ from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import EstimatedLoss, RoundLog, cost_variances, doubly_robust, one_sided
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
-from evenhand.fairness.bounds.slack import require_probability
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.delta_ledger import Booking
 from evenhand.fairness.drift import DriftMonitor
@@ -31,16 +30,24 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.audits import Gain, Outlay, audit_share
 from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
 from evenhand.learners.cohorts import ClosedCohort, from_block, from_counts
-from evenhand.learners.epochs import Epoch, EpochLearner, without_group
+from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, without_group
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import nominate
 from evenhand.learners.promise import Promise
 from evenhand.learners.rounds import Block
-from evenhand.learners.settings import require_bound, require_settings, too_rich
+from evenhand.learners.settings import (
+    as_groups,
+    as_rates,
+    require_bound,
+    require_hypotheses,
+    require_number,
+    require_settings,
+    too_rich,
+)
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_labels
+from evenhand.words import Decisions, FloatArray, GroupArray, Prices
 
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
@@ -66,6 +73,7 @@ class CertifiedLearner(EpochLearner):
     outside of it.
     """
 
+    needs_group = False  # people whose group is unknown count outside of the certificate
     _not_stored = EpochLearner._not_stored | {"_known"}
 
     def __init__(
@@ -88,15 +96,25 @@ class CertifiedLearner(EpochLearner):
         seed: int | None = None,
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        require_probability(failure_probability)
-        require_settings(allowed_gap, audit_rate, audit_budget, fallback, maturity, horizon)
+        require_hypotheses(hypotheses)
+        require_settings(
+            allowed_gap,
+            failure_probability,
+            bound,
+            audit_rate,
+            audit_budget,
+            fallback,
+            maturity,
+            horizon,
+            drift_false_alarm,
+        )
         if hypotheses.uses_group and group_use != "decide":
             raise InvalidInput(
                 f'{type(hypotheses).__name__} looks at the group, but group_use is "{group_use}".',
                 hint='choose group_use="decide".',
             )
         self.hypotheses, self.horizon, self.maturity = hypotheses, horizon, maturity
-        self.rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+        self.rates = as_rates(rate)
         self.allowed_gap = self.comparator_gap = float(allowed_gap)
         self.failure_probability, self.drift_false_alarm = failure_probability, drift_false_alarm
         self.audit_rate, self.audit_budget, self.fallback = audit_rate, audit_budget, fallback
@@ -106,9 +124,11 @@ class CertifiedLearner(EpochLearner):
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
         self._known: tuple[tuple[RoundLog, ...], RoundLog] | None = None
-        super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+        )
         self._audit_coins = stream(self.seed, "audit")
-        self._life = Life.first(self._promise(), None if groups is None else tuple(groups))
+        self._life = Life.first(self._promise(), as_groups(groups))
         self._records: dict[int, tuple[FloatArray, FloatArray]] = {}
 
     @property
@@ -147,36 +167,26 @@ class CertifiedLearner(EpochLearner):
         """Tell labels of accepted rounds. A `group` told here must not contradict one that is known; one that was unknown stays outside the
         certificate, because only accepted people have outcomes: see `tell_group`."""
         self._tick(at)
-        rounds = np.atleast_1d(np.asarray(round)).astype(np.int64)
-        labels = as_labels(np.atleast_1d(np.asarray(label)), len(rounds))
+        rounds = as_rounds(round)
         if group is not None:
-            self._book.check_group(rounds, np.atleast_1d(np.asarray(group, dtype=object)))
-        super().observe(rounds, labels)
+            self._book.check_group(rounds, as_told_groups(group, len(rounds)))
+        super().observe(rounds, label)
 
     def tell_group(self, round: ArrayLike, group: ArrayLike) -> None:
         """Groups that arrive after the decision, for accepted and rejected people alike. From then on they count in the certificate.
 
         Law, which is on record in the certificate: whether a group becomes known does not depend on the decision.
         """
-        rounds = np.atleast_1d(np.asarray(round)).astype(np.int64)
-        self._book.tell_group(rounds, np.atleast_1d(np.asarray(group, dtype=object)))
-        self._life.tally.late_groups += len(rounds)
+        rounds = as_rounds(round)
+        self._life.tally.late_groups += self._book.tell_group(rounds, as_told_groups(group, len(rounds)))
 
     def _tick(self, at: float | None) -> None:
         if at is None:
             return
+        require_number("at", at, lambda _: True, "the time is a finite number")
         if self._now is not None and at < self._now:
             raise ProtocolError(f"the time is {at}, but it has been {self._now} before; time does not run backwards.")
         self._now = float(at)
-
-    def _checked_group(self, group: ArrayLike | None, rows: int) -> GroupArray | None:
-        """The group may be unknown for some or all, unless it decides."""
-        if group is None or self.group_use == "decide":
-            return super()._checked_group(group, rows) if self.group_use == "decide" else None
-        told = np.asarray(group)
-        if told.shape != (rows,):
-            raise InvalidInput(f"group has shape {told.shape} but there are {rows} rows; None marks an unknown group.")
-        return told
 
     @property
     def _audit_weight(self) -> float:
@@ -189,8 +199,8 @@ class CertifiedLearner(EpochLearner):
     def _take(self, log: RoundLog) -> None:
         self._queue.append(from_counts(self.epoch.number, log, self._audit_weight, self._audit_coins))
 
-    def _collect(self) -> None:
-        """Close what has matured, in the order of arrival, and look at it once."""
+    def _collect(self) -> bool:
+        """Close what has matured, in the order of arrival, and look at it once; whether there was anything."""
         closed = self._queue + [from_block(block) for block in self._book.close(self._now, self.maturity)]
         self._queue = []
         for cohort in closed:
@@ -202,6 +212,7 @@ class CertifiedLearner(EpochLearner):
         self._history.compact()
         if self._life.alarms:
             self._suspend()
+        return bool(closed)
 
     def replay(
         self, played: Sequence[Block], rounds: int, *, at: float | None = None, published: Mixture | None = None
@@ -226,6 +237,7 @@ class CertifiedLearner(EpochLearner):
     def _suspend(self) -> None:
         """An assumption is broken: nothing that was learned before counts any more."""
         self._history.logs = []
+        self._book.forget_learned()
         self._life = self._life.next(self._round)
 
     # planning
@@ -463,6 +475,7 @@ class CertifiedLearner(EpochLearner):
                 )
             self._life.look(from_counts(0, history, float(history.acceptance[0]), self._audit_coins), self.policy, None)
         self._history.logs.append((0, history if self.group_use == "decide" else without_group(history)))
+        self._news = True  # the first epoch was planned without it
 
     def _promise(self) -> Promise:
         return Promise(

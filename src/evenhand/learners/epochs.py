@@ -2,13 +2,18 @@
 
 A learner plays in epochs. Within one the policy does not change, so people may be decided one by one, in blocks, or (by a
 simulator) as counts; the same code closes the epoch and plans the next one from everything that has been resolved by then.
+
+Every learner may be used by several threads: each of its public methods and properties holds the learner's own lock.
 """
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import wraps
+from inspect import isfunction
+from threading import RLock
+from typing import Any, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -18,12 +23,25 @@ from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.learners import storage
 from evenhand.learners.codec import storable
-from evenhand.learners.rounds import Block, RoundBook
+from evenhand.learners.rounds import Block, Lost, RoundBook
+from evenhand.learners.settings import require_common
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_features, as_group, as_numbers
+from evenhand.words import (
+    Decisions,
+    FloatArray,
+    GroupArray,
+    IntArray,
+    Prices,
+    as_features,
+    as_group,
+    as_known_groups,
+    as_numbers,
+)
 
 Kind = TypeVar("Kind", bound=NDArray[Any])
+Given = ParamSpec("Given")
+Answer = TypeVar("Answer")
 
 
 @storable
@@ -70,6 +88,36 @@ class History:
             chosen = [without_group(log) for log in chosen]
         return RoundLog.concatenate(chosen).aggregated()
 
+    def forget(
+        self,
+        epoch: int,
+        features: FloatArray,
+        group: Any,
+        acceptance: float,
+        kind: str,
+        prices: Prices | None = None,
+    ) -> bool:
+        """Take one round out of the log of its epoch; a row that is left without rounds disappears. False if there is no such round.
+
+        Whatever was fitted to the log is remembered with the log (see `fit_outcomes`), so it is forgotten with it.
+        """
+        for place, (number, log) in enumerate(self.logs):
+            if number != epoch or log.features.shape[1] != len(features):
+                continue
+            same = (log.features == features).all(axis=1) & (log.acceptance == acceptance) & (getattr(log, kind) > 0)
+            if log.group is not None:
+                same &= np.array([value == group for value in log.group.tolist()], dtype=bool)
+            if log.prices is not None and prices is not None:
+                for name in ("false_accept", "false_reject"):
+                    same &= getattr(log.prices, name) == getattr(prices, name)
+            if same.any():
+                counts = getattr(log, kind).copy()
+                counts[int(np.argmax(same))] -= 1
+                left: RoundLog = replace(log, **{kind: counts})
+                self.logs[place : place + 1] = [(number, left.where(left.count > 0))] if left.rounds > 0 else []
+                return True
+        return False
+
     def compact(self) -> None:
         """One log per epoch (two, if the group was told for some and not for others)."""
         merged: dict[tuple[int, bool], list[RoundLog]] = {}
@@ -86,6 +134,18 @@ def without_group(log: RoundLog) -> RoundLog:
     return RoundLog(log.features, None, log.acceptance, log.rejected, log.positive, log.negative, log.prices)
 
 
+def locked(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
+    """The method of a learner, with the learner's lock held: another thread waits until it has ended."""
+
+    @wraps(method)
+    def under_lock(*args: Given.args, **named: Given.kwargs) -> Answer:
+        learner: Any = args[0]
+        with learner._lock:
+            return method(*args, **named)
+
+    return under_lock
+
+
 LEARNERS: dict[str, "type[EpochLearner]"] = {}
 """Every learner by the name under which it is stored; one of your own has its module before its name."""
 
@@ -93,19 +153,40 @@ LEARNERS: dict[str, "type[EpochLearner]"] = {}
 class EpochLearner(ABC):
     """A learner that plays in epochs; subclasses plan them in `_plan`.
 
-    A subclass that remembers more than its settings extends `_state` and `_restore`; see there.
+    A subclass that remembers more than its settings extends `_state` and `_restore`; see there. Its public methods and properties are
+    run under the learner's lock, so that they need not know of threads.
     """
 
     needs_group: bool = True
     """Whether decide() must be told the group (for the constraint), even if no hypothesis may see it."""
-    _not_stored: frozenset[str] = frozenset({"_settings", "_check_rows"})
+    maturity: float | None = None
+    """How long after a decision its label is complete, for learners who wait for that."""
+    _now: float | None = None
+    _not_stored: frozenset[str] = frozenset({"_lock", "_check_rows"})
     """Private attributes that follow from the settings; every other one must be in `_state`."""
+    _lock: RLock
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         LEARNERS[_stored_name(cls)] = cls
+        for name, member in list(vars(cls).items()):
+            if isfunction(member) and not name.startswith("_"):
+                setattr(cls, name, locked(member))
+            elif isinstance(member, property) and member.fget is not None and not name.startswith("_"):
+                setattr(cls, name, property(locked(member.fget), member.fset, member.fdel, member.__doc__))
+
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """A learner has its lock before anything else, also one that is copied or comes from another process."""
+        learner = super().__new__(cls)
+        learner._lock = RLock()
+        return learner
+
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __init__(self, *, prices: Prices, group_use: GroupUse, seed: int | None, settings: Mapping[str, Any]) -> None:
+        require_common(prices, group_use, seed)
         self.prices = prices
         self.loss = TransformedLoss(prices, _normaliser(prices))
         self.group_use: GroupUse = group_use
@@ -118,6 +199,7 @@ class EpochLearner(ABC):
         self._priced: bool | None = None
         self._book = RoundBook()
         self._history = History()
+        self._news = self._overdue = False
         self._epochs: list[Epoch] = [self._plan(1, 0)]
 
     @abstractmethod
@@ -125,14 +207,16 @@ class EpochLearner(ABC):
         """The epoch that begins after `round` rounds, from the history alone; deterministic."""
 
     @property
+    @locked
     def params(self) -> Mapping[str, Any]:
         """The settings as plain values."""
-        return {"learner": type(self).__name__, **{name: _plain(value) for name, value in self._settings.items()}}
+        return {"learner": type(self).__name__, **{name: plain(value) for name, value in self._settings.items()}}
 
     def restarted(self, seed: int | None = None) -> "EpochLearner":
         """A fresh learner with the same settings."""
         return type(self)(**{**self._settings, "seed": seed})
 
+    @locked
     def save(self, path: str | os.PathLike[str]) -> None:
         """Store everything in one file, without pickle; `evenhand.load` reads it, and the learner continues bit for bit.
 
@@ -152,10 +236,12 @@ class EpochLearner(ABC):
 
     def _state(self) -> dict[str, Any]:
         """What the settings do not say, as values that `codec.Encoder` knows: plain values, arrays, collections, generators, policies,
-        and dataclasses marked with `codec.storable`. Subclasses add to it: `super()._state() | {"sample": self.sample}`.
+        and dataclasses marked with `codec.storable`; every number is finite. Subclasses add to it:
+        `super()._state() | {"sample": self.sample}`. The settings are repeated, so that a file in which somebody has changed them is
+        recognised.
         """
-        names = ("seed", "_coins", "_round", "_columns", "_priced", "_book", "_history", "_epochs")
-        return {name: getattr(self, name) for name in names}
+        names = ("_settings", "seed", "_coins", "_round", "_columns", "_priced", "_book", "_history", "_epochs")
+        return {name: getattr(self, name) for name in (*names, "_news", "_overdue")}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Take back what `_state` gave; by default each entry is the attribute of that name."""
@@ -178,11 +264,18 @@ class EpochLearner(ABC):
         return self.epoch.policy
 
     @property
+    @locked
     def rounds_left(self) -> int:
         """Rounds until the epoch is full; 0 means that the next decision opens another one."""
-        return self.epoch.first_round + self.epoch.rounds - self._round
+        return self._left
 
     @property
+    def _left(self) -> int:
+        epoch = self._epochs[-1]
+        return epoch.first_round + epoch.rounds - self._round
+
+    @property
+    @locked
     def report(self) -> LearnerReport:
         """Where the learner stands."""
         calls = sum(epoch.oracle_calls for epoch in self._epochs)
@@ -197,6 +290,7 @@ class EpochLearner(ABC):
         """P[accept] of each row under the current policy; changes nothing."""
         return self.policy.acceptance(features, group)
 
+    @locked
     def decide(self, features: ArrayLike, group: ArrayLike | None = None, *, prices: Prices | None = None) -> Decisions:
         """Decide about one person per row, each with a fresh coin; each is one round."""
         rows = _own(self._checked(features), features)
@@ -207,7 +301,7 @@ class EpochLearner(ABC):
         if not len(rows):
             return _joined([], first)
         self.open_epoch()
-        if len(rows) <= self.rounds_left:
+        if len(rows) <= self._left:
             return _as_decisions(
                 self._decide_block(rows, seen, prices and _part(prices, slice(None), len(rows))), first
             )
@@ -221,7 +315,7 @@ class EpochLearner(ABC):
         pieces, start = [], 0
         while start < len(rows):
             self.open_epoch()
-            stop = min(len(rows), start + self.rounds_left)
+            stop = min(len(rows), start + self._left)
             part = slice(start, stop)
             pieces.append(
                 self._decide_block(rows[part], None if seen is None else seen[part], _part(prices, part, len(rows)))
@@ -247,35 +341,105 @@ class EpochLearner(ABC):
         self._round += len(rows)
         return block
 
+    @locked
     def observe(self, round: ArrayLike, label: ArrayLike) -> None:
         """Tell the label of one accepted round, or of several (two arrays)."""
-        rounds, labels = np.atleast_1d(np.asarray(round)), np.atleast_1d(np.asarray(label))
-        if rounds.ndim != 1 or rounds.shape != labels.shape:
+        rounds, labels = as_rounds(round), np.atleast_1d(np.asarray(label))
+        if rounds.shape != labels.shape:
             raise InvalidInput(f"{rounds.size} rounds come with {labels.size} labels; each round needs one.")
-        if rounds.dtype.kind not in "iu" and rounds.size:
-            raise InvalidInput(f"round is {rounds[0]!r}; rounds are whole numbers.", hint="use Decision.round.")
-        self._book.observe(rounds.astype(np.int64), labels)
+        self._book.observe(rounds, labels, self._book.window_open(rounds, self._now, self.maturity))
 
+    @locked
+    def overrule(self, round: ArrayLike, accept: ArrayLike) -> None:
+        """A human decided otherwise about one round, or about several.
+
+        The round stays as it was drawn: the promise is about the policy, not about what people make of it. Of somebody who was drawn to
+        be accepted and was refused the label counts for nothing, whether it was told before or not, and cannot be told any more.
+        Somebody who was drawn to be rejected and was accepted stays rejected. A decision that agrees with the draw changes nothing, nor
+        does saying it again.
+
+        Parameters
+        ----------
+        round
+            The rounds of the decisions.
+        accept
+            What the human decided, True or False: one for each round, or one for all.
+
+        Raises
+        ------
+        ProtocolError
+            If a round is unknown, or was erased. Then nothing has changed.
+        """
+        rounds, told = as_rounds(round), np.asarray(accept)
+        if told.dtype.kind != "b" or told.shape not in ((), rounds.shape):
+            raise InvalidInput(
+                f"accept is {accept!r} for {rounds.size} rounds; what a human decided is True or False, for each round or for all."
+            )
+        window_open = self._book.window_open(rounds, self._now, self.maturity)
+        for lost in self._book.overrule(rounds, np.broadcast_to(told, rounds.shape), window_open):
+            self._lose(lost, erased=False)
+
+    @locked
+    def erase(self, round: ArrayLike) -> None:
+        """Forget the person of one round, or of several: features, group, prices and label are wiped.
+
+        A round keeps its place: in a cohort that is still open it counts at its worst; the sums of a closed one stay as they are, and
+        the loss alone forgets the person. Erasing somebody again changes nothing; nothing else can be said about the round any more.
+
+        Raises
+        ------
+        ProtocolError
+            If a round is unknown. Then nobody has been erased.
+        """
+        rounds = as_rounds(round)
+        for lost in self._book.erase(rounds, self._book.window_open(rounds, self._now, self.maturity)):
+            self._lose(lost, erased=True)
+
+    def _lose(self, lost: Lost, *, erased: bool) -> None:
+        """A round has just been overruled or erased: forget what the loss has learned from it. Subclasses forget more."""
+        if lost.learned and (erased or lost.accept):
+            self._history.forget(lost.epoch, lost.features, lost.group, lost.acceptance, lost.kind, lost.prices)
+
+    @locked
     def open_epoch(self) -> Epoch:
-        """If the current epoch is full, close it with all that is resolved, and open the next one."""
-        if self.rounds_left == 0:
-            self._collect()
-            self._epochs.append(self._plan(self.epoch.number + 1, self._round))
+        """If the current epoch is full, close it with all that is resolved, and open the next one.
+
+        An epoch that is full although nothing has been resolved since it was planned goes on instead: nothing could be planned but what
+        is deployed already. It ends at the first call that finds something resolved, at the latest when it is full again.
+        """
+        if self._left == 0 or (self._overdue and self._book.ripe(self._now, self.maturity)):
+            epoch, full = self.epoch, self._left == 0
+            self._news = self._collect() or self._news
+            longer = None if self._news else self._prolonged(epoch) if full else epoch
+            self._epochs[-1] = longer or replace(epoch, rounds=self._round - epoch.first_round)
+            self._overdue = longer is not None
+            if longer is None:
+                self._epochs.append(self._plan(epoch.number + 1, self._round))
+                self._news = False
         return self.epoch
 
-    def _collect(self) -> None:
-        """Move what has been resolved into the history."""
-        self._history.logs.extend(self._book.harvest())
-        self._history.compact()
+    def _prolonged(self, epoch: Epoch) -> Epoch | None:
+        """The full epoch of which nothing is known yet, with more rounds: twice as many, so that a call of decide() with n people is cut
+        into O(log n) parts. A subclass whose epochs must end where they were planned to end answers None."""
+        return replace(epoch, rounds=2 * epoch.rounds)
 
+    def _collect(self) -> bool:
+        """Move what has been resolved into the history; whether there was anything."""
+        found = self._book.harvest()
+        self._history.logs.extend(found)
+        self._history.compact()
+        return bool(found)
+
+    @locked
     def absorb(self, log: RoundLog) -> None:
         """Rounds that were played under the current policy in aggregate: counts instead of people."""
         rounds = round_count(log)
-        if rounds > self.rounds_left:
-            raise ProtocolError(f"{rounds} rounds do not fit into the epoch, which has {self.rounds_left} left.")
+        if rounds > self._left:
+            raise ProtocolError(f"{rounds} rounds do not fit into the epoch, which has {self._left} left.")
         self._columns = log.features.shape[1]
         self._take(log)
         self._round += rounds
+        self._news = True
 
     def _take(self, log: RoundLog) -> None:
         self._history.logs.append((self.epoch.number, log))
@@ -316,7 +480,24 @@ class EpochLearner(ABC):
                     hint='with group_use="certify_only" it is used for measuring only and never influences a decision.',
                 )
             return None
-        return as_group(group, rows)
+        return as_group(group, rows) if self._needs_group_now else as_known_groups(group, rows)
+
+
+def as_rounds(round: ArrayLike) -> IntArray:
+    """One round or several, as whole numbers."""
+    rounds = np.atleast_1d(np.asarray(round))
+    if rounds.ndim != 1 or (rounds.dtype.kind not in "iu" and rounds.size):
+        raise InvalidInput(
+            f"round is {rounds.reshape(-1)[0]!r}; rounds are whole numbers, one or a list of them.",
+            hint="use Decision.round.",
+        )
+    return rounds.astype(np.int64)
+
+
+def as_told_groups(group: Any, rounds: int) -> GroupArray:
+    """The group of one round or of several, None where it is unknown."""
+    alone = not isinstance(group, list | tuple) and np.ndim(group) == 0
+    return as_known_groups([group] if alone else group, rounds)
 
 
 def _own(checked: Kind, given: object) -> Kind:
@@ -378,15 +559,17 @@ def _joined(blocks: list[Block], first: int) -> Decisions:
     return Decisions(**columns, first_round=first)
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
     """Settings as values that JSON can hold."""
     if isinstance(value, Prices):
         return {
             "false_accept": np.asarray(value.false_accept).tolist(),
             "false_reject": np.asarray(value.false_reject).tolist(),
         }
+    if isinstance(value, np.ndarray):
+        return value.tolist()
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if hasattr(value, "params"):
         return dict(value.params)
     return getattr(value, "symbol", value)

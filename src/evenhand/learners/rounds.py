@@ -1,16 +1,20 @@
-"""The book of rounds that were played one by one: what was decided, with which probability, and which labels have come.
+"""The book of rounds that were played one by one: what was decided, with which probability, and what became of it.
 
-Labels exist for accepted rounds alone; a label can be told once (telling it again, the same, changes nothing).
+Labels exist for accepted rounds alone; a label can be told once (telling it again, the same, changes nothing). After its coin a round
+may only lose information: a human overrules it, or the person is erased. It keeps its place and its coin, and never leaves the book.
 """
 
 from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from itertools import groupby
+from itertools import groupby, takewhile
+from operator import attrgetter
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenhand.errors import BadLabel, ProtocolError
+from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.contexts import joined
 from evenhand.learners.codec import storable
@@ -18,12 +22,40 @@ from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices
 
 LOOSE = 1024
 """Blocks that may lie loose in the book before neighbours are joined."""
+_COLUMNS = ("accept", "acceptance", "label", "logged", "overruled", "erased", "settled", "group_late", "learned")
+_NOT_GIVEN: NDArray[Any] = np.zeros(0, bool)
+_NO: BoolArray = np.zeros(1, bool)
+_NO.flags.writeable = False
+"""The column of a block of one person of whom something is not so: most people come alone, and most of them stay as they are."""
 
 
 @storable
 @dataclass(eq=False)
 class Block:
-    """Consecutive rounds of one epoch. label: 0 while unknown; logged: whether the round has been handed over."""
+    """Consecutive rounds of one epoch; one entry of each column per round, in the order of arrival.
+
+    Attributes
+    ----------
+    first, epoch, at
+        The number of the first round, the epoch, and the time of the decision (of the last one, in a block that was put together).
+    features, group, prices
+        The person. group: None where it is unknown. All three are wiped when the person is erased: zeros, None, zeros.
+    accept, acceptance, audit
+        The coin, the probability of accepting, and whether the audit coin had accepted. They stay as drawn, whatever happens.
+    label
+        0 while unknown; 0 for good where a human refused a person who was drawn to be accepted, and where the person was erased.
+    logged, learned
+        Whether the round has been handed over (its cohort is closed), and whether it is in the history of the loss.
+    overruled
+        A human decided otherwise than was drawn.
+    erased
+        The person is forgotten.
+    settled
+        For the drift test: the label, if it came within the person's own maturity window and nobody had overruled or erased the round
+        by the end of it; else 0, "not come".
+    group_late
+        The group was told after the coin.
+    """
 
     first: int
     epoch: int
@@ -36,6 +68,77 @@ class Block:
     logged: BoolArray
     audit: BoolArray | None = None
     at: float | None = None
+    overruled: BoolArray = field(default_factory=lambda: _NOT_GIVEN)
+    erased: BoolArray = field(default_factory=lambda: _NOT_GIVEN)
+    settled: IntArray = field(default_factory=lambda: _NOT_GIVEN)
+    group_late: BoolArray = field(default_factory=lambda: _NOT_GIVEN)
+    learned: BoolArray = field(default_factory=lambda: _NOT_GIVEN)
+
+    def __post_init__(self) -> None:
+        rows = len(self.accept)
+        if self.settled is _NOT_GIVEN:
+            self.settled = np.zeros(rows, np.int64)
+        for name in ("overruled", "erased", "group_late", "learned"):
+            if getattr(self, name) is _NOT_GIVEN:
+                setattr(self, name, _NO if rows == 1 else np.zeros(rows, bool))
+
+    def require_possible(self) -> None:
+        """InvalidInput for columns that no life can have led to."""
+        rows, kinds = len(self.accept), {"acceptance": "f", "label": "i", "settled": "i"}
+        for name in _COLUMNS:
+            column = getattr(self, name)
+            if column.shape != (rows,) or column.dtype.kind != kinds.get(name, "b"):
+                raise InvalidInput(
+                    f"{name} of the block of round {self.first} is {column.dtype} of shape {column.shape}."
+                )
+        optional = [c for c in (self.group, self.audit) if c is not None]
+        if self.prices is not None:
+            optional += [c for c in (self.prices.false_accept, self.prices.false_reject) if isinstance(c, np.ndarray)]
+        kept = self.features.ndim == 2 and len(self.features) == rows
+        if not kept or any(column.shape != (rows,) for column in optional):
+            raise InvalidInput(
+                f"features, group, audit or prices of the block of round {self.first} have another length."
+            )
+        p, told = self.acceptance, self.label != 0
+        laws = {
+            "an acceptance probability lies outside [0, 1]": ~((p >= 0) & (p <= 1)),
+            "somebody was accepted with probability 0, or rejected with probability 0": p
+            == np.where(self.accept, 0, 1),
+            "a label is none of -1, 0 and +1": (np.abs(self.label) > 1) | (np.abs(self.settled) > 1),
+            "somebody has a label who was rejected, refused or erased": told & ~(self.accept & ~self._mute),
+            "somebody was audited who was rejected": ~self.accept & (False if self.audit is None else self.audit),
+        }
+        for law, broken in laws.items():
+            if np.any(broken):
+                raise InvalidInput(f"in round {self.first + int(np.argmax(broken))} {law}.")
+
+    @property
+    def _mute(self) -> BoolArray:
+        """Rounds whose label counts for nothing: erased, or drawn to be accepted and refused by a human."""
+        return np.asarray(self.erased | (self.overruled & self.accept))
+
+    @property
+    def resolved(self) -> BoolArray:
+        """What the loss may learn from: rejected rounds, and accepted ones whose label has come; never an erased one."""
+        return np.asarray((self.label != 0) | ~(self.accept | self.erased))
+
+    @property
+    def awaited(self) -> BoolArray:
+        """Accepted rounds whose label has not come and may still be told."""
+        return np.asarray(~self.resolved & ~self._mute)
+
+    def fresh(self, stop: int | None) -> BoolArray:
+        """What the loss may learn from and has not been handed over: of the rounds before `stop`, if it is given."""
+        found = np.asarray(self.resolved & ~self.logged)
+        if stop is not None:
+            found[max(stop - self.first, 0) :] = False
+        return found
+
+    def knows_group(self, rows: IntArray | BoolArray) -> BoolArray:
+        """Whether the group of each of these rounds is known."""
+        if self.group is None or self.group.dtype.kind != "O":
+            return np.full(len(self.accept[rows]), self.group is not None)
+        return np.array([value is not None for value in self.group[rows].tolist()], dtype=bool)
 
     def continued_by(self, later: "Block") -> bool:
         """Whether `later` may be joined to this block: the same epoch and time, and the same things known about everybody."""
@@ -49,41 +152,79 @@ class Block:
             and (self.audit is None) == (later.audit is None)
         )
 
-    @property
-    def resolved(self) -> BoolArray:
-        """Rejected rounds, and accepted ones whose label has come."""
-        return np.asarray(~self.accept | (self.label != 0))
-
     def log(self, rows: BoolArray) -> RoundLog:
-        """The chosen rounds as a log."""
+        """The chosen rounds as a log, with the group where it is known of all of them."""
         accept = self.accept[rows]
         return RoundLog.from_rounds(
             self.features[rows],
             accept,
             self.label[rows][accept],
             self.acceptance[rows],
-            group=None if self.group is None else self.group[rows],
-            prices=None if self.prices is None else _rows_of(self.prices, rows),
+            group=self.group[rows] if self.group is not None and self.knows_group(rows).all() else None,
+            prices=None if self.prices is None else _rows_of(self.prices, len(self.accept), rows),
         )
+
+    def write(self, name: str, rows: IntArray, value: Any) -> None:
+        """Change some entries of a column."""
+        column = getattr(self, name)
+        if not column.flags.writeable:
+            column = column.copy()
+            setattr(self, name, column)
+        column[rows] = value
+
+    def before(self, rows: IntArray) -> "list[Lost]":
+        """These rounds as they are now, for those who must forget them."""
+        return [
+            Lost(
+                round=self.first + row,
+                epoch=self.epoch,
+                features=self.features[row].copy(),
+                group=None if self.group is None else self.group[row],
+                accept=bool(self.accept[row]),
+                acceptance=float(self.acceptance[row]),
+                label=int(self.label[row]),
+                prices=None if self.prices is None else _rows_of(self.prices, len(self.accept), slice(row, row + 1)),
+                closed=bool(self.logged[row]),
+                learned=bool(self.learned[row]),
+            )
+            for row in rows.tolist()
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Lost:
+    """A round that has lost information, as it was before. closed: its cohort was handed over; learned: it is in the loss's history."""
+
+    round: int
+    epoch: int
+    features: FloatArray
+    group: Any
+    accept: bool
+    acceptance: float
+    label: int
+    prices: Prices | None
+    closed: bool
+    learned: bool
+
+    @property
+    def kind(self) -> str:
+        """The column of a log in which it counts."""
+        return "rejected" if not self.accept else "positive" if self.label == 1 else "negative"
 
 
 def merged(blocks: list[Block]) -> Block:
     """Blocks of one epoch end to end."""
     if len(blocks) == 1:
         return blocks[0]
-    columns = {
-        name: np.concatenate([getattr(b, name) for b in blocks])
-        for name in ("features", "accept", "acceptance", "label", "logged")
-    }
+    columns = {name: np.concatenate([getattr(b, name) for b in blocks]) for name in ("features", *_COLUMNS)}
     groups, audits = [b.group for b in blocks], [b.audit for b in blocks]
     sizes = [len(b.accept) for b in blocks]
     prices = [b.prices for b in blocks if b.prices is not None]
+    unknown = [np.full(n, None) if group is None else group for group, n in zip(groups, sizes, strict=True)]
     return Block(
         first=blocks[0].first,
         epoch=blocks[0].epoch,
-        group=None
-        if all(g is None for g in groups)
-        else joined([_known(g, n) for g, n in zip(groups, sizes, strict=True)]),
+        group=None if all(group is None for group in groups) else joined(unknown),
         prices=_end_to_end(prices, sizes) if len(prices) == len(blocks) else None,
         audit=None if any(a is None for a in audits) else np.concatenate([a for a in audits if a is not None]),
         at=blocks[-1].at,
@@ -91,15 +232,14 @@ def merged(blocks: list[Block]) -> Block:
     )
 
 
-def _disputed(round: int, first: int, second: int) -> ProtocolError:
-    return ProtocolError(
-        f"round {round} was observed before with label {first:+d} and now has {second:+d}; the first one stands.",
-        hint="settle disputed outcomes before they are observed.",
-    )
+def _copied(block: Block) -> Block:
+    """The block as it is now; what happens to the book's own later is not seen in it."""
+    columns: dict[str, Any] = {name: getattr(block, name).copy() for name in ("features", *_COLUMNS)}
+    columns |= {name: getattr(block, name).copy() for name in ("group", "audit") if getattr(block, name) is not None}
+    return replace(block, **columns)
 
 
-def _known(group: GroupArray | None, rows: int) -> GroupArray:
-    return np.full(rows, None) if group is None else group
+_first = attrgetter("first")
 
 
 def _end_to_end(prices: list[Prices], sizes: list[int]) -> Prices:
@@ -110,10 +250,9 @@ def _end_to_end(prices: list[Prices], sizes: list[int]) -> Prices:
     return Prices(*columns)
 
 
-def _rows_of(prices: Prices, rows: BoolArray) -> Prices:
-    return Prices(
-        np.broadcast_to(prices.false_accept, rows.shape)[rows], np.broadcast_to(prices.false_reject, rows.shape)[rows]
-    )
+def _rows_of(prices: Prices, people: int, rows: BoolArray | slice) -> Prices:
+    columns = (np.broadcast_to(column, (people,))[rows] for column in (prices.false_accept, prices.false_reject))
+    return Prices(*columns)
 
 
 @storable
@@ -124,19 +263,26 @@ class RoundBook:
     blocks: list[Block] = field(default_factory=list)
     bound_up: int = 0
     """The first so many blocks have been joined with their neighbours."""
+    told: bool = False
+    """Whether labels were told since somebody asked what can be handed over."""
     in_hand: int | None = field(default=None, init=False)
     """The first round of a call of decide() that goes on beyond the end of an epoch."""
+    _finished: int = field(default=0, init=False)
+    """The first so many blocks have been handed over whole."""
+
+    def __post_init__(self) -> None:
+        end = 0
+        for block in self.blocks:
+            block.require_possible()
+            if block.first < end:
+                raise InvalidInput(f"round {block.first} is in the book twice.")
+            end = block.first + len(block.accept)
 
     def add(self, block: Block) -> None:
         """Append the next block."""
         if len(self.blocks) - self.bound_up >= LOOSE:
             self.bind_up()
         self.blocks.append(block)
-
-    @property
-    def told_blocks(self) -> list[Block]:
-        """Blocks whose decisions have left: nobody can have seen the labels of a call of decide() that is still in hand."""
-        return [block for block in self.blocks if self.in_hand is None or block.first < self.in_hand]
 
     def hold(self, round: int) -> None:
         """From here on the rounds belong to a call of decide() that goes on beyond the end of an epoch."""
@@ -154,64 +300,151 @@ class RoundBook:
         self.blocks[self.bound_up :] = [merged(run) for run in runs]
         self.bound_up = len(self.blocks)
 
-    def observe(self, rounds: IntArray, labels: IntArray) -> None:
-        """Enter labels; nothing is entered if any of them is refused."""
-        told: dict[int, int] = {}
-        places = []
-        for round, label in zip(rounds.tolist(), labels.tolist(), strict=True):
-            places.append((*self._place(round, label), int(label)))
-            if told.setdefault(round, int(label)) != label:
-                raise _disputed(round, told[round], int(label))
-        for block, row, label in places:
-            block.label[row] = label
+    # what becomes of rounds
 
-    def _find(self, round: int) -> tuple[Block, int]:
-        at = bisect_right(self.blocks, round, key=lambda block: block.first) - 1
+    def observe(self, rounds: IntArray, labels: NDArray[Any], settled: BoolArray | bool = True) -> None:
+        """Enter labels; nothing is entered if any of them is refused. `settled`: whether each came within the person's own window."""
+        places, told = [], dict[int, int]()
+        in_time = [settled] * len(rounds) if isinstance(settled, bool) else settled.tolist()
+        for round, label, early in zip(rounds.tolist(), labels.tolist(), in_time, strict=True):
+            block, row = self._find(round, "its label cannot be told")
+            if label not in (-1, 1):
+                raise BadLabel(
+                    f"the label of round {round} is {label!r}; labels are -1 (bad outcome) and +1 (good outcome)."
+                )
+            if not block.accept[row]:
+                raise ProtocolError(
+                    f"round {round} was rejected; its label cannot have been seen.", hint="check the round's number."
+                )
+            if block.overruled[row]:
+                raise ProtocolError(
+                    f"round {round} was overruled: a human refused the person, so the label counts for nothing.",
+                    hint="do not tell the labels of people who were refused.",
+                )
+            before = told.setdefault(round, int(block.label[row]) or int(label))
+            if before != label:
+                raise ProtocolError(
+                    f"round {round} was observed before with label {before:+d} and now has {int(label):+d}; the first one stands.",
+                    hint="settle disputed outcomes before they are observed.",
+                )
+            places.append((block, row, int(label), early))
+        for block, row, label, early in places:
+            block.label[row] = label
+            if early:
+                block.settled[row] = label
+        self.told = self.told or bool(places)
+
+    def overrule(self, rounds: IntArray, accept: BoolArray, window_open: BoolArray | bool = True) -> list[Lost]:
+        """A human decided `accept` instead of what was drawn; the rounds of which that is news, as they were before.
+
+        `window_open`: whether the person's own maturity window is still open; once it has ended, `settled` stays as it is.
+        """
+        unsettled, lost = np.broadcast_to(window_open, rounds.shape), []
+        for block, rows, which in self._by_block(rounds, "it cannot be overruled"):
+            news = (accept[which] != block.accept[rows]) & ~block.overruled[rows]
+            changed, first = np.unique(rows[news], return_index=True)
+            lost += block.before(changed)
+            block.write("overruled", changed, True)
+            refused = block.accept[changed]
+            block.label[changed[refused]] = 0
+            block.write("learned", changed[refused], False)
+            block.settled[changed[refused & unsettled[which][news][first]]] = 0
+        return lost
+
+    def erase(self, rounds: IntArray, window_open: BoolArray | bool = True) -> list[Lost]:
+        """Forget the people: features, group, prices and label are wiped; the rounds of which that is news, as they were before."""
+        unsettled, lost = np.broadcast_to(window_open, rounds.shape), []
+        for block, rows, which in self._by_block(rounds):
+            news = ~block.erased[rows]
+            changed, first = np.unique(rows[news], return_index=True)
+            lost += block.before(changed)
+            block.write("erased", changed, True)
+            block.write("features", changed, 0.0)
+            if block.group is not None:
+                block.group = block.group.astype(object, copy=False)
+                block.write("group", changed, None)
+            if block.prices is not None:
+                columns = [
+                    np.array(np.broadcast_to(getattr(block.prices, name), block.accept.shape))
+                    for name in ("false_accept", "false_reject")
+                ]
+                for column in columns:
+                    column[changed] = 0.0
+                block.prices = Prices(*columns)
+            block.label[changed] = 0
+            block.write("learned", changed, False)
+            block.settled[changed[unsettled[which][news][first]]] = 0
+        return lost
+
+    def check_group(self, rounds: IntArray, groups: GroupArray) -> None:
+        """Refuse a group that contradicts the one that was told before; None is unknown and contradicts nothing."""
+        for block, rows, which in self._by_block(rounds, "its group cannot be told"):
+            now: dict[int, Any] = {}
+            for row, group in zip(rows.tolist(), groups[which].tolist(), strict=True):
+                known = now.get(row, None if block.group is None else block.group[row])
+                if group is not None and known is not None and known != group:
+                    raise ProtocolError(
+                        f"round {block.first + row} was told with another group before; a person's group does not change.",
+                        hint="check the round's number.",
+                    )
+                now[row] = known if group is None else group
+
+    def tell_group(self, rounds: IntArray, groups: GroupArray) -> int:
+        """Enter groups that were unknown when the decision was made; rounds whose cohort is closed stay as they are. How many are new."""
+        self.check_group(rounds, groups)
+        entered = 0
+        for block, rows, which in self._by_block(rounds):
+            told = groups[which]
+            new = np.array([value is not None for value in told.tolist()], dtype=bool)
+            new &= ~block.logged[rows] & ~block.knows_group(rows)
+            if new.any():
+                if block.group is None:
+                    block.group = np.full(len(block.accept), None)
+                block.group[rows[new]] = told[new]
+                block.write("group_late", rows[new], True)
+                entered += len(np.unique(rows[new]))
+        return entered
+
+    def window_open(self, rounds: IntArray, now: float | None, window: float | None) -> BoolArray | bool:
+        """Whether the own maturity window of each round is still open; without a window it is for all of them."""
+        if window is None:
+            return True
+        return np.array([self._waits(self._find(round)[0], now, window) for round in rounds.tolist()], dtype=bool)
+
+    def _find(self, round: int, refused: str | None = None) -> tuple[Block, int]:
+        """The block and the row of a round. ProtocolError if it is unknown, or erased and there is a reason why that is `refused`."""
+        at = bisect_right(self.blocks, round, key=_first) - 1
         if at < 0 or round >= self.blocks[at].first + len(self.blocks[at].accept):
             raise ProtocolError(
                 f"round {round} is unknown: decide() has not decided it one by one.",
                 hint="use the round that the decision carries.",
             )
-        return self.blocks[at], round - self.blocks[at].first
-
-    def _place(self, round: int, label: int) -> tuple[Block, int]:
-        block, row = self._find(round)
-        if label not in (-1, 1):
-            raise BadLabel(
-                f"the label of round {round} is {label!r}; labels are -1 (bad outcome) and +1 (good outcome)."
-            )
-        if not block.accept[row]:
+        block, row = self.blocks[at], round - self.blocks[at].first
+        if refused is not None and block.erased[row]:
             raise ProtocolError(
-                f"round {round} was rejected; its label cannot have been seen.", hint="check the round's number."
+                f"round {round} was erased; {refused}.", hint="nothing more can be said about a person who was erased."
             )
-        if block.label[row] not in (0, label):
-            raise _disputed(round, int(block.label[row]), int(label))
         return block, row
 
-    def check_group(self, rounds: IntArray, groups: GroupArray) -> None:
-        """Refuse a group that contradicts the one that was told before."""
-        for round, group in zip(rounds, groups, strict=True):
-            block, row = self._find(int(round))
-            known = None if block.group is None else block.group[row]
-            if known is not None and known != group:
-                raise ProtocolError(
-                    f"round {round} was told with another group before; a person's group does not change."
-                )
+    def _by_block(self, rounds: IntArray, refused: str | None = None) -> list[tuple[Block, IntArray, IntArray]]:
+        """(block, its rows, their places in `rounds`) for each block concerned; ProtocolError as in `_find`."""
+        order = np.argsort(rounds, kind="stable")
+        ascending, start, found = rounds[order], 0, []
+        while start < len(rounds):
+            block, _ = self._find(int(ascending[start]))
+            stop = int(np.searchsorted(ascending, block.first + len(block.accept)))
+            rows = ascending[start:stop] - block.first
+            if refused is not None and (erased := block.erased[rows]).any():
+                self._find(block.first + int(rows[int(np.argmax(erased))]), refused)
+            found.append((block, rows, order[start:stop]))
+            start = stop
+        return found
 
-    def tell_group(self, rounds: IntArray, groups: GroupArray) -> None:
-        """Enter groups that were unknown when the decision was made; rounds whose cohort is closed stay as they are."""
-        self.check_group(rounds, groups)
-        for round, group in zip(rounds, groups, strict=True):
-            block, row = self._find(int(round))
-            if not block.logged[row]:
-                known = np.full(len(block.accept), None) if block.group is None else block.group.astype(object)
-                known[row] = group
-                block.group = known
+    # handing over
 
     def rows(self, first: int, stop: int) -> Iterator[tuple[Block, slice]]:
         """The rounds from `first` to `stop` - 1 that were decided one by one, in the order of arrival: blocks, with the rows that count."""
-        start = max(bisect_right(self.blocks, first, key=lambda block: block.first) - 1, 0)
-        for place in range(start, len(self.blocks)):
+        for place in range(max(bisect_right(self.blocks, first, key=_first) - 1, 0), len(self.blocks)):
             block = self.blocks[place]
             if block.first >= stop:
                 return
@@ -220,50 +453,65 @@ class RoundBook:
                 yield block, rows
 
     def harvest(self, stop: int | None = None) -> list[tuple[int, RoundLog]]:
-        """(epoch, log) of the rounds (those before `stop`, if it is given) that were resolved since the last harvest."""
-        self.bind_up()
-        found = []
-        waiting = (block for block in self.told_blocks if not block.logged.all())
-        for (epoch, _), blocks in groupby(waiting, key=lambda block: (block.epoch, block.group is None)):
-            together = list(blocks)
-            whole = merged(together)
-            ripe = [
-                b.resolved & (True if stop is None else b.first + np.arange(len(b.accept)) < stop) for b in together
-            ]
-            fresh = np.concatenate(ripe) & ~whole.logged
-            if fresh.any():
-                found.append((epoch, whole.log(fresh)))
-            for block, rows in zip(together, ripe, strict=True):
-                block.logged |= rows
-                self._forget_features(block)
+        """(epoch, log) of the rounds that were resolved since the last harvest; of those before `stop`, if it is given."""
+        found, waiting = [], self._waiting()
+        for epoch, run in groupby(waiting, key=lambda block: block.epoch):
+            blocks = list(run)
+            whole, fresh = merged(blocks), np.concatenate([block.fresh(stop) for block in blocks])
+            known = whole.knows_group(np.ones(len(fresh), bool))
+            found += [(epoch, whole.log(part)) for part in (fresh & known, fresh & ~known) if part.any()]
+        for block in waiting:
+            fresh = block.fresh(stop)
+            block.learned = block.learned | fresh
+            block.logged = block.logged | fresh | block._mute
         return found
 
     def close(self, now: float | None, window: float | None) -> list[Block]:
-        """Whole blocks, in the order of arrival, whose maturity window has passed; each is handed over once.
+        """Whole blocks, in the order of arrival, whose maturity window has passed; each is handed over once, with everybody in it.
 
         The first block that is still open keeps all later ones waiting.
         """
+        ripe = list(takewhile(lambda block: not self._waits(block, now, window), self._waiting()))
+        runs = [list(run) for _, run in groupby(ripe, key=lambda block: block.epoch)]
+        closed = [_copied(run[0]) if len(run) == 1 else merged(run) for run in runs]
+        for block in ripe:
+            block.learned = block.learned | (block.resolved & ~block.logged)
+            block.logged = np.ones(len(block.accept), bool)
+        return closed
+
+    def ripe(self, now: float | None, window: float | None) -> bool:
+        """Whether it is worth while to look for something to hand over: labels were told, or the oldest window has passed."""
+        if window is None:
+            return self.told
+        self._skip_finished()
+        return self._finished < len(self.blocks) and not self._waits(self.blocks[self._finished], now, window)
+
+    def _waiting(self) -> list[Block]:
+        """Blocks of which something has not been handed over, and whose decisions have left: nobody can have seen the labels of a call
+        of decide() that is still in hand."""
+        self.told = False
         self.bind_up()
-        found = []
-        for block in self.told_blocks:
-            if block.logged.all():
-                continue
-            open_still = window is not None and (block.at is None or now is None or block.at + window > now)
-            if open_still:
-                break
-            found.append(replace(block, logged=block.logged.copy()))
-            block.logged[:] = True
-            self._forget_features(block)
-        return [merged(list(blocks)) for _, blocks in groupby(found, key=lambda block: block.epoch)]
+        self._skip_finished()
+        return [
+            block
+            for block in self.blocks[self._finished :]
+            if (self.in_hand is None or block.first < self.in_hand) and not block.logged.all()
+        ]
+
+    def _skip_finished(self) -> None:
+        while self._finished < len(self.blocks) and self.blocks[self._finished].logged.all():
+            self._finished += 1
 
     @staticmethod
-    def _forget_features(block: Block) -> None:
-        """A block that is wholly logged keeps only what later calls of observe must be checked against."""
-        if block.logged.all():
-            block.features = np.zeros((0, 0))
-            block.group, block.prices = None, None
+    def _waits(block: Block, now: float | None, window: float | None) -> bool:
+        return window is not None and (block.at is None or now is None or not block.at + window <= now)
+
+    def forget_learned(self) -> None:
+        """The history of the loss was thrown away: nothing of it needs to be forgotten any more."""
+        for block in self.blocks:
+            block.learned = np.zeros(len(block.accept), bool)
 
     @property
     def missing_labels(self) -> int:
-        """Accepted rounds whose label has not come."""
-        return int(sum((~block.resolved).sum() for block in self.blocks))
+        """How many labels have not come and may still be told."""
+        return int(sum(block.awaited.sum() for block in self.blocks))

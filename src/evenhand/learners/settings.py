@@ -1,10 +1,189 @@
-"""What the settings of the certified learner must be, and which bound covers which class."""
+"""What the settings of learners must be: everything that makes no sense is refused when a learner is made, before anybody is decided about.
+
+Each refusal names the setting, its value, the law and, where there is one, the way out.
+"""
+
+from collections.abc import Callable, Mapping, Sequence, Set
+from math import inf
+from numbers import Integral, Real
+from reprlib import repr as short
+from typing import Any
 
 import numpy as np
 
 from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import Rate
 from evenhand.learners.lives import AUDIT_BOUNDS, MOST_LOG_SIZE
+from evenhand.words import Prices, as_known_groups
+
+_CLASS = ("exact", "uses_group", "log_size", "params", "bind")
+"""What a hypothesis class has, whoever wrote it."""
+
+
+def require_number(name: str, value: Any, allowed: Callable[[Any], bool], law: str, hint: str | None = None) -> None:
+    """InvalidInput unless `value` is a finite number, no truth value, and allowed."""
+    number = not isinstance(value, bool) and isinstance(value, Real) and value == value and abs(value) != inf
+    if not number or not allowed(value):
+        raise InvalidInput(f"{name} is {value!r}; {law}.", hint=hint)
+
+
+def require_whole(name: str, value: Any, least: int, law: str, hint: str | None = None) -> None:
+    """InvalidInput unless `value` is a whole number of at least `least`; 1e6 is one."""
+    require_number(name, value, lambda number: number == number // 1 and number >= least, law, hint)
+
+
+def require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """InvalidInput unless `value` is one of the words."""
+    if not isinstance(value, str) or value not in choices:
+        words = [f'"{choice}"' for choice in choices]
+        raise InvalidInput(f"{name} is {value!r}; it is {', '.join(words[:-1])} or {words[-1]}.")
+
+
+def require_hypotheses(hypotheses: Any) -> None:
+    """InvalidInput for what is no hypothesis class, with the way to make one of it."""
+    missing = [name for name in _CLASS if not hasattr(hypotheses, name)]
+    if isinstance(hypotheses, type):
+        hint = f"pass an instance, {hypotheses.__name__}(...)."
+    elif not missing:
+        return
+    elif hasattr(hypotheses, "fit") and hasattr(hypotheses, "predict"):
+        hint = "wrap the model: evenhand.Estimator(model)."
+    elif isinstance(hypotheses, Sequence | Set) or callable(hypotheses) or hasattr(hypotheses, "accepts"):
+        hint = "list the rules: evenhand.FiniteClass([rule, another_rule])."
+    else:
+        hint = "use evenhand.FiniteClass, Stumps, ScoreThresholds, Linear or Estimator."
+    lacks = f", and this has no {', '.join(missing)}" if missing else ""
+    raise InvalidInput(
+        f"hypotheses is {short(hypotheses)}; it is a hypothesis class, an object with {', '.join(_CLASS)}{lacks}.",
+        hint=hint,
+    )
+
+
+def as_rates(rate: Any) -> tuple[Rate, ...]:
+    """The rates whose gaps are limited: at least one, each once."""
+    rates = (rate,) if isinstance(rate, Rate) or not isinstance(rate, list | tuple) else tuple(rate)
+    for one in rates:
+        if not isinstance(one, Rate):
+            raise InvalidInput(
+                f"rate is {short(rate)}; it is a rate, or a list of rates.",
+                hint="use evenhand.FalsePositiveRate(), FalseNegativeRate() or SelectionRate().",
+            )
+    if not rates:
+        raise InvalidInput("rate is an empty list; at least one rate is limited.", hint="name a rate.")
+    if len(set(rates)) < len(rates):
+        named = ", ".join(one.symbol for one in rates)
+        raise InvalidInput(f"rate is [{named}], in which a rate occurs twice.", hint="name each rate once.")
+    return rates
+
+
+def as_groups(groups: Any) -> tuple[Any, ...] | None:
+    """The groups of a promise, in their order: at least two, each named once and none of them unknown; None if they are not given."""
+    if groups is None:
+        return None
+    law = "the groups of the promise are a list of at least two, each named once"
+    if isinstance(groups, str | bytes | Set | Mapping) or not hasattr(groups, "__len__"):
+        raise InvalidInput(f"groups is {short(groups)}; {law}.", hint='for example ["a", "b"].')
+    named = as_known_groups(groups, len(groups)).tolist()
+    if None in named:
+        raise InvalidInput(
+            f"groups is {short(named)}; {law}, and an unknown group is none.", hint="leave out None and NaN."
+        )
+    if len(named) < 2 or len(set(named)) < len(named):
+        raise InvalidInput(f"groups is {short(named)}; {law}.", hint="a gap lies between two groups.")
+    return tuple(named)
+
+
+def require_common(prices: Any, group_use: Any, seed: Any) -> None:
+    """What every learner is told."""
+    if not isinstance(prices, Prices):
+        raise InvalidInput(
+            f"prices is {short(prices)}; it says what errors cost.",
+            hint="use evenhand.Prices(false_accept, false_reject).",
+        )
+    require_choice("group_use", group_use, ("certify_only", "decide"))
+    if seed is not None and (isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0):
+        raise InvalidInput(
+            f"seed is {seed!r}; a seed is a whole number of at least 0.",
+            hint="None draws one; the learner's `seed` shows it.",
+        )
+
+
+def require_gap(allowed_gap: Any) -> None:
+    """The limit of the gap."""
+    require_number(
+        "allowed_gap",
+        allowed_gap,
+        lambda gap: 0 < gap <= 1,
+        "the gap that may never be exceeded is a number in (0, 1]",
+        "0 can be kept by constants alone; choose a small positive number, and let evenhand.plan say what it costs.",
+    )
+
+
+def require_delta(failure_probability: Any) -> None:
+    """The failure probability of a promise."""
+    require_number(
+        "failure_probability",
+        failure_probability,
+        lambda delta: 0 < delta < 1,
+        "it must lie strictly between 0 and 1",
+        "0.05 promises the limit with probability 95%.",
+    )
+
+
+def require_horizon(horizon: Any, least: int = 1) -> None:
+    """The number of rounds that are going to be played."""
+    require_whole("horizon", horizon, least, f"it is a whole number of rounds, at least {least}")
+
+
+def require_exploration(comparator_gap: Any, exploration_rounds: Any, tradeoff_exponent: Any) -> None:
+    """What says how long a learner explores, and whom it competes with."""
+    if comparator_gap is not None:
+        law = "the gap of the policies with which the learner competes is a number in [0, 1]"
+        require_number("comparator_gap", comparator_gap, lambda gap: 0 <= gap <= 1, law)
+    if exploration_rounds is not None:
+        law = "at least one person must be accepted to learn, and rounds are whole"
+        require_whole("exploration_rounds", exploration_rounds, 1, law)
+    if tradeoff_exponent is not None:
+        law = "alpha of T^(2 alpha) exploration rounds is a number in [1/4, 1/2]"
+        hint = "1/4 gives regret T^(1/2) and slack T^(-1/4); 1/2 gives slack T^(-1/2) and no useful regret."
+        require_number("tradeoff_exponent", tradeoff_exponent, lambda alpha: 0.25 <= alpha <= 0.5, law, hint)
+
+
+def require_settings(
+    allowed_gap: Any,
+    failure_probability: Any,
+    bound: Any,
+    audit_rate: Any,
+    audit_budget: Any,
+    fallback: Any,
+    maturity: Any,
+    horizon: Any,
+    drift_false_alarm: Any,
+) -> None:
+    """What the certified learner alone is told."""
+    require_gap(allowed_gap)
+    require_delta(failure_probability)
+    if bound is not None:
+        require_choice("bound", bound, ("betting", "nominate", *AUDIT_BOUNDS))
+    if not (isinstance(audit_rate, str) and audit_rate == "auto"):
+        law = 'it is "auto" or a probability in (0, 1]'
+        require_number("audit_rate", audit_rate, lambda rate: 0 < rate <= 1, law)
+    if audit_budget is not None:
+        law = "it is the number of bad accepts that audits may cost, finite and at least 0"
+        require_number("audit_budget", audit_budget, lambda budget: budget >= 0, law, "None sets no budget.")
+    require_choice("fallback", fallback, ("accept", "reject"))
+    if maturity is not None:
+        law = "a window is a positive, finite span of time"
+        hint = "None says that labels come before the next decision."
+        require_number("maturity", maturity, lambda window: window > 0, law, hint)
+    if horizon is not None:
+        require_horizon(horizon)
+    law = "the probability of suspending without a reason lies strictly between 0 and 1"
+    require_number("drift_false_alarm", drift_false_alarm, lambda alarm: 0 < alarm < 1, law, "0.001 is the default.")
+
+
+# which bound covers which class
 
 
 def _has_cuts(hypotheses: HypothesisClass) -> bool:
@@ -18,10 +197,8 @@ def too_rich(hypotheses: HypothesisClass) -> bool:
 
 
 def require_bound(bound: str, hypotheses: HypothesisClass) -> None:
-    """InvalidInput for an unknown bound, or one that does not cover the class."""
+    """InvalidInput for a bound that does not cover the class."""
     name = type(hypotheses).__name__
-    if bound not in ("betting", "nominate", *AUDIT_BOUNDS):
-        raise InvalidInput(f"bound is {bound!r}; it is one of betting, nominate, {', '.join(AUDIT_BOUNDS)}.")
     if bound != "nominate" and too_rich(hypotheses):
         raise InvalidInput(
             f"{name} is too rich for a union over its members, which the bound {bound!r} pays.",
@@ -32,31 +209,3 @@ def require_bound(bound: str, hypotheses: HypothesisClass) -> None:
             f"the bound 'dkw' covers thresholds on a column, and {name} may hold any rules.",
             hint='use bound="betting", or a class of thresholds.',
         )
-
-
-def require_settings(
-    allowed_gap: float,
-    audit_rate: float | str,
-    audit_budget: float | None,
-    fallback: str,
-    maturity: float | None,
-    horizon: int | None,
-) -> None:
-    """InvalidInput for a number or name that makes no sense."""
-    if not 0 < allowed_gap <= 1:
-        raise InvalidInput(
-            f"allowed_gap is {allowed_gap}; the gap that may never be exceeded is a number in (0, 1].",
-            hint="0 can be kept by constants alone; choose a small positive number, and let evenhand.plan say what it costs.",
-        )
-    if audit_rate != "auto" and (isinstance(audit_rate, str) or not 0 < audit_rate <= 1):
-        raise InvalidInput(f'audit_rate is {audit_rate!r}; it is "auto" or a probability in (0, 1].')
-    if audit_budget is not None and audit_budget < 0:
-        raise InvalidInput(
-            f"audit_budget is {audit_budget}; it is the number of bad accepts that audits may cost, at least 0."
-        )
-    if fallback not in ("accept", "reject"):
-        raise InvalidInput(f'fallback is {fallback!r}; it is "accept" or "reject".')
-    if maturity is not None and not maturity > 0:
-        raise InvalidInput(f"maturity is {maturity}; a window is a positive span of time.")
-    if horizon is not None and horizon < 1:
-        raise InvalidInput(f"horizon is {horizon}; it is a number of rounds, or None if unknown.")

@@ -18,6 +18,7 @@ from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL
 from evenhand.learners.epochs import Epoch, EpochLearner
 from evenhand.learners.rivals.cutoffs import Standard, logistic, random_cutoff
+from evenhand.learners.settings import as_rates
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, LabelledSample, Prices
 
@@ -41,10 +42,12 @@ class SemiLogistic(EpochLearner):
         seed: int | None = None,
     ) -> None:
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
-        self.rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+        self.rates = as_rates(rate)
         self.allowed_gap = self.comparator_gap = allowed_gap
         self.penalty = penalty
-        super().__init__(prices=prices or Prices(), group_use="certify_only", seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings
+        )
 
     @property
     def _needs_group_now(self) -> bool:

@@ -20,6 +20,7 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.epochs import Epoch, EpochLearner
+from evenhand.learners.settings import as_rates
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, GroupArray, Prices, as_features
 
@@ -46,11 +47,13 @@ class VwBandit(EpochLearner):
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         if exploration not in ("epsilon-greedy", "squarecb"):
             raise InvalidInput(f'exploration is {exploration!r}; it is "epsilon-greedy" or "squarecb".')
-        self.rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+        self.rates = as_rates(rate)
         explore = f"--epsilon {epsilon}" if exploration == "epsilon-greedy" else "--squarecb"
         self.arguments = f"--cb_explore_adf {explore} --cb_type mtr -q sa --quiet --random_seed 1"
         self._workspace: Any = None
-        super().__init__(prices=prices or Prices(), group_use="certify_only", seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings
+        )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Always NotSerialisable: the state is VW's own."""
@@ -62,9 +65,11 @@ class VwBandit(EpochLearner):
             return Epoch(number, "bandit", round, length, Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)))
         return Epoch(number, "bandit", round, length, VwPolicy.of(self.arguments, self._model()))
 
-    def _collect(self) -> None:
-        for _, log in self._book.harvest():
+    def _collect(self) -> bool:
+        found = self._book.harvest()
+        for _, log in found:
             self._learn(log)
+        return bool(found)
 
     def _learn(self, log: RoundLog) -> None:
         vw = self._vw
