@@ -10,7 +10,7 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate, SelectionRate
 from evenhand.fairness.bounds.slack import ClopperPearson, Dkw, JointHoeffding
 from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
-from evenhand.learners.exploration import Arrivals, Explorer, as_bound, denominators, next_size, sample_of
+from evenhand.learners.exploration import Arrivals, Explorer, as_bound, denominators, forgotten, next_size, sample_of
 from evenhand.words import LabelledSample
 
 
@@ -209,3 +209,12 @@ def test_dkw_is_refused_for_rules_that_are_no_thresholds():
                 as_bound(bound, hypotheses)
     with pytest.raises(InvalidInput, match="DKW"):
         two_phase(hypotheses=FiniteClass.from_table(np.eye(6, dtype=bool)), bound="dkw")
+
+
+def test_a_person_is_forgotten_once_and_their_row_is_wiped():
+    people = LabelledSample([[3.0], [4.0]], ["a", "b"], [-1, -1], [2.0, 1.0])
+    once = forgotten(people, np.array([3.0]), "a", -1)
+    assert (once.features[:, 0].tolist(), once.weight.tolist()) == ([3.0, 4.0], [1.0, 1.0])
+    gone = forgotten(once, np.array([4.0]), "b", -1)
+    assert (gone.features[:, 0].tolist(), gone.weight.tolist()) == ([3.0, 0.0], [1.0, 0.0])
+    assert explorer().beta(gone, 2) == np.inf

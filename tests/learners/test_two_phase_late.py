@@ -183,7 +183,7 @@ def test_the_report_says_for_whom_it_waits_and_since_when():
     learner = waiting([700, 40, 1100])
     note = learner.report.notes[0]
     assert "waiting for the label of round 40, which was decided 1160 rounds ago" in note
-    assert "3 labels are missing" in note
+    assert "3 labels may still come" in note
     learner.observe(40, PEOPLE.label[40])
     assert "round 700" in learner.report.notes[0]
     learner.observe(700, PEOPLE.label[700])
@@ -208,7 +208,7 @@ def test_while_it_waits_everybody_is_accepted():
 
 @pytest.mark.parametrize("lost", [[3], [3, 500, 998, 1100]])
 def test_closing_the_exploration_takes_what_is_there_and_pays_for_what_is_not(lost):
-    learner, whole = waiting(lost), waiting([])
+    learner = waiting(lost)
     learner.close_exploration()
     inside = [round for round in lost if round < 1000]
     assert learner.sample.weight.sum() == 1000 - len(inside)
@@ -218,10 +218,9 @@ def test_closing_the_exploration_takes_what_is_there_and_pays_for_what_is_not(lo
     kept = learner.explorer.beta(learner.sample)
     assert learner.slack.beta == kept + len(inside) / smallest
     assert learner.slack.limit == 0.4 - learner.slack.beta
-    whole.open_epoch()
-    learner.decide(PEOPLE.features[: learner.rounds_left + 1], PEOPLE.group[: learner.rounds_left + 1])
+    learner.decide(PEOPLE.features[:1], PEOPLE.group[:1])
     assert learner.epoch.phase == "bandit"
-    assert f"without the labels of {len(inside)} of its people" in learner.report.notes[0]
+    assert f"{len(inside)} people of the sample have no label" in learner.report.notes[0]
     size = learner.sample.weight.sum()
     learner.observe(3, PEOPLE.label[3])  # it may still come, for the loss
     learner.decide(PEOPLE.features[:500], PEOPLE.group[:500])
@@ -273,20 +272,80 @@ def test_a_stored_learner_goes_on_waiting(tmp_path):
     assert as_rows(copy.sample) == as_rows(learner.sample) == first(1000)
 
 
-def test_a_learner_stored_while_it_took_whatever_had_come_begins_a_new_sample():
-    """Files of the old rules do not say in which order people came, so nobody of theirs is in the sample."""
-    old = waiting([40])
-    old._collect()
-    state = {
-        name: value
-        for name, value in old._state().items()
-        if name not in ("_first", "_size", "_complete", "_in_counts")
-    }
-    learner = make(exploration_rounds=1000)
-    learner._restore(state)
+# people who are overruled or erased
+
+
+@pytest.mark.parametrize("how", ["overrule", "erase"])
+def test_who_is_lost_while_exploring_blocks_until_it_is_closed(how):
+    learner = waiting([])
+    learner.overrule(40, False) if how == "overrule" else learner.erase(40)
+    learner.decide(PEOPLE.features[:800], PEOPLE.group[:800])
+    assert learner.sample is None
+    assert "round 40" in learner.report.notes[0]
+    assert "was overruled or erased, so its label never comes" in learner.report.notes[0]
+    learner.close_exploration()
+    assert learner.slack.missing == 1
+    assert as_rows(learner.sample) == without_people([40])
+
+
+def without_people(rounds, size=1000):
+    rest = np.setdiff1d(np.arange(size), rounds)
+    rows = {}
+    for row in zip(PEOPLE.features[rest, 0], PEOPLE.group[rest], PEOPLE.label[rest], strict=True):
+        rows[row] = rows.get(row, 0.0) + 1.0
+    return sorted((*row, people) for row, people in rows.items())
+
+
+def test_who_is_erased_later_leaves_the_sample_and_widens_the_slack():
+    learner = waiting([7])
+    learner.close_exploration()
+    play(learner, 300, 0)
+    before, beta = learner.slack, learner.explorer.beta(learner.sample, 1)
+    assert beta == before.beta
+    learner.observe(7, PEOPLE.label[7])
+    learner.erase([7, 40, 1100])  # of these only 40 was in the sample
+    assert as_rows(learner.sample) == without_people([7, 40])
+    assert learner.slack.missing == 2
+    assert learner.slack.beta == learner.explorer.beta(learner.sample, 2) > before.beta
+    assert learner.slack.limit == pytest.approx(0.4 - learner.slack.beta)
+    learner.erase(40)
+    assert learner.slack.missing == 2
+
+
+def test_a_sample_that_lost_too_many_freezes_the_policy():
+    """The policy that is deployed was chosen when the sample was whole enough, so it stays; no other one could be promised."""
+    learner = waiting([])
+    play(learner, 300, 0)
+    assert learner.epoch.phase == "bandit"
+    learner.erase(np.arange(100))
+    deployed = learner.policy
+    play(learner, 2500, 1)
+    assert learner.epoch.phase == "frozen"
+    assert learner.policy == deployed
+    assert any("frozen" in note for note in learner.report.notes)
+
+
+def restored_from_earlier_rules(learner):
+    """As if the file had been written when a sample was whatever labels had come."""
+    new = ("_first", "_size", "_complete", "_in_counts", "_earlier_rules")
+    copy = make(exploration_rounds=1000)
+    copy._restore({name: value for name, value in learner._state().items() if name not in new})
+    return copy
+
+
+def test_who_explored_under_earlier_rules_begins_a_new_sample():
+    learner = restored_from_earlier_rules(waiting([40]))
     play(learner, 3000, 0, block=50)
-    assert learner.sample.weight.sum() == 1000
     assert learner._first == 1200
+    assert learner.sample.weight.sum() == 1000
+    assert learner.report.notes == ()
+
+
+def test_a_sample_of_earlier_rules_stays_and_is_named():
+    old = live(make(exploration_rounds=1000), np.zeros(len(PEOPLE)))
+    learner = restored_from_earlier_rules(old)
+    assert learner.slack == old.slack
+    assert "taken under earlier rules" in learner.report.notes[0]
 
 
 # the loss

@@ -104,7 +104,15 @@ class CertifiedLearner(EpochLearner):
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         require_hypotheses(hypotheses)
         require_settings(
-            allowed_gap, failure_probability, audit_rate, audit_budget, fallback, maturity, horizon, drift_false_alarm
+            allowed_gap,
+            failure_probability,
+            bound,
+            audit_rate,
+            audit_budget,
+            fallback,
+            maturity,
+            horizon,
+            drift_false_alarm,
         )
         if hypotheses.uses_group and group_use != "decide":
             raise InvalidInput(

@@ -57,6 +57,16 @@ def sample_of(log: RoundLog) -> LabelledSample:
     return LabelledSample(features[seen], group[seen], label[seen], count[seen])
 
 
+def forgotten(sample: LabelledSample, features: FloatArray, group: Any, label: int) -> LabelledSample:
+    """The sample without one of its people. A row of which nobody is left is wiped."""
+    same = (sample.features == features).all(axis=1) & (sample.group == group) & (sample.label == label)
+    row = int(np.flatnonzero(same & (sample.weight > 0))[0])
+    count, rows = sample.weight.copy(), sample.features.copy()
+    count[row] -= 1
+    rows[row] *= count[row] > 0
+    return LabelledSample(rows, sample.group, sample.label, count)
+
+
 FIRST_SIZE = 64
 """The first preset size where no length of the exploration is given."""
 
@@ -225,6 +235,15 @@ class Explorer:
             return Slack(beta, self.promised, self.promised, missing)
         promise = self.promised if self.promised is not None else self.comparator + 2 * beta
         return Slack(beta, max(promise - beta, 0.0), promise, missing)
+
+    def narrowed(self, slack: Slack, sample: LabelledSample) -> Slack:
+        """The slack after one more person of the sample was lost. The promise stays, so the limit falls as beta rises."""
+        beta = self.beta(sample, slack.missing + 1)
+        return Slack(beta, max(slack.limit - (beta - slack.beta), 0.0), slack.promise, slack.missing + 1)
+
+    def keeps(self, slack: Slack) -> bool:
+        """Whether a policy that is within the limit on the sample keeps the promise."""
+        return slack.beta <= slack.promise or slack.promise >= 1 or self.reading == "paper"
 
     def shortfall(self, arrivals: Arrivals | None, *, on_counts: bool = True) -> str | None:
         """What is missing, in words; None if nothing is."""

@@ -6,7 +6,8 @@
 4. Decide by the smoothed mixture Q^mu; feed labels back as importance-weighted losses.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -31,10 +32,11 @@ from evenhand.learners.exploration import (
     Slack,
     Verdict,
     as_bound,
+    forgotten,
     next_size,
     sample_of,
 )
-from evenhand.learners.rounds import Block
+from evenhand.learners.rounds import Lost
 from evenhand.learners.settings import (
     as_rates,
     require_delta,
@@ -44,10 +46,17 @@ from evenhand.learners.settings import (
     require_hypotheses,
 )
 from evenhand.policies import Mixture
-from evenhand.words import BoolArray, LabelledSample, Prices
+from evenhand.words import LabelledSample, Prices
 
 FIRST_EPOCH = 64
 """Rounds of the bandit's first epoch; then its length doubles."""
+EARLIER_RULES = (
+    "the sample was taken under earlier rules, from whatever labels had come by then; if labels were late, and later for some people "
+    "than for others, the promise may not hold. A new learner takes a new sample."
+)
+FROZEN = (
+    "so many people of the sample are lost that no other policy can be promised to keep the gap: the policy is frozen."
+)
 
 
 class TwoPhaseLearner(EpochLearner):
@@ -112,13 +121,22 @@ class TwoPhaseLearner(EpochLearner):
         self._first = 0  # the round of the sample's first person
         self._size = self.exploration_rounds or FIRST_SIZE  # the preset size that is examined next
         self._complete = 0  # before this round no label is missing
-        self._in_counts: list[
-            tuple[int, RoundLog]
-        ] = []  # what was played in counts while exploring, by its first round
-        super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
+        self._unlabelled: list[int] = []  # rounds of the sample that had no label when it was closed
+        self._in_counts: list[tuple[int, RoundLog]] = []  # played in counts while exploring, by the first round
+        self._earlier_rules = False  # the sample was taken when it was "whatever labels have come"
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+        )
 
     def _plan(self, number: int, round: int) -> Epoch:
-        return self._explore(number, round) if self.sample is None else self._exploit(number, round)
+        if self.slack is None:
+            return self._explore(number, round)
+        if not self.explorer.keeps(
+            self.slack
+        ):  # the policy that is deployed was chosen when it did, and keeps the promise for good
+            length = self._cut_off(max(FIRST_EPOCH, round), round)
+            return replace(self.epoch, number=number, phase="frozen", first_round=round, rounds=length, oracle_calls=0)
+        return self._exploit(number, round)
 
     # step 1
 
@@ -147,23 +165,26 @@ class TwoPhaseLearner(EpochLearner):
         super()._take(log)
 
     def _collect(self) -> bool:
-        """Until the exploration is over, everybody stays in the book, in the order of arrival."""
-        before = self._size
-        if self.sample is None:
+        """Until the exploration is over, everybody stays in the book, in the order of arrival; whether the next epoch may begin.
+
+        While labels of the size that is examined are missing, there is nothing to plan, and the epoch goes on.
+        """
+        exploring = self.sample is None
+        if exploring:
             self._examine()
         if self.sample is None:
-            return self._size != before
+            return self._first + self._size > self._round
         found = self._book.harvest(self._settled)
         self._history.logs.extend(found)
         self._history.compact()
-        return bool(found)
+        return exploring or bool(found)
 
     def _examine(self) -> None:
         """Look at the preset sizes in their order, as far as labels are complete; the first one whose counts suffice is the sample's.
 
         Which one that is depends on the pairs (group, label) of the people in their order of arrival, and not on when labels come.
         """
-        self._complete = self._first_with(_unlabelled, self._complete)
+        self._complete = self._first_missing(self._complete)
         while self._first + self._size <= self._complete:
             arrivals, verdict = self._examined(self._size)
             if verdict == "enough" and not arrivals.missing:  # somebody may have been erased after their label had come
@@ -172,12 +193,14 @@ class TwoPhaseLearner(EpochLearner):
                 return
             self._size = next_size(self._size)
 
-    def _first_with(self, missing: Callable[[Block], BoolArray], start: int) -> int:
-        """The first round from `start` on of which something is missing; the next one to be decided if there is none."""
+    def _first_missing(self, start: int) -> int:
+        """The first round from `start` on that has no label; the next one to be decided if there is none."""
         for block, rows in self._book.rows(start, self._round):
-            found = missing(block)[rows]
-            if found.any():
-                return block.first + int(rows.start + np.argmax(found))
+            label = block.label[rows]
+            if label[0] == 0:  # mostly the one that was missing before
+                return block.first + int(rows.start)
+            if not label.all():
+                return block.first + int(rows.start + np.argmin(label != 0))
         return self._round
 
     def _examined(self, size: int) -> tuple[Arrivals, Verdict]:
@@ -203,8 +226,19 @@ class TwoPhaseLearner(EpochLearner):
         self.slack = self.explorer.slack(self.sample, arrivals.missing)
         self._in_counts = []
 
+    def _lose(self, lost: Lost, *, erased: bool) -> None:
+        """An erased person leaves the sample, too, and widens the slack; while exploring, the label is missing from now on."""
+        super()._lose(lost, erased=erased)
+        inside = self._first <= lost.round < self._first + self._size
+        if self.sample is None and lost.round >= self._first:
+            self._complete = min(self._complete, lost.round)
+        elif self.slack is not None and erased and inside and lost.round not in self._unlabelled:
+            assert self.sample is not None  # there is a slack because there is a sample
+            self.sample = forgotten(self.sample, lost.features, lost.group, lost.label)
+            self.slack = self.explorer.narrowed(self.slack, self.sample)
+
     def close_exploration(self) -> None:
-        """End the wait for labels that will not come: the sample is closed without them.
+        """End the wait for labels that will not come: the sample is closed without them, and the next decision is the bandit's.
 
         Raises
         ------
@@ -244,6 +278,15 @@ class TwoPhaseLearner(EpochLearner):
             )
         self._size = size
         self._end_exploration(arrivals)
+        sampled = self._book.rows(self._first, self._first + size)
+        self._unlabelled = [
+            block.first + int(row)
+            for block, rows in sampled
+            for row in range(rows.start, rows.stop)
+            if block.label[row] == 0
+        ]
+        self._epochs[-1] = replace(self.epoch, rounds=self._round - self.epoch.first_round)
+        self._news = True
 
     def _cut_off(self, length: int, round: int) -> int:
         """An epoch ends with the horizon; whoever plays on beyond it meets epochs of the usual length."""
@@ -256,7 +299,12 @@ class TwoPhaseLearner(EpochLearner):
         Rejected people are known at once and accepted ones when their label comes, good outcomes perhaps later than bad ones; to take what
         has come would tilt the loss. Labels that never come delay a round until as many have been decided after it as before it.
         """
-        return max(self._round // 2, self._first_with(lambda block: ~block.resolved, 0))
+        awaited = (
+            block.first + int(np.argmax(block.awaited))
+            for block, _ in self._book.rows(0, self._round)
+            if block.awaited.any()
+        )
+        return max(self._round // 2, next(awaited, self._round))
 
     # step 2
 
@@ -310,8 +358,17 @@ class TwoPhaseLearner(EpochLearner):
 
     def _notes(self) -> list[str]:
         if self.slack is not None:
-            return [_closed_without(self.slack.missing)] if self.slack.missing else []
-        missing = self._first_with(_unlabelled, self._first)
+            lost = (
+                f"{self.slack.missing} people of the sample have no label or were erased; "
+                "the slack covers whatever is not known of them."
+            )
+            said = {
+                EARLIER_RULES: self._earlier_rules,
+                lost: self.slack.missing > 0,
+                FROZEN: not self.explorer.keeps(self.slack),
+            }
+            return [note for note, holds in said.items() if holds]
+        missing = self._first_missing(self._first)
         if missing < self._first + self._size <= self._round:
             return [self._waits_for(missing)]
         arrived = self._arrivals(self._round) if self._round > self._first else None
@@ -320,23 +377,26 @@ class TwoPhaseLearner(EpochLearner):
 
     def _waits_for(self, round: int) -> str:
         """Which label the exploration waits for, and since when."""
-        block, _ = next(self._book.rows(round, round + 1))
+        block, rows = next(self._book.rows(round, round + 1))
+        never = block.erased[rows].any() or block.overruled[rows].any()
         at = "" if block.at is None else f" at time {block.at:g},"
         return (
-            f"exploring: waiting for the label of round {round}, which was decided{at} {self._round - round} rounds ago. The sample is the "
-            f"first people, each of them with their label, so nobody after round {round} counts before; "
-            f"{self._book.missing_labels} labels are missing in all. If they will never come: close_exploration()."
+            f"exploring: waiting for the label of round {round}, which was decided{at} {self._round - round} rounds ago"
+            f"{'; it was overruled or erased, so its label never comes' if never else ''}. The sample is the first people, each of them "
+            f"with their label, so nobody after round {round} counts before. {self._book.missing_labels} labels may still come. "
+            "To go on without those that never will: close_exploration()."
         )
 
     def _state(self) -> dict[str, Any]:
-        names = ("sample", "slack", "_first", "_size", "_complete", "_in_counts")
+        names = ("sample", "slack", "_first", "_size", "_complete", "_unlabelled", "_in_counts", "_earlier_rules")
         return super()._state() | {name: getattr(self, name) for name in names}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """A learner that was stored while it explored, before samples were prefixes, takes a new sample from here on."""
+        """Files of the earlier rules do not say in which order people came: who was exploring then takes a new sample from here on."""
         super()._restore(state)
         if "_first" not in state:
             self._first = self._complete = self._round
+            self._earlier_rules = self.sample is not None
 
     @property
     def promise(self) -> float:
@@ -354,14 +414,6 @@ class TwoPhaseLearner(EpochLearner):
                 f"the exploration of {self.exploration_rounds} rounds does not fit into a horizon of {self.horizon}.",
                 hint="explore less, or raise the horizon.",
             )
-
-
-def _unlabelled(block: Block) -> BoolArray:
-    return np.asarray(block.label == 0)
-
-
-def _closed_without(missing: int) -> str:
-    return f"the exploration was closed without the labels of {missing} of its people; the slack covers whatever they may be."
 
 
 def _comparator(allowed_gap: float | None, comparator_gap: float | None) -> float:
