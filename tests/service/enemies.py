@@ -9,12 +9,12 @@ import http.client
 import json
 import random
 import threading
-import time
 from dataclasses import dataclass
 
 import numpy as np
 from tests.service.bank import DAY, KEYRING, Clock
 from tests.torture.serving import free_port
+from tests.without_clocks import until
 
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger import Ledger, WindowPlan
@@ -74,9 +74,7 @@ class Served:
         self.server, self.generator, self.number = server(self.app, settings), np.random.default_rng(seed), 0
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
-        while not self.server.started:
-            assert self.thread.is_alive(), "uvicorn did not start"
-            time.sleep(0.005)
+        until(lambda: self.server.started, "the start of uvicorn")
         self.connection = http.client.HTTPConnection("127.0.0.1", settings.port)
 
     def close(self):

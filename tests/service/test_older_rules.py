@@ -194,9 +194,8 @@ def test_the_pages_and_the_pack_show_the_old_record_marked(shop, tmp_path):
 
 
 @pytest.mark.parametrize("name", rules1.LEDGERS)
-def test_the_commands_do_it_too(name, tmp_path, monkeypatch):
+def test_the_commands_do_it_too(name, tmp_path):
     """`evenhand audit verify` before, `evenhand train`, and verify after."""
-    monkeypatch.setattr("time.time", lambda: NOW)
     settings = rules1.settings(name, tmp_path)
     words = ["--config", str(tmp_path / "service.toml")]
     before = CliRunner().invoke(main, ["audit", "verify", "--deep", *words])
