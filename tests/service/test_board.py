@@ -4,7 +4,7 @@ import collections
 import random
 
 from tests.service.attacks import session
-from tests.service.bank import LOAN, application
+from tests.service.bank import DAY, LOAN, application
 from tests.torture.identity import _throw_coins
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
@@ -105,3 +105,21 @@ def test_overruled_decisions_are_shown_by_group_and_direction_without_small_grou
     plan = bank.get("/v1/plan?product=loan").json()
     assert sum(line["decisions"] for line in plan["overruled"]) == len(chosen)
     assert "as drawn" in plan["as_drawn"]
+
+
+def test_a_typing_error_is_named_on_the_certificate_and_not_on_the_page(bank):
+    """One "Nroth": outside, counted and named to whoever may audit. The page never names small groups; it says that there are some."""
+    sample, answers = bank.arrive(300, seed=7)
+    bank.post("/v1/decisions", application("typo", group="Nroth"))
+    bank.repay(sample, answers)
+    for _ in range(2):
+        bank.clock.now += 6 * DAY
+        bank.service.trainer(LOAN).close()
+        bank.service.desk.refresh(LOAN)
+        bank.repay(*bank.arrive(50, seed=8, first=10_000 + int(bank.clock.now)))
+    document = bank.get("/v1/certificate?product=loan").json()["certificate"]
+    assert {"group": "Nroth", "people": 1} in document["outside"]
+    assert any("Nroth" in note for note in bank.get("/v1/plan?product=loan").json()["notes"])
+    page = bank.client.get("/dashboard", headers={"Cookie": session(bank)}).text
+    assert "Nroth" not in page
+    assert "outside of it" in page

@@ -620,7 +620,7 @@ class CertifiedLearner(EpochLearner):
         ledger = DeltaLedger(self.failure_probability, tuple(bookings))
         wanted = self._life.wanted
         self._life = Life(
-            1 + max(lives, *booked), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
+            1 + max([lives, *booked]), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
         )
         self._round = round
         self._epochs = [Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)]
