@@ -2,11 +2,12 @@
 
 Plain values are themselves; arrays go into a dictionary of arrays, everything else becomes {"is": kind, ...}. A dataclass is
 registered with `storable`; it is then written field by field and made by its own constructor, so that impossible states cannot
-be loaded.
+be loaded. Every number is finite: NaN and infinity are neither written nor read (see `not_finite`).
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
+from math import isfinite
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 
 from evenhand.bandit import PracticalSchedule, TheorySchedule
 from evenhand.contracts import Hypothesis, HypothesisClass
-from evenhand.errors import InvalidInput, NotSerialisable, StorageError
+from evenhand.errors import EvenhandError, NotSerialisable, StorageError
 from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
 from evenhand.fairness.bounds.slack import ClopperPearson, Dkw, JointHoeffding
@@ -25,11 +26,17 @@ from evenhand.words import LabelledSample, Prices
 Record = TypeVar("Record")
 
 _RECORDS: dict[str, type] = {}
+_RANGES: dict[str, Mapping[str, tuple[float, float]]] = {}
 
 
-def storable(record: type[Record]) -> type[Record]:
-    """Register a dataclass, as a decorator or by a call; its fields must be storable themselves."""
+def storable(record: type[Record], **ranges: tuple[float, float]) -> type[Record]:
+    """Register a dataclass, as a decorator or by a call; its fields must be storable themselves.
+
+    `ranges`: between which values the numbers of a field lie; a file in which they do not is refused.
+    """
     _RECORDS[record.__name__] = record
+    if ranges:
+        _RANGES[record.__name__] = ranges
     return record
 
 
@@ -77,9 +84,15 @@ class Encoder:
         return {"is": kind, "items": [self.encode(value) for value in values]}
 
     def array(self, value: NDArray[Any]) -> Any:
-        """An array; one of objects (groups of any kind) item by item."""
+        """An array; one of objects (groups of any kind) as numbers of its distinct values."""
         if value.dtype.kind == "O":
-            return self.sequence("objects", value.tolist())
+            items, seen = value.tolist(), dict[tuple[type, Any], int]()
+            try:
+                codes = [seen.setdefault((type(item), item), len(seen)) for item in items]
+            except TypeError:  # something that cannot be hashed
+                return self.sequence("objects", items)
+            distinct = self.sequence("objects", [item for _, item in seen])
+            return distinct | {"codes": self.array(np.array(codes, dtype=np.int64))}
         name = f"a{len(self.arrays)}"
         self.arrays[name] = value
         return {"is": "array", "name": name}
@@ -138,7 +151,9 @@ class Decoder:
             )
         try:
             return _READERS[kind](self, data)
-        except (KeyError, TypeError, IndexError, AttributeError, InvalidInput) as error:
+        except (StorageError, NotSerialisable):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, EvenhandError) as error:
             raise StorageError(f"a stored value of kind {kind!r} is malformed: {error}") from error
 
     def items(self, data: Any) -> list[Any]:
@@ -146,20 +161,24 @@ class Decoder:
         return [self.decode(item) for item in data["items"]]
 
     def objects(self, data: Any) -> NDArray[Any]:
-        """An array of objects; filled one by one, because numpy would take apart tuples."""
+        """An array of objects; filled one by one, because numpy would take apart tuples. `codes`: each entry's number among the items."""
         items = self.items(data)
         array = np.empty(len(items), dtype=object)
         for place, item in enumerate(items):
             array[place] = item
-        return array
+        return array if data.get("codes") is None else array[self.decode(data["codes"])]
 
     def record(self, data: Any) -> Any:
         """By the constructor of the registered class."""
-        if data["kind"] not in _RECORDS:
-            raise StorageError(
-                f"the file holds a {data['kind']!r}, which is not registered.", hint="import its module first."
-            )
-        return _RECORDS[data["kind"]](**{name: self.decode(value) for name, value in data["fields"].items()})
+        kind = data["kind"]
+        if kind not in _RECORDS:
+            raise StorageError(f"the file holds a {kind!r}, which is not registered.", hint="import its module first.")
+        found = {name: self.decode(value) for name, value in data["fields"].items()}
+        for name, (low, high) in _RANGES.get(kind, {}).items():
+            value = np.asarray(found[name])
+            if value.dtype.kind not in "iuf" or (value < low).any() or (value > high).any():
+                raise StorageError(f"{name} of the stored {kind} leaves [{low:g}, {high:g}].")
+        return _RECORDS[kind](**found)
 
     def mixture(self, data: Any) -> Mixture:
         """Weights and rules."""
@@ -196,3 +215,22 @@ _READERS: Mapping[str, Callable[[Decoder, Any], Any]] = {
     "hypotheses": lambda decoder, _: decoder.hypotheses,
     "generator": Decoder.generator,
 }
+
+
+def not_finite(data: Any, arrays: Mapping[str, NDArray[Any]], path: str) -> str | None:
+    """The first number in encoded data that is NaN or infinite, with its place: "state._now is nan"; None if all are finite."""
+    if isinstance(data, float):
+        return None if isfinite(data) else f"{path} is {data}"
+    if isinstance(data, dict) and data.get("is") == "array":
+        array = arrays.get(str(data.get("name")), np.zeros(0))
+        bad = array[~np.isfinite(array)] if array.dtype.kind in "fc" else array[:0]
+        return f"{path} contains {bad[0]}" if bad.size else None
+    parts: list[tuple[str, Any]] = []
+    if isinstance(data, list):
+        parts = [(f"{path}[{place}]", item) for place, item in enumerate(data)]
+    elif isinstance(data, dict) and data.get("is") == "dict":
+        parts = [pair for key, item in data["items"] for pair in ((f"{path}.{key}", item), (f"a key of {path}", key))]
+    elif isinstance(data, dict):
+        named = data["fields"] if data.get("is") == "record" else data
+        parts = [(path if key == "items" else f"{path}.{key}", item) for key, item in named.items()]
+    return next((found for name, item in parts if (found := not_finite(item, arrays, name)) is not None), None)

@@ -1,6 +1,8 @@
 """A learner in one file: a zip of arrays (numpy's npz) whose first member is a JSON document; nothing in it is ever executed.
 
-    {"format": "evenhand learner", "version": 1, "learner": name, "hypotheses": ..., "settings": ..., "state": ...}
+    {"format": "evenhand learner", "version": 2, "rules": 2, "learner": name, "hypotheses": ..., "settings": ..., "state": ...}
+
+version: how it is written; rules: the law under which the learner lived (docs/promise-proof.md).
 
 The file is written beside its final place and then moved there, so that a crash leaves the old file or the new one, never half of one.
 """
@@ -22,10 +24,12 @@ from numpy.typing import NDArray
 from evenhand.contracts import HypothesisClass, Json
 from evenhand.errors import NotSerialisable, StorageError
 from evenhand.hypotheses.serialise import class_from_json, class_to_json
-from evenhand.learners.codec import Decoder, Encoder
+from evenhand.learners.codec import Decoder, Encoder, not_finite
 
 FORMAT = "evenhand learner"
-VERSION = 1
+VERSION = 2
+RULES = 2
+"""A cohort is fixed by what was known before its coins were tossed; under rules 1 rows could be left out afterwards."""
 _DOCUMENT = "document"
 _RESTORE = "restore it from a copy."
 _DAMAGE = (
@@ -57,17 +61,27 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
     document = {
         "format": FORMAT,
         "version": VERSION,
+        "rules": RULES,
         "learner": stored.learner,
         "hypotheses": None if hypotheses is None else _class_document(hypotheses),
         "settings": encoder.encode(dict(stored.settings)),
         "state": encoder.encode(dict(stored.state)),
     }
+    for part in ("settings", "state"):
+        if (found := not_finite(document[part], encoder.arrays, part)) is not None:
+            raise NotSerialisable(
+                f"{found}; every number of a stored learner is finite.",
+                hint="something went wrong before: keep the older file, and report it if the learner is evenhand's own.",
+            )
     _replace(Path(path), np.frombuffer(json.dumps(document).encode(), dtype=np.uint8), encoder.arrays)
 
 
 def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None) -> Stored:
     """What `write` stored; `hypotheses` where the class itself could not be."""
     document, arrays = _contents(Path(path))
+    for part in ("settings", "state"):
+        if (found := not_finite(document[part], arrays, part)) is not None:
+            raise StorageError(f"{path} is no sound learner: {found}; every stored number is finite.", hint=_RESTORE)
     decoder = Decoder(arrays, _class_of(document["hypotheses"], hypotheses))
     settings, state = (decoder.decode(document[part]) for part in ("settings", "state"))
     return Stored(document["learner"], settings, state)
@@ -91,7 +105,7 @@ def _class_of(document: Json | None, given: HypothesisClass | None) -> Hypothesi
                 f"the file does not hold the hypothesis class: {document['class']['reason']}",
                 hint="pass the same class again: load(path, hypotheses=...).",
             )
-        return class_from_json(document["class"])
+        given = class_from_json(document["class"])
     if json.loads(json.dumps(dict(given.params))) != document["params"]:
         raise StorageError(
             f"hypotheses is {dict(given.params)}, but the learner was stored with {document['params']}.",
@@ -135,14 +149,27 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
     return _known_document(document, path), arrays
 
 
-def _known_document(document: Any, path: Path) -> Json:
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
+def upgrade(document: Json) -> Json:
+    """A document of version 1, which was written under rules 1, as one of this version."""
+    raise StorageError(
+        f"the {document.get('learner')} was stored in version 1 of the format, under rules 1; "
+        f"this evenhand reads version {VERSION}, rules {RULES}.",
+        hint="load it with the evenhand that wrote it.",
+    )
+
+
+def _known_document(found: Any, path: Path) -> Json:
+    if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise StorageError(
-            f"{path} is no stored learner; its format is {getattr(document, 'get', lambda _: None)('format')!r}."
+            f"{path} is no stored learner; its format is {getattr(found, 'get', lambda _: None)('format')!r}."
         )
-    if document.get("version") != VERSION:
+    document: Json = found
+    if document.get("version") == 1:
+        document = upgrade(document)
+    if document.get("version") != VERSION or document.get("rules") != RULES:
         raise StorageError(
-            f"{path} was written in version {document.get('version')!r} of the format; this evenhand reads version {VERSION}.",
+            f"{path} was written in version {document.get('version')!r} of the format, under rules {document.get('rules')!r}; "
+            f"this evenhand reads version {VERSION}, rules {RULES}.",
             hint="load it with the evenhand that wrote it.",
         )
     missing = {"learner", "hypotheses", "settings", "state"} - document.keys()
