@@ -9,10 +9,10 @@ BIN     := $(VENV)/bin
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help demo serve test claims torture bench lint format docs venv clean
+.PHONY: help demo serve test claims claims-tables torture bench lint format docs venv clean
 
 help:  ## list the targets
-	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
 
 demo: $(VENV)/.installed-demo  ## the whole story in under a minute: solve, compare the learners, certify; ends with a report
 	$(BIN)/evenhand demo
@@ -25,6 +25,9 @@ test: $(VENV)/.installed-test  ## run the quick tier of tests and all doctests
 
 claims: $(VENV)/.installed-test  ## measure the theorems of the paper (full tier, takes longer)
 	$(BIN)/pytest -m claims -s
+
+claims-tables: $(VENV)/.installed-test  ## the promise under every rate on real tables, and what it costs (within an hour)
+	$(BIN)/pytest -m claims_tables -s
 
 torture: $(VENV)/.installed-test  ## the service's table of trials: target and figure, row by row
 	$(BIN)/python -m tests.torture

@@ -1,4 +1,4 @@
-"""The full tier prints one table, claim | target | figure | holds, and writes it to claims-results.json."""
+"""The full tier prints one table, claim | target | figure | holds, and writes it to a file: each of its two commands to its own."""
 
 import json
 import os
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-RESULTS = "claims-results.json"
+RESULTS = {"claims_tables": "claims-tables-results.json"}
+"""Where the rows go, by the marker that was asked for; all else goes to claims-results.json."""
 
 
 @dataclass(frozen=True)
@@ -55,11 +56,12 @@ def pytest_terminal_summary(terminalreporter, config):
     rows = config.stash[TABLE].rows
     if not rows:
         return
-    Path(config.rootpath, RESULTS).write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+    results = RESULTS.get(config.getoption("markexpr"), "claims-results.json")
+    Path(config.rootpath, results).write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
     terminalreporter.section("claims of the paper, measured")
     for line in table(rows):
         terminalreporter.write_line(line)
-    terminalreporter.write_line(f"also written to {RESULTS}")
+    terminalreporter.write_line(f"also written to {results}")
 
 
 def table(rows: list[Row]) -> list[str]:

@@ -1,9 +1,13 @@
-"""The certified learner on real tables: no violation, and regret well below the best constant's.
+"""The certified learner on real tables: no violation under any rate, and what that costs.
 
 Population = the table, rows drawn with replacement, so truth is exact; group-blind, linear rules with a tuned cut-off, limit and delta
-.05. Regret is to the best fair linear policy that the fair oracle finds on the whole table. One life of 3e5 rounds gives both horizons.
-0 violations in 40 seeds: a violation rate above .11 would have shown with probability .99.
-Quick tier: two seeds on the small tables; the same check fails for a rival that certifies nothing.
+.05. Regret is to the best fair linear policy that the fair oracle finds on the whole table (the class is not enumerable, so a better one
+may exist, and a regret below 0 says that the learner found it).
+One life of 3e5 rounds gives both horizons. False positive rate: 40 seeds, and regret has targets; 0 violations: a violation rate above
+.11 would have shown with probability .99. False negative rate, selection rate, and false positive and false negative rate together:
+20 seeds; a rate above .21 would have shown with probability .99. Their regret is shown and has no target: on Adult the learner loses to
+the best constant where positives count (docs/claims.md says why).
+Quick tier: two seeds on the small tables; the same check fails for a rival that certifies nothing. `make claims-tables` runs the rest.
 """
 
 from functools import lru_cache
@@ -12,13 +16,29 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from evenhand import CertifiedLearner, FalsePositiveRate, Linear, Mixture, Prices, simulate
+from evenhand import (
+    CertifiedLearner,
+    FalseNegativeRate,
+    FalsePositiveRate,
+    Linear,
+    Mixture,
+    Prices,
+    SelectionRate,
+    simulate,
+)
 from evenhand.environments.datasets import DataUnavailable, load
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import FairOnGathered
 
 LIMIT, DELTA, SEEDS, ROUNDS = 0.05, 0.05, 40, 300_000
-RATE = FalsePositiveRate()
+SEEDS_SHOWN = 20
+"""Seeds of the rates whose regret is shown and has no target."""
+RATES = {
+    "FPR": (FalsePositiveRate(),),
+    "FNR": (FalseNegativeRate(),),
+    "selection rate": (SelectionRate(),),
+    "FPR and FNR": (FalsePositiveRate(), FalseNegativeRate()),
+}
 TARGETS = {"adult": (0.55, 0.40), "compas": (0.50, 0.40), "taiwan": (0.50, 0.35), "gmsc": (0.70, 0.55)}
 """Mean regret over the best constant's at T = 1e5 and 3e5."""
 PRICED = {"taiwan": 3.0, "gmsc": 10.0}
@@ -36,14 +56,14 @@ def best_constant(name, price):
     return min(population(name).loss(constant, Prices(price, 1.0)) for constant in constants)
 
 
-def life(name, seed, rounds, price=1.0):
+def life(name, seed, rounds, price=1.0, rates="FPR"):
     """(regret / best constant's at a third of the rounds, at their end, worst true gap, whether it was ever suspended)."""
     world, prices = population(name), Prices(price, 1.0)
-    learner = CertifiedLearner(Linear(), RATE, LIMIT, DELTA, horizon=rounds, prices=prices)
+    learner = CertifiedLearner(Linear(), RATES[rates], LIMIT, DELTA, horizon=rounds, prices=prices)
     run = simulate(learner, world, rounds, seed, LIMIT)
     worth = best_constant(name, price) - run.optimum
     ratios = [run.regret_at(t) / (t * worth) for t in (rounds / 3, rounds)]
-    return (*ratios, run.worst_gap, run.learner.certificate.status != "certified")
+    return (*ratios, run.worst_gap, run.learner._life.number > 1)
 
 
 def available(name):
@@ -64,20 +84,55 @@ def test_two_lives_keep_the_limit_and_do_not_lose_to_the_constant(name, rounds):
         assert not suspended
 
 
-def test_the_check_fails_for_a_rival_that_certifies_nothing():
+@pytest.mark.parametrize("rates", [name for name in RATES if name != "FPR"])
+def test_a_life_keeps_the_limit_under_every_rate(rates):
+    available("compas")
+    _, ratio, worst, suspended = life("compas", 0, 20_000, rates=rates)
+    assert worst <= LIMIT
+    assert np.isfinite(ratio)
+    assert not suspended
+
+
+@pytest.mark.parametrize("rates", RATES)
+def test_the_check_fails_for_a_rival_that_certifies_nothing(rates):
     world = available("compas")
-    run = simulate(FairOnGathered(Linear(), RATE, LIMIT), world, 5_000, 0, LIMIT)
+    run = simulate(FairOnGathered(Linear(), RATES[rates], LIMIT), world, 5_000, 0, LIMIT)
     assert run.worst_gap > 2 * LIMIT
     assert run.share_above(LIMIT) > 0.9
 
 
-def all_lives(name, workers, price=1.0):
+def all_lives(name, workers, *, seeds=SEEDS, rounds=ROUNDS, price=1.0, rates="FPR"):
     available(name)
-    found = Parallel(n_jobs=workers)(delayed(life)(name, seed, ROUNDS, price) for seed in range(SEEDS))
+    found = Parallel(n_jobs=workers)(delayed(life)(name, seed, rounds, price, rates) for seed in range(seeds))
     return np.array(found, dtype=float)
 
 
-@pytest.mark.claims
+@pytest.mark.claims_tables
+@pytest.mark.parametrize("rates", [name for name in RATES if name != "FPR"])
+@pytest.mark.parametrize("name", TARGETS)
+def test_full_rates(claims, workers, name, rates):
+    """The regret is shown as it is, also where the best constant has less."""
+    found = all_lives(name, workers, seeds=SEEDS_SHOWN, rates=rates)
+    early, late, worst, suspended = found.T
+    violated = int((worst > LIMIT + 1e-9).sum())
+    claims.add(
+        f"real tables, {name}, {rates}: lives with any violation, {SEEDS_SHOWN} seeds, T=3e5",
+        "0",
+        f"{violated} (worst true gap {worst.max():.4f}, suspended {int(suspended.sum())})",
+        violated == 0,
+    )
+    for horizon, ratio in (("1e5", early), ("3e5", late)):
+        claims.add(
+            f"real tables, {name}, {rates}: regret over the best constant's, T={horizon}",
+            "shown as it is",
+            f"{ratio.mean():.3f} +- {ratio.std(ddof=1) / np.sqrt(SEEDS_SHOWN):.3f} (worst seed {ratio.max():.2f})",
+            np.isfinite(ratio).all(),
+        )
+    assert violated == 0
+    assert np.isfinite(found).all()
+
+
+@pytest.mark.claims_tables
 @pytest.mark.parametrize("name", TARGETS)
 def test_full_tables(claims, workers, name):
     found, (early, late) = all_lives(name, workers), TARGETS[name]
@@ -102,10 +157,10 @@ def test_full_tables(claims, workers, name):
     assert found[:, 1].mean() <= late
 
 
-@pytest.mark.claims
+@pytest.mark.claims_tables
 @pytest.mark.parametrize(("name", "price"), PRICED.items())
 def test_full_prices(claims, workers, name, price):
-    found = all_lives(name, workers, price)
+    found = all_lives(name, workers, price=price)
     violated = int((found[:, 2] > LIMIT + 1e-9).sum())
     claims.add(
         f"real tables, {name}, a false accept costs {price:g}: regret over the best constant's, T=3e5",
@@ -117,18 +172,18 @@ def test_full_prices(claims, workers, name, price):
     assert found[:, 1].mean() < 0.75
 
 
-@pytest.mark.claims
+@pytest.mark.claims_tables
 def test_full_rivals(claims):
     """Side by side on COMPAS: what the others' worst round looks like."""
     from evenhand.learners import Unconstrained
     from evenhand.learners.rivals import ExploreExploit, SemiLogistic
 
-    world = available("compas")
+    world, rate = available("compas"), FalsePositiveRate()
     rivals = {
-        "fair-on-gathered": FairOnGathered(Linear(), RATE, LIMIT),
-        "unconstrained": Unconstrained(Linear(), RATE),
-        "semi-logistic": SemiLogistic(RATE, LIMIT),
-        "explore-exploit": ExploreExploit(RATE, LIMIT),
+        "fair-on-gathered": FairOnGathered(Linear(), rate, LIMIT),
+        "unconstrained": Unconstrained(Linear(), rate),
+        "semi-logistic": SemiLogistic(rate, LIMIT),
+        "explore-exploit": ExploreExploit(rate, LIMIT),
     }
     for name, learner in rivals.items():
         run = simulate(learner, world, 100_000, 0, LIMIT)

@@ -1,17 +1,15 @@
 import json
 import re
 import sys
-import time
 
 from evenhand.cli.lending import COLUMNS, lending_csv, make_lending_table
 
 
 def test_the_story_and_its_files(run, tmp_path):
-    """With two runs per learner; what the last act says is what was measured."""
-    start = time.process_time()
+    """With two runs per learner; what the last act says is what was measured. It is brief: no run takes more than 50 epochs (measured: 19)
+    or 500 oracle calls (measured: 167), although 100,000 people come. In seconds: `make bench`."""
     result = run("demo", "--seeds", 2)
     assert result.exit_code == 0
-    assert time.process_time() - start < 30  # its own work; waiting for busy cores does not count
     folder = tmp_path / "evenhand-demo"
     assert sorted(p.name for p in folder.iterdir()) == [
         "certificate.json",
@@ -25,10 +23,12 @@ def test_the_story_and_its_files(run, tmp_path):
     assert "evenhand-demo/learners/report.html" in result.stdout
     assert (folder / "learners" / "report.html").exists()
     assert "not certified for the population" in " ".join(result.stdout.split())
-    rows = {
-        row["name"]: row
-        for row in json.loads((folder / "learners" / "results.json").read_text())["comparison"]["summaries"]
-    }
+    comparison = json.loads((folder / "learners" / "results.json").read_text())["comparison"]
+    rows = {row["name"]: row for row in comparison["summaries"]}
+    runs = [one for learner in comparison["learners"] for one in learner["runs"]]
+    assert max(one["rounds"][-1] for one in runs) == 100_000
+    assert max(len(one["rounds"]) for one in runs) <= 50
+    assert max(one["oracle_calls"] for one in runs) <= 500
     assert all(row["runs_above"] == 0 for row in rows.values() if row["promised"])
     assert {name for name, row in rows.items() if not row["promised"]} == {"unconstrained", "fair-on-gathered"}
     assert all(rows[name]["rounds_above"] > 0.5 for name in ("unconstrained", "fair-on-gathered"))

@@ -11,7 +11,9 @@ from evenhand.errors import CannotCertify, InvalidInput
 from evenhand.fairness.certificate import (
     CellCount,
     Certificate,
+    DrawCount,
     GapInterval,
+    OutsideCount,
     plain_label,
     policy_hash,
     standard_assumptions,
@@ -27,11 +29,15 @@ def certificate(**changes: object) -> Certificate:
         bound_params={"rates": 6},
         policy=policy_hash({"kind": "mixture"}),
         window=(1, 20_000),
-        assumptions=standard_assumptions(maturity="30 days", excluded={"people of unknown group": 12}),
+        assumptions=standard_assumptions(maturity="30 days"),
         counts=(CellCount(-1, -1, 4100), CellCount(1, -1, 3000)),
         gaps=(GapInterval("false positive rate", 1, -1, -0.01, 0.0499999999),),
         valid_until=30_000,
-        unknown_group=12,
+        groups=(-1, 1),
+        outside=(OutsideCount(None, 12), OutsideCount("Femal", 1)),
+        overruled=(DrawCount(1, False, 31),),
+        late_groups=(DrawCount(-1, True, 4),),
+        erased=3,
     )
     return replace(plain, **changes)
 
@@ -62,7 +68,8 @@ def test_it_cannot_be_changed() -> None:
 def test_the_claim_is_exact_and_names_its_probability() -> None:
     assert certificate().claim == (
         "Certified with probability at least 0.95 over the whole life of the learner, under the assumptions below: the gap in "
-        "false positive rate between any two groups is at most 0.05 for every policy it deploys."
+        "false positive rate between any two of the groups -1, 1 is at most 0.05 for every policy it deploys, as drawn, before people "
+        "overrule it."
     )
 
 
@@ -75,8 +82,11 @@ def test_the_words_name_counts_bound_window_and_who_is_outside() -> None:
         "rounds 1 to 20,000",
         "through round 30,000",
         "window: 30 days",
-        "outside the certificate: 12 people of unknown group",
-        "group unknown, outside the certificate: 12 people",
+        "outside the certificate: 12 people whose group is unknown",
+        "outside the certificate: 1 people of group Femal",
+        "overruled by people, counted as drawn: 31 of group 1 drawn reject",
+        "group told after the draw: 4 of group -1 drawn accept",
+        "erased, counted at its worst: 3 people",
     ):
         assert part in text
     for forbidden in ("unbiased", "bias-free", "guarantees fairness", "guarantee"):
@@ -133,8 +143,20 @@ def test_group_labels_become_plain(label: object, plain: object) -> None:
     assert CellCount(label, 1, 2) == CellCount(plain, 1, 2)
 
 
-def test_nobody_excluded_is_said_too() -> None:
-    assert standard_assumptions()[-1] == "outside the certificate: nobody"
+def test_a_certificate_of_format_1_is_read_and_marked() -> None:
+    old = certificate().to_json()
+    for name in ("groups", "outside", "overruled", "late_groups", "erased", "rules"):
+        del old[name]
+    read = Certificate.from_json({**old, "format": 1, "unknown_group": 12})
+    assert (read.rules, read.unknown_group, read.groups) == (1, 12, (-1, 1))
+    assert "issued under rules 1" in read.describe()
+    assert "issued under rules" not in certificate().describe()
+
+
+def test_assumptions_that_hold_for_some_are_named_only_there() -> None:
+    assert not any("group becomes known" in line for line in standard_assumptions())
+    assert any("group becomes known" in line for line in standard_assumptions(late_groups=True))
+    assert any("what becomes of earlier people" in line for line in standard_assumptions(overlapping=True))
     assert "false alarm at most 0.001" in standard_assumptions(drift_false_alarm=1e-3)[0]
 
 

@@ -71,10 +71,11 @@ def test_a_first_block_is_one_epoch_and_the_call_after_it_looks_at_one_cohort(wo
     assert done["parts"] <= log2(people / 100) + 3
     assert done["plans"] == 2
     assert done["looks"] == 1
-    assert learner.report.epochs[0].rounds == people
+    assert (learner.report.epochs[0].first_round, learner.report.epochs[0].rounds) == (0, people)
     assert learner.report.epochs[1].first_round == people
-    # what was told about the block is learned at once, not after twice as many people
-    assert learner.learned_weight > 0
+    assert (
+        learner.learned_weight > 0
+    )  # what was told about the block is learned at once, not after twice as many people
 
 
 def test_without_prolonging_a_quarter_of_the_people_has_a_hundred_epochs(work):

@@ -275,7 +275,6 @@ def rewritten(path, change):
         ),
         (lambda d: d.update(rules=1), "under rules 1; this evenhand reads version 2, rules 2"),
         (lambda d: d.pop("rules"), "under rules None"),
-        (lambda d: d.update(version=1), "version 1 of the format, under rules 1"),
         (lambda d: d.pop("state"), "lacks state"),
         (lambda d: d.update(learner="Oracle"), "holds a 'Oracle'"),
         (lambda d: d.update(state={"is": "pickle"}), "kind 'pickle'"),

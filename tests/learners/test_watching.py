@@ -42,11 +42,12 @@ class Spy:
 def test_everybody_whom_the_rule_accepts_is_kept_with_the_same_probability(weights):
     policy = Mixture((ACCEPT_ALL, REJECT_ALL, RULES[0], RULES[3]), weights)
     coins = Spy()
-    watched = WatchedRules(coins, 2, (RULES[0],), (1,), 1)
+    watched = WatchedRules(coins, (RULES[0],), (1,), (1,), 1)
     seen = cohort(policy)
-    watched._kept(seen, policy, RULES[0], RULES[0].accepts(seen.features))
+    watched.watch_labels(DriftMonitor.start({"group mix": 2}), seen, policy, GROUPS, group_decides=False)
     inside = RULES[0].accepts(seen.features)
-    for chance in coins.chances:
+    assert coins.chances
+    for chance in np.concatenate(coins.chances):
         np.testing.assert_allclose((chance * seen.acceptance)[inside], weights[0] + weights[2], atol=1e-12)
         assert not chance[~inside].any()
 
@@ -55,7 +56,9 @@ def test_rules_are_opened_by_weight_and_given_up_when_too_many():
     watched, monitor = WatchedRules(stream(1, "watched")), DriftMonitor.start({"group mix": 2})
     for rule in RULES:
         policy = Mixture((ACCEPT_ALL, rule), (0.1, 0.9))
-        monitor = watched.watch(monitor, cohort(policy), policy, GROUPS, group_decides=False)
+        seen = cohort(policy)
+        monitor = watched.watch_shares(monitor, seen, policy, GROUPS, group_decides=False)
+        monitor = watched.watch_labels(monitor, seen, policy, GROUPS, group_decides=False)
     assert len(watched.rules) == MOST_RULES
     assert watched.opened == len(RULES)
     assert RULES[-1] in watched.rules
@@ -63,6 +66,15 @@ def test_rules_are_opened_by_weight_and_given_up_when_too_many():
     assert len(named) == 4 * MOST_RULES
     assert sum(test.false_alarm for test in monitor.streams.values()) <= 1e-3
     assert not monitor.alarms
+
+
+def test_a_rule_is_not_shown_labels_of_epochs_that_may_have_chosen_it():
+    policy = Mixture((ACCEPT_ALL, RULES[0]), (0.1, 0.9))
+    watched = WatchedRules(stream(1, "watched"), (RULES[0],), (1,), (2,), 1)
+    monitor = watched.watch_labels(
+        DriftMonitor.start({"group mix": 2}), cohort(policy), policy, GROUPS, group_decides=False
+    )
+    assert "labels of a accepted by rule 1" not in monitor.streams
 
 
 def test_a_learner_watches_what_it_deploys():

@@ -65,7 +65,7 @@ def postgres_server():
     try:
         run(tools / "initdb", "-D", home / "data", "-U", "evenhand", "-A", "trust", "-N")
         settings = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -c fsync=off -p {port}"
-        run(tools / "pg_ctl", "-D", home / "data", "-w", "-o", settings, "-l", home / "log", "start")
+        run(tools / "pg_ctl", "-D", home / "data", "-w", "-t", "300", "-o", settings, "-l", home / "log", "start")
         yield f"postgresql://evenhand@127.0.0.1:{port}"
     finally:
         with contextlib.suppress(subprocess.CalledProcessError):

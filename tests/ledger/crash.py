@@ -3,7 +3,8 @@
     python -m tests.ledger.crash KILLS DIRECTORY [--mutant]
 
 One process without threads forks the writers, so that a life costs milliseconds. A writer has eight clients; each of them reports an
-answer through a pipe as soon as it has it, in one write of less than PIPE_BUF bytes. The mutant delivers its results before the commit.
+answer through a pipe as soon as it has it, in one write of less than PIPE_BUF bytes. The kill comes when so many answers have been
+reported, however long that takes; what the clients are doing then is left to chance. The mutant delivers its results before the commit.
 """
 
 import json
@@ -12,7 +13,6 @@ import random
 import signal
 import sys
 import threading
-import time
 from pathlib import Path
 
 from tests.ledger.helpers import Clock, opened, person, published
@@ -21,18 +21,30 @@ from evenhand.ledger import Ledger, Terms, verify
 from evenhand.ledger.writer import Job, Writer, deliver, perform
 
 CLIENTS = 8
+MOST = 100
+"""Answers that are awaited before a kill, at most."""
+LATE = 1000
+"""Answers that the mutant gives without a commit: more than any life that is killed after MOST of them."""
 
 
 class Hasty(Writer):
-    """The mutant: it answers who asked, and then commits, on a disk that takes its time, so that a kill meets the defect on any machine."""
+    """The mutant: it answers who asked, and commits when it has given LATE answers. A kill before that loses them all, on any machine."""
 
     def _transact(self, connection, jobs: list[Job]) -> None:
+        given, closing = 0, False
         with connection.begin():
-            transaction = self._begin(connection)
-            perform(transaction, jobs, self._draw)
-            transaction.flush()
-            deliver([job for job in jobs if job.asked])
-            time.sleep(0.1)
+            while True:
+                transaction = self._begin(connection)
+                perform(transaction, jobs, self._draw)
+                transaction.flush()
+                deliver([job for job in jobs if job.asked])
+                given += sum(len(job.asked) for job in jobs)
+                if closing or given >= LATE or any(job.work is not None for job in jobs):
+                    break
+                jobs, closing = self._take()
+        deliver(jobs)
+        if closing:
+            self._jobs.put(None)
 
 
 class HastyLedger(Ledger):
@@ -55,11 +67,11 @@ def live(path, policy, life, pipe, mutant):
 
     for client in range(CLIENTS):
         threading.Thread(target=ask, args=(client,), daemon=True).start()
-    time.sleep(60)
+    signal.pause()
 
 
 def one_life(path, policy, life, generator, mutant):
-    """Fork a writer, kill it; what it had acknowledged."""
+    """Fork a writer, wait for some answers, kill it; all that it had acknowledged."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -69,8 +81,9 @@ def one_life(path, policy, life, generator, mutant):
         finally:
             os._exit(1)
     os.close(writing)
-    acknowledged = os.read(reading, 65536)  # it lives
-    time.sleep(generator.uniform(0.0, 0.03))
+    acknowledged, enough = b"", generator.randint(1, MOST)
+    while acknowledged.count(b"\n") < enough and (part := os.read(reading, 65536)):
+        acknowledged += part
     os.kill(child, signal.SIGKILL)
     while part := os.read(reading, 1 << 20):
         acknowledged += part

@@ -30,7 +30,7 @@ def opened(where, clock=None, kind=Ledger, **options):
 
 def published(ledger, acceptance=0.5, **options):
     """The id of the first policy."""
-    return ledger.publish(TENANT, PRODUCT, coin(acceptance), epoch=1, parent=None, **options).id
+    return ledger.publish(TENANT, PRODUCT, coin(acceptance), epoch=1, parent=None, checkpoint={}, **options).id
 
 
 def person(number, *, key=None, tenant=TENANT, product=PRODUCT, features=(0.5, 2.0), group="a", **options):

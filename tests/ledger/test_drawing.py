@@ -59,7 +59,7 @@ def test_first_means_that_person_product_and_window_have_not_met(where):
     clock, generator, met = Clock(), random.Random(0), set()
     with opened(where, clock) as ledger:
         policies = {PRODUCT: published(ledger)}
-        policies["card"] = ledger.publish(TENANT, "card", coin(0.5), epoch=1, parent=None).id
+        policies["card"] = ledger.publish(TENANT, "card", coin(0.5), epoch=1, parent=None, checkpoint={}).id
         for step in range(60):
             clock.now += generator.expovariate(1 / (3 * DAY))
             if step % 9 == 8 and (number := generator.randrange(12)) in {one[0] for one in met}:
@@ -93,7 +93,7 @@ def test_twice_in_one_batch_is_once(ledger, policy):
 
 
 def test_people_products_tenants_and_windows_have_coins_of_their_own(ledger, policy, clock):
-    ledger.publish("other", PRODUCT, {"kind": "x"}, epoch=1, parent=None)
+    ledger.publish("other", PRODUCT, {"kind": "x"}, epoch=1, parent=None, checkpoint={})
     elsewhere = ledger.policies("other", PRODUCT)[0].id
     draws = {decided(ledger, policy, [n])[0].drawn.u for n in range(20)}
     draws.add(ledger.decide(person(1, tenant="other"), Terms(elsewhere, 0.5)).drawn.u)

@@ -13,10 +13,12 @@ from evenhand.ledger.refusals import Refusal
 def test_a_publication_follows_the_last_one_or_is_refused(where):
     with opened(where) as ledger:
         first = published(ledger)
-        second = ledger.publish(TENANT, PRODUCT, coin(0.6), epoch=2, parent=first, certificate={"limit": 0.1})
+        second = ledger.publish(
+            TENANT, PRODUCT, coin(0.6), epoch=2, parent=first, checkpoint={}, certificate={"limit": 0.1}
+        )
         for epoch, parent in ((2, first), (3, first), (4, second.id), (3, None)):
             with pytest.raises(StalePolicy):
-                ledger.publish(TENANT, PRODUCT, coin(0.7), epoch=epoch, parent=parent)
+                ledger.publish(TENANT, PRODUCT, coin(0.7), epoch=epoch, parent=parent, checkpoint={})
         assert [policy.epoch for policy in ledger.policies(TENANT, PRODUCT)] == [1, 2]
         assert [row.document for row in ledger.certificates(TENANT, PRODUCT)] == [{"limit": 0.1}]
         assert ledger.policy(second.id) == second
@@ -27,7 +29,7 @@ def test_a_publication_follows_the_last_one_or_is_refused(where):
 
 def test_the_same_policy_may_be_published_for_two_epochs(ledger):
     first = published(ledger)
-    again = ledger.publish(TENANT, PRODUCT, coin(0.5), epoch=2, parent=first)
+    again = ledger.publish(TENANT, PRODUCT, coin(0.5), epoch=2, parent=first, checkpoint={})
     assert again.id == first
     assert ledger.active(TENANT, PRODUCT).policy.epoch == 2
 
@@ -68,14 +70,16 @@ def _train(ledger, epochs):
     while len(lineage := ledger.policies(TENANT, PRODUCT)) < epochs:
         parent = lineage[-1].id if lineage else None
         try:
-            ledger.publish(TENANT, PRODUCT, coin(0.1 + 0.1 * len(lineage)), epoch=len(lineage) + 1, parent=parent)
+            ledger.publish(
+                TENANT, PRODUCT, coin(0.1 + 0.1 * len(lineage)), epoch=len(lineage) + 1, parent=parent, checkpoint={}
+            )
         except StalePolicy:
             continue
 
 
 def test_kill_revive_rollback_and_shadow(ledger):
     first = published(ledger, certificate={"limit": 0.1})
-    second = ledger.publish(TENANT, PRODUCT, coin(0.6), epoch=2, parent=first).id
+    second = ledger.publish(TENANT, PRODUCT, coin(0.6), epoch=2, parent=first, checkpoint={}).id
     everybody = ledger.register(TENANT, PRODUCT, coin(1.0)).id
 
     def now():
@@ -85,7 +89,7 @@ def test_kill_revive_rollback_and_shadow(ledger):
     assert now() == (second, "live")
     ledger.operate(TENANT, PRODUCT, "kill", "operator", "smoke", policy=everybody)
     assert now() == (everybody, "killed")
-    third = ledger.publish(TENANT, PRODUCT, coin(0.7), epoch=3, parent=second).id
+    third = ledger.publish(TENANT, PRODUCT, coin(0.7), epoch=3, parent=second, checkpoint={}).id
     assert now() == (everybody, "killed")
     ledger.operate(TENANT, PRODUCT, "revive", "operator")
     assert now() == (third, "live")
@@ -94,7 +98,7 @@ def test_kill_revive_rollback_and_shadow(ledger):
     ledger.operate(TENANT, PRODUCT, "shadow", "operator")
     assert now() == (first, "shadow")
     ledger.operate(TENANT, PRODUCT, "live", "operator")
-    fourth = ledger.publish(TENANT, PRODUCT, coin(0.8), epoch=4, parent=third).id
+    fourth = ledger.publish(TENANT, PRODUCT, coin(0.8), epoch=4, parent=third, checkpoint={}).id
     assert now() == (fourth, "live")
     actions = [e.action for e in ledger.events(TENANT, PRODUCT)]
     assert actions == ["kill", "revive", "rollback", "shadow", "live"]
@@ -114,7 +118,9 @@ def test_operators_cannot_name_what_does_not_exist(ledger, policy):
 
 
 def test_every_change_of_a_policy_breaks_its_signature(ledger):
-    policy = ledger.publish(TENANT, PRODUCT, coin(0.5), epoch=1, parent=None, certificate={"a": 1}, info={"b": 2})
+    policy = ledger.publish(
+        TENANT, PRODUCT, coin(0.5), epoch=1, parent=None, checkpoint={}, certificate={"a": 1}, info={"b": 2}
+    )
     policy.verify(KEYRING.public_key)
     changes = {
         "id": "x",
@@ -135,4 +141,4 @@ def test_every_change_of_a_policy_breaks_its_signature(ledger):
 def test_a_policy_must_be_json(ledger):
     for document in ({"x": float("nan")}, {"x": object()}):
         with pytest.raises(Refusal):
-            ledger.publish(TENANT, PRODUCT, document, epoch=1, parent=None)
+            ledger.publish(TENANT, PRODUCT, document, epoch=1, parent=None, checkpoint={})

@@ -48,16 +48,43 @@ def test_10_000_random_interleavings_end_in_one_state_and_no_rejected_person_has
         (True, [Settlement(1, "j"), Label(1), Label(-1)], "resolved", 1),
         (True, [Settlement(1, "j"), Settlement(-1, "j"), Label(1), Label(-1)], "disputed", 0),
         (True, [Settlement(1, "j")], "pending", 0),
-        (True, [Label(1), Override(False, "c")], "overridden", 0),
+        (True, [Label(1), Override(False, "c")], "overruled", 0),
+        (True, [Label(1), Label(-1), Settlement(1, "j"), Override(False, "c")], "overruled", 0),
+        (True, [Label(1), Override(True, "c")], "resolved", 1),
+        (True, [Override(True, "c")], "pending", 0),
+        (True, [Label(1), Override(True, "c"), Override(False, "c")], "overruled", 0),
         (False, [], "rejected", 0),
         (False, [Label(1)], "rejected", 0),
-        (False, [Override(True, "c"), Label(1)], "overridden", 0),
+        (False, [Override(True, "c"), Label(1)], "rejected", 0),
+        (False, [Override(False, "c")], "rejected", 0),
+        (False, [Override(False, "c"), Override(True, "c")], "rejected", 0),
     ],
 )
 def test_every_status(accept, reports, status, label):
     standing = folded(accept, reports).standing
     assert (standing.status, standing.label) == (status, label)
-    assert standing.certifiable == (status != "overridden")
+    assert standing.overruled == any(isinstance(told, Override) and told.accept != accept for told in reports)
+
+
+def test_an_override_that_agrees_with_the_draw_changes_nothing_that_may_be_learned():
+    generator = random.Random(8)
+    for _ in range(2_000):
+        accept = generator.random() < 0.5
+        reports = generator.choices(REPORTS, k=generator.randrange(6))
+        assert folded(accept, [*reports, Override(accept, "c")]).standing == folded(accept, reports).standing
+
+
+def test_an_override_never_adds_information():
+    """Drawn accept: the label goes, and no report brings it back. Drawn reject: the standing stays "rejected"."""
+    generator = random.Random(9)
+    for _ in range(2_000):
+        accept = generator.random() < 0.5
+        before = folded(accept, generator.choices(REPORTS, k=generator.randrange(6)))
+        after = before.with_report(Override(not accept, "c"))
+        for report in generator.choices(REPORTS, k=5):
+            after = after.with_report(report, str(report))
+            assert (after.standing.overruled, after.standing.label) == (True, 0)
+            assert after.standing.status == ("overruled" if accept else "rejected")
 
 
 def test_results():
@@ -113,7 +140,7 @@ def test_reports_in_the_ledger(where):
         assert verdicts[3].seq == verdicts[4].seq  # kept once
         assert ledger.report(TENANT, yes, Settlement(-1, "judge", "papers")).standing.label == -1
         counts = ledger.counts(TENANT, PRODUCT)
-        assert (counts.resolved, counts.disputed, counts.quarantined, counts.overridden) == (1, 0, 1, 1)
+        assert (counts.resolved, counts.disputed, counts.quarantined, counts.overruled) == (1, 0, 1, 1)
         assert ledger.explain(TENANT, yes).standing.label == -1
         assert verify(ledger, deep=True).ok
 

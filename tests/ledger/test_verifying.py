@@ -76,7 +76,7 @@ def test_the_tables_refuse_changes(where):
 
 def test_acceptances_recompute_from_their_policies(ledger, policy):
     decided(ledger, policy, range(10))
-    second = ledger.publish(TENANT, PRODUCT, coin(0.25), epoch=2, parent=policy).id
+    second = ledger.publish(TENANT, PRODUCT, coin(0.25), epoch=2, parent=policy, checkpoint={}).id
     decided(ledger, second, range(10, 20), 0.25)
     assert recompute(ledger, TENANT, PRODUCT) == 20
     decided(ledger, second, [20], 0.26)

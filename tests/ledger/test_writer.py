@@ -12,6 +12,7 @@ import pytest
 from sqlalchemy import event
 from tests.ledger.conftest import skip
 from tests.ledger.helpers import TENANT, decided, opened, person, published
+from tests.without_clocks import PATIENCE
 
 from evenhand.ledger import Ledger, LedgerLocked, LedgerUnavailable, Terms, verify
 from evenhand.ledger.store import FileLock
@@ -39,7 +40,7 @@ def test_those_who_wait_share_a_commit(ledger, policy):
 def _waiting_job(gate):
     from evenhand.ledger.writer import Job
 
-    return Job(work=lambda transaction: gate.wait(10))
+    return Job(work=lambda transaction: gate.wait(PATIENCE))
 
 
 @pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(5, "fsync failed")])

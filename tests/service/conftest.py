@@ -1,6 +1,7 @@
-"""A bank per test, on SQLite in a temporary directory."""
+"""A bank per test, on SQLite in a temporary directory; and a PostgreSQL server for those who ask for one."""
 
 import pytest
+from tests.ledger.conftest import postgres_server, postgres_url  # noqa: F401
 from tests.service.bank import Bank
 
 

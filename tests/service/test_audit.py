@@ -34,7 +34,7 @@ seed = 3
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A ledger of 120 people, one of them overridden, closed; the working directory."""
+    """A ledger of 120 people, one of them overruled, closed; the working directory."""
     monkeypatch.chdir(tmp_path)
     bank = Bank(tmp_path / "ledger.sqlite")
     bank.repay(*bank.arrive(120, seed=4))
@@ -84,7 +84,6 @@ def test_a_pack_verifies_with_the_standard_library_alone(folder):
         cwd=folder / "pack",
         capture_output=True,
         text=True,
-        timeout=60,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     with (folder / "pack" / "decisions.csv").open(newline="") as file:
@@ -92,7 +91,14 @@ def test_a_pack_verifies_with_the_standard_library_alone(folder):
     assert len(rows) == 120
     assert all(0 < float(row["propensity"]) <= 1 for row in rows)
     with (folder / "pack" / "overrides.csv").open(newline="") as file:
-        assert len(list(csv.DictReader(file))) == 1
+        assert [(row["accept"], row["label"], row["overruled"]) for row in csv.DictReader(file)] == [("1", "0", "1")]
+    with (folder / "pack" / "overruled.csv").open(newline="") as file:
+        found = [(row["drawn"], row["people_did"], row["decisions"]) for row in csv.DictReader(file)]
+    assert found == [("accept", "reject", "1")]
+    assert "as drawn, before people overrule it" in (folder / "pack" / "README.md").read_text()
+    assert {
+        row["rules"] for row in json.loads((folder / "pack" / "certificates.json").read_text())["certificates"]
+    } == {2}
     assert json.loads((folder / "pack" / "certificates.json").read_text())["promise"]["limit"] == LOAN.limit
 
 
@@ -104,12 +110,12 @@ def test_exports_carry_propensities(folder, kind):
     assert done.exit_code == 0, done.output
     if kind == "obp":
         with np.load(folder / "out.npz") as found:
-            assert found["n_rounds"] == 119
+            assert found["n_rounds"] == 120
             assert (found["pscore"] > 0).all()
-            assert found["context"].shape == (119, 1)
+            assert found["context"].shape == (120, 1)
     if kind == "dsjson":
         lines = [json.loads(line) for line in (folder / "out.dsjson").read_text().splitlines()]
-        assert len(lines) == 119
+        assert len(lines) == 120
         assert all(sum(line["p"]) == pytest.approx(1.0) for line in lines)
 
 

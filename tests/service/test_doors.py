@@ -123,7 +123,7 @@ def test_somebody_who_comes_too_often_waits():
 
 def test_the_rate_limit_answers_429(tmp_path):
     bank = Bank(tmp_path / "ledger.sqlite")
-    bank.service.buckets = Buckets(rate=0.001, burst=2.0)
+    bank.service.buckets = Buckets(rate=0.001, burst=2.0, clock=lambda: 0.0)
     found = [bank.get("/v1/head") for _ in range(3)]
     assert [one.status_code for one in found] == [200, 200, 429]
     assert int(found[2].headers["retry-after"]) > 1

@@ -1,13 +1,43 @@
-"""Requests that come in together share a commit; nobody waits for somebody who does not come, or suffers for another."""
+"""Requests that come in together share a commit; nobody waits for somebody who does not come, or suffers for another.
+
+The event loop's clock stands still, so that turns of the loop count and seconds do not; PATIENCE passes when a test says so.
+"""
 
 import asyncio
-import time
 
 import pytest
 
 from evenhand.ledger import LedgerUnavailable
-from evenhand.service import grouping as grouping_module
 from evenhand.service.grouping import PATIENCE, QUIET, Grouping
+
+
+class StillLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock is turned by hand."""
+
+    now = 0.0
+
+    def time(self):
+        return self.now
+
+
+def played(story):
+    with asyncio.Runner(loop_factory=StillLoop) as runner:
+        return runner.run(story())
+
+
+async def turns(number):
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def answers(*tasks):
+    """What they return or raise, within a thousand turns of the loop."""
+    for _ in range(1_000):
+        if all(task.done() for task in tasks):
+            break
+        await asyncio.sleep(0)
+    assert all(task.done() for task in tasks), "somebody waits for ever"
+    return await asyncio.gather(*tasks, return_exceptions=True)
 
 
 class Book:
@@ -20,7 +50,7 @@ class Book:
 
     async def decide_async(self, asked):
         self.jobs.append(list(asked))
-        await asyncio.sleep(0.001)
+        await turns(2)
         await self.disk.wait()
         if "bad" in asked:
             raise LedgerUnavailable("bad")
@@ -30,93 +60,89 @@ class Book:
 def test_those_who_come_in_together_share_a_job():
     """They need different numbers of turns of the event loop until they are ready; none brings QUIET turns in which nobody comes."""
 
-    async def play():
+    async def story():
         book = Book()
         grouping = Grouping(book)
 
         async def one(i):
-            for _ in range(i * (QUIET - 1)):
-                await asyncio.sleep(0)
+            await turns(i * (QUIET - 1))
             return await grouping.decide([f"{i}", f"{i}'"])
 
-        return book.jobs, await asyncio.gather(*map(one, range(5)))
+        return book.jobs, await answers(*(asyncio.create_task(one(i)) for i in range(5)))
 
-    jobs, found = asyncio.run(play())
+    jobs, found = played(story)
     assert [len(job) for job in jobs] == [10]
     assert found == [[f"answer to {i}", f"answer to {i}'"] for i in range(5)]
 
 
 def test_a_lone_client_does_not_wait():
-    async def play():
-        grouping = Grouping(Book())
-        began = time.perf_counter()
-        await grouping.decide(["a"])
-        return time.perf_counter() - began
+    """QUIET turns and a few to and fro; no second passes, so no timer can have let it go."""
 
-    assert asyncio.run(play()) < PATIENCE
+    async def story():
+        alone = asyncio.create_task(Grouping(Book()).decide(["a"]))
+        await turns(3 * QUIET)
+        return alone.done()
+
+    assert played(story)
 
 
 def test_those_who_never_stop_coming_are_not_waited_for():
-    """Somebody new in every turn: without PATIENCE the first would wait for the last."""
+    """Somebody new in every turn, of which a hundred make PATIENCE: without it the first would wait for the last."""
 
-    async def play():
-        book = Book()
+    async def story():
+        book, loop = Book(), asyncio.get_running_loop()
         grouping = Grouping(book)
         first, others = asyncio.create_task(grouping.decide(["first"])), []
-        while not first.done() and len(others) < 1_000_000:
+        while not first.done() and len(others) < 1_000:
             others.append(asyncio.create_task(grouping.decide([str(len(others))])))
+            loop.now += PATIENCE / 100
             await asyncio.sleep(0)
-        first_job = len(book.jobs[0])
-        await asyncio.gather(*others)
-        return first_job, len(others)
+        await answers(first, *others)
+        return len(book.jobs[0]), len(others)
 
-    first_job, others = asyncio.run(play())
-    assert 1 < first_job < others
+    first_job, others = played(story)
+    assert 90 < first_job < 110
+    assert first_job < others
 
 
-def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done(monkeypatch):
-    monkeypatch.setattr(
-        grouping_module, "PATIENCE", 60.0
-    )  # so that it is the disk, and not the clock, that lets them go
-
-    async def play():
+def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done():
+    async def story():
         book = Book()
         grouping = Grouping(book)
         book.disk.clear()
         first = asyncio.create_task(grouping.decide(["a"]))
-        while not book.jobs:
-            await asyncio.sleep(0)
+        await turns(2 * QUIET)
+        assert book.jobs == [["a"]]
         second = asyncio.create_task(grouping.decide(["b"]))
-        for _ in range(2 * QUIET):
-            await asyncio.sleep(0)
+        await turns(2 * QUIET)
         third = asyncio.create_task(grouping.decide(["c"]))
-        await asyncio.sleep(0)
+        await turns(2 * QUIET)
         book.disk.set()
-        await asyncio.wait_for(asyncio.gather(first, second, third), 10.0)
+        await answers(first, second, third)
         return book.jobs
 
-    assert asyncio.run(play()) == [["a"], ["b", "c"]]
+    assert played(story) == [["a"], ["b", "c"]]
 
 
 def test_nobody_suffers_for_another():
-    async def play():
+    async def story():
         grouping = Grouping(Book())
-        return await asyncio.gather(*(grouping.decide([one]) for one in ("a", "bad", "c")), return_exceptions=True)
+        return await answers(*(asyncio.create_task(grouping.decide([one])) for one in ("a", "bad", "c")))
 
-    first, second, third = asyncio.run(play())
+    first, second, third = played(story)
     assert (first, third) == (["answer to a"], ["answer to c"])
     assert isinstance(second, LedgerUnavailable)
 
 
 def test_a_client_who_leaves_takes_nobody_along():
-    async def play():
+    async def story():
         grouping = Grouping(Book())
         gone = asyncio.create_task(grouping.decide(["gone"]))
-        await asyncio.sleep(0)
+        await turns(1)
         gone.cancel()
-        found = await grouping.decide(["stays"])
+        (found,) = await answers(asyncio.create_task(grouping.decide(["stays"])))
         with pytest.raises(asyncio.CancelledError):
             await gone
         return found
 
-    assert asyncio.run(play()) == ["answer to stays"]
+    assert played(story) == ["answer to stays"]

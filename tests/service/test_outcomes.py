@@ -1,4 +1,4 @@
-"""Reports over HTTP: idempotent, disputed, quarantined, overridden."""
+"""Reports over HTTP: idempotent, disputed, quarantined, overruled."""
 
 import pytest
 from tests.service.bank import application
@@ -36,11 +36,24 @@ def test_a_rejected_person_has_no_outcome(bank, rejected):
     assert all(row.label == 0 for row in bank.ledger.history("bank", "loan", usable_only=False))
 
 
-def test_an_override_is_excluded_from_certification(bank):
+def test_an_overruled_decision_stays_as_drawn_and_loses_its_label(bank):
     bank.post("/v1/decisions", application())
+    bank.post("/v1/outcomes", {"key": "k1", "label": 1})
+    agreed = bank.post("/v1/overrides", {"key": "k1", "accept": True, "by": "officer"}).json()
+    assert (agreed["result"], agreed["status"], "overruled" in agreed) == ("recorded", "resolved", False)
+    assert [row.label for row in bank.ledger.history("bank", "loan")] == [1]
     found = bank.post("/v1/overrides", {"key": "k1", "accept": False, "by": "officer", "note": "fraud"}).json()
-    assert found["status"] == "overridden"
-    assert list(bank.ledger.history("bank", "loan")) == []
+    assert (found["status"], found["overruled"]) == ("overruled", True)
+    assert [(row.accept, row.label, row.overruled) for row in bank.ledger.history("bank", "loan")] == [(True, 0, True)]
+    assert bank.ledger.counts("bank", "loan").usable == 1
+
+
+def test_a_rejection_that_people_overrule_stays_a_rejection(bank, rejected):
+    found = bank.post("/v1/overrides", {"key": rejected, "accept": True, "by": "officer"}).json()
+    assert (found["status"], found["overruled"]) == ("rejected", True)
+    assert bank.post("/v1/outcomes", {"key": rejected, "label": 1}).status_code == 409
+    shown = bank.get(f"/v1/decisions/{rejected}/explanation").json()
+    assert (shown["accept"], shown["overruled"]) == (False, True)
 
 
 def test_a_late_group_is_recorded(bank):

@@ -3,15 +3,14 @@
 import dataclasses
 import itertools
 
-import numpy as np
 import pytest
 from tests.service.bank import DAY, LOAN, application
 from tests.service.lives import closings, live, played_by_the_library
+from tests.without_clocks import PATIENCE
 
 from evenhand.errors import EvenhandError
 from evenhand.fairness.certificate import Certificate
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.learners.rounds import Block
 from evenhand.ledger import Damaged, LeaseHeld, Policy, StalePolicy, recompute
 from evenhand.service import Trainer
 from evenhand.service.in_force import load
@@ -30,44 +29,6 @@ def test_a_life_is_learned_from_the_ledger_and_certified(bank):
         assert certificate.status == "certified"
         assert certificate.limit == LOAN.limit
     assert recompute(bank.ledger, "bank", "loan") == bank.ledger.counts("bank", "loan").decisions
-
-
-def test_a_rebuild_from_the_ledger_is_the_same_bit_for_bit(bank):
-    live(bank, 7)
-    rebuilt = Trainer(bank.ledger, LOAN, "auditor")
-    learner = LOAN.learner()
-    rows = list(bank.ledger.history("bank", "loan"))
-    for before, policy in zip([None, *closings(bank)], closings(bank), strict=False):
-        if before is not None:
-            rebuilt._follow(policy)
-            planned = replayed(learner, bank, policy, rows)
-            assert planned.to_json() == policy.document
-        else:
-            rebuilt._follow(policy)
-    assert rebuilt.learner.certificate == bank.service.trainer(LOAN).learner.certificate
-    assert learner.certificate.to_json() == bank.ledger.certificates("bank", "loan")[-1].document
-
-
-def replayed(learner, bank, policy, rows):
-    """Independent of the trainer: the same closing by hand, and what it plans is not put in its place but planned anew."""
-    closing = policy.info["closing"]
-    known = list(bank.ledger.history("bank", "loan", upto=closing["upto"]))
-    matured = [row for row in known if row.at + LOAN.maturity <= closing["at"]]
-    fresh = matured[getattr(learner, "seen", 0) :]
-    learner.seen = len(matured)
-    runs = {}
-    for row in fresh:
-        runs.setdefault(row.epoch, []).append(row)
-    return learner.replay([block(e, run) for e, run in runs.items()], len(known), at=closing["at"]).policy
-
-
-def block(epoch, rows):
-    group = np.array([row.group for row in rows], dtype=object)
-    features = np.array([row.features for row in rows])
-    columns = {
-        name: np.array([getattr(row, name) for row in rows]) for name in ("accept", "acceptance", "label", "audit")
-    }
-    return Block(0, epoch, features, group, prices=None, logged=np.zeros(len(rows), bool), at=rows[-1].at, **columns)
 
 
 def test_the_library_with_the_ledger_s_coins_lives_the_same_life(bank):
@@ -104,7 +65,7 @@ def test_a_trainer_that_was_asleep_is_fenced_off(bank, monkeypatch):
         other.close()
         wake(*arguments)
 
-    monkeypatch.setattr(sleeper, "_close", lambda *a: asleep(*a) if len(a) == 2 else wake(*a))
+    monkeypatch.setattr(sleeper, "_close", asleep)
     with pytest.raises(StalePolicy):
         sleeper.close()
     assert [p.epoch for p in closings(bank)] == [1, 2]
@@ -264,13 +225,19 @@ def test_a_replica_that_does_not_train_takes_up_what_is_published(bank):
 
     seen = []
 
-    async def one_step() -> None:
-        task = asyncio.create_task(
-            _keep_up(bank.service, lambda product: seen.append(bank.service.desk.refresh(product)))
-        )
-        await asyncio.sleep(0.2)
+    async def until_both_were_seen() -> None:
+        loop, both = asyncio.get_running_loop(), asyncio.Event()
+
+        def look(product) -> None:
+            seen.append(bank.service.desk.refresh(product))
+            if {found.policy.product for found in seen} >= {"loan", "card"}:
+                loop.call_soon_threadsafe(both.set)
+
+        task = asyncio.create_task(_keep_up(bank.service, look))
+        await asyncio.wait_for(both.wait(), PATIENCE)
         task.cancel()
 
-    object.__setattr__(bank.service.settings, "train_every", 0.01)
-    asyncio.run(one_step())
-    assert {found.policy.product for found in seen} >= {"loan", "card"}
+    before = len(closings(bank))
+    object.__setattr__(bank.service.settings, "train_every", 0.0)
+    asyncio.run(until_both_were_seen())
+    assert len(closings(bank)) == before

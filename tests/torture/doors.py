@@ -11,7 +11,9 @@ from urllib.parse import quote
 import numpy as np
 from tests.service import attacks
 from tests.torture.identity import bank
+from tests.torture.run import TURN
 from tests.torture.serving import Process, application, folder
+from tests.without_clocks import until
 
 from evenhand.ledger import recompute, verify
 from evenhand.service.config import load_settings
@@ -216,7 +218,12 @@ async def _sing(process, place):
     client.token = spoilt
     form = f"key={process.token}&x={CANARY}-form".encode()
     await client.call("POST", "/dashboard/login", form)
-    await asyncio.sleep(1.2)  # the trainer's turn
+
+    def turns():
+        return process.log.read_bytes().count(TURN.encode())
+
+    before = turns()
+    until(lambda: turns() >= before + 2, "a turn of the trainer that has begun after all this")
     client.close()
     return said, fresh, windows[0]["name"]
 

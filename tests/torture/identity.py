@@ -115,8 +115,8 @@ def interleavings(quick):
     row_of = {answer["key"]: answer["row"] for answer in answers}
     rows = {row.seq: row for row in made.ledger.history("bank", "loan", usable_only=False)}
     wrong = sum((rows[row_of[k]].status, rows[row_of[k]].label) != (s.status, s.label) for k, s in expected.items())
-    policies = {p.id for p in made.ledger.policies("bank", "loan")}
-    blocks = list(blocks_of(made.ledger.history("bank", "loan"), policies))
+    lineage = {p.epoch: p.id for p in made.ledger.policies("bank", "loan") if p.in_lineage}
+    blocks = list(blocks_of(list(made.ledger.history("bank", "loan")), lineage, first=0, columns=1))
     leaked = sum(int((block.label[~block.accept] != 0).sum()) for block in blocks)
     trained = sum(int((block.label != 0).sum()) for block in blocks)
     quarantined = made.ledger.counts("bank", "loan").quarantined
@@ -139,7 +139,7 @@ def _throw_coins(made):
 
     first = next(p for p in made.ledger.policies("bank", "loan") if p.in_lineage)
     coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
-    made.ledger.publish("bank", "loan", coin, epoch=2, parent=first.id)
+    made.ledger.publish("bank", "loan", coin, epoch=2, parent=first.id, checkpoint={})
     made.service.desk.refresh(made.service.desk.product("bank", "loan"))
 
 

@@ -7,11 +7,10 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 
-from sqlalchemy import select
 from tests.ledger import conftest as postgres
 from tests.ledger.damage import DAMAGES, keep, missed
 from tests.service.bank import DAY, KEYRING, LOAN
@@ -19,11 +18,11 @@ from tests.service.bank import application as asked
 from tests.service.lives import closings, live, played_by_the_library
 from tests.torture.identity import bank
 from tests.torture.serving import ROOT, folder
+from tests.without_clocks import PATIENCE, until
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Threshold
-from evenhand.ledger import Ledger, Policy, WindowPlan, recompute, verify
-from evenhand.ledger.schema import LEASES
+from evenhand.ledger import LeaseHeld, Ledger, Policy, WindowPlan, recompute, verify
 from evenhand.policies import Mixture
 from evenhand.service import Trainer
 from evenhand.service.in_force import load
@@ -39,35 +38,44 @@ def _mixture(number):
 
 
 def swaps_under_load(quick):
+    """The next swap comes when the policy of the last one has decided about somebody, and its share of the requests has been answered."""
     made, swaps, requests = bank(), 10 if quick else 100, 500 if quick else 10_000
-    done, used = threading.Event(), set()
+    done, news, used, total = threading.Event(), threading.Condition(), set(), 0
 
     def swap():
         newest = closings(made)[-1]
         for number in range(swaps):
             document = _mixture(number).to_json()
-            newest = made.ledger.publish("bank", "loan", document, epoch=newest.epoch + 1, parent=newest.id)
+            newest = made.ledger.publish(
+                "bank", "loan", document, epoch=newest.epoch + 1, parent=newest.id, checkpoint={}
+            )
             made.service.desk.refresh(LOAN)
             if number % 10 == 9:
                 for action in ("shadow", "kill", "revive", "live"):
                     made.post(f"/v1/{action}", {"product": "loan", "by": "op"})
-            time.sleep(0.0 if quick else 0.15)
+            share = (number + 1) * requests // swaps
+            with news:
+                if not news.wait_for(lambda id=newest.id, share=share: id in used and total >= share, PATIENCE):
+                    break
         done.set()
 
     def ask(client):
+        nonlocal total
         answered = 0
-        while not done.is_set() or answered < requests // 4:
+        while not done.is_set():
             body = {"decisions": [asked(f"{client}-{answered + i}", features=[i / 25]) for i in range(25)]}
             answers = made.post("/v1/decisions/batch", body).json()["decisions"]
             answers.append(made.post("/v1/decisions", asked(f"{client}-{answered}-s", features=[0.3])).json())
-            used.update(answer["policy"] for answer in answers)
             answered += len(answers)
-        return answered
+            with news:
+                used.update(answer["policy"] for answer in answers)
+                total += len(answers)
+                news.notify()
 
     thread = threading.Thread(target=swap)
     thread.start()
     with ThreadPoolExecutor(4) as pool:
-        total = sum(pool.map(ask, range(4)))
+        list(pool.map(ask, range(4)))
     thread.join()
     checked = recompute(made.ledger, "bank", "loan")
     made.close()
@@ -77,7 +85,7 @@ def swaps_under_load(quick):
     return (
         "every propensity recomputes from its row's policy",
         figure,
-        checked == total >= requests and len(used) > swaps // 2,
+        checked == total >= requests and len(used) >= swaps,
     )
 
 
@@ -98,25 +106,55 @@ def database():
         yield f"{server}/torture"
 
 
-LEASE = 1.0
+LEASE = 60.0
 
 
-def opened(url):
-    return Ledger.open(url, keyring=KEYRING, clock=time.time, windows=WindowPlan(30 * DAY))
+class SharedClock:
+    """One clock for several processes, in a file. It is turned by hand, so that a lease expires when the test says so."""
+
+    def __init__(self, path):
+        self._file = os.open(path, os.O_RDWR | os.O_CREAT)
+
+    def __call__(self):
+        return 1_800_000_000.0 + int.from_bytes(os.pread(self._file, 8, 0), "little")
+
+    def turn(self):
+        """To where every lease has expired that is held now."""
+        turned = int.from_bytes(os.pread(self._file, 8, 0), "little") + 2 * int(LEASE)
+        os.pwrite(self._file, turned.to_bytes(8, "little"), 0)
 
 
-def train(url, holder, epochs):
-    """One of the four: close epochs as fast as the others allow; {what happened: how often}."""
-    met = {}
-    with opened(url) as ledger:
+def opened(url, place):
+    return Ledger.open(url, keyring=KEYRING, clock=SharedClock(place / "clock"), windows=WindowPlan(30 * DAY))
+
+
+def train(url, place, holder, epochs):
+    """One of the four: close epochs as fast as the others allow; {what happened: how often}. In the middle of every third closing it stops
+    itself with the lease in its hand, unless somebody else has stopped, or enough have."""
+    met, number = {}, 0
+    with opened(url, Path(place)) as ledger:
+        publish = ledger.publish
+
+        def pause_and_publish(*words, **options):
+            nonlocal number
+            number += 1
+            if number % 3 == 0:
+                with contextlib.suppress(FileExistsError):
+                    (Path(place) / "pause").touch(exist_ok=False)
+                    os.kill(os.getpid(), signal.SIGSTOP)
+            return publish(*words, **options)
+
+        ledger.publish = pause_and_publish
         trainer = Trainer(ledger, LOAN, holder, lease_seconds=LEASE)
         while closings_of(ledger)[-1].epoch < int(epochs):
+            now, what = ledger.clock(), "published"
             try:
                 trainer.close()
-                what = "published"
+            except LeaseHeld:
+                what = "LeaseHeld"
+                until(lambda now=now: ledger.clock() > now, "the end of a lease")
             except Exception as refusal:  # noqa: BLE001 - the loser of a race
                 what = type(refusal).__name__
-                time.sleep(0.01)
             met[what] = met.get(what, 0) + 1
     print(json.dumps(met))
 
@@ -125,47 +163,69 @@ def closings_of(ledger):
     return [p for p in ledger.policies("bank", "loan") if p.in_lineage]
 
 
-def _holder(ledger):
-    with ledger.store.reader.connect() as connection:
-        return connection.execute(select(LEASES.c.holder)).scalar_one_or_none()
-
-
 def four_trainers(quick):
-    target, epochs = "one publication per epoch", 30 if quick else 100
+    target, epochs, place = "one publication per epoch", 30 if quick else 100, folder()
     with database() as url:
         if url is None:
             return target, "PostgreSQL is absent: apt-get install postgresql", False
-        with opened(url) as ledger:
+        with opened(url, place) as ledger:
             Trainer(ledger, LOAN, "first", lease_seconds=LEASE).begin()
-            return target, *_race(ledger, url, epochs, pauses=2 if quick else 10)
+            return target, *_race(ledger, url, place, epochs, pauses=2 if quick else 10)
 
 
-def _race(ledger, url, epochs, pauses):
-    words = [sys.executable, "-m", "tests.torture.policies", url]
-    names = [f"trainer-{i}" for i in range(4)]
-    running = {
-        name: subprocess.Popen([*words, name, str(epochs)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
-        for name in names
-    }
-    slept = 0
-    while slept < pauses and any(process.poll() is None for process in running.values()):
-        time.sleep(0.03)
-        process = running.get(_holder(ledger) or "")
-        if process is None or process.poll() is not None:
-            continue
-        os.kill(process.pid, signal.SIGSTOP)  # with the lease in hand, and with luck in the middle of a closing
-        time.sleep(2 * LEASE)
-        os.kill(process.pid, signal.SIGCONT)
-        slept += 1
+def _race(ledger, url, place, epochs, pauses):
+    """The clock is turned once for each epoch, so that a lease expires in the middle of whatever its holder does, and yet everybody gets
+    on; and once when somebody has stopped, who is woken when another one has published."""
+    words = [sys.executable, "-m", "tests.torture.policies", url, str(place)]
+    running = [
+        subprocess.Popen([*words, f"trainer-{i}", str(epochs)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for i in range(4)
+    ]
+    turned, slept, stopped = 0, 0, []
+
+    def newest():
+        return closings_of(ledger)[-1].epoch
+
+    def news():
+        stopped.extend(_stopped(running))
+        return stopped or newest() > turned or not _alive(running)
+
+    def overtaken():
+        return newest() > turned or not _alive([process for process in running if process.pid not in stopped])
+
+    while until(news, "an epoch, a pause or the end") and _alive(running):
+        turned = newest()
+        ledger.clock.turn()
+        if stopped:
+            until(overtaken, "a publication by another trainer")
+            slept += 1
+            if slept < pauses:
+                (place / "pause").unlink()
+            os.kill(stopped.pop(), signal.SIGCONT)
     met = {}
-    for process in running.values():
+    for process in running:
         for what, number in json.loads(process.communicate()[0]).items():
             met[what] = met.get(what, 0) + number
     found = closings_of(ledger)
     linked = all(b.parent == a.id and b.epoch == a.epoch + 1 for a, b in pairwise(found))
     told = ", ".join(f"{number} {what}" for what, number in sorted(met.items()))
     figure = f"{len(found)} epochs, {len({p.epoch for p in found})} distinct, {slept} pauses of a holder ({told})"
-    return figure, linked and verify(ledger).ok and len(found) >= epochs and slept > 0
+    fenced = met.get("StalePolicy", 0) >= slept > 0
+    return figure, linked and verify(ledger).ok and len(found) >= epochs and fenced
+
+
+def _alive(running):
+    return any(process.poll() is None for process in running)
+
+
+def _stopped(running):
+    """The numbers of those who have stopped themselves since it was last asked."""
+    found = []
+    for process in running:
+        with contextlib.suppress(ChildProcessError):
+            if os.waitid(os.P_PID, process.pid, os.WSTOPPED | os.WNOHANG) is not None:
+                found.append(process.pid)
+    return found
 
 
 # what was changed

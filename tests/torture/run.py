@@ -24,6 +24,7 @@ from evenhand.service.opening import open_keyring, open_keys
 from evenhand.service.running import run, server
 
 SECRET = bytes(32)
+TURN = "the trainer has had its turn"
 
 
 class DryLedger(Ledger):
@@ -39,6 +40,18 @@ def _drawn(a, terms):
         1, time.time(), a.tenant, a.key, a.person, a.product, "w1", u, terms.acceptance, u < terms.acceptance,
         terms.policy, terms.epoch, terms.audit_weight, u < terms.audit_weight, True, terms.mode,
     )  # fmt: skip
+
+
+def _told(train):
+    """The trainer's turn, and a line in the log when it is over, however it ended."""
+
+    def turn(product):
+        try:
+            train(product)
+        finally:
+            print(TURN, flush=True)
+
+    return turn
 
 
 KINDS = {"real": Ledger, "verbose": Ledger, "cramped": Ledger, "mutant": HastyLedger, "dry": DryLedger}
@@ -68,13 +81,14 @@ def main(config, kind, log):
     if service.desk.in_force(product).policy.epoch == 1 and kind != "verbose":  # a coin, so that draws matter
         first = service.desk.in_force(product).policy
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
-        ledger.publish("bank", "loan", coin, epoch=2, parent=first.id)
+        ledger.publish("bank", "loan", coin, epoch=2, parent=first.id, checkpoint={})
         service.desk.refresh(product)
     if kind == "cramped":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
     running = server(app, settings)
     if kind == "verbose":
+        service.train = _told(service.train)
         for name in ("uvicorn", "uvicorn.error", "uvicorn.asgi", "asyncio", "evenhand", "evenhand.service"):
             logging.getLogger(name).setLevel(logging.DEBUG)
     run(running)

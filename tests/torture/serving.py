@@ -10,9 +10,10 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from functools import cache
 from pathlib import Path
+
+from tests.without_clocks import until
 
 ROOT = Path(__file__).parents[2]
 TOML = """[service]
@@ -82,19 +83,25 @@ class Process:
         self.port = free_port()
         config = self.folder / "service.toml"
         config.write_text(TOML.format(port=self.port, train_every=self.train_every))
-        began = time.monotonic()
         if self.under:
             words = [*self.under, sys.executable, "-m", "tests.torture.run", str(config), self.kind, str(self.log)]
             self.command = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL)
         else:
             self.pid = nursery().fork(config, self.kind, self.log)
-        while time.monotonic() - began < 60 and self.alive():
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 0.2):
-                self.pid = self.pid or int((self.folder / "ledger.sqlite.lock").read_text())
-                return self
-            time.sleep(0.01)
-        shown = self.log.read_text()[-2000:] if self.log.exists() else ""
-        raise RuntimeError(f"the service did not start: {shown}")
+        until(lambda: self.answers() or not self.alive(), "the start of the service")
+        if not self.answers():
+            shown = self.log.read_text()[-2000:] if self.log.exists() else ""
+            raise RuntimeError(f"the service did not start: {shown}")
+        self.pid = self.pid or int((self.folder / "ledger.sqlite.lock").read_text())
+        return self
+
+    def answers(self):
+        """Whether somebody listens at the port."""
+        try:
+            socket.create_connection(("127.0.0.1", self.port)).close()
+        except OSError:
+            return False
+        return True
 
     def alive(self):
         if self.command is not None:
@@ -112,16 +119,8 @@ class Process:
         if self.command is not None:
             self.command.wait()
             self.command = None
-        while self.alive_pid():
-            time.sleep(0.002)
+        until(lambda: not self.alive(), "the end of the service")
         self.pid = None
-
-    def alive_pid(self):
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return False
-        return True
 
     @contextlib.contextmanager
     def running(self):

@@ -40,6 +40,9 @@ def command(config: Path, product: str | None, now: bool) -> None:
         for one in chosen:
             trainer = Trainer(ledger, one, f"{socket.gethostname()}:{os.getpid()}")
             trainer.begin()
+            older = trainer.older_rules
             published = trainer.close() if now else trainer.close_if_due()
             state = "not due" if published is None else f"epoch {published.epoch} published, policy {published.id[:12]}"
+            if published is not None and older is not None:
+                state += f": a new life under rules {published.rules} takes over what was published under rules {older}"
             click.echo(f"{one.tenant}/{one.name}: {state}")

@@ -5,6 +5,7 @@ uses m only to reduce variance: a bad regression costs width, never validity, as
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 from weakref import WeakKeyDictionary
 
@@ -45,15 +46,25 @@ class ConstantOutcome:
 
 @dataclass(frozen=True, eq=False)
 class TabularOutcome:
-    """Contexts with their own rate (shrunk to the overall one); rows never seen get the overall rate."""
+    """Contexts with their own rate (shrunk to the overall one); rows never seen get the overall rate.
 
-    table: dict[bytes, float]
+    contexts (n, columns), rates (n,). No context stands for a single person.
+    """
+
+    contexts: FloatArray
+    rates: FloatArray
     overall: float
 
     def negative_probability(self, features: FloatArray) -> FloatArray:
         """The context's rate."""
+        table = self._table
         rows = np.ascontiguousarray(features + 0.0)
-        return np.array([self.table.get(row.tobytes(), self.overall) for row in rows])
+        return np.array([table.get(row.tobytes(), self.overall) for row in rows])
+
+    @cached_property
+    def _table(self) -> dict[bytes, float]:
+        rows = np.ascontiguousarray(self.contexts + 0.0)
+        return {row.tobytes(): rate for row, rate in zip(rows, self.rates.tolist(), strict=True)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,9 +105,9 @@ def _fitted(log: RoundLog) -> OutcomeRegression:
     overall = float(negative.sum() / accepted.sum())
     few = len(contexts) <= MOST_CONTEXTS and accepted.sum() >= 1.5 * len(contexts)
     if few and _covered(log) >= COVERED:
+        several = accepted > 1
         rates = (negative + PRIOR * overall) / (accepted + PRIOR)
-        keys = (np.ascontiguousarray(row + 0.0).tobytes() for row in seen.features[contexts.first])
-        return TabularOutcome(dict(zip(keys, rates.tolist(), strict=True)), overall)
+        return TabularOutcome(seen.features[contexts.first[several]], rates[several], overall)
     if min(negative.sum(), (accepted - negative).sum()) < 10:
         return ConstantOutcome(overall)
     rows = np.arange(len(contexts))

@@ -6,7 +6,6 @@ interval exceeds the limit, or with more than delta spent, cannot be constructed
 
 import hashlib
 import json
-from collections.abc import Mapping
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
@@ -14,8 +13,18 @@ from typing import Any, Literal, Self
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 
-FORMAT = 1
-"""The number of the JSON format."""
+FORMAT = 2
+"""The number of the JSON format; format 1 is read, too."""
+
+RULES = 2
+"""The version of the rules by which rounds become cohorts (docs/promise-proof.md, section 9).
+
+Records without a number were written under 1."""
+
+OLD_RULES = (
+    "issued under rules 1, which left out people who were overruled or erased, looked at cohorts "
+    "of a policy that could not accept everybody, and took the groups of the first people for all"
+)
 
 TOLERANCE = 1e-9
 """How far a solver's rounding may carry an interval beyond the limit."""
@@ -83,23 +92,58 @@ class CellCount:
             raise InvalidInput(f"{self.people} people with label {self.label}: counts are >= 0, labels -1 and +1.")
 
 
+@dataclass(frozen=True)
+class DrawCount:
+    """People of a group (None: unknown, or forgotten) whom the draw had accepted or rejected."""
+
+    group: Scalar | None
+    drawn_accept: bool
+    people: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", None if self.group is None else plain_label(self.group))
+
+    def describe(self) -> str:
+        """In words."""
+        who = "of unknown group" if self.group is None else f"of group {self.group}"
+        return f"{self.people:,} {who} drawn {'accept' if self.drawn_accept else 'reject'}"
+
+
+@dataclass(frozen=True)
+class OutsideCount:
+    """People of a group that the certificate does not cover (None: unknown)."""
+
+    group: Scalar | None
+    people: int
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "group", None if self.group is None else plain_label(self.group))
+
+
 def standard_assumptions(
-    *, maturity: str | None = None, excluded: Mapping[str, int] | None = None, drift_false_alarm: float | None = None
+    *,
+    maturity: str | None = None,
+    drift_false_alarm: float | None = None,
+    late_groups: bool = False,
+    overlapping: bool = False,
 ) -> tuple[str, ...]:
-    """The assumptions of every certificate, in words; `excluded` says who was left out and how many they are."""
+    """The assumptions of every certificate, in words. late_groups: some became known after the draw; overlapping: people are decided while
+    earlier ones still wait for their labels."""
     watch = (
         ""
         if drift_false_alarm is None
         else f" (watched; false alarm at most {drift_false_alarm:g} over the whole life)"
     )
-    left_out = {name: number for name, number in (excluded or {}).items() if number}
+    late = "whether and when a person's group becomes known does not depend on the draw"
+    fate = "what becomes of earlier people (overruled, erased) does not depend on the draws of later ones"
     return (
         f"people arrive independently from one population that does not change{watch}",
         "the label of a person does not depend on the decisions about others",
         "labels are complete once their maturity window has closed; unresolved ones count as the worst case"
         + ("" if maturity is None else f" (window: {maturity})"),
         "the recorded propensities are those with which decisions were drawn; the audit coin ignores the person",
-        "outside the certificate: " + (", ".join(f"{n:,} {who}" for who, n in left_out.items()) or "nobody"),
+        *((late,) if late_groups else ()),
+        *((fate,) if overlapping else ()),
     )
 
 
@@ -118,12 +162,21 @@ class Certificate:
     gaps: tuple[GapInterval, ...] = ()
     bound_params: Json = field(default_factory=dict)
     valid_until: int | None = None
-    unknown_group: int = 0
+    groups: tuple[Scalar, ...] = ()
+    """Whom the claim covers."""
+    outside: tuple[OutsideCount, ...] = ()
+    overruled: tuple[DrawCount, ...] = ()
+    """Decisions that people changed after the draw: the claim is about the policy as drawn."""
+    late_groups: tuple[DrawCount, ...] = ()
+    erased: int = 0
+    """People of whom nothing is known any more; each counts at its worst."""
+    rules: int = RULES
     status: Literal["certified", "suspended"] = "certified"
     reason: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "window", (int(self.window[0]), int(self.window[1])))
+        object.__setattr__(self, "groups", tuple(plain_label(group) for group in self.groups))
         object.__setattr__(self, "bound_params", json.loads(canonical_json(dict(self.bound_params))))
         _require_numbers(self)
         if self.status == "suspended" and not self.reason:
@@ -135,10 +188,18 @@ class Certificate:
     def claim(self) -> str:
         """The promise in one sentence."""
         rates = " and ".join(dict.fromkeys(gap.rate for gap in self.gaps)) or "constrained rate"
+        named = ", ".join(str(group) for group in self.groups)
+        between = f"any two of the groups {named}" if named else "any two groups (a constant treats everybody alike)"
         return (
             f"Certified with probability at least {1 - self.failure_probability:.6g} over the whole life of the learner, under the "
-            f"assumptions below: the gap in {rates} between any two groups is at most {self.limit:.6g} for every policy it deploys."
+            f"assumptions below: the gap in {rates} between {between} is at most {self.limit:.6g} for every policy it "
+            "deploys, as drawn, before people overrule it."
         )
+
+    @property
+    def unknown_group(self) -> int:
+        """People whose group is unknown: outside."""
+        return sum(count.people for count in self.outside if count.group is None)
 
     @property
     def digest(self) -> str:
@@ -169,16 +230,24 @@ class Certificate:
             "assumptions": list(self.assumptions),
             "counts": [asdict(cell) for cell in self.counts],
             "gaps": [asdict(gap) for gap in self.gaps],
-            "unknown_group": self.unknown_group,
+            "groups": list(self.groups),
+            "outside": [asdict(count) for count in self.outside],
+            "overruled": [asdict(count) for count in self.overruled],
+            "late_groups": [asdict(count) for count in self.late_groups],
+            "erased": self.erased,
+            "rules": self.rules,
         }
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
         """Read what `to_json` wrote; the laws are checked again."""
-        if value.get("format") != FORMAT:
+        if value.get("format") not in (1, FORMAT):
             raise InvalidInput(
-                f"the certificate has format {value.get('format')!r}; this version reads format {FORMAT}."
+                f"the certificate has format {value.get('format')!r}; this version reads formats 1 to {FORMAT}."
             )
+        old = value["format"] == 1
+        named = {gap[who]: None for gap in value["gaps"] for who in ("reference", "group")} if old else value["groups"]
+        unknown = [{"group": None, "people": value["unknown_group"]}] if old and value["unknown_group"] else []
         return cls(
             limit=value["limit"],
             failure_probability=value["failure_probability"],
@@ -191,7 +260,12 @@ class Certificate:
             counts=tuple(CellCount(**cell) for cell in value["counts"]),
             gaps=tuple(GapInterval(**gap) for gap in value["gaps"]),
             valid_until=value["valid_until"],
-            unknown_group=value["unknown_group"],
+            groups=tuple(named),
+            outside=tuple(OutsideCount(**count) for count in (unknown if old else value["outside"])),
+            overruled=tuple(DrawCount(**count) for count in value.get("overruled", ())),
+            late_groups=tuple(DrawCount(**count) for count in value.get("late_groups", ())),
+            erased=value.get("erased", 0),
+            rules=value.get("rules", 1),
             status=value["status"],
             reason=value["reason"],
         )
@@ -235,6 +309,7 @@ def _lines(certificate: Certificate) -> list[str]:
     )
     return [
         head,
+        *([f"Note: {OLD_RULES}."] if certificate.rules < RULES else []),
         f"Policy: sha256 {certificate.policy}",
         *(f"  {gap.describe()}" for gap in certificate.gaps),
         f"Bound: {certificate.bound}" + (f" ({params})" if params else ""),
@@ -242,10 +317,13 @@ def _lines(certificate: Certificate) -> list[str]:
         f"Evidence: {seen}",
         *(f"  group {c.group}, label {c.label:+d}: {c.people:,} people" for c in certificate.counts),
         *(
-            [f"  group unknown, outside the certificate: {certificate.unknown_group:,} people"]
-            if certificate.unknown_group
-            else []
+            f"  outside the certificate: {count.people:,} people "
+            + ("whose group is unknown" if count.group is None else f"of group {count.group}")
+            for count in certificate.outside
         ),
+        *(f"  group told after the draw: {count.describe()}" for count in certificate.late_groups),
+        *(f"  overruled by people, counted as drawn: {count.describe()}" for count in certificate.overruled),
+        *([f"  erased, counted at its worst: {certificate.erased:,} people"] if certificate.erased else []),
         f"Valid {until}",
         "Assumptions:",
         *(f"  - {assumption}" for assumption in certificate.assumptions),

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from evenhand.contracts import Hypothesis
+from evenhand.fairness.bounds.betting_records import EpochPlan
 from evenhand.fairness.bounds.fixed_count import AuditCounts, FixedCountBound, PresetLooks
 from evenhand.fairness.rates import Rate
 from evenhand.learners.codec import storable
-from evenhand.learners.cohorts import ClosedCohort
-from evenhand.learners.processes import MemberTables, Outlook
+from evenhand.learners.cohorts import OUTSIDE, ClosedCohort
+from evenhand.learners.processes import MemberTables, Outlook, Prepared
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 storable(PresetLooks)
@@ -21,7 +22,7 @@ storable(PresetLooks)
 @dataclass(eq=False)
 class AuditTotals:
     """Sums over the audits taken so far: accepted, doubtful_accepted (members, rates * groups) and people, doubtful (rates, groups);
-    "doubtful" are people whose label has not come. lo, hi (gaps, members): the intersection of all looks."""
+    "doubtful" are people whose label has not come, `lost` people who were erased. lo, hi (gaps, members): the intersection of all looks."""
 
     accepted: FloatArray
     doubtful_accepted: FloatArray
@@ -31,6 +32,7 @@ class AuditTotals:
     hi: FloatArray
     audits: int = 0
     look: int = 0
+    lost: float = 0.0
 
     @classmethod
     def none(cls, members: int, rates: int, groups: int) -> "AuditTotals":
@@ -78,12 +80,19 @@ class AuditProcess:
         looks = {"first_look": self.looks.first, "growth": self.looks.growth}
         return {**self.bound.params, "hypotheses": len(self.members), **looks}
 
-    def update(self, cohort: ClosedCohort, outlook: Outlook) -> None:
-        """Take the cohort's audits, look by look."""
-        codes = cohort.codes(self.groups)
+    def plan(self, outlook: Outlook) -> EpochPlan | None:
+        """Nothing is to be fixed: looks and shares are preset."""
+        return None
+
+    def update(self, cohort: ClosedCohort, prepared: Prepared) -> None:
+        """Take the cohort's audits, look by look. Erased ones keep their places among them, in a column of their own at the end."""
+        codes = np.append(cohort.codes(self.groups), OUTSIDE)
         kinds = np.stack([cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved])
-        left = np.where(codes >= 0, kinds, 0.0).astype(np.int64)
+        left = np.zeros((3, len(codes)), dtype=np.int64)
+        left[:, :-1] = np.where(codes[:-1] >= 0, kinds, 0.0)
+        left[2, -1] = cohort.lost_audited
         accepts = self.table(cohort.features, cohort.group if self.group_decides else None).astype(np.float64)
+        accepts = np.concatenate([accepts, np.zeros((len(accepts), 1))], axis=1)
         while left.sum() > 0:
             room = self.looks.count(self._sums.look + 1) - self._sums.audits
             taken = left if left.sum() <= room else self._part(left, room)
@@ -99,6 +108,7 @@ class AuditProcess:
     def _add(self, accepts: FloatArray, codes: IntArray, taken: IntArray) -> None:
         sums = self._sums
         sums.audits += int(taken.sum())
+        sums.lost += float(taken[2, -1])
         for r, rate in enumerate(self.rates):
             positive, negative = rate.in_denominator(np.array([1, -1]))
             sure = taken[0] * positive + taken[1] * negative + taken[2] * (positive and negative)
@@ -117,9 +127,9 @@ class AuditProcess:
             sums.accepted,
             sums.people,
             signs=np.array([rate.sign for rate in self.rates]),
-            unresolved_accepted=sums.doubtful_accepted,
-            unresolved=sums.doubtful,
-        )
+            unresolved_accepted=sums.doubtful_accepted + sums.lost,
+            unresolved=sums.doubtful + 2.0 * sums.lost,
+        )  # an erased person may be in any denominator, and accepted or rejected there: the worst of both, in every group
         delta = self.looks.share(sums.look, self.failure_probability)
         found = self.bound.intervals(counts, failure_probability=delta, log_size=self.log_size, columns=self.columns)
         sums.lo, sums.hi = np.maximum(sums.lo, found.low.T), np.minimum(sums.hi, found.high.T)

@@ -78,6 +78,11 @@ class ExploreThenCommit(TwoPhaseLearner):
         super().__init__(*args, **settings)
         self._settings["same_exploration"] = same_exploration
 
+    @property
+    def _settled(self) -> int:
+        """The loss is that of the sample: a policy that is chosen once must not depend on which labels were quick."""
+        return self._first + self._size
+
     def _exploit(self, number: int, round: int) -> Epoch:
         log = self._bandit_log()
         assert log is not None  # the exploration is over, so it has rows

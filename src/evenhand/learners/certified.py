@@ -9,6 +9,7 @@
 Regret, not fairness, pays for ignorance: with probability at least 1 - failure_probability, every policy ever deployed keeps the limit.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from operator import is_not
@@ -18,24 +19,25 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
-from evenhand.contracts import GroupUse, HypothesisClass
-from evenhand.errors import InvalidInput, ProtocolError
+from evenhand.contracts import GroupUse, HypothesisClass, Json
+from evenhand.errors import InvalidInput, ProtocolError, StorageError
 from evenhand.estimation import EstimatedLoss, RoundLog, cost_variances, doubly_robust, one_sided
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
-from evenhand.fairness.certificate import Certificate
-from evenhand.fairness.delta_ledger import Booking
+from evenhand.fairness.certificate import RULES, Certificate
+from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.audits import Gain, Outlay, audit_share
 from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
-from evenhand.learners.cohorts import ClosedCohort, from_block, from_counts
+from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
+from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts
 from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, without_group
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import nominate
 from evenhand.learners.promise import Promise
-from evenhand.learners.rounds import Block
+from evenhand.learners.rounds import Block, Lost, merged
 from evenhand.learners.settings import (
     as_groups,
     as_rates,
@@ -45,6 +47,7 @@ from evenhand.learners.settings import (
     require_settings,
     too_rich,
 )
+from evenhand.learners.tally import Past
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import Decisions, FloatArray, GroupArray, Prices
@@ -59,6 +62,8 @@ WEIGHT_CAP = 10.0
 CAUTION = 0.05
 """Fitted classes audit more only where that is forecast to be better by this part of the gain (Adult: one epoch in 40 lives cost 20%)."""
 FOREVER = 2**62
+NO_POLICY = Mixture((ACCEPT_ALL,), (1.0,))
+"""In the place of a policy that is on record elsewhere."""
 
 BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
 
@@ -69,8 +74,9 @@ class CertifiedLearner(EpochLearner):
     bound: "betting" (default for finite classes, thresholds and stumps), "nominate" (default for fitted classes), or the audit-only
     "hoeffding", "kl", "binomial", "dkw". audit_rate: "auto", or the probability of the audit coin. audit_budget: bad accepts that
     audits may cost. maturity: how long after a decision its label is complete, in the units of `at`. fallback: the constant that is
-    deployed when drift suspends the certificate. groups: those of the promise (default: those seen in the first rounds); others count
-    outside of it.
+    deployed when drift suspends the certificate. groups: those of the promise; others
+    count outside of it. By default they are those seen in the first rounds, and a group that turns
+    up later joins once it has ten people.
     """
 
     needs_group = False  # people whose group is unknown count outside of the certificate
@@ -130,6 +136,7 @@ class CertifiedLearner(EpochLearner):
         self._audit_coins = stream(self.seed, "audit")
         self._life = Life.first(self._promise(), as_groups(groups))
         self._records: dict[int, tuple[FloatArray, FloatArray]] = {}
+        self._frozen_certificate: Certificate | None = None
 
     @property
     def schedule(self) -> PracticalSchedule:
@@ -173,12 +180,18 @@ class CertifiedLearner(EpochLearner):
         super().observe(rounds, label)
 
     def tell_group(self, round: ArrayLike, group: ArrayLike) -> None:
-        """Groups that arrive after the decision, for accepted and rejected people alike. From then on they count in the certificate.
+        """Groups that arrive after the decision, for accepted and rejected people alike. They count in a cohort that is still open.
 
-        Law, which is on record in the certificate: whether a group becomes known does not depend on the decision.
+        Law, which is on record in the certificate with the number of people by group and draw: whether and when a group becomes known does
+        not depend on the draw.
         """
         rounds = as_rounds(round)
-        self._life.tally.late_groups += self._book.tell_group(rounds, as_told_groups(group, len(rounds)))
+        self._book.tell_group(rounds, as_told_groups(group, len(rounds)))
+
+    def _lose(self, lost: Lost, *, erased: bool) -> None:
+        super()._lose(lost, erased=erased)
+        if erased and lost.closed:
+            self._life.tally.forget(lost.features, lost.group, lost.label)
 
     def _tick(self, at: float | None) -> None:
         if at is None:
@@ -191,60 +204,87 @@ class CertifiedLearner(EpochLearner):
     @property
     def _audit_weight(self) -> float:
         """The probability of the audit coin: the weight of accept-all, which ignores the person."""
-        policy = self.policy
-        return sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h == ACCEPT_ALL)
+        return accept_weight(self.policy)
 
     # closing cohorts
 
     def _take(self, log: RoundLog) -> None:
-        self._queue.append(from_counts(self.epoch.number, log, self._audit_weight, self._audit_coins))
+        self._queue.append(from_counts(self.epoch.number, log, self._audit_weight, self._audit_coins, self._round))
 
     def _collect(self) -> bool:
         """Close what has matured, in the order of arrival, and look at it once; whether there was anything."""
         closed = self._queue + [from_block(block) for block in self._book.close(self._now, self.maturity)]
         self._queue = []
-        for cohort in closed:
+        self._look_at(sorted(closed, key=lambda cohort: cohort.first))
+        return bool(closed)
+
+    def _look_at(self, closed: Sequence[ClosedCohort]) -> None:
+        self._watch_late_labels()
+        for number, cohort in enumerate(closed):
             policy = self._epochs[cohort.epoch - 1].policy
-            self._life.look(cohort, policy, self._resolved() if self._history.logs else None)
-            shown = cohort.log if self.group_use == "decide" else without_group(cohort.log)
-            if shown.rounds > 0:
-                self._history.logs.append((cohort.epoch, shown.where(shown.acceptance > 0)))
-        self._history.compact()
+            if number > 0:  # the first one was prepared for when the last closing ended
+                self._life.prepare({cohort.epoch: policy}, self._resolved_or_none())
+            self._life.look(cohort, policy)
+            self._remember(cohort)
         if self._life.alarms:
             self._suspend()
-        return bool(closed)
+        self._life.join_groups(self._round)
+
+    def _remember(self, cohort: ClosedCohort) -> None:
+        """What the loss needs of a cohort."""
+        shown = cohort.log if self.group_use == "decide" else without_group(cohort.log)
+        if shown.rounds > 0:
+            self._history.logs.append((cohort.epoch, shown.where(shown.acceptance > 0)))
+            self._history.compact()
+
+    def _watch_late_labels(self) -> None:
+        """Without a maturity window: show the drift tests the cohorts that have all their labels by now, in the order of arrival."""
+        awaiting = self._life.awaiting
+        while awaiting:
+            epoch, first, stop = awaiting[0]
+            if not any(first <= block.first < stop for block in self._book.blocks):
+                return  # its rounds were decided elsewhere and closed without their labels
+            cohort = from_block(self._book.between(first, stop))
+            if not cohort.complete:
+                return
+            self._life.watch_labels(cohort, self._epochs[epoch - 1].policy)
+            awaiting.pop(0)
 
     def replay(
         self, played: Sequence[Block], rounds: int, *, at: float | None = None, published: Mixture | None = None
     ) -> Epoch:
         """Close the epoch with rounds that its policies decided elsewhere, and open the next one: a service's ledger drew and waited.
 
-        played: the rounds whose cohorts have closed since the last call, accepted and rejected alike, blocks in the order of arrival;
-        rounds: how many have been decided in all, waiting ones included. `published`: what was deployed after this closing, where that
-        is on record and may differ from what is planned now (people were erased since).
+        played: *all* rounds whose cohorts have closed since the last call, in the order of arrival and numbered without gaps: accepted and
+        rejected, overruled and erased alike. rounds: how many have been decided in all, waiting ones included. published: what was
+        deployed after this closing, where that is on record.
         """
         if rounds < self._round:
             raise ProtocolError(f"{rounds} rounds were decided, but it has been {self._round} before.")
         self._tick(at)
-        self._queue.extend(from_block(block) for block in played)
         self._columns = self._columns or next((block.features.shape[1] for block in played), None)
         self._round = rounds
-        self._collect()
-        planned = self._plan(self.epoch.number + 1, rounds)
-        self._epochs.append(planned if published is None else replace(planned, policy=published))
+        self._look_at([from_block(block) for block in played])
+        planned = self._choose(self.epoch.number + 1, rounds)
+        opened = planned if published is None else replace(planned, policy=published)
+        self._life.prepare(self._policies_ahead(opened), self._resolved_or_none())
+        self._epochs.append(opened)
         return self.epoch
 
     def _suspend(self) -> None:
         """An assumption is broken: nothing that was learned before counts any more."""
         self._history.logs = []
+        self._frozen_certificate = None
         self._book.forget_learned()
         self._life = self._life.next(self._round)
 
     # planning
 
-    def _plan(self, number: int, round: int) -> Epoch:
+    def _choose(self, number: int, round: int) -> Epoch:
         if round == 0:
             return self._constant(number, round, self._first_rounds)
+        if self._life.frozen:
+            return replace(self.epoch, number=number, first_round=round)
         if not self._life.started:
             if not self._life.ready:
                 return self._constant(
@@ -254,6 +294,18 @@ class CertifiedLearner(EpochLearner):
         if self._budget_left <= 0:
             return self._frozen(number, round)
         return self._deploy(number, round)
+
+    def _plan(self, number: int, round: int) -> Epoch:
+        epoch = self._choose(number, round)
+        if round > 0:
+            self._life.prepare(self._policies_ahead(epoch), self._resolved_or_none())
+        return epoch
+
+    def _policies_ahead(self, opened: Epoch) -> dict[int, Mixture]:
+        """The policies of the epochs that have rounds to be looked at: those that wait for labels, and the one that is opened."""
+        ends = [*(epoch.first_round for epoch in self._epochs[1:]), opened.first_round]
+        waiting = [epoch for epoch, end in zip(self._epochs, ends, strict=True) if end > self._life.next_round]
+        return {epoch.number: epoch.policy for epoch in (*waiting, opened)}
 
     @property
     def _first_rounds(self) -> int:
@@ -306,6 +358,9 @@ class CertifiedLearner(EpochLearner):
             assert log is not None  # cohorts have been closed
             self._known = (logs, log)
         return self._known[1]
+
+    def _resolved_or_none(self) -> RoundLog | None:
+        return self._resolved() if self._history.logs else None
 
     def _estimated_loss(self, log: RoundLog, regression: OutcomeRegression) -> tuple[EstimatedLoss, FloatArray]:
         """The loss and the variances of its acceptance costs: doubly robust with capped weights for fitted classes, else one-sided."""
@@ -398,6 +453,9 @@ class CertifiedLearner(EpochLearner):
         cheapest = deployable.weights_of(deployable.cheapest(loss.acceptance_cost).policy)
         policy = deployable.mixture(self._cautious(cheapest, deployable, loss, variances))
         self._record(number, policy, deployable)
+        ends = self._records[number]
+        self._frozen_certificate = issue(self._life, policy, ends, FOREVER)
+        self._life.frozen = True
         return Epoch(number, "frozen", round, FOREVER, policy)
 
     def _record(self, number: int, policy: Mixture, deployable: CertifiedSet) -> None:
@@ -408,7 +466,9 @@ class CertifiedLearner(EpochLearner):
 
     @property
     def certificate(self) -> Certificate:
-        """What is claimed about the policy that is deployed now."""
+        """What is claimed about the policy that is deployed now. That of a frozen policy never changes; only a suspension ends it."""
+        if self._frozen_certificate is not None:
+            return self._frozen_certificate
         return issue(
             self._life, self.policy, self._records.get(self.epoch.number), self.epoch.first_round + self.epoch.rounds
         )
@@ -462,8 +522,12 @@ class CertifiedLearner(EpochLearner):
         )
 
     def warm_start(self, history: RoundLog, *, audited: bool) -> None:
-        """Rounds played before, with their true acceptance probabilities: they enter the loss; the certificate only if `audited`,
-        that is, gathered by a coin that ignored the person."""
+        """Rounds played before, with their true acceptance probabilities: they enter the loss.
+
+        If they were `audited`, that is, gathered by a coin that ignored the person, they also count towards the start: which groups there
+        are, and whether each has its first people, so that learning may begin at once. The intervals of the certificate look at people
+        whom this learner decided, and at nobody else.
+        """
         if self._round > 0:
             raise ProtocolError(f"{self._round} rounds have been played; a warm start comes before the first.")
         self._columns = history.features.shape[1]
@@ -473,7 +537,8 @@ class CertifiedLearner(EpochLearner):
                     "the history's acceptance probability differs between people, so it was not gathered by an audit rule.",
                     hint="pass audited=False: it then serves the loss only.",
                 )
-            self._life.look(from_counts(0, history, float(history.acceptance[0]), self._audit_coins), self.policy, None)
+            cohort = from_counts(0, history, float(history.acceptance[0]), self._audit_coins)
+            self._life.tally.add(cohort, None, billed=False, judged=False, keep_audits=self._life.promise.nominates)
         self._history.logs.append((0, history if self.group_use == "decide" else without_group(history)))
         self._news = True  # the first epoch was planned without it
 
@@ -489,6 +554,80 @@ class CertifiedLearner(EpochLearner):
             self.seed,
         )
 
+    # what stays when people are erased
+
+    def checkpoint(self) -> Json:
+        """Everything that is not about single people, as plain JSON: sums, intervals, bookings,
+        drift counts, rules, and what is fixed for the cohorts to come. `resume` takes it up with
+        the people who are left.
+
+        Sums of a closed cohort are no personal data: who is erased later changes none of them, and
+        no part of delta is spent again.
+        """
+        tally = replace(self._life.tally, past=Past(), audits=[])
+        shells = [replace(epoch, policy=NO_POLICY) for epoch in self._epochs]
+        state = {
+            name: getattr(self, name)
+            for name in ("_now", "_round", "_columns", "_priced", "_coins", "_audit_coins", "_records")
+        } | {
+            "_life": replace(self._life, tally=tally),
+            "_epochs": shells,
+            "_frozen_certificate": self._frozen_certificate,
+        }
+        encoder = Encoder(self.hypotheses)
+        encoded = encoder.encode(state)
+        return {"rules": RULES, "state": encoded, "arrays": {n: array_to_json(a) for n, a in encoder.arrays.items()}}
+
+    def resume(self, checkpoint: Json, policies: Sequence[Mixture], closed: Sequence[Block]) -> None:
+        """Take up a checkpoint that a learner with the same settings made: this one then continues bit for bit.
+
+        policies: that of every epoch, in order. closed: the rounds of the cohorts that had closed by then, with what was known of them at
+        their closing; people who were erased since are marked so, and only the loss and the forecasts miss them.
+        """
+        if checkpoint.get("rules") != RULES:
+            raise StorageError(
+                f"the checkpoint was written under rules {checkpoint.get('rules')!r}; this evenhand continues rules {RULES}.",
+                hint="let a new life succeed it: succeed(...).",
+            )
+        arrays = {name: array_from_json(data) for name, data in checkpoint["arrays"].items()}
+        state = Decoder(arrays, self.hypotheses).decode(checkpoint["state"])
+        if len(state["_epochs"]) != len(policies):
+            raise StorageError(
+                f"the checkpoint knows {len(state['_epochs'])} epochs, but {len(policies)} policies are given."
+            )
+        if state["_life"].promise != self._promise():
+            raise StorageError("the checkpoint was made under another promise than this learner's settings.")
+        self._restore(state)
+        self._epochs = [replace(e, policy=p) for e, p in zip(state["_epochs"], policies, strict=True)]
+        self._history.logs, self._queue, self._known = [], [], None
+        for epoch, first, stop in self._life.closed:
+            run = [block for block in closed if first <= block.first < stop]
+            cohort = from_block(merged([replace(block, epoch=epoch) for block in run]))
+            inside = cohort.codes(self._life.groups or self._life.tally.groups) >= 0
+            self._life.tally.remember(cohort, inside, keep_audits=self._life.promise.nominates)
+            self._remember(cohort)
+
+    def succeed(
+        self, policies: Sequence[Mixture], bookings: Sequence[Booking], round: int, reason: str, *, lives: int = 1
+    ) -> None:
+        """Take over a record that was written under older rules: what was booked stays booked, and a new life starts from the reserve.
+
+        policies: those of the epochs so far, in order; round: people decided by them; lives: at
+        least so many began. Nothing of what they saw is looked at again: the new life looks at people
+        decided from here on, and deploys constants until it knows enough.
+        """
+        if self._round > 0:
+            raise ProtocolError(f"{self._round} rounds have been played; only a fresh learner can succeed another.")
+        booked = [int(found[1]) for entry in bookings if (found := re.match(r"life (\d+):", entry.process))]
+        ledger = DeltaLedger(self.failure_probability, tuple(bookings))
+        wanted = self._life.wanted
+        self._life = Life(
+            1 + max(lives, *booked), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
+        )
+        self._round = round
+        self._epochs = [Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)]
+        self._epochs.append(self._choose(len(policies) + 1, round))
+
     def _state(self) -> dict[str, Any]:
-        names = ("_now", "_queue", "_audit_coins", "_life", "_records")
+        names = ("_now", "_queue", "_audit_coins", "_life", "_records", "_frozen_certificate")
         return super()._state() | {name: getattr(self, name) for name in names}

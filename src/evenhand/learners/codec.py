@@ -5,6 +5,8 @@ registered with `storable`; it is then written field by field and made by its ow
 be loaded. Every number is finite: NaN and infinity are neither written nor read (see `not_finite`).
 """
 
+import base64
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from math import isfinite
@@ -215,6 +217,25 @@ _READERS: Mapping[str, Callable[[Decoder, Any], Any]] = {
     "hypotheses": lambda decoder, _: decoder.hypotheses,
     "generator": Decoder.generator,
 }
+
+
+def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
+    """An array as text: its bytes, compressed, in base 64."""
+    plain = np.ascontiguousarray(array)
+    data = base64.b64encode(zlib.compress(plain.tobytes(), 6)).decode()
+    return {"kind": plain.dtype.str, "shape": list(plain.shape), "data": data}
+
+
+def array_from_json(value: Mapping[str, Any]) -> NDArray[Any]:
+    """The inverse of `array_to_json`; StorageError where the text makes no sense."""
+    try:
+        kind = np.dtype(value["kind"])
+        if kind.kind not in "biufU":
+            raise StorageError(f"a stored array has the kind {value['kind']!r}, which is none of numbers or texts.")
+        data = zlib.decompress(base64.b64decode(value["data"], validate=True))
+        return np.frombuffer(data, dtype=kind).reshape(value["shape"]).copy()
+    except (KeyError, TypeError, ValueError, zlib.error) as error:
+        raise StorageError(f"a stored array is malformed: {error}") from error
 
 
 def not_finite(data: Any, arrays: Mapping[str, NDArray[Any]], path: str) -> str | None:

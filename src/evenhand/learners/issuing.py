@@ -5,10 +5,23 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import CannotCertify, NotSerialisable
-from evenhand.fairness.certificate import CellCount, Certificate, GapInterval, policy_hash, standard_assumptions
+from evenhand.fairness.certificate import (
+    CellCount,
+    Certificate,
+    DrawCount,
+    GapInterval,
+    OutsideCount,
+    policy_hash,
+    standard_assumptions,
+)
+from evenhand.learners.codec import storable
+from evenhand.learners.cohorts import GroupCounts
 from evenhand.learners.lives import Life
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray
+
+for _record in (Certificate, CellCount, DrawCount, GapInterval, OutsideCount):
+    storable(_record)
 
 
 def issue(life: Life, policy: Mixture, ends: tuple[FloatArray, FloatArray] | None, valid_until: int) -> Certificate:
@@ -23,10 +36,14 @@ def issue(life: Life, policy: Mixture, ends: tuple[FloatArray, FloatArray] | Non
         policy=_fingerprint(policy),
         window=(life.began, int(life.began + tally.people)),
         assumptions=_assumptions(life),
-        counts=tuple(CellCount(g, y, int(n)) for (g, y), n in sorted(tally.counts.items(), key=str)),
+        counts=tuple(CellCount(g, y, int(n)) for (g, y), n in sorted(tally.judged.items(), key=str)),
         gaps=_gaps(life, ends),
         valid_until=valid_until,
-        unknown_group=int(tally.unknown),
+        groups=life.groups or (),
+        outside=tuple(OutsideCount(g, int(n)) for g, n in sorted(life.uncovered.items(), key=str)),
+        overruled=_draws(tally.overruled),
+        late_groups=_draws(tally.late_groups),
+        erased=int(tally.erased),
     )
     reasons = life.alarms or (() if life.started else life.ended)
     return certificate.suspend("; ".join(reasons)) if reasons else certificate
@@ -42,13 +59,17 @@ def _gaps(life: Life, ends: tuple[FloatArray, FloatArray] | None) -> tuple[GapIn
     )
 
 
+def _draws(counts: GroupCounts) -> tuple[DrawCount, ...]:
+    return tuple(DrawCount(g, accept, int(n)) for (g, accept), n in sorted(counts.items(), key=str))
+
+
 def _assumptions(life: Life) -> tuple[str, ...]:
     maturity, tally = life.promise.maturity, life.tally
-    late = "whether a person's group is known does not depend on the decision"
-    return ((late,) if tally.unknown or tally.late_groups else ()) + standard_assumptions(
+    return standard_assumptions(
         maturity=None if maturity is None else f"{maturity:g}",
-        excluded={"people of unknown or other groups": int(tally.unknown)},
         drift_false_alarm=life.promise.drift_false_alarm,
+        late_groups=bool(tally.late_groups or tally.unknown),
+        overlapping=maturity is not None,
     )
 
 

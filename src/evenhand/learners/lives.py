@@ -3,6 +3,7 @@
 Life r has its own share delta_r of delta; what it learned ends with it, and the next one starts on later people only.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import log
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.bounds.betting import BettingBound
@@ -24,8 +25,8 @@ from evenhand.hypotheses import Stumps
 from evenhand.hypotheses.constants import Constant, GroupClassifier
 from evenhand.learners.audit_process import AuditProcess
 from evenhand.learners.codec import storable
-from evenhand.learners.cohorts import ClosedCohort
-from evenhand.learners.processes import BettingProcess, GapProcess, Outlook, acceptance_table
+from evenhand.learners.cohorts import ClosedCohort, labelled_groups
+from evenhand.learners.processes import BettingProcess, GapProcess, Outlook, Prepared, acceptance_table
 from evenhand.learners.promise import Promise
 from evenhand.learners.tally import FIRST_PEOPLE, Tally
 from evenhand.learners.watching import WatchedRules
@@ -37,6 +38,10 @@ MOST_LOG_SIZE = 12.0
 """The union over a class is paid up to this ln|H|."""
 CUTS = 64
 """Cuts per column, for stumps."""
+LATER_GROUPS = 0.05
+"""The part of delta_r that is reserved for groups that join after the start, where none were listed."""
+MOST_NAMED = 20
+"""So many values outside of the certificate are named in a note."""
 AUDIT_BOUNDS: dict[str, FixedCountBound] = {
     "hoeffding": AuditHoeffding(),
     "kl": AuditKl(),
@@ -51,8 +56,15 @@ for _record in (DeltaLedger, Booking, DriftMonitor, ConstancyTest, AuditHoeffdin
 @storable
 @dataclass(eq=False)
 class Life:
-    """The tally, the interval process, the delta ledger and the drift monitor of one life. groups: fixed when it starts; ended: what
-    ended the life before it."""
+    """The tally, the interval process, the delta ledger and the drift monitor of one life.
+
+    groups: those of the certificate, fixed when it starts; where none were listed (`wanted`), later
+    ones may join. next_round: where the next cohort must begin. prepared: what is fixed for the
+    cohorts of each epoch before they are looked at. awaiting: (epoch, first, stop) of the cohorts
+    whose labels the drift tests have not seen. closed: the same of all cohorts of this life. frozen:
+    the policy does not change any more, and nothing but the drift tests looks at people. ended: what
+    ended the life before it.
+    """
 
     number: int
     promise: Promise
@@ -68,6 +80,12 @@ class Life:
     ended: tuple[str, ...] = ()
     nominated_at: float = 0.0
     nominated_labels: float = 0.0
+    next_round: int = 0
+    joined: int = 0
+    prepared: dict[int, Prepared] = field(default_factory=dict)
+    awaiting: list[tuple[int, int, int]] = field(default_factory=list)
+    closed: list[tuple[int, int, int]] = field(default_factory=list)
+    frozen: bool = False
 
     @classmethod
     def first(cls, promise: Promise, groups: tuple[Any, ...] | None) -> "Life":
@@ -76,9 +94,15 @@ class Life:
 
     def next(self, round: int) -> "Life":
         """After a suspension: the ledger goes on, everything else is forgotten; bad accepts stay on the bill."""
-        bill = Tally(audited_negatives=self.tally.audited_negatives)
         return Life(
-            self.number + 1, self.promise, self.ledger, round, wanted=self.groups, tally=bill, ended=self.alarms
+            self.number + 1,
+            self.promise,
+            self.ledger,
+            round,
+            wanted=self.wanted,
+            tally=Tally(audited_negatives=self.tally.audited_negatives),
+            ended=self.alarms,
+            next_round=self.next_round,
         )
 
     @property
@@ -98,65 +122,118 @@ class Life:
 
     # looking at cohorts
 
-    def look(self, cohort: ClosedCohort, policy: Mixture, before: RoundLog | None) -> None:
-        """Look at a closed cohort once; `policy` was deployed in it, `before` are the rounds closed earlier."""
-        if self.process is not None:
-            self._narrow(self.process, cohort, policy, before)
-            self._watch(cohort, policy)
-        inside = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)
-        if self.groups is not None:
-            inside &= cohort.codes(self.groups) >= 0
-        self.tally.add(cohort, inside, billed=self.started, keep_audits=self.promise.nominates)
+    def look(self, cohort: ClosedCohort, policy: Mixture) -> None:
+        """Look at a closed cohort once; `policy` was deployed in it."""
+        if cohort.first != self.next_round:
+            raise ProtocolError(
+                f"a cohort begins with round {cohort.first}, but round {self.next_round} is the next to be looked at; "
+                "a certificate looks at everybody, in the order of arrival.",
+                hint="hand over every decided round once, overruled and erased people included.",
+            )
+        self.next_round = cohort.stop
+        self._watch(cohort, policy)
+        if self.frozen:
+            return
+        self.closed.append((cohort.epoch, cohort.first, cohort.stop))
+        judged = self.process is not None and cohort.epoch in self.prepared
+        if self.process is not None and judged:
+            self.process.update(cohort, self.prepared[cohort.epoch])
+            contradiction = self.process.intervals()[2]
+            if contradiction.any():
+                self.broken = (f"the evidence about {int(contradiction.sum())} hypotheses contradicts itself",)
+        keep = self.promise.nominates
+        self.tally.add(cohort, self.groups, billed=self.started, judged=judged, keep_audits=keep)
 
-    def _narrow(self, process: GapProcess, cohort: ClosedCohort, policy: Mixture, before: RoundLog | None) -> None:
-        past, shown = self.tally.past, self.promise.group_decides
-        acceptance = policy.acceptance(past.features, past.group if shown else None)
-        process.update(cohort, Outlook(past.features, past.group, past.weight, acceptance, fit_outcomes(before)))
-        contradiction = process.intervals()[2]
-        if contradiction.any():
-            self.broken = (f"the evidence about {int(contradiction.sum())} hypotheses contradicts itself",)
+    def prepare(self, policies: Mapping[int, Mixture], before: RoundLog | None) -> None:
+        """Fix bets and regression for the next cohorts of these epochs, by their policies, from the rounds `before`, which have closed."""
+        process, past = self.process, self.tally.past
+        self.prepared = {}
+        if process is None or self.frozen:
+            return
+        regression = fit_outcomes(before)
+        for epoch, policy in policies.items():
+            acceptance = policy.acceptance(past.features, past.group if self.promise.group_decides else None)
+            plan = process.plan(Outlook(past.features, past.group, past.weight, acceptance, regression))
+            self.prepared[epoch] = Prepared(plan, regression, labelled_groups(policy, self.groups or ()))
 
     def _watch(self, cohort: ClosedCohort, policy: Mixture) -> None:
-        """Group mix of everybody; labels (good, bad, not come) of the audited, who are draws of the population; and a deployed rule.
+        """Group mix of everybody whose group is known, and whom the deployed rules accept; labels as soon as they may be looked at.
 
-        Without a maturity window "not come" only says how quickly labels were told, so cohorts that lack some are passed over.
+        With a maturity window a label's category is settled at the end of the person's own window, whenever the cohort closes. Without one,
+        labels are looked at cohort by cohort, in the order of arrival, once a cohort has all of them: to pass over a cohort that lacks some
+        would select by the labels.
         """
-        groups, monitor = self.groups or (), self.monitor
-        if monitor is None:
+        if self.monitor is None or self.watched is None or self.groups is None:
             return
-        codes = cohort.codes(groups)
-        monitor = monitor.watch("group mix", [float(cohort.rounds[codes == j].sum()) for j in range(len(groups))])
-        complete = self.promise.maturity is not None or not cohort.audited_unresolved.any()
-        for j, group in enumerate(groups if complete else ()):
-            columns = (cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved)[: self._label_kinds]
-            monitor = monitor.watch(f"labels of {group}", [float(column[codes == j].sum()) for column in columns])
-        if self.watched is not None:
-            monitor = self.watched.watch(monitor, cohort, policy, groups, group_decides=self.promise.group_decides)
-        self.monitor = monitor
+        groups = self.groups
+        founders = groups[: len(groups) - self.joined]
+        codes = cohort.codes(founders)
+        known = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)
+        counts = [float(cohort.rounds[codes == j].sum()) for j in range(len(founders))]
+        self.monitor = self.monitor.watch("group mix", [*counts, float(cohort.rounds[known & (codes < 0)].sum())])
+        decides = self.promise.group_decides
+        self.monitor = self.watched.watch_shares(self.monitor, cohort, policy, groups, group_decides=decides)
+        if self.promise.maturity is None and (self.awaiting or not cohort.complete):
+            self.awaiting.append((cohort.epoch, cohort.first, cohort.stop))
+        else:
+            self.watch_labels(cohort, policy)
 
-    @property
-    def _label_kinds(self) -> int:
-        """Good and bad; and not come, where there is a window within which labels should."""
-        return 2 if self.promise.maturity is None else 3
+    def watch_labels(self, cohort: ClosedCohort, policy: Mixture) -> None:
+        """Labels (good, bad, not come) of the audited, who are draws of the population, and of those whom the deployed rules accepted."""
+        if self.monitor is None or self.watched is None or self.groups is None:
+            return
+        codes = cohort.codes(self.groups)
+        for j, group in enumerate(self.groups):
+            counts = cohort.settled_audited[:, codes == j].sum(axis=1)
+            self.monitor = self.monitor.watch(f"labels of {group}", counts)
+        decides = self.promise.group_decides
+        self.monitor = self.watched.watch_labels(self.monitor, cohort, policy, self.groups, group_decides=decides)
 
     # starting
 
     def start(self, hypotheses: HypothesisClass, columns: int, round: int) -> None:
         """Fix groups and hypotheses, book delta_r, and begin."""
-        self.groups = self.wanted or self.tally.groups
-        streams = {"group mix": len(self.groups), **{f"labels of {group}": self._label_kinds for group in self.groups}}
+        groups = self.wanted or self.tally.groups
+        self.groups = groups
+        streams = {"group mix": len(groups) + 1, **{f"labels of {group}": 3 for group in groups}}
         self.monitor = DriftMonitor.start(streams, self.promise.false_alarm(self.number))
-        self.watched = WatchedRules(stream(self.promise.seed, "watched", self.number), self._label_kinds)
-        share = self.promise.share(self.number)
+        self.watched = WatchedRules(stream(self.promise.seed, "watched", self.number))
         if self.promise.nominates:
-            bound = BettingBound(self.groups, self.promise.rates, 0, share, shares=())
+            bound = BettingBound(groups, self.promise.rates, 0, self._share, shares=())
             self.process = BettingProcess(bound, (), bound.start(), self.promise.group_decides)
             return
         members = self._members(hypotheses)
         self.ledger = self.ledger.book(
-            f"life {self.number}: {self.promise.bound} over {len(members)} hypotheses", share, at=round
+            f"life {self.number}: {self.promise.bound} over {len(members)} hypotheses", self._share, at=round
         )
-        self.process = self._process_of(members, self.groups, columns, share)
+        self.process = self._process_of(members, groups, columns, self._share)
+
+    @property
+    def _reserved(self) -> float:
+        """What is kept for groups that join later: nothing if they were listed, or if the bound looks at preset counts."""
+        later = self.wanted is None and self.promise.bound in ("betting", "nominate")
+        return LATER_GROUPS * self.promise.share(self.number) if later else 0.0
+
+    @property
+    def _share(self) -> float:
+        """delta_r, but for that."""
+        return self.promise.share(self.number) - self._reserved
+
+    def join_groups(self, round: int) -> None:
+        """A group that has turned up since, and has a few people, joins: from here on the certificate covers it.
+
+        The N-th books 6 rho delta_r / (pi^2 N^2), and its processes see later cohorts only. Until its intervals are narrow the limit for
+        its pairs is kept by weight on constants.
+        """
+        if not isinstance(self.process, BettingProcess) or self.groups is None or not self._reserved:
+            return
+        for group in self.tally.groups:
+            if group not in self.groups:
+                self.joined += 1
+                share = inverse_square_share(self._reserved, self.joined)
+                self.ledger = self.ledger.book(f"life {self.number}: group {group} joins", share, at=round)
+                self.process.join_group(group, share)
+                self.groups = (*self.groups, group)
 
     def _process_of(
         self, members: tuple[Hypothesis, ...], groups: tuple[Any, ...], columns: int, share: float
@@ -203,7 +280,7 @@ class Life:
         ):
             return False
         number = len(self.process.members) + 1
-        share = inverse_square_share(self.promise.share(self.number), number)
+        share = inverse_square_share(self._share, number)
         self.ledger = self.ledger.book(f"life {self.number}: nominated hypothesis {number}", share, at=round)
         self.process.join(hypothesis, share)
         return True
@@ -241,6 +318,12 @@ class Life:
         return np.array([rate.sign * (is_it[k] - is_it[j]) for rate, j, k in self.promise.pairs(groups)])
 
     @property
+    def uncovered(self) -> dict[Any, float]:
+        """People of groups that the certificate does not cover, by group; None is the unknown one."""
+        found = {value: n for value, n in self.tally.seen.items() if self.groups and value not in self.groups}
+        return found | ({None: self.tally.unknown} if self.tally.unknown else {})
+
+    @property
     def notes(self) -> list[str]:
         """What is missing, in words."""
         found = (
@@ -254,6 +337,18 @@ class Life:
         if self.tally.unresolved:
             found.append(
                 f"{self.tally.unresolved:g} labels had not come when their cohort closed; they count as the worst case."
+            )
+        rare = {value: people for value, people in self.uncovered.items() if value is not None}
+        if rare and self.started:
+            named = ", ".join(f"{value!r} ({people:g})" for value, people in list(rare.items())[:MOST_NAMED])
+            law = "they are not among the groups of the promise"
+            if self._reserved:
+                law = f"a group joins once it has {FIRST_PEOPLE} people; a value with fewer may be a typing error"
+            found.append(f"outside the certificate: people of {named}; {law}.")
+        if self.awaiting:
+            found.append(
+                f"the drift tests wait for labels from round {self.awaiting[0][1]} on; without a maturity window "
+                "nobody can say when they are complete."
             )
         return found
 

@@ -17,6 +17,7 @@ from evenhand.learners.certified import CertifiedLearner
 from evenhand.learners.codec import storable
 from evenhand.learners.cohorts import ClosedCohort
 from evenhand.learners.epochs import LEARNERS, EpochLearner, plain
+from evenhand.learners.older_rules import take_over
 from evenhand.learners.processes import BettingProcess
 from evenhand.learners.promise import Promise
 from evenhand.learners.tally import Past, Tally
@@ -41,7 +42,8 @@ def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = N
     Parameters
     ----------
     path
-        The file.
+        The file. One that was written under older rules opens, too: a certified learner then begins a
+        new life, on people decided from here on; see docs/operating.md.
     hypotheses
         Needed where the class is made of Python functions or foreign models, which cannot be stored as data.
 
@@ -57,11 +59,15 @@ def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = N
             f"{path} holds a {stored.learner!r}; known are {', '.join(sorted(LEARNERS))}.",
             hint="import the module that defines it first.",
         )
-    _require_same(stored.settings, stored.state.get("_settings", {}), "the learner was made with")
+    if stored.decoder is None:
+        _require_same(stored.settings, stored.state.get("_settings", {}), "the learner was made with")
     try:
         learner = LEARNERS[stored.learner](**stored.settings)
     except (InvalidInput, TypeError) as error:
         raise StorageError(f"the settings in {path} make no {stored.learner}: {error}", hint=_RESTORE) from error
+    if stored.decoder is not None:
+        take_over(learner, stored.state, stored.decoder)
+        return learner
     fresh, state = learner._state(), stored.state
     if fresh.keys() != state.keys():
         other = ", ".join(sorted(fresh.keys() ^ state.keys()))

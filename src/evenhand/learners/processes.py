@@ -11,11 +11,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from evenhand.contracts import Hypothesis
-from evenhand.estimation.outcomes import OutcomeRegression
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import BettingState, Cohort, Forecast
+from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome, OutcomeRegression, TabularOutcome
+from evenhand.fairness.bounds.betting import BettingBound, GroupJoin
+from evenhand.fairness.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
 from evenhand.learners.codec import storable
-from evenhand.learners.cohorts import ClosedCohort
+from evenhand.learners.cohorts import ClosedCohort, group_codes
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
 STEPS = 64.0
@@ -66,9 +66,25 @@ class Outlook:
     regression: OutcomeRegression
 
 
-for _record in (BettingBound, BettingState):
+@storable
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """What is fixed before the cohorts of an epoch are looked at, from cohorts before them: the bets, and the regression.
+
+    It is made again whenever a cohort has closed, and stored: who is erased later changes neither. labelled (G,): the groups in which the
+    epoch's policy, known before its coins, lets labels be looked at.
+    """
+
+    plan: EpochPlan | None
+    regression: OutcomeRegression
+    labelled: BoolArray
+
+
+for _record in (BettingBound, BettingState, GroupJoin, EpochPlan, ConstantOutcome, TabularOutcome, LogisticOutcome):
     storable(_record)
 
+LEAST_FORESEEN = 1e-6
+"""Forecasts of the variance take smaller probabilities of being accepted for this one; no bound does."""
 LARGEST_KEY, MOST_TABLES = 4096, 8
 """Tables are remembered for at most so many numbers as key, and so many at a time."""
 
@@ -92,8 +108,12 @@ class GapProcess(Protocol):
         """Its constants."""
         ...
 
-    def update(self, cohort: ClosedCohort, outlook: Outlook) -> None:
-        """Look at one closed cohort."""
+    def plan(self, outlook: Outlook) -> EpochPlan | None:
+        """What has to be fixed before the next cohort is looked at."""
+        ...
+
+    def update(self, cohort: ClosedCohort, prepared: Prepared) -> None:
+        """Look at one closed cohort, with what was prepared before it."""
         ...
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -133,52 +153,56 @@ class BettingProcess:
     def join(self, member: Hypothesis, share: float) -> None:
         """Nominate one more hypothesis; its process sees later cohorts only."""
         joined = self.bound.joined_by(share)
-        one = BettingBound(
-            self.bound.groups,
-            self.bound.rates,
-            1,
-            share,
-            horizons=self.bound.horizons,
-            joint_part=self.bound.joint_part,
-        )
-        self.state = self.state.joined(one.start())
+        rates, groups, bets = len(joined.rates), len(joined.groups), len(joined.horizons)
+        self.state = self.state.joined(BettingState.empty(1, rates, groups, bets, len(joined.joins)))
         self.bound = joined
         self.members = (*self.members, member)
         self._tables = MemberTables(self.members)
 
-    def update(self, cohort: ClosedCohort, outlook: Outlook) -> None:
-        """Plan from the past, then look at the cohort."""
+    def join_group(self, group: Any, share: float) -> None:
+        """One more group; its processes see later cohorts only."""
+        self.bound = self.bound.joined_by_group(group, share)
+        self.state = self.state.with_group()
+
+    def plan(self, outlook: Outlook) -> EpochPlan | None:
+        """The bets, from people of earlier cohorts."""
         if not self.members:
-            return
-        groups = self.bound.groups
-        past = (
-            np.isin(outlook.group, np.array(groups, dtype=outlook.group.dtype))
-            if len(outlook.group)
-            else np.zeros(0, bool)
-        )
-        forecast = None
+            return None
+        codes, forecast = group_codes(outlook.group, self.bound.groups), None
+        past = codes >= 0
         if past.any():
             features, group = outlook.features[past], outlook.group[past]
             forecast = Forecast.of(
                 self.table(features, group if self.group_decides else None),
-                _codes(group, groups),
+                codes[past],
                 weight=outlook.weight[past],
-                acceptance=np.maximum(outlook.acceptance[past], 1e-6),
+                acceptance=np.maximum(outlook.acceptance[past], LEAST_FORESEEN),
                 regression=_coarse(outlook.regression.negative_probability(features)),
             )
-        plan = self.bound.plan(self.state, forecast)
-        codes = cohort.codes(groups)
-        used = (codes >= 0) & (cohort.acceptance > 0)
+        return self.bound.plan(self.state, forecast)
+
+    def update(self, cohort: ClosedCohort, prepared: Prepared) -> None:
+        """Everybody of the certificate's groups counts; who was erased raises the thresholds instead."""
+        if prepared.plan is None:
+            return
+        codes = cohort.codes(self.bound.groups[: len(prepared.labelled)])
+        used = codes >= 0
+        lost, chance = np.concatenate([cohort.lost_rejected, cohort.lost_accepted]), cohort.lost_acceptance
+        chance, gone = np.where(cohort.lost_accepted > 0, chance, 1.0), lost > 0
         seen = Cohort.of(
             self.table(cohort.features[used], cohort.group[used] if self.group_decides else None),
             codes[used],
             acceptance=cohort.acceptance[used],
-            regression=_coarse(outlook.regression.negative_probability(cohort.features[used])),
+            regression=_coarse(prepared.regression.negative_probability(cohort.features[used])),
             rejected=cohort.rejected[used],
             positive=cohort.positive[used],
             negative=cohort.negative[used],
             unresolved=cohort.unresolved[used],
+            labelled=prepared.labelled,
+            lost_count=lost[gone],
+            lost_weight=np.concatenate([np.ones(len(chance)), 1.0 / chance])[gone],
         )
+        plan = prepared.plan.grown_to(len(self.members), len(self.bound.groups))
         self.state, _ = self.bound.update(self.state, seen, plan)
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
@@ -191,10 +215,3 @@ class BettingProcess:
 def _coarse(regression: FloatArray) -> FloatArray:
     """m in 64 steps: as valid as m, hardly wider, and people who look alike to the bound can be counted together."""
     return np.round(regression * STEPS) / STEPS
-
-
-def _codes(group: GroupArray, groups: tuple[Any, ...]) -> Any:
-    codes = np.full(len(group), -1, dtype=np.int64)
-    for code, value in enumerate(groups):
-        codes[group == value] = code
-    return codes

@@ -5,6 +5,7 @@ may only lose information: a human overrules it, or the person is erased. It kee
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 from operator import attrgetter
@@ -119,7 +120,7 @@ class Block:
     @property
     def resolved(self) -> BoolArray:
         """What the loss may learn from: rejected rounds, and accepted ones whose label has come; never an erased one."""
-        return np.asarray((self.label != 0) | ~(self.accept | self.erased))
+        return np.asarray(((self.label != 0) & ~self._mute) | ~(self.accept | self.erased))
 
     def knows_group(self, rows: IntArray | BoolArray) -> BoolArray:
         """Whether the group of each of these rounds is known."""
@@ -429,17 +430,30 @@ class RoundBook:
 
     # handing over
 
-    def harvest(self) -> list[tuple[int, RoundLog]]:
-        """(epoch, log) of the rounds that were resolved since the last harvest."""
+    def rows(self, first: int, stop: int) -> Iterator[tuple[Block, slice]]:
+        """The rounds from `first` to `stop` - 1 that were decided one by one, in the order of arrival: blocks, with the rows that count."""
+        start = max(bisect_right(self.blocks, first, key=_first) - 1, 0)
+        for place in range(start, len(self.blocks)):
+            block = self.blocks[place]
+            rows = slice(max(first - block.first, 0), min(stop - block.first, len(block.accept)))
+            if rows.start < rows.stop:
+                yield block, rows
+
+    def harvest(self, stop: int | None = None) -> list[tuple[int, RoundLog]]:
+        """(epoch, log) of the rounds (those before `stop`, if it is given) that were resolved since the last harvest."""
         found, waiting = [], self._waiting()
+        last = np.iinfo(np.int64).max if stop is None else stop
         for epoch, run in groupby(waiting, key=lambda block: block.epoch):
-            whole = merged(list(run))
-            fresh = whole.resolved & ~whole.logged
+            blocks = list(run)
+            whole = merged(blocks)
+            early = np.concatenate([block.first + np.arange(len(block.accept)) < last for block in blocks])
+            fresh = whole.resolved & ~whole.logged & early
             known = whole.knows_group(np.ones(len(fresh), bool))
             found += [(epoch, whole.log(part)) for part in (fresh & known, fresh & ~known) if part.any()]
         for block in waiting:
-            block.learned = block.learned | (block.resolved & ~block.logged)
-            block.logged = block.logged | block.resolved | block._mute
+            early = block.first + np.arange(len(block.accept)) < last
+            block.learned = block.learned | (block.resolved & ~block.logged & early)
+            block.logged = block.logged | ((block.resolved | block._mute) & early)
         return found
 
     def close(self, now: float | None, window: float | None) -> list[Block]:
@@ -454,6 +468,10 @@ class RoundBook:
             block.learned = block.learned | (block.resolved & ~block.logged)
             block.logged = np.ones(len(block.accept), bool)
         return closed
+
+    def between(self, first: int, stop: int) -> Block:
+        """Rounds first .. stop - 1, which are whole blocks, as they are known now."""
+        return merged([block for block in self.blocks if first <= block.first < stop])
 
     def ripe(self, now: float | None, window: float | None) -> bool:
         """Whether it is worth while to look for something to hand over: labels were told, or the oldest window has passed."""

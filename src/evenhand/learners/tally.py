@@ -9,11 +9,11 @@ from evenhand.estimation.contexts import find_contexts
 from evenhand.fairness.rates import Rate
 from evenhand.learners.audits import evidence_rate
 from evenhand.learners.codec import storable
-from evenhand.learners.cohorts import ClosedCohort
+from evenhand.learners.cohorts import ClosedCohort, GroupCounts
 from evenhand.words import BoolArray, FloatArray, GroupArray, LabelledSample
 
 FIRST_PEOPLE = 10
-"""How many people each denominator of each group must have before a life starts."""
+"""How many people a group needs to be one, and each denominator of each group before a life starts."""
 MOST_PAST = 4000
 """Past rows that a forecast looks at."""
 
@@ -43,38 +43,91 @@ class Past:
 @storable
 @dataclass(eq=False)
 class Tally:
-    """Counts of closed rounds. counts: labels seen per (group, label); evidence: rounds, each by the share of the evidence it brought;
-    audited_negatives: the bill of bad accepts that audits have cost since the first life started."""
+    """Counts of closed rounds.
+
+    counts: labels seen per (group, label); judged: the same of the people whom the intervals have
+    looked at; seen: people per group, whatever group that is; unknown: people without one.
+    late_groups, overruled: by (group, drawn accept). erased: people of whom nothing is known any
+    more, each at its worst. evidence: rounds, each by the share of the evidence it brought.
+    audited_negatives: the bill of bad accepts that audits have cost since the first life started.
+    """
 
     past: Past = field(default_factory=Past)
     audits: list[LabelledSample] = field(default_factory=list)
     counts: dict[tuple[Any, int], float] = field(default_factory=dict)
-    people: float = 0.0
+    judged: dict[tuple[Any, int], float] = field(default_factory=dict)
+    seen: dict[Any, float] = field(default_factory=dict)
+    late_groups: GroupCounts = field(default_factory=dict)
+    overruled: GroupCounts = field(default_factory=dict)
     unknown: float = 0.0
-    late_groups: int = 0
+    people: float = 0.0
+    erased: float = 0.0
     accepted: float = 0.0
     negatives: float = 0.0
     unresolved: float = 0.0
     evidence: float = 0.0
     audited_negatives: float = 0.0
 
-    def add(self, cohort: ClosedCohort, inside: BoolArray, *, billed: bool, keep_audits: bool) -> None:
-        """Count a closed cohort; `inside`: the rows whose group is the certificate's."""
-        self.people += float(cohort.rounds.sum())
-        self.unknown += float(cohort.rounds[~inside].sum())
+    def add(
+        self, cohort: ClosedCohort, groups: tuple[Any, ...] | None, *, billed: bool, judged: bool, keep_audits: bool
+    ) -> None:
+        """Count a closed cohort; groups: those of the certificate, None before they are fixed;
+        judged: whether the intervals looked at it."""
+        self.people += float(cohort.rounds.sum()) + cohort.lost
+        self.erased += cohort.lost
         self.accepted += float((cohort.positive + cohort.negative).sum())
         self.negatives += float(cohort.negative.sum())
         self.unresolved += float(cohort.unresolved.sum())
         self.audited_negatives += float(cohort.audited_negative.sum()) if billed else 0.0
         self._add_evidence(cohort)
-        for value in set(cohort.group[inside].tolist()):
-            rows = inside & (cohort.group == value)
+        for total, more in ((self.late_groups, cohort.late_groups), (self.overruled, cohort.overruled)):
+            for key, number in more.items():
+                total[key] = total.get(key, 0.0) + number
+        inside = np.zeros(len(cohort.features), dtype=bool)
+        for value in dict.fromkeys(cohort.group.tolist()):
+            rows = np.array([other == value for other in cohort.group.tolist()], dtype=bool)
+            people = float(cohort.rounds[rows].sum())
+            if people == 0:
+                continue
+            if value is None:
+                self.unknown += people
+                continue
+            self.seen[value] = self.seen.get(value, 0.0) + people
+            if groups is not None and value not in groups:
+                continue
+            inside |= rows
             for label, column in ((1, cohort.positive), (-1, cohort.negative)):
-                self.counts[value, label] = self.counts.get((value, label), 0.0) + float(column[rows].sum())
+                for counts in (self.counts, self.judged) if judged else (self.counts,):
+                    counts[value, label] = counts.get((value, label), 0.0) + float(column[rows].sum())
+        self.remember(cohort, inside, keep_audits=keep_audits)
+
+    def remember(self, cohort: ClosedCohort, inside: BoolArray, *, keep_audits: bool) -> None:
+        """Keep people for forecasts, and audited ones for nominating; this is all of a tally that is about single people."""
         if len(cohort.features):
             self.past.add(cohort.features, cohort.group, cohort.rounds)
         if keep_audits:
             self._keep_audits(cohort, inside)
+
+    def forget(self, features: FloatArray, group: Any, label: int) -> None:
+        """Take one person out of those who are kept for forecasts and for nominating; the counts stay."""
+        past = self.past
+        rows = (past.features == features).all(axis=1) & np.array([g == group for g in past.group.tolist()], bool)
+        if rows.any():
+            past.weight[int(np.argmax(rows))] -= 1.0
+            left = past.weight > 0
+            past.features, past.group, past.weight = past.features[left], past.group[left], past.weight[left]
+        for place, audits in enumerate(self.audits):
+            rows = (audits.features == features).all(axis=1) & (audits.label == label)
+            rows &= np.array([g == group for g in audits.group.tolist()], bool)
+            if rows.any():
+                weight = audits.weight.copy()
+                weight[int(np.argmax(rows))] -= 1.0
+                kept = weight > 0
+                self.audits[place : place + 1] = []
+                if kept.any():
+                    left_over = (audits.group[kept], audits.label[kept], weight[kept])
+                    self.audits.insert(place, LabelledSample(audits.features[kept], *left_over))
+                return
 
     def _add_evidence(self, cohort: ClosedCohort) -> None:
         rounds = cohort.rounds
@@ -96,8 +149,8 @@ class Tally:
 
     @property
     def groups(self) -> tuple[Any, ...]:
-        """The groups seen, in order."""
-        seen = {value for value, _ in self.counts}
+        """The groups that have a few people, in order; a value with fewer may be a typing error."""
+        seen = {value for value, people in self.seen.items() if people >= FIRST_PEOPLE}
         try:
             return tuple(sorted(seen))
         except TypeError:
@@ -110,7 +163,7 @@ class Tally:
         )
 
     def missing(self, rates: tuple[Rate, ...], wanted: tuple[Any, ...] | None) -> list[tuple[Any, Rate, float]]:
-        """(group, rate, people so far) of the denominators that are too small to begin."""
+        """(group, rate, people so far) of the denominators that are too small to begin: of the listed groups, or of those seen."""
         groups = wanted if wanted is not None else self.groups
         if len(groups) < 2:
             return [(groups[0] if groups else None, rates[0], 0.0)]

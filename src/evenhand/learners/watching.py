@@ -17,7 +17,6 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, Constant
 from evenhand.learners.codec import storable
 from evenhand.learners.cohorts import ClosedCohort
 from evenhand.policies import Mixture
-from evenhand.words import BoolArray, FloatArray
 
 LEAST_WEIGHT = 0.05
 """A rule is watched from the time on at which it has this weight in the policy."""
@@ -28,15 +27,16 @@ MOST_RULES = 4
 @storable
 @dataclass(eq=False)
 class WatchedRules:
-    """Rules of the deployed policies. categories: 2 (good, bad), or 3 where labels may not come within their maturity window."""
+    """Rules of the deployed policies, each with its streams by group: whom it accepts, and (good, bad, not come) of those it accepted."""
 
     coins: np.random.Generator
-    categories: int = 2
     rules: tuple[Hypothesis, ...] = ()
     numbers: tuple[int, ...] = ()
+    since: tuple[int, ...] = ()
+    """The epoch from which on each is watched: its choice may have looked at the labels of earlier ones."""
     opened: int = 0
 
-    def watch(
+    def watch_shares(
         self,
         monitor: DriftMonitor,
         cohort: ClosedCohort,
@@ -45,30 +45,50 @@ class WatchedRules:
         *,
         group_decides: bool,
     ) -> DriftMonitor:
-        """Feed the rules' streams from a closed cohort in which `policy`, chosen before it, was deployed."""
-        monitor = self._open(monitor, policy, groups)
+        """Whom the rules of `policy`, chosen before the cohort, accept; needs no label."""
+        monitor = self._open(monitor, policy, groups, cohort.epoch)
         codes, rounds = cohort.codes(groups), cohort.rounds
-        complete = self.categories == 3 or not cohort.unresolved.any()
         for rule, number in zip(self.rules, self.numbers, strict=True):
             accepts = np.asarray(rule.accepts(cohort.features, cohort.group if group_decides else None))
-            labels = self._kept(cohort, policy, rule, accepts)
             for j, group in enumerate(groups):
                 here = codes == j
-                if complete:
-                    counts = [float(column[here].sum()) for column in labels]
-                    monitor = monitor.watch(_stream("labels", group, number), counts)
                 chosen = float(rounds[here & accepts].sum())
                 shares = [chosen, float(rounds[here].sum()) - chosen]
                 monitor = monitor.watch(_stream("share", group, number), shares)
         return monitor
 
-    def _open(self, monitor: DriftMonitor, policy: Mixture, groups: tuple[Any, ...]) -> DriftMonitor:
+    def watch_labels(
+        self,
+        monitor: DriftMonitor,
+        cohort: ClosedCohort,
+        policy: Mixture,
+        groups: tuple[Any, ...],
+        *,
+        group_decides: bool,
+    ) -> DriftMonitor:
+        """(good, bad, not come) of the accepted with h(x) = 1, each kept with probability q / p(x)."""
+        codes = cohort.codes(groups)
+        for rule, number, since in zip(self.rules, self.numbers, self.since, strict=True):
+            if cohort.epoch < since:
+                continue
+            accepts = np.asarray(rule.accepts(cohort.features, cohort.group if group_decides else None))
+            always = _weight(policy, rule) + _weight(policy, ACCEPT_ALL)
+            chance = np.divide(always, cohort.acceptance, out=np.zeros(len(accepts)), where=cohort.acceptance > 0)
+            chance = np.where(accepts, np.minimum(chance, 1.0), 0.0)
+            kept = self.coins.binomial(cohort.settled.astype(np.int64), chance).astype(np.float64)
+            for j, group in enumerate(groups):
+                counts = kept[:, codes == j].sum(axis=1)
+                monitor = monitor.watch(_stream("labels", group, number), counts)
+        return monitor
+
+    def _open(self, monitor: DriftMonitor, policy: Mixture, groups: tuple[Any, ...], epoch: int) -> DriftMonitor:
         """Watch every rule that has enough weight from now on; if they are too many, give up those with the least."""
         for rule, weight in zip(policy.hypotheses, policy.weights, strict=True):
             if weight < LEAST_WEIGHT or isinstance(rule, Constant) or rule in self.rules:
                 continue
             self.opened += 1
             self.rules, self.numbers = (*self.rules, rule), (*self.numbers, self.opened)
+            self.since = (*self.since, epoch)
         while len(self.rules) > MOST_RULES:
             least = int(np.argmin([_weight(policy, rule) for rule in self.rules]))
             for group in groups:
@@ -76,17 +96,8 @@ class WatchedRules:
                     monitor = monitor.retire(_stream(what, group, self.numbers[least]))
             self.rules = (*self.rules[:least], *self.rules[least + 1 :])
             self.numbers = (*self.numbers[:least], *self.numbers[least + 1 :])
+            self.since = (*self.since[:least], *self.since[least + 1 :])
         return monitor
-
-    def _kept(
-        self, cohort: ClosedCohort, policy: Mixture, rule: Hypothesis, accepts: BoolArray
-    ) -> tuple[FloatArray, ...]:
-        """(good, bad[, not come]) of the accepted with h(x) = 1, each kept with probability q / p(x)."""
-        always = _weight(policy, rule) + _weight(policy, ACCEPT_ALL)
-        chance = np.divide(always, cohort.acceptance, out=np.zeros(len(accepts)), where=cohort.acceptance > 0)
-        chance = np.where(accepts, np.minimum(chance, 1.0), 0.0)
-        columns = (cohort.positive, cohort.negative, cohort.unresolved)[: self.categories]
-        return tuple(self.coins.binomial(column.astype(np.int64), chance).astype(np.float64) for column in columns)
 
 
 def _weight(policy: Mixture, rule: Hypothesis) -> float:

@@ -1,5 +1,6 @@
 """The ledger of the decision service: append-only, hash-chained, replayable. Needs the extra `service`; see `docs/ledger.md`."""
 
+from evenhand.fairness.certificate import RULES
 from evenhand.ledger.backups import backup, mark_restored, restore
 from evenhand.ledger.exporting import export
 from evenhand.ledger.keyring import Keyring, verify_signature
@@ -17,6 +18,7 @@ from evenhand.ledger.records import (
     Head,
     Lease,
     Mode,
+    Overruled,
     Policy,
     Row,
     SignedHead,
@@ -45,6 +47,7 @@ from evenhand.ledger.verifier import Problem
 from evenhand.ledger.verifying import Verification, recompute, verify
 
 __all__ = [
+    "RULES",
     "Active",
     "Answer",
     "Application",
@@ -72,6 +75,7 @@ __all__ = [
     "Mode",
     "NotFound",
     "Override",
+    "Overruled",
     "Policy",
     "Problem",
     "Refusal",

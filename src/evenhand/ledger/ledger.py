@@ -28,6 +28,7 @@ from evenhand.ledger.records import (
     Head,
     LateGroup,
     Lease,
+    Overruled,
     Policy,
     Render,
     Row,
@@ -42,7 +43,7 @@ from evenhand.ledger.records import (
 )
 from evenhand.ledger.refusals import Damaged, Invalid, NotFound, Refusal, TooEarly
 from evenhand.ledger.reporting import Reporter, Told
-from evenhand.ledger.schema import CERTIFICATES, EVENTS, POLICIES, WINDOWS, migrate
+from evenhand.ledger.schema import CERTIFICATES, CHECKPOINTS, EVENTS, POLICIES, WINDOWS, migrate
 from evenhand.ledger.standing import Report
 from evenhand.ledger.store import Store, open_store
 from evenhand.ledger.transaction import Transaction, read_head
@@ -199,16 +200,21 @@ class Ledger:
         *,
         epoch: int,
         parent: str | None,
+        checkpoint: Json,
         certificate: Json | None = None,
         info: Json | None = None,
         lease: Lease | None = None,
     ) -> Policy:
-        """Publish the next policy of a product, by compare-and-swap on its parent; StalePolicy if another was faster."""
-        return self._publish(tenant, product, policy_json, epoch, parent, certificate, info, lease, lineage=True)
+        """Publish the next policy of a product, by compare-and-swap on its parent; StalePolicy if another was faster.
+
+        checkpoint: the state of the learner behind it, from which a trainer goes on after a restart or an erasure. It becomes a row of
+        the chain in the same transaction, and the policy's signed record names its digest.
+        """
+        return self._publish(tenant, product, policy_json, epoch, parent, checkpoint, certificate, info, lease)
 
     def register(self, tenant: str, product: str, policy_json: Json, info: Json | None = None) -> Policy:
-        """A policy outside the lineage: a constant for the kill switch."""
-        return self._publish(tenant, product, policy_json, 0, None, None, info, None, lineage=False)
+        """A policy outside the lineage: a constant for the kill switch. Nothing was learned for it, so it has no checkpoint."""
+        return self._publish(tenant, product, policy_json, 0, None, None, None, info, None)
 
     def _publish(
         self,
@@ -217,20 +223,29 @@ class Ledger:
         document: Json,
         epoch: int,
         parent: str | None,
+        checkpoint: Json | None,
         certificate: Json | None,
         info: Json | None,
         lease: Lease | None,
-        *,
-        lineage: bool,
     ) -> Policy:
         require_name("tenant", tenant)
         require_name("product", product)
-        for what, part in (("the policy", document), ("the certificate", certificate), ("info", info)):
+        parts = {"the policy": document, "the certificate": certificate, "the checkpoint": checkpoint, "info": info}
+        for what, part in parts.items():
             require_json(what, part or {})
         policy = publishing.unsigned(
-            tenant, product, document, epoch=epoch, parent=parent, info=info, certificate=certificate, lineage=lineage
+            tenant,
+            product,
+            document,
+            epoch=epoch,
+            parent=parent,
+            info=info,
+            certificate=certificate,
+            checkpoint=checkpoint,
+            lineage=checkpoint is not None,
         )
-        return self._write(lambda t: publishing.publish(t, self.keyring, policy, certificate, lease))
+        more: dict[str, Any] = {"certificate": certificate, "checkpoint": checkpoint, "lease": lease}
+        return self._write(lambda t: publishing.publish(t, self.keyring, policy, **more))
 
     def certify(self, tenant: str, product: str, certificate: Json, *, epoch: int) -> int:
         """Record a certificate without a new policy: a renewal, a suspension."""
@@ -262,6 +277,18 @@ class Ledger:
     def active(self, tenant: str, product: str) -> Active | None:
         """What decides now; None before the first publication."""
         return publishing.active(self.policies(tenant, product), self.events(tenant, product))
+
+    def checkpoint(self, policy: Policy) -> Json:
+        """The state of the learner that made a policy; Damaged if it is not the one that the policy's signed record names."""
+        c = CHECKPOINTS.c
+        mine = (c.tenant == policy.tenant, c.product == policy.product, c.epoch == policy.epoch)
+        found: list[Json] = [json.loads(row.body)["checkpoint"] for row in self._read(select(c.body).where(*mine))]
+        if len(found) != 1 or publishing.digest_of(found[0]) != policy.checkpoint:
+            raise Damaged(
+                f"epoch {policy.epoch} of product {policy.product!r} has no checkpoint with the digest {policy.checkpoint}.",
+                hint="verify the ledger: a policy of rules 2 is published together with its checkpoint.",
+            )
+        return found[0]
 
     def certificates(self, tenant: str, product: str) -> list[CertificateRow]:
         """All certificates of a product, oldest first."""
@@ -340,8 +367,12 @@ class Ledger:
         upto: int | None = None,
         decided_before: float = math.inf,
         usable_only: bool = True,
+        maturity: float | None = None,
     ) -> Iterator[Row]:
-        """Decisions in the order of the chain with the reports up to row `upto` (now): what a learner may learn from."""
+        """Decisions in the order of the chain with the reports up to row `upto` (now): everybody whom a certificate may be about.
+
+        maturity: seconds after which a person's own window ends; what was told later changes neither `settled` nor `group`.
+        """
         last = self.head().seq if upto is None else upto
         return reading.history(
             self.store.reader,
@@ -352,17 +383,34 @@ class Ledger:
             upto=last,
             decided_before=decided_before,
             usable_only=usable_only,
+            maturity=maturity,
         )
 
-    def newest_erasure(self, tenant: str, product: str, after: int = 0) -> int:
-        """The last row after `after` by which decisions of a product were erased; `after` if there is none."""
+    def count_usable(self, tenant: str, product: str, *, after: int = 0, upto: int | None = None) -> int:
+        """How many rows `history` must give; counted by the database from the columns, not by reading the rows."""
+        last = self.head().seq if upto is None else upto
         with self.store.reader.connect() as connection:
-            return reading.newest_erasure(connection, tenant, product, after)
+            return reading.count_usable(connection, tenant, product, after, last)
+
+    def newest_erasure(self, tenant: str, product: str, after: int = 0, upto: int = reading.FOREVER) -> int:
+        """The last row after `after` up to `upto` by which decisions of a product were erased; `after` if there is none."""
+        with self.store.reader.connect() as connection:
+            return reading.newest_erasure(connection, tenant, product, after, upto)
+
+    def count_overrides(self, tenant: str, product: str, upto: int = reading.FOREVER) -> int:
+        """How many overrides were reported in rows up to `upto`, those that agree with the draw among them."""
+        with self.store.reader.connect() as connection:
+            return reading.count_overrides(connection, tenant, product, upto)
 
     def late_groups(self, tenant: str, product: str, after: int, upto: int) -> list[LateGroup]:
         """Usable decisions whose group is another one at row `upto` than it was at row `after`."""
         with self.store.reader.connect() as connection:
             return reading.late_groups(connection, self.keyring, tenant, product, after, upto)
+
+    def overruled(self, tenant: str, product: str, after: int, upto: int) -> list[Overruled]:
+        """Usable decisions that people have overruled at row `upto`, and had not at row `after`."""
+        with self.store.reader.connect() as connection:
+            return reading.overruled(connection, self.keyring, tenant, product, after, upto)
 
     def counts(self, tenant: str, product: str) -> Counts:
         """How many decisions stand where."""

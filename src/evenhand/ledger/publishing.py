@@ -13,6 +13,7 @@ from sqlalchemy import select, update
 from sqlalchemy.sql import Select
 
 from evenhand.contracts import Json
+from evenhand.fairness.certificate import RULES
 from evenhand.ledger.keyring import Keyring
 from evenhand.ledger.records import Active, Event, Lease, Mode, Policy
 from evenhand.ledger.refusals import Invalid, LeaseHeld, NotFound, StalePolicy
@@ -37,13 +38,22 @@ def _last(transaction: Transaction, tenant: str, product: str) -> Policy | None:
 
 
 def publish(
-    transaction: Transaction, keyring: Keyring, policy: Policy, certificate: Json | None, lease: Lease | None
+    transaction: Transaction,
+    keyring: Keyring,
+    policy: Policy,
+    *,
+    certificate: Json | None = None,
+    checkpoint: Json | None = None,
+    lease: Lease | None = None,
 ) -> Policy:
-    """Append the next policy of its lineage, with its certificate, or StalePolicy."""
+    """Append the next policy of its lineage, with its certificate and its checkpoint, or StalePolicy."""
     if policy.in_lineage:
         _require_next(_last(transaction, policy.tenant, policy.product), policy)
     if lease is not None:
         _require_lease(transaction, lease)
+    if checkpoint is not None:
+        named = {"tenant": policy.tenant, "product": policy.product, "epoch": policy.epoch}
+        transaction.append("checkpoint", {**named, "checkpoint": checkpoint, "digest": policy.checkpoint})
     if certificate is not None:
         certify(transaction, policy.tenant, policy.product, policy.epoch, certificate)
     signature = keyring.sign(policy.signed)
@@ -60,9 +70,11 @@ def unsigned(
     parent: str | None,
     info: Json | None,
     certificate: Json | None,
+    checkpoint: Json | None,
     lineage: bool,
 ) -> Policy:
-    """A policy as it will be signed."""
+    """A policy as it will be signed: its record names the rules of now, and its checkpoint."""
+    named: Json = {"rules": RULES} | ({} if checkpoint is None else {"checkpoint": digest_of(checkpoint)})
     return Policy(
         digest_of(document),
         tenant,
@@ -70,7 +82,7 @@ def unsigned(
         epoch,
         parent,
         document,
-        dict(info or {}),
+        dict(info or {}) | named,
         None if certificate is None else digest_of(certificate),
         lineage,
         signature="",
@@ -197,8 +209,9 @@ def active(policies: Sequence[Policy], events: Sequence[Event]) -> Active | None
     A publication after a rollback ends the rollback; only "revive" ends a kill.
     """
     by_id = {policy.id: policy for policy in policies}
+    lineage = {policy.id: policy for policy in policies if policy.in_lineage}
     published = [(p.seq, p, f"published for epoch {p.epoch}") for p in policies if p.in_lineage]
-    returned = [(e.seq, by_id[e.policy], e.note) for e in events if e.action == "rollback" and e.policy in by_id]
+    returned = [(e.seq, lineage[e.policy], e.note) for e in events if e.action == "rollback" and e.policy in lineage]
     killed = _last_of(events, "kill", "revive")
     if killed is not None and killed.action == "kill" and killed.policy in by_id:
         return Active(by_id[killed.policy], "killed", killed.note, killed.seq)

@@ -10,12 +10,12 @@ from sqlalchemy import Connection, Engine, and_, bindparam, case, func, not_, se
 from evenhand.contracts import Json
 from evenhand.ledger.drawing import KNOWN_BY_KEY, Known, key_digest, open_known
 from evenhand.ledger.keyring import Keyring
-from evenhand.ledger.records import Counts, Explained, LateGroup, Row
+from evenhand.ledger.records import Counts, Explained, LateGroup, Overruled, Row
 from evenhand.ledger.refusals import Damaged
 from evenhand.ledger.reporting import missing_key
 from evenhand.ledger.schema import DECISIONS, ERASURES, OUTCOMES, PEOPLE, PERSONAL, QUARANTINE
 from evenhand.ledger.sealing import Opened, open_fields
-from evenhand.ledger.standing import Facts, Standing, facts_from
+from evenhand.ledger.standing import Facts, facts_from
 
 PAGE = 2000
 """Decisions that are read at once; between pages no reading transaction stays open."""
@@ -31,7 +31,14 @@ _PAGE = (
     .limit(PAGE)
 )
 _REPORTS = (
-    select(OUTCOMES.c.decision, OUTCOMES.c.report, OUTCOMES.c.value, PERSONAL.c.sealed, PEOPLE.c.key.label("wrapped"))
+    select(
+        OUTCOMES.c.decision,
+        OUTCOMES.c.at,
+        OUTCOMES.c.report,
+        OUTCOMES.c.value,
+        PERSONAL.c.sealed,
+        PEOPLE.c.key.label("wrapped"),
+    )
     .outerjoin(PERSONAL, PERSONAL.c.seq == OUTCOMES.c.seq)
     .outerjoin(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
     .where(OUTCOMES.c.decision.between(bindparam("first"), bindparam("last")), OUTCOMES.c.seq <= bindparam("upto"))
@@ -52,31 +59,33 @@ def explained(connection: Connection, keyring: Keyring, found: Known) -> Explain
     """The decision with everything that is known of it."""
     seq = found.drawn.seq
     reports = Reports(connection, keyring, seq, seq, FOREVER)
-    group = reports.group(seq, found.opened.fields["group"])
+    group, _ = reports.group(seq, found.opened.fields["group"])
     features, prices = _numbers(found.opened)
     return Explained(found.drawn, features, group, prices, reports.facts(seq, found.drawn.accept).standing)
 
 
 class Reports:
-    """The reports on the decisions first..last that stand in rows up to `upto`."""
+    """The reports on the decisions first..last that stand in rows up to `upto`. Each question may be asked as of a time: `until`."""
 
     def __init__(self, connection: Connection, keyring: Keyring, first: int, last: int, upto: int) -> None:
-        self._pairs: dict[int, list[tuple[str, str]]] = {}
-        self._groups: dict[int, list[Any]] = {}
+        self._told: dict[int, list[tuple[float, str, str]]] = {}
+        self._groups: dict[int, list[tuple[float, Any]]] = {}
         for row in connection.execute(_REPORTS, {"first": first, "last": last, "upto": upto}):
-            self._pairs.setdefault(row.decision, []).append((row.report, row.value))
+            self._told.setdefault(row.decision, []).append((row.at, row.report, row.value))
             if row.report == "group" and row.sealed is not None:
                 told = open_fields(keyring.unwrap(row.wrapped), row.sealed).fields["group"]
-                self._groups.setdefault(row.decision, []).append(told)
+                self._groups.setdefault(row.decision, []).append((row.at, told))
 
-    def facts(self, decision: int, accept: bool) -> Facts:
+    def facts(self, decision: int, accept: bool, until: float = math.inf) -> Facts:
         """The set of reports on one decision."""
-        return facts_from(accept, self._pairs.get(decision, []))
+        return facts_from(accept, [(kind, value) for at, kind, value in self._told.get(decision, []) if at <= until])
 
-    def group(self, decision: int, known_then: Any) -> Any:
-        """The group that was known when the decision was made, else the one told since, unless two were told."""
-        told = self._groups.get(decision, [])
-        return known_then if known_then is not None else (told[0] if len(told) == 1 else None)
+    def group(self, decision: int, known_then: Any, until: float = math.inf) -> tuple[Any, bool]:
+        """(group, whether it was told after the coin): as it was known when the decision was made, else as told since, unless two were."""
+        told = [group for at, group in self._groups.get(decision, []) if at <= until]
+        if known_then is not None or len(told) != 1:
+            return known_then, False
+        return told[0], True
 
 
 def history(
@@ -89,8 +98,9 @@ def history(
     upto: int,
     decided_before: float,
     usable_only: bool,
+    maturity: float | None,
 ) -> Iterator[Row]:
-    """Decisions in the order of the chain, each with the reports up to row `upto`."""
+    """Decisions in the order of the chain, each with the reports up to row `upto`; nobody is left out because of what was reported."""
     where = {"tenant": tenant, "product": product, "upto": upto, "before": decided_before}
     while True:
         with engine.connect() as connection:
@@ -99,32 +109,33 @@ def history(
                 return
             reports = Reports(connection, keyring, page[0].seq, page[-1].seq, upto)
         after = page[-1].seq
-        found = (_row(keyring, row, reports, usable_only=usable_only) for row in page)
+        found = (_row(keyring, row, reports, maturity, usable_only=usable_only) for row in page)
         yield from (row for row in found if row is not None)
 
 
-def _row(keyring: Keyring, row: Any, reports: Reports, *, usable_only: bool) -> Row | None:
+def _row(keyring: Keyring, row: Any, reports: Reports, maturity: float | None, *, usable_only: bool) -> Row | None:
+    """`usable` is known before the coin: the first application of the person in the window, and live. Nothing that happens later counts."""
     body: Json = json.loads(row.body)
-    standing = reports.facts(row.seq, body["accept"]).standing
-    usable = body["first"] and body["mode"] == "live" and standing.certifiable
-    if usable_only and not usable:
+    if usable_only and not (body["first"] and body["mode"] == "live"):
         return None
+    end = math.inf if maturity is None else row.at + maturity
+    standing = reports.facts(row.seq, body["accept"]).standing
     opened = None if row.sealed is None else open_fields(keyring.unwrap(row.wrapped), row.sealed)
-    return _as_row(row, body, opened, standing, reports)
-
-
-def _as_row(row: Any, body: Json, opened: Opened | None, standing: Standing, reports: Reports) -> Row:
     features, prices = (None, None) if opened is None else _numbers(opened)
+    group, late = (None, False) if opened is None else reports.group(row.seq, opened.fields["group"], end)
     names = ("window", "u", "accept", "acceptance", "audit", "audit_weight", "policy", "epoch")
     return Row(
         seq=row.seq,
         at=row.at,
         features=features,
-        group=None if opened is None else reports.group(row.seq, opened.fields["group"]),
+        group=group,
         prices=prices,
         label=standing.label,
         status=standing.status,
         erased=opened is None,
+        overruled=standing.overruled,
+        settled=reports.facts(row.seq, body["accept"], end).standing.label,
+        group_late=late,
         **{name: body[name] for name in names},
     )
 
@@ -138,9 +149,24 @@ def _numbers(opened: Opened) -> tuple[tuple[float, ...], tuple[float, float] | N
         raise Damaged("the sealed features are not what this ledger writes.") from None
 
 
-def newest_erasure(connection: Connection, tenant: str, product: str, after: int) -> int:
-    """The last row after `after` by which decisions of a product were erased; `after` if there is none."""
-    newest_first = select(ERASURES.c.seq, ERASURES.c.body).where(ERASURES.c.seq > after).order_by(ERASURES.c.seq.desc())
+def count_usable(connection: Connection, tenant: str, product: str, after: int, upto: int) -> int:
+    """Usable decisions of the rows after `after` up to `upto`, counted by the database and not by reading them."""
+    c = DECISIONS.c
+    mine = select(func.count()).where(c.tenant == tenant, c.product == product, c.usable)
+    return int(connection.execute(mine.where(c.seq > after, c.seq <= upto)).scalar_one())
+
+
+def count_overrides(connection: Connection, tenant: str, product: str, upto: int) -> int:
+    """Overrides in rows up to `upto`, those that agree with the draw among them."""
+    told = select(func.count()).select_from(OUTCOMES.join(DECISIONS, DECISIONS.c.seq == OUTCOMES.c.decision))
+    mine = told.where(DECISIONS.c.tenant == tenant, DECISIONS.c.product == product, OUTCOMES.c.report == "override")
+    return int(connection.execute(mine.where(OUTCOMES.c.seq <= upto)).scalar_one())
+
+
+def newest_erasure(connection: Connection, tenant: str, product: str, after: int, upto: int) -> int:
+    """The last row after `after` up to `upto` by which decisions of a product were erased; `after` if there is none."""
+    between = (ERASURES.c.seq > after, ERASURES.c.seq <= upto)
+    newest_first = select(ERASURES.c.seq, ERASURES.c.body).where(*between).order_by(ERASURES.c.seq.desc())
     for erasure in connection.execute(newest_first).all():
         listed = DECISIONS.c.seq.in_(json.loads(erasure.body)["rows"])
         mine = select(DECISIONS.c.seq).where(listed, DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
@@ -153,19 +179,46 @@ def late_groups(
     connection: Connection, keyring: Keyring, tenant: str, product: str, after: int, upto: int
 ) -> list[LateGroup]:
     """Usable decisions whose group is another one at row `upto` than it was at row `after`."""
+    return [
+        LateGroup(now.seq, now.accept, then.group, now.group, then.overruled)
+        for then, now in _changed(connection, keyring, tenant, product, "group", after, upto, decided=after)
+        if then.group != now.group
+    ]
+
+
+def overruled(
+    connection: Connection, keyring: Keyring, tenant: str, product: str, after: int, upto: int
+) -> list[Overruled]:
+    """Usable decisions that people have overruled at row `upto`, and had not at row `after`."""
+    return [
+        Overruled(now.seq, now.accept, now.group)
+        for then, now in _changed(connection, keyring, tenant, product, "override", after, upto, decided=upto)
+        if now.overruled and not then.overruled
+    ]
+
+
+def _changed(
+    connection: Connection,
+    keyring: Keyring,
+    tenant: str,
+    product: str,
+    report: str,
+    after: int,
+    upto: int,
+    decided: int,
+) -> Iterator[tuple[Row, Row]]:
+    """(as known at row `after`, as known at row `upto`) of usable decisions up to row `decided` about which something was told between."""
     told = select(OUTCOMES.c.decision).where(
-        OUTCOMES.c.report == "group", OUTCOMES.c.seq > after, OUTCOMES.c.seq <= upto
+        OUTCOMES.c.report == report, OUTCOMES.c.seq > after, OUTCOMES.c.seq <= upto
     )
-    where = {"tenant": tenant, "product": product, "after": 0, "upto": after, "before": math.inf}
-    found = []
+    where = {"tenant": tenant, "product": product, "after": 0, "upto": decided, "before": math.inf}
     for row in connection.execute(_PAGE.limit(None).where(DECISIONS.c.seq.in_(told)), where).all():
         then, now = (
-            _row(keyring, row, Reports(connection, keyring, row.seq, row.seq, at), usable_only=True)
+            _row(keyring, row, Reports(connection, keyring, row.seq, row.seq, at), None, usable_only=True)
             for at in (after, upto)
         )
-        if then is not None and now is not None and then.group != now.group:
-            found.append(LateGroup(row.seq, then.accept, then.group, now.group))
-    return found
+        if then is not None and now is not None:
+            yield then, now
 
 
 def counts(connection: Connection, tenant: str, product: str) -> Counts:
@@ -175,16 +228,16 @@ def counts(connection: Connection, tenant: str, product: str) -> Counts:
     c = per_decision.c
     told = c.positive + c.negative
     settled = c.settled_good + c.settled_bad == 1
-    open_to_labels = and_(c.accept, c.overrides == 0)
+    open_to_labels = and_(c.accept, c.overruled == 0)
     resolved = and_(open_to_labels, (told == 1) | and_(told == 2, settled))
     chosen = {
         "decisions": func.count(),
         "accepted": _sum(c.accept),
-        "usable": _sum(and_(c.usable, c.overrides == 0)),
+        "usable": _sum(c.usable),
         "pending": _sum(and_(open_to_labels, told == 0)),
         "resolved": _sum(resolved),
         "disputed": _sum(and_(open_to_labels, told == 2, not_(settled))),
-        "overridden": _sum(c.overrides > 0),
+        "overruled": _sum(c.overruled > 0),
         "quarantined": func.coalesce(func.sum(c.quarantined), 0),
         "erased": _sum(c.erased),
     }
@@ -215,7 +268,7 @@ def _per_decision() -> Any:
         told("label", "-1").label("negative"),
         told("settlement", "+1").label("settled_good"),
         told("settlement", "-1").label("settled_bad"),
-        number(OUTCOMES, OUTCOMES.c.report == "override").label("overrides"),
+        case((DECISIONS.c.accept, told("override", "reject")), else_=told("override", "accept")).label("overruled"),
         number(QUARANTINE).label("quarantined"),
         erased.label("erased"),
     )

@@ -157,7 +157,14 @@ class Explained:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One decision as a learner sees it. `label` is 0 unless it is known and undisputed; an erased person has no features."""
+    """One decision as a learner sees it: as it was drawn, with what is known of it.
+
+    label      0 unless it is known and undisputed, and nobody overruled the decision
+    settled    the same at the end of the person's own maturity window; what came later does not change it
+    group      as it was known before the coin; else as it was told within the window, and then `group_late` is true
+    overruled  a human decided otherwise than was drawn
+    erased     the person has been forgotten: no features, no group
+    """
 
     seq: int
     at: float
@@ -175,16 +182,29 @@ class Row:
     label: int
     status: str
     erased: bool
+    overruled: bool = False
+    settled: int = 0
+    group_late: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class LateGroup:
-    """A decision whose group became known, or disputed, after it had been made."""
+    """A decision whose group became known, or disputed, after it had been made; `overruled`: people had overruled it before."""
 
     seq: int
     accept: bool
     before: Scalar | None
     now: Scalar | None
+    overruled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Overruled:
+    """A decision that a human overruled: `accept` is what was drawn, so the human did the opposite."""
+
+    seq: int
+    accept: bool
+    group: Scalar | None
 
 
 @dataclass(frozen=True)
@@ -226,7 +246,10 @@ class Window:
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy as it was published: `id` is the hash of `document`; `signature` covers everything but itself and `seq`."""
+    """A policy as it was published: `id` is the hash of `document`; `signature` covers everything but itself and `seq`.
+
+    A policy of the lineage names in `info` the version of the rules under which it was learned, and the digest of its checkpoint.
+    """
 
     id: str
     tenant: str
@@ -239,6 +262,17 @@ class Policy:
     in_lineage: bool
     signature: str
     seq: int = 0
+
+    @property
+    def rules(self) -> int:
+        """The version of the rules under which it was published; ledgers written before versions were recorded are of version 1."""
+        return int(self.info.get("rules", 1))
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The digest of the checkpoint that was published with it; None under rules 1."""
+        found = self.info.get("checkpoint")
+        return None if found is None else str(found)
 
     @property
     def signed(self) -> Json:
@@ -380,7 +414,7 @@ class Counts:
     pending: int = 0
     resolved: int = 0
     disputed: int = 0
-    overridden: int = 0
+    overruled: int = 0
     quarantined: int = 0
     erased: int = 0
 

@@ -84,6 +84,14 @@ POLICIES = _chained(
 )
 """`epoch` is NULL for policies outside the lineage: no two published ones share an epoch."""
 CERTIFICATES = _chained("certificates", _name("tenant"), _name("product"), Column("epoch", Integer, nullable=False))
+CHECKPOINTS = _chained(
+    "checkpoints",
+    _name("tenant"),
+    _name("product"),
+    Column("epoch", Integer, nullable=False),
+    UniqueConstraint("tenant", "product", "epoch"),
+)
+"""The state of the learner that made the policy of that epoch: sums over people, none of them."""
 WINDOWS = _chained("windows", _name("window", unique=True))
 ERASURES = _chained("erasures")
 EVENTS = _chained("events", _name("action"), _name("tenant", nullable=True), _name("product", nullable=True))
@@ -94,6 +102,7 @@ KINDS: dict[str, Table] = {
     "quarantine": QUARANTINE,
     "policy": POLICIES,
     "certificate": CERTIFICATES,
+    "checkpoint": CHECKPOINTS,
     "window": WINDOWS,
     "erasure": ERASURES,
     "event": EVENTS,
@@ -146,16 +155,21 @@ FOR EACH STATEMENT EXECUTE FUNCTION evenhand_append_only()"""
 def _first_version(connection: Connection) -> None:
     """All tables, their guards, and the empty chain."""
     METADATA.create_all(connection)
-    sqlite = connection.dialect.name == "sqlite"
-    if not sqlite:
+    if connection.dialect.name != "sqlite":
         connection.execute(text(_POSTGRES_FUNCTION))
+    for table in KINDS.values():
+        _guard(connection, table)
+    connection.execute(HEAD.insert().values(id=1, seq=0, hash=bytes(32), at=0.0, seal=bytes(32)))
+
+
+def _guard(connection: Connection, table: Table) -> None:
+    """From now on the table refuses every change."""
+    sqlite = connection.dialect.name == "sqlite"
     guard, verbs = (
         (_SQLITE_GUARD, ("UPDATE", "DELETE")) if sqlite else (_POSTGRES_GUARD, ("UPDATE", "DELETE", "TRUNCATE"))
     )
-    for table in KINDS.values():
-        for what in verbs:
-            connection.execute(text(guard.format(table=table.name, what=what)))
-    connection.execute(HEAD.insert().values(id=1, seq=0, hash=bytes(32), at=0.0, seal=bytes(32)))
+    for what in verbs:
+        connection.execute(text(guard.format(table=table.name, what=what)))
 
 
 def _without_slots(connection: Connection) -> None:
@@ -163,7 +177,14 @@ def _without_slots(connection: Connection) -> None:
     connection.execute(text("DROP INDEX IF EXISTS decisions_by_slot"))
 
 
-MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first_version, _without_slots)
+def _with_checkpoints(connection: Connection) -> None:
+    """Closed cohorts are kept as sums, in rows of the chain. A new database has the table from its first version on."""
+    if not inspect(connection).has_table(CHECKPOINTS.name):
+        CHECKPOINTS.create(connection)
+        _guard(connection, CHECKPOINTS)
+
+
+MIGRATIONS: tuple[Callable[[Connection], None], ...] = (_first_version, _without_slots, _with_checkpoints)
 """Migration n brings a database from version n to n + 1; a migration that has been released is never edited."""
 
 

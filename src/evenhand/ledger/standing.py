@@ -1,12 +1,14 @@
 """What is known of one decision, as a function of the set of its reports: the order in which they came does not matter.
 
     rejected    by the machine; labels are refused and quarantined, whatever a human did afterwards
-    overridden  a human decided otherwise; labels are kept, none is learned from or certified
+    overruled   drawn "accept", but a human refused: labels are kept, none is learned from
     disputed    labels +1 and -1 were both reported, and no settlement (or two that differ) says which
     resolved    one label
     pending     accepted, no label yet
 
-Adding a report to a set is commutative and idempotent, and `standing` looks at the set alone; that is the whole proof.
+A decision stays as it was drawn, whatever people made of it: an override can take its label away, and nothing else. One that agrees with
+the draw is on record and changes nothing. Adding a report to a set is commutative and idempotent, and `standing` looks at the set alone;
+that is the whole proof.
 """
 
 from dataclasses import dataclass, field, replace
@@ -16,7 +18,7 @@ from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.refusals import Invalid
 
-Status = Literal["rejected", "pending", "resolved", "disputed", "overridden"]
+Status = Literal["rejected", "pending", "resolved", "disputed", "overruled"]
 Result = Literal["recorded", "repeated", "disputed", "quarantined"]
 
 
@@ -49,7 +51,7 @@ class Settlement:
 
 @dataclass(frozen=True)
 class Override:
-    """A human decided, whatever the machine had drawn."""
+    """A human decided `accept`, whatever the machine had drawn; the decision stays on record as it was drawn."""
 
     accept: bool
     by: str
@@ -68,15 +70,12 @@ Report = Label | Settlement | Override | GroupTold
 
 @dataclass(frozen=True)
 class Standing:
-    """What a decision's reports add up to. `label` is 0 unless the status is resolved."""
+    """What a decision's reports add up to. `label` is 0 unless the status is resolved. `overruled`: a human decided otherwise than was
+    drawn; somebody who was rejected stays rejected then."""
 
     status: Status
     label: int = 0
-
-    @property
-    def certifiable(self) -> bool:
-        """Whether the decision may be learned from and certified: everybody but those whom a human decided."""
-        return self.status != "overridden"
+    overruled: bool = False
 
 
 @dataclass(frozen=True)
@@ -91,11 +90,12 @@ class Facts:
 
     @property
     def standing(self) -> Standing:
-        """The status, and the label that may be learned."""
-        if self.overrides:
-            return Standing("overridden")
+        """The status, and the label that may be learned. Of two overrides that contradict each other, the one against the draw counts."""
+        overruled = (not self.accept) in self.overrides
         if not self.accept:
-            return Standing("rejected")
+            return Standing("rejected", overruled=overruled)
+        if overruled:
+            return Standing("overruled", overruled=True)
         if not self.labels:
             return Standing("pending")
         if len(self.labels) == 1:

@@ -9,7 +9,8 @@ It checks, row by row,
     U = first 53 bits of HMAC-SHA256(secret, tenant | person | product | window),
     accept = (U < acceptance),   audit = (U < audit_weight),   first = (the person's slot in the window was free),
 
-and that every opened field is the one that was committed to. The same functions make the chain when the ledger writes it.
+that every opened field is the one that was committed to, and that every policy of a lineage (from rules 2 on) names the SHA-256 of the
+checkpoint that stands before it. The same functions make the chain when the ledger writes it.
 """
 
 import argparse
@@ -90,6 +91,36 @@ class Findings:
 
 
 @dataclass
+class Lineages:
+    """Checkpoints that wait for their policy, and the rules of the newest policy, of each product so far."""
+
+    waiting: dict[tuple[str, str, int], tuple[int, str]] = field(default_factory=dict)
+    rules: dict[tuple[str, str], int] = field(default_factory=dict)
+
+    def checkpoint(self, seq: int, body: dict[str, Any]) -> Iterator[str]:
+        """What is wrong with a checkpoint."""
+        if hashlib.sha256(canonical(body["checkpoint"]).encode()).hexdigest() != body["digest"]:
+            yield "the checkpoint's digest is not the hash of its document"
+        self.waiting[body["tenant"], body["product"], body["epoch"]] = (seq, body["digest"])
+
+    def policy(self, body: dict[str, Any]) -> Iterator[str]:
+        """What is wrong with a policy: from rules 2 on, a policy of the lineage has its checkpoint, and no later policy has older rules."""
+        if not body["lineage"]:
+            return
+        product, rules = (body["tenant"], body["product"]), body["info"].get("rules", 1)
+        if rules < self.rules.get(product, 1):
+            yield "its rules are older than those of the policy before it"
+        _, digest = self.waiting.pop((*product, body["epoch"]), (0, None))
+        if rules >= 2 and (digest is None or digest != body["info"].get("checkpoint")):
+            yield "its checkpoint is not in the chain before it"
+        self.rules[product] = max(rules, self.rules.get(product, 1))
+
+    def end(self) -> Iterator[tuple[int, str]]:
+        """Checkpoints that belong to no policy."""
+        yield from ((seq, "the checkpoint belongs to no policy") for seq, _ in sorted(self.waiting.values()))
+
+
+@dataclass
 class State:
     """What the rows so far have established."""
 
@@ -100,6 +131,7 @@ class State:
     at: float = -math.inf
     windows: dict[str, dict[str, Any]] = field(default_factory=dict)
     policies: set[str] = field(default_factory=set)
+    lineages: Lineages = field(default_factory=Lineages)
     keys: set[str] = field(default_factory=set)
     slots: set[str] = field(default_factory=set)
     slot_of: dict[str, str] = field(default_factory=dict)
@@ -131,7 +163,9 @@ def check_link(row: dict[str, Any], state: State, found: Findings) -> None:
 
 
 def state_end(state: State, found: Findings) -> None:
-    """A secret that fits no window would make the check look stronger than it is."""
+    """A secret that fits no window would make the check look stronger than it is; a checkpoint without a policy would be believed later."""
+    for seq, what in state.lineages.end():
+        found.refuse(seq, what)
     for name in sorted(state.secrets.keys() - state.windows.keys()):
         found.refuse(state.seq, f"a secret was given for window {name}, which the ledger does not have")
 
@@ -154,7 +188,14 @@ def _check_policy(row: dict[str, Any], state: State, found: Findings) -> None:
     body = row["body"]
     if hashlib.sha256(canonical(body["policy"]).encode()).hexdigest() != body["id"]:
         found.refuse(row["seq"], "the policy's id is not the hash of its document")
+    for what in state.lineages.policy(body):
+        found.refuse(row["seq"], what)
     state.policies.add(body["id"])
+
+
+def _check_checkpoint(row: dict[str, Any], state: State, found: Findings) -> None:
+    for what in state.lineages.checkpoint(row["seq"], row["body"]):
+        found.refuse(row["seq"], what)
 
 
 def _check_decision(row: dict[str, Any], state: State, found: Findings) -> None:
@@ -220,7 +261,12 @@ def _check_draw(row: dict[str, Any], state: State, found: Findings) -> None:
             found.refuse(row["seq"], "the same person has another slot in the same window")
 
 
-CHECKS = {"window": _check_window, "policy": _check_policy, "decision": _check_decision}
+CHECKS = {
+    "window": _check_window,
+    "policy": _check_policy,
+    "checkpoint": _check_checkpoint,
+    "decision": _check_decision,
+}
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:

@@ -24,7 +24,7 @@ from evenhand.ledger.refusals import Damaged
 from evenhand.ledger.schema import KINDS
 from evenhand.ledger.sealing import open_fields
 from evenhand.ledger.transaction import lookup_values, read_head, read_head_seal
-from evenhand.ledger.verifier import GENESIS, Problem, link
+from evenhand.ledger.verifier import GENESIS, Lineages, Problem, link
 
 PAGE = 5000
 _decode = json.JSONDecoder().raw_decode
@@ -76,7 +76,7 @@ def personal_rows(connection: Connection, keys: bool) -> Iterator[Stored]:
 
 
 def _pages(connection: Connection, question: str) -> Iterator[Stored]:
-    """Rows in pages, so that nine tables can be read through one connection; straight from the driver, for there may be millions."""
+    """Rows in pages, so that ten tables can be read through one connection; straight from the driver, for there may be millions."""
     after, cursor = -(2**62), connection.connection.cursor()
     while True:
         cursor.execute(f"{question} > {after:d} ORDER BY seq LIMIT {PAGE:d}")
@@ -99,6 +99,7 @@ class _Walk:
     seq: int = 0
     at: float = float("-inf")
     rows: int = 0
+    lineages: Lineages = field(default_factory=Lineages)
     emptied: set[int] = field(default_factory=set)
     erased: set[int] = field(default_factory=set)
     problems: list[Problem] = field(default_factory=list)
@@ -161,6 +162,9 @@ def _check_content(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
         walk.erased.update(body["rows"])
     elif kind == "policy":
         _check_policy(walk, seq, body)
+    elif kind == "checkpoint":
+        for what in walk.lineages.checkpoint(seq, body):
+            walk.refuse(seq, what)
 
 
 def _stands(walk: _Walk, row: Stored) -> bool:
@@ -205,11 +209,15 @@ def _check_policy(walk: _Walk, seq: int, body: Json) -> None:
         Policy.from_body(seq, body).verify(walk.keyring.public_key)
     except Damaged:
         walk.refuse(seq, "the signature of the policy does not verify")
+    for what in walk.lineages.policy(body):
+        walk.refuse(seq, what)
 
 
 def _check_end(walk: _Walk, head: Head) -> None:
     if (head.seq, head.hash) != (walk.seq, walk.previous.hex()):
         walk.refuse(walk.seq, f"the chain ends here, but its head is row {head.seq}")
+    for seq, what in walk.lineages.end():
+        walk.refuse(seq, what)
     for seq in sorted(walk.emptied ^ walk.erased):
         walk.refuse(seq, "its sealed fields are empty without an erasure, or the other way round")
     if walk.beside is not None:

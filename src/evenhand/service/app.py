@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 
 from evenhand.errors import EvenhandError
 from evenhand.ledger import Ledger
+from evenhand.service.board import Tally
 from evenhand.service.config import Product, Settings
 from evenhand.service.desk import Desk
 from evenhand.service.keys import Key, KeyStore, Scope
@@ -30,13 +31,14 @@ TURN = 0.0005
 
 
 class Service:
-    """What the routes share: desk, trainers, keys, buckets, metrics."""
+    """What the routes share: desk, trainers, tallies, keys, buckets, metrics."""
 
     def __init__(self, ledger: Ledger, settings: Settings, keys: KeyStore) -> None:
         self.ledger, self.settings, self.keys = ledger, settings, keys
         self.desk = Desk(ledger, settings)
         holder = f"{socket.gethostname()}:{os.getpid()}"
         self.trainers = {(p.tenant, p.name): Trainer(ledger, p, holder) for p in settings.products}
+        self.tallies = {(p.tenant, p.name): Tally(ledger, p) for p in settings.products}
         self.buckets = Buckets(settings.rate, settings.burst)
         self.strangers = Buckets(5.0, 50.0)
         self.metrics = Metrics(self.desk)
@@ -54,6 +56,10 @@ class Service:
     def trainer(self, product: Product) -> Trainer:
         """The product's trainer."""
         return self.trainers[product.tenant, product.name]
+
+    def tally(self, product: Product) -> Tally:
+        """What is counted of the product by group."""
+        return self.tallies[product.tenant, product.name]
 
     def train(self, product: Product) -> None:
         """Close the epoch if it is due, and take up what has been published, here or elsewhere."""

@@ -12,35 +12,52 @@ from markupsafe import Markup
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Certificate, plain_label
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.ledger import CertificateRow, Counts, Event, Ledger, Policy
+from evenhand.ledger import RULES, CertificateRow, Counts, Event, Ledger, Policy
 from evenhand.service.charts import gap_chart, share_chart
 from evenhand.service.config import Product
 from evenhand.service.desk import Desk
 from evenhand.service.in_force import InForce, weight_of
+from evenhand.service.older_rules import marked
 
 SMALLEST = 10
 """People that a group must have to be shown."""
 ONE_GO = 20_000
 """Rows that one refresh reads at most."""
 
+AS_DRAWN = (
+    "The certificate is about the policy as drawn, before people overrule it. An overruled decision stays in it as it was drawn; where its "
+    "label is lost, it counts at its worst."
+)
+
 Light = Literal["green", "amber", "red"]
+
+
+@dataclass(frozen=True)
+class OverruledLine:
+    """Decisions that people overruled, of one group and one direction. group: None where it is unknown, forgotten, or not to be named."""
+
+    group: str | None
+    drawn: Literal["accept", "reject"]
+    decisions: int
 
 
 @dataclass
 class Tally:
-    """People and acceptances by group, grown row by row from the ledger; usable decisions only, so people, not applications. Somebody whose
-    group is told later moves to that group."""
+    """People, acceptances and overruled decisions by group, grown from the ledger; usable decisions only, so people, not applications.
+    Somebody whose group is told later moves to that group."""
 
     ledger: Ledger
     product: Product
     people: dict[Any, int] = field(default_factory=dict)
     accepted: dict[Any, int] = field(default_factory=dict)
+    overruled: dict[tuple[Any, bool], int] = field(default_factory=dict)
+    """(group, accept as drawn) -> decisions; complete after every refresh."""
     _after: int = 0
     _upto: int = 0
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def refresh(self) -> None:
-        """Read what came since, ONE_GO rows at most."""
+    def refresh(self, rows: int = ONE_GO) -> None:
+        """Read what was told since, and `rows` decisions at most."""
         names = (self.product.tenant, self.product.name)
         with self._lock:
             upto = self.ledger.head().seq
@@ -48,7 +65,12 @@ class Tally:
                 if late.seq <= self._after:
                     self._count(late.before, late.accept, -1)
                     self._count(late.now, late.accept, 1)
-            for row in itertools.islice(self.ledger.history(*names, after=self._after, upto=upto), ONE_GO):
+                if late.overruled:
+                    self._overrule(late.before, late.accept, -1)
+                    self._overrule(late.now, late.accept, 1)
+            for one in self.ledger.overruled(*names, self._upto, upto):
+                self._overrule(one.group, one.accept, 1)
+            for row in itertools.islice(self.ledger.history(*names, after=self._after, upto=upto), rows):
                 self._count(row.group, row.accept, 1)
                 self._after = row.seq
             self._upto = upto
@@ -57,10 +79,24 @@ class Tally:
         self.people[group] = self.people.get(group, 0) + people
         self.accepted[group] = self.accepted.get(group, 0) + people * accept
 
+    def _overrule(self, group: Any, accept: bool, decisions: int) -> None:
+        self.overruled[group, accept] = self.overruled.get((group, accept), 0) + decisions
+
     @property
     def shown(self) -> list[Any]:
         """Known groups with enough people, in the order of their names."""
         return sorted((g for g, n in self.people.items() if g is not None and n >= SMALLEST), key=str)
+
+    def overruled_lines(self, named: Sequence[Any] | None = None) -> tuple[OverruledLine, ...]:
+        """By group and direction; groups that are not to be `named` (default: every known one is) count together with the unknown."""
+        found: dict[tuple[str | None, Literal["accept", "reject"]], int] = {}
+        for (group, accept), decisions in self.overruled.items():
+            if decisions:
+                shown = group is not None and (named is None or group in named)
+                line: tuple[str | None, Literal["accept", "reject"]]
+                line = (str(group) if shown else None, "accept" if accept else "reject")
+                found[line] = found.get(line, 0) + decisions
+        return tuple(OverruledLine(*line, found[line]) for line in sorted(found, key=str))
 
 
 @dataclass(frozen=True)
@@ -87,6 +123,9 @@ class Board:
     sentence: str
     force: InForce
     counts: Counts
+    overruled: tuple[OverruledLine, ...]
+    as_drawn: str
+    rules: Json
     groups: tuple[GroupLine, ...]
     hidden: bool
     gaps: tuple[str, ...]
@@ -117,6 +156,7 @@ def read_board(desk: Desk, product: Product, tally: Tally) -> Board:
     lineage = [p for p in ledger.policies(*names) if p.in_lineage]
     current = next((Certificate.from_json(r.document) for r in reversed(rows) if r.epoch == force.policy.epoch), None)
     newest = lineage[-1].info if lineage else {}
+    mark = marked(ledger, product, force.policy) if current is not None else {}
     light, headline, sentence = verdict(force, current, broken=ledger.broken)
     shown = {str(plain_label(group)) for group in tally.shown}
     history = tuple(_past(rows, lineage))
@@ -128,6 +168,9 @@ def read_board(desk: Desk, product: Product, tally: Tally) -> Board:
         sentence=sentence,
         force=force,
         counts=ledger.counts(*names),
+        overruled=tally.overruled_lines(tally.shown),
+        as_drawn=AS_DRAWN,
+        rules=mark,
         groups=tuple(GroupLine(str(g), tally.people[g], tally.accepted[g]) for g in tally.shown),
         hidden=any(0 < n < SMALLEST for g, n in tally.people.items() if g is not None),
         gaps=tuple(
@@ -175,6 +218,7 @@ def _past(rows: Sequence[CertificateRow], lineage: Sequence[Policy]) -> list[dic
                 "learned": max(1.0 - audit - weight_of(mixture, accept=False), 0.0),
                 "audit": audit,
                 "status": row.document["status"],
+                "rules": policy.rules,
                 "people": max(row.document["window"][1] - row.document["window"][0], 0),
             }
         )
@@ -214,11 +258,18 @@ def verdict(force: InForce, certificate: Certificate | None, *, broken: str | No
         return (
             "red",
             "Suspended",
-            "The certificate is suspended: an assumption was contradicted. Only a constant decides.",
+            f"The certificate is suspended: {certificate.reason}. Only a constant decides until the evidence suffices again.",
         )
     claim = certificate.claim.replace(", under the assumptions below:", ", under the assumptions listed on this page:")
     if force.mode == "shadow":
         return "amber", "Shadow mode", f"Decisions are logged, none is acted upon. {claim}"
+    if force.policy.rules < RULES:
+        return (
+            "amber",
+            f"Issued under rules {force.policy.rules}",
+            f"{claim} This was claimed under rules {force.policy.rules}; below stands what may concern it. The next training starts a new "
+            "life of the certificate from the reserve.",
+        )
     if force.learned_weight == 0.0:
         return (
             "green",

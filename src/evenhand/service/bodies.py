@@ -83,7 +83,7 @@ class ToldMany(Body):
 
 
 class OverrideTold(Body):
-    """A human decided, whatever the machine had drawn; excluded from certification."""
+    """A human decided, whatever the machine had drawn; the certificate keeps the decision as it was drawn."""
 
     key: Name
     accept: bool

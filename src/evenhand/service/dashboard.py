@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evenhand.errors import EvenhandError
 from evenhand.service.app import Service, Serving, service_of
-from evenhand.service.board import Tally, read_board, stamp
+from evenhand.service.board import read_board, stamp
 from evenhand.service.config import Product
 from evenhand.service.explaining import explain
 from evenhand.service.problems import ProblemError
@@ -46,7 +46,6 @@ class Sessions:
 
     def __init__(self, service: Service) -> None:
         self._service, self._open = service, dict[str, tuple[str, float]]()
-        self.tallies = {names: Tally(service.ledger, product) for names, product in service.desk.products.items()}
 
     def begin(self, token: str) -> str | None:
         """A session for a key that may audit."""
@@ -118,8 +117,7 @@ async def _board(request: Request, service: Service, sessions: Sessions, templat
     if not products:
         return _login_first()
     product = _chosen(request, products)
-    tally = sessions.tallies[product.tenant, product.name]
-    found = await service.desk.off_loop(lambda: read_board(service.desk, product, tally))
+    found = await service.desk.off_loop(lambda: read_board(service.desk, product, service.tally(product)))
     return page(template, board=found, products=products, product=product, open=service.settings.open_dashboard)
 
 

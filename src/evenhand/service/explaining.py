@@ -57,6 +57,7 @@ class Explanation:
     epoch: int
     policy: str
     status: str
+    overruled: bool
     usable: bool
     parts: tuple[Part, ...]
     levers: tuple[Lever, ...]
@@ -96,6 +97,7 @@ def explained(found: Explained, mixture: Mixture, product: Product) -> Explanati
         epoch=drawn.epoch,
         policy=drawn.policy,
         status=found.standing.status,
+        overruled=found.standing.overruled,
         usable=drawn.usable,
         parts=parts,
         levers=levers,

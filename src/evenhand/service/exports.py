@@ -13,7 +13,7 @@ from evenhand.evaluation.formats.tables import write_parquet
 from evenhand.ledger import Row
 from evenhand.service.config import Product
 
-FACTS = ("at", "window", "policy", "epoch", "u", "audit", "audit_weight", "status")
+FACTS = ("at", "window", "policy", "epoch", "u", "audit", "audit_weight", "status", "overruled")
 """What the ledger knows of a decision beyond a log; in Parquet these are columns."""
 
 

@@ -8,7 +8,7 @@ from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.ledger import Damaged, Ledger, Mode, Policy
+from evenhand.ledger import RULES, Damaged, Ledger, Mode, Policy
 from evenhand.policies import Mixture
 from evenhand.service.config import Product
 
@@ -66,12 +66,12 @@ def load(policy: Policy, public_key: str) -> Mixture:
 
 
 def certified_ids(ledger: Ledger, product: Product) -> dict[str, Json]:
-    """policy id -> certificate, of the policies whose certificate stood when they were published."""
+    """policy id -> certificate, of the policies whose certificate stood when they were published, under the rules of now."""
     standing = {row.epoch: row.document for row in ledger.certificates(product.tenant, product.name)}
     return {
         policy.id: standing[policy.epoch]
         for policy in ledger.policies(product.tenant, product.name)
-        if policy.in_lineage and standing.get(policy.epoch, {}).get("status") == "certified"
+        if policy.in_lineage and policy.rules == RULES and standing.get(policy.epoch, {}).get("status") == "certified"
     }
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from evenhand.ledger import Invalid
+from evenhand.ledger import RULES, Invalid
 from evenhand.service.config import Product
 from evenhand.service.desk import Desk
 from evenhand.service.in_force import Constant, InForce, certified_ids, register_constants
@@ -33,8 +33,8 @@ class Operator:
             policy = earlier[-1]
         if policy is None or policy not in certified:
             raise Invalid(
-                "the policy named for the rollback is none of this product's certified policies.",
-                hint="GET /v1/policies lists them.",
+                f"the policy named for the rollback is none of this product's policies that were certified under rules {RULES}.",
+                hint="GET /v1/policies lists them, with the rules of each.",
             )
         return self._operate(product, "rollback", policy)
 

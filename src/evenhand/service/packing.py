@@ -5,9 +5,10 @@ ledger.jsonl         the whole chain with the people's identifiers opened; verif
 head.json            the signed end of the chain
 decisions.csv        decisions of the period with propensities, policy, group and outcome
 policies.json        lineage: every policy with parent, signature and words
-certificates.json    every certificate with its assumptions, and the delta ledger
+certificates.json    every certificate with its assumptions, the rules it was issued under, and the delta ledger
 randomisation.json   the windows and the hashes of their secrets; revealed secrets, if asked for
-overrides.csv        what humans decided otherwise
+overrides.csv        decisions that people overruled; the certificate is about the policy as drawn, before that
+overruled.csv        how many of them, by group and direction
 events.json          kills, rollbacks, suspensions, closings
 selection.csv        selection rates by group with the four-fifths ratio
 """
@@ -15,6 +16,7 @@ selection.csv        selection rates by group with the four-fifths ratio
 import csv
 import json
 import shutil
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -24,11 +26,13 @@ from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger import Ledger, Row, TooEarly, export, verifier
+from evenhand.service.board import AS_DRAWN
 from evenhand.service.config import Product
+from evenhand.service.older_rules import marked
 
 DECISION_COLUMNS = (
     "row", "at", "window", "policy", "epoch", "accept", "acceptance", "propensity", "u", "audit", "audit_weight",
-    "group", "status", "label", "erased",
+    "group", "group_late", "status", "label", "settled", "overruled", "erased",
 )  # fmt: skip
 
 
@@ -52,12 +56,14 @@ def pack(ledger: Ledger, product: Product, period: Period, target: Path, *, reve
     """Write the pack into a new directory. `reveal_by`: reveal the secrets of ended windows in this person's name."""
     target.mkdir(parents=True)
     names = (product.tenant, product.name)
-    rows = [row for row in ledger.history(*names, usable_only=False) if period.holds(row.at)]
+    every = ledger.history(*names, usable_only=False, maturity=product.maturity)
+    rows = [row for row in every if period.holds(row.at)]
     secrets = _secrets(ledger, reveal_by) if reveal_by is not None else {}
     export(ledger, target / "ledger.jsonl", opened=("who",))
     _write_json(target / "head.json", ledger.signed_head().to_json())
     _write_csv(target / "decisions.csv", DECISION_COLUMNS, map(_decision, rows))
-    _write_csv(target / "overrides.csv", DECISION_COLUMNS, (_decision(r) for r in rows if r.status == "overridden"))
+    _write_csv(target / "overrides.csv", DECISION_COLUMNS, (_decision(r) for r in rows if r.overruled))
+    _write_csv(target / "overruled.csv", ("group", "drawn", "people_did", "decisions"), overruled(rows))
     _write_csv(
         target / "selection.csv", ("group", "people", "accepted", "rate", "ratio", "four_fifths"), selection(rows)
     )
@@ -75,8 +81,8 @@ def _decision(row: Row) -> tuple[Any, ...]:
     propensity = row.acceptance if row.accept else 1.0 - row.acceptance
     return (
         row.seq, row.at, row.window, row.policy, row.epoch, int(row.accept), repr(row.acceptance), repr(propensity),
-        repr(row.u), int(row.audit), repr(row.audit_weight), "" if row.group is None else row.group, row.status,
-        row.label, int(row.erased),
+        repr(row.u), int(row.audit), repr(row.audit_weight), "" if row.group is None else row.group, int(row.group_late),
+        row.status, row.label, row.settled, int(row.overruled), int(row.erased),
     )  # fmt: skip
 
 
@@ -95,6 +101,16 @@ def selection(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
     ]
 
 
+def overruled(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+    """(group, what was drawn, what people did, decisions); the group is empty where it is unknown or was erased."""
+    found = Counter((row.group, row.accept) for row in rows if row.overruled)
+    words = {True: ("accept", "reject"), False: ("reject", "accept")}
+    return [
+        ("" if group is None else group, *words[accept], found[group, accept])
+        for group, accept in sorted(found, key=str)
+    ]
+
+
 def _policies(ledger: Ledger, product: Product) -> list[Json]:
     return [
         {
@@ -110,9 +126,15 @@ def _policies(ledger: Ledger, product: Product) -> list[Json]:
 def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:
     names = (product.tenant, product.name)
     lineage = [p for p in ledger.policies(*names) if p.in_lineage]
+    of_epoch = {policy.epoch: policy for policy in lineage}
     return {
         "promise": {**asdict(product), "digest": product.digest},
-        "certificates": [asdict(row) for row in ledger.certificates(*names) if period.holds(row.at)],
+        "about": AS_DRAWN,
+        "certificates": [
+            {**asdict(row), "rules": of_epoch[row.epoch].rules, **marked(ledger, product, of_epoch[row.epoch])}
+            for row in ledger.certificates(*names)
+            if period.holds(row.at)
+        ],
         "delta_ledger": lineage[-1].info.get("delta", []) if lineage else [],
     }
 
@@ -142,6 +164,7 @@ def _readme(product: Product, decisions: int) -> str:
         f"{decisions:,} decisions of the period, and the whole chain. {(__doc__ or '').split(chr(10), 1)[1]}\n"
         "Verify it with any Python 3.11, no package needed:\n\n"
         "    python verifier.py ledger.jsonl --secrets secrets.json --head head.json\n\n"
+        f"{AS_DRAWN}\n\n"
         "A draw can be recomputed where its window's secret is in secrets.json; the chain and the commitments are checked in any case.\n"
         "Compare head.json with a head that was published earlier: whatever was rewritten before it would show.\n"
     )

@@ -84,7 +84,8 @@ async def tell_many(body: bodies.ToldMany, service: Serving, key: MayObserve) ->
 
 @ROUTER.post("/overrides", tags=["outcomes"])
 async def override(body: bodies.OverrideTold, service: Serving, key: MayObserve) -> Response:
-    """A human decided otherwise; recorded, and excluded from certification."""
+    """A human decided. The decision stays in the certificate as it was drawn, and counts at its worst where its label is lost; the claim is
+    about the policy as drawn. An override that agrees with the draw is on record and changes nothing."""
     return _one(await _reported(service, key.tenant, [(body.key, Override(body.accept, body.by, body.note))]))
 
 
@@ -127,7 +128,8 @@ def _verdict(found: Verdict | Refusal) -> Json:
             field="label",
             law="labels exist for accepted people alone",
         )
-    return {"result": found.result, "status": found.standing.status, "row": found.seq}
+    document = {"result": found.result, "status": found.standing.status, "row": found.seq}
+    return document | ({"overruled": True} if found.standing.overruled else {})
 
 
 def _encoded(document: Json) -> bytes:

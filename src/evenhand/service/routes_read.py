@@ -1,6 +1,6 @@
 """Routes for looking: certificate, policies with their lineage, plan, explanation, windows, head, health, metrics."""
 
-import dataclasses
+from dataclasses import asdict
 
 from fastapi import APIRouter, Response
 
@@ -10,9 +10,11 @@ from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger import NotFound, Policy
 from evenhand.service import bodies
 from evenhand.service.app import MayAdmin, MayAudit, Serving, problem_response
+from evenhand.service.board import AS_DRAWN
 from evenhand.service.config import Product
 from evenhand.service.desk import Desk
 from evenhand.service.explaining import explain
+from evenhand.service.older_rules import marked
 from evenhand.service.problems import problem
 
 ROUTER = APIRouter()
@@ -54,7 +56,8 @@ def current_certificate(desk: Desk, product: Product) -> Json:
         )
     found = Certificate.from_json(rows[-1].document)
     words = {"claim": found.claim, "text": found.describe(), "epoch": rows[-1].epoch, "at": rows[-1].at}
-    return {"certificate": rows[-1].document, "mode": force.mode, **words}
+    mark = marked(desk.ledger, product, force.policy)
+    return {"certificate": rows[-1].document, "mode": force.mode, **words, **mark}
 
 
 @ROUTER.get("/v1/policies", tags=["looking"])
@@ -81,11 +84,12 @@ def _policy(policy: Policy, product: Product) -> Json:
 
 @ROUTER.get("/v1/plan", tags=["looking"])
 async def where_it_stands(product: str, service: Serving, key: MayAudit) -> Json:
-    """Where the epoch stands, when the next one is due, and what is still missing."""
+    """Where the epoch stands, when the next one is due, what is still missing, and which decisions people overruled."""
     chosen = service.desk.product(key.tenant, product)
 
     def read() -> Json:
-        learner = service.trainer(chosen).learner
+        learner, tally = service.trainer(chosen).learner, service.tally(chosen)
+        tally.refresh(0)
         counts = service.ledger.counts(key.tenant, product)
         due = learner.epoch.first_round + learner.epoch.rounds
         return {
@@ -96,6 +100,8 @@ async def where_it_stands(product: str, service: Serving, key: MayAudit) -> Json
             "to_go": max(min(due, 2**53) - counts.usable, 0),
             "learned_weight": learner.learned_weight,
             "notes": list(learner.report.notes),
+            "overruled": [asdict(line) for line in tally.overruled_lines()],
+            "as_drawn": AS_DRAWN,
         }
 
     return await service.desk.off_loop(read)
@@ -136,7 +142,7 @@ async def explanation(key: str, service: Serving, caller: MayAudit) -> Json:
 async def windows(service: Serving, _: MayAudit) -> Json:
     """The windows and the hashes to which their secrets are committed."""
     found = await service.desk.off_loop(service.ledger.windows)
-    return {"windows": [dataclasses.asdict(window) for window in found]}
+    return {"windows": [asdict(window) for window in found]}
 
 
 @ROUTER.post("/v1/windows/{name}/reveal", tags=["operating"])

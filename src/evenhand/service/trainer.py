@@ -1,30 +1,35 @@
 """The trainer: closes an epoch, learns from the ledger alone, certifies, and publishes by compare-and-swap under a lease.
 
     upto  = the last row that counts                    read before anything is learned
-    close = usable decisions of rows <= upto whose maturity window has passed, accepted and rejected alike, in the chain's order
+    close = usable decisions of rows <= upto whose maturity window has passed, all of them, in the chain's order, as they were drawn
     plan  = CertifiedLearner.replay(close, rounds)      the same code as in the library; U, not the learner's coins, drew the decisions
-    publish(policy, certificate, info = {upto, at, rounds, ...})        one signed row, so a rebuild sees exactly what was seen
+    publish(policy, certificate, checkpoint, info = {upto, at, rounds, ...})     one transaction, so a rebuild sees exactly what was seen
 
-A trainer holds nothing that the ledger does not: `catch_up` replays every closing on record. After an erasure it starts again from those
-who are left; what was published stays as it was published. Two trainers never publish the same epoch:
-the lease keeps the second one waiting, its token fences off one that was asleep, and the parent's id decides the rest.
+A trainer holds nothing that the ledger does not. `catch_up` takes up the newest checkpoint with the people who are left: the sums over
+closed cohorts are those that were published, whoever was erased since, and only the loss misses them. So a trainer that has just started,
+and one that has been running, publish the same next policy and certificate, bit for bit. A lineage that ends under older rules is not
+learned from: a new life takes it over.
+
+Two trainers never publish the same epoch: the lease keeps the second one waiting, its token fences off one that was asleep, and the
+parent's id decides the rest.
 """
 
 import itertools
 import math
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
+from evenhand.fairness.delta_ledger import Booking
 from evenhand.fairness.drift import ConstancyTest
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.learners import CertifiedLearner
 from evenhand.learners.rounds import Block
-from evenhand.ledger import Lease, LeaseHeld, Ledger, Policy, Row, StalePolicy
+from evenhand.ledger import RULES, Damaged, Lease, LeaseHeld, Ledger, Policy, Row, StalePolicy
 from evenhand.service.config import Product
 from evenhand.words import Prices
 
@@ -56,6 +61,7 @@ class Trainer:
 
     def __init__(self, ledger: Ledger, product: Product, holder: str, *, lease_seconds: float = LEASE_SECONDS) -> None:
         self.ledger, self.product, self.holder, self.lease_seconds = ledger, product, holder, lease_seconds
+        self._names = (product.tenant, product.name)
         self._busy = threading.RLock()
         self._forget()
 
@@ -63,7 +69,7 @@ class Trainer:
         self._learner: CertifiedLearner = self.product.learner()
         self._last: Policy | None = None
         self._closing = Closing(0, 0.0, 0, 0, 0)
-        self._erased = self.ledger.newest_erasure(self.product.tenant, self.product.name)
+        self._erased = 0
 
     @property
     def learner(self) -> CertifiedLearner:
@@ -88,14 +94,14 @@ class Trainer:
     def due(self) -> bool:
         """Whether as many people have been decided as the epoch was planned for. Cheap: one count."""
         epoch = self._learner.epoch
-        usable = self.ledger.counts(self.product.tenant, self.product.name).usable
+        usable = self.ledger.counts(*self._names).usable
         return usable >= epoch.first_round + epoch.rounds
 
     def close_if_due(self) -> Policy | None:
-        """Close and publish if it is time and nobody else does; None otherwise."""
+        """Close and publish if it is time and nobody else does; None otherwise. A lineage of older rules is succeeded at once."""
         with self._busy:
             self.catch_up()
-            if not (self.due() and self._something_matured()):
+            if self.older_rules is None and not (self.due() and self._something_matured()):
                 return None
             try:
                 return self.close()
@@ -110,29 +116,29 @@ class Trainer:
             if self._last is None:
                 return self._publish(lease)
             head = self.ledger.head()
+            step = self._close if self.older_rules is None else self._succeed
             try:
-                self._close(head.seq, max(self.ledger.clock(), head.at))
+                step(head.seq, max(self.ledger.clock(), head.at))
                 return self._publish(lease)
             except BaseException:
                 self._forget()  # what was learned has not been published; start again from the ledger
                 raise
 
     def _publish(self, lease: Lease) -> Policy:
-        product, parent = self.product, self._last
+        parent = self._last
         policy = self.ledger.publish(
-            product.tenant,
-            product.name,
+            *self._names,
             self._learner.policy.to_json(),
             epoch=self._learner.epoch.number,
             parent=None if parent is None else parent.id,
+            checkpoint=self._learner.checkpoint(),
             certificate=self._learner.certificate.to_json(),
             info=self._info(),
             lease=lease,
         )
         self._last = policy
         if parent is not None:
-            note = str(self._closing.upto)
-            self.ledger.operate(product.tenant, product.name, "epoch_closed", self.holder, note=note)
+            self.ledger.operate(*self._names, "epoch_closed", self.holder, note=str(self._closing.upto))
         return policy
 
     def _info(self) -> Json:
@@ -154,54 +160,102 @@ class Trainer:
     # learning
 
     def catch_up(self) -> None:
-        """Replay every closing that is on record and has not been seen here: other replicas', or all of them after a restart, or after
-        somebody was erased, so that nothing of that person stays in memory."""
+        """Take up the newest policy on record, if it has not been seen here or somebody was erased since: nothing of that person stays in
+        memory, and nothing that was certified is computed again."""
         with self._busy:
-            if self.ledger.newest_erasure(self.product.tenant, self.product.name, self._erased) != self._erased:
-                self._forget()
-            lineage = [p for p in self.ledger.policies(self.product.tenant, self.product.name) if p.in_lineage]
-            for policy in lineage:
-                if self._last is None or policy.epoch > self._last.epoch:
-                    self._follow(policy)
+            lineage = self._lineage()
+            erased = self.ledger.newest_erasure(*self._names, self._erased)
+            newest = lineage[-1] if lineage else None
+            if newest is None or (self._last is not None and self._last.seq == newest.seq and erased == self._erased):
+                self._erased = erased
+                return
+            self._forget()
+            self._erased = erased
+            if newest.rules == RULES:
+                self._resume(lineage)
+            self._last, self._closing = newest, _closing(newest)
 
-    def _follow(self, policy: Policy) -> None:
-        policy.verify(self.ledger.keyring.public_key)
-        if policy.info.get("promise") != self.product.digest:
-            raise PromiseChanged(
-                f"epoch {policy.epoch} of product {self.product.name!r} was published under another promise than the settings'.",
-                hint="put the settings back, or give the new promise a new product name: a promise holds for a whole life.",
-            )
-        if self._last is not None:
-            closing = Closing(**policy.info["closing"])
-            self._close(closing.upto, closing.at, policy)
-        self._last = policy
+    @property
+    def older_rules(self) -> int | None:
+        """The rules under which the newest policy was published, if they are not those of now: then a closing begins a new life."""
+        return None if self._last is None or self._last.rules == RULES else self._last.rules
 
-    def _close(self, upto: int, at: float, record: Policy | None = None) -> None:
-        """Feed what has matured by `at`, as it was known at row `upto`."""
-        names = (self.product.tenant, self.product.name)
-        seen, learner = self._closing, self._learner
-        rows = list(self.ledger.history(*names, after=seen.closed, upto=upto))
-        closed = list(itertools.takewhile(lambda row: self._matured(row, at), rows))
-        rounds = (
-            max(seen.people + len(rows), learner.round) if record is None else int(record.info["closing"]["rounds"])
+    def _lineage(self) -> list[Policy]:
+        """The published policies, oldest first, each signed by this ledger's key and under this product's promise."""
+        lineage = [policy for policy in self.ledger.policies(*self._names) if policy.in_lineage]
+        for policy in lineage:
+            policy.verify(self.ledger.keyring.public_key)
+            if policy.info.get("promise") != self.product.digest:
+                raise PromiseChanged(
+                    f"epoch {policy.epoch} of product {self.product.name!r} was published under another promise than the settings'.",
+                    hint="put the settings back, or give the new promise a new product name: a promise holds for a whole life.",
+                )
+        return lineage
+
+    def _resume(self, lineage: Sequence[Policy]) -> None:
+        """The learner behind the newest policy: its checkpoint, and each closed cohort as it was known at its closing."""
+        closed: list[Block] = []
+        for before, after in itertools.pairwise(lineage):
+            then, now = _closing(before), _closing(after)
+            if before.rules == RULES:
+                rows = self._rows(then.closed, now.closed, known=now.upto)
+                closed += self._blocks(rows, then.people)
+        policies = [policy_from_json(policy.document) for policy in lineage]
+        self._learner.resume(self.ledger.checkpoint(lineage[-1]), policies, closed)
+
+    def _succeed(self, upto: int, at: float) -> None:
+        """A new life takes over a lineage of older rules: what was booked stays booked, and only people decided from now on count."""
+        lineage = self._lineage()
+        last = lineage[-1]
+        people = self.ledger.count_usable(*self._names, upto=upto)
+        self._learner = self.product.learner()
+        self._learner.succeed(
+            [policy_from_json(policy.document) for policy in lineage],
+            [Booking(**entry) for entry in last.info["delta"]],
+            people,
+            f"epochs 1 to {last.epoch} were published under rules {last.rules}, and rules {RULES} hold now",
         )
-        published = None if record is None else policy_from_json(record.document)
-        learner.replay(list(blocks_of(closed, self._lineage_ids())), rounds, at=at, published=published)
+        self._closing = Closing(upto, at, people, upto, people)
+
+    def _close(self, upto: int, at: float) -> None:
+        """Feed what has matured by `at`, as it was known at row `upto`."""
+        seen = self._closing
+        rows = self._rows(seen.closed, upto, known=upto)
+        closed = list(itertools.takewhile(lambda row: self._matured(row, at), rows))
+        rounds = seen.people + len(rows)
+        self._learner.replay(self._blocks(closed, seen.people), rounds, at=at)
         last = closed[-1].seq if closed else seen.closed
         self._closing = Closing(upto, at, rounds, last, seen.people + len(closed))
 
+    def _rows(self, after: int, upto: int, *, known: int) -> list[Row]:
+        """Every usable decision of the rows after `after` up to `upto`, with what had been told about it by row `known`."""
+        found = self.ledger.history(*self._names, after=after, upto=known, maturity=self.product.maturity)
+        rows = list(itertools.takewhile(lambda row: row.seq <= upto, found))
+        usable = self.ledger.count_usable(*self._names, after=after, upto=upto)
+        if len(rows) != usable:
+            raise Damaged(
+                f"the history of rows {after + 1} to {upto} gives {len(rows)} decisions, but {usable} are usable; "
+                "a certificate looks at everybody.",
+                hint="verify the ledger (evenhand audit verify --deep).",
+            )
+        return rows
+
+    def _blocks(self, rows: Sequence[Row], first: int) -> list[Block]:
+        lineage = {p.epoch: p.id for p in self.ledger.policies(*self._names) if p.in_lineage}
+        return list(blocks_of(rows, lineage, first=first, columns=len(self.product.features)))
+
     def _something_matured(self) -> bool:
         """Whether a closing would see anybody new; without, it would only renew the policy."""
-        rows = self.ledger.history(self.product.tenant, self.product.name, after=self._closing.closed)
-        first = next(iter(rows), None)
+        first = next(iter(self.ledger.history(*self._names, after=self._closing.closed)), None)
         return first is not None and self._matured(first, max(self.ledger.clock(), self.ledger.head().at))
 
     def _matured(self, row: Row, at: float) -> bool:
         window = self.product.maturity
         return window is None or row.at + window <= at
 
-    def _lineage_ids(self) -> set[str]:
-        return {p.id for p in self.ledger.policies(self.product.tenant, self.product.name) if p.in_lineage}
+
+def _closing(policy: Policy) -> Closing:
+    return Closing(**policy.info["closing"])
 
 
 def _stream(name: str, test: ConstancyTest) -> Json:
@@ -210,28 +264,44 @@ def _stream(name: str, test: ConstancyTest) -> Json:
     return {"stream": name, "people": people, "evidence": test.peak, "alarm_at": limit, "alarm": test.alarmed}
 
 
-def blocks_of(rows: Iterable[Row], known: set[str]) -> Iterator[Block]:
-    """Decisions as the learner's blocks, one for each run of rows of one epoch. People who were erased meanwhile have no features
-    and are left out, as are rows of a policy outside the lineage."""
-    learnable = (row for row in rows if row.features is not None and row.policy in known)
-    for epoch, run in itertools.groupby(learnable, key=lambda row: row.epoch):
-        yield _block(epoch, list(run))
+def blocks_of(rows: Sequence[Row], lineage: Mapping[int, str], *, first: int, columns: int) -> Iterator[Block]:
+    """All of the decisions as the learner's blocks, one for each run of rows of one epoch, numbered from `first` on without a gap.
+
+    Whoever was erased keeps the place: draw and probability stay, the features are zeros, the group and the label are unknown. A row whose
+    policy is not the one that the lineage has for its epoch is Damaged: it cannot be left out, and nobody knows how it was drawn.
+    """
+    for row in rows:
+        if lineage.get(row.epoch) != row.policy:
+            raise Damaged(
+                f"decision {row.seq} was drawn by policy {row.policy} of epoch {row.epoch}, which is not in the lineage.",
+                hint="verify the ledger (evenhand audit verify --deep).",
+            )
+    for epoch, run in itertools.groupby(rows, key=lambda row: row.epoch):
+        found = list(run)
+        yield _block(epoch, found, first, columns)
+        first += len(found)
 
 
-def _block(epoch: int, rows: list[Row]) -> Block:
+def _block(epoch: int, rows: list[Row], first: int, columns: int) -> Block:
     group = np.empty(len(rows), dtype=object)
     group[:] = [row.group for row in rows]
-    priced = [row.prices for row in rows if row.prices is not None]
+    left = [row for row in rows if not row.erased]
+    priced = bool(left) and all(row.prices is not None for row in left)
+    prices = np.array([row.prices or (0.0, 0.0) for row in rows], dtype=np.float64)
     return Block(
-        first=0,
+        first=first,
         epoch=epoch,
-        features=np.array([row.features for row in rows], dtype=np.float64),
+        features=np.array([row.features or (0.0,) * columns for row in rows], dtype=np.float64),
         group=group,
         accept=np.array([row.accept for row in rows], dtype=bool),
         acceptance=np.array([row.acceptance for row in rows], dtype=np.float64),
-        prices=Prices(*np.array(priced, dtype=np.float64).T) if len(priced) == len(rows) else None,
-        label=np.array([row.label for row in rows], dtype=np.int64),
+        prices=Prices(*prices.T) if priced else None,
+        label=np.array([0 if row.erased else row.label for row in rows], dtype=np.int64),
         logged=np.zeros(len(rows), dtype=bool),
         audit=np.array([row.audit for row in rows], dtype=bool),
         at=rows[-1].at,
+        overruled=np.array([row.overruled for row in rows], dtype=bool),
+        erased=np.array([row.erased for row in rows], dtype=bool),
+        settled=np.array([row.settled for row in rows], dtype=np.int64),
+        group_late=np.array([row.group_late for row in rows], dtype=bool),
     )

@@ -138,8 +138,8 @@ def check_covering(seed, rates=(FPR,), groups=2, failure_probability=0.9):
     cohort = random_cohort(world, r, rows=int(r.integers(1, 30)), most=int(r.choice([2, 2, 5, 60])))
     state = bound._added(bound.start(), cohort, plan)
     state = state.__class__(**{**state.to_arrays(), "lower": plan.lower, "upper": plan.upper})
-    boxes = betting_evidence.narrowed_boxes(state, bound.box_threshold)
-    gaps = betting_evidence.narrowed_gaps(boxes, bound.joint_threshold, bound.pairs)
+    boxes = betting_evidence.narrowed_boxes(state, bound.group_thresholds)
+    gaps = betting_evidence.narrowed_gaps(boxes, bound.pair_thresholds, bound.pairs, bound.founders)
     log_wealth = exact_wealth.exact_log_wealth(bound, cohort, plan, truth)
     calm = (log_wealth < bound.box_threshold[:, None, None, None, None]).all(axis=(1, 2, 3, 4))
     calm &= (pair_log_wealth(bound, log_wealth) < bound.joint_threshold[:, None, None, None]).all(axis=(1, 2, 3))
@@ -154,8 +154,10 @@ def check_covering(seed, rates=(FPR,), groups=2, failure_probability=0.9):
 def check_union(bound, failure_probability):
     """The false-alarm probabilities e^-L of all processes, counted one by one, sum to delta at most."""
     M, R, G, sides, _, K = bound.start().linear.shape
-    singles = sum(np.exp(-bound.box_threshold[h]) for h in range(M) for _ in range(R * G * sides * K))
-    ordered = [(j, i) for j in range(G) for i in range(G) if i != j]
-    pairs = sum(np.exp(-bound.joint_threshold[h]) for h in range(M) for _ in range(R * K) for _ in ordered)
+    singles = sum(
+        np.exp(-bound.group_thresholds[h, j]) for h in range(M) for j in range(G) for _ in range(R * sides * K)
+    )
+    places = [(at, side) for at in range(len(bound.pairs)) for side in (0, 1)]
+    pairs = sum(np.exp(-bound.pair_thresholds[h, at]) for h in range(M) for _ in range(R * K) for at, _ in places)
     assert singles + pairs <= failure_probability * (1 + 1e-12)
     assert log(failure_probability / (singles + pairs)) < 0.01, "more is paid than is needed"

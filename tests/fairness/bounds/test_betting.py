@@ -215,7 +215,7 @@ def test_a_nominated_hypothesis_joins_with_its_own_share_and_an_empty_past():
     both = first.joined_by(0.0075)
     assert (both.hypotheses, both.joint_threshold[0]) == (2, first.joint_threshold[0])
     assert both.joint_threshold[1] > both.joint_threshold[0]
-    joined = state.joined(replace(both, hypotheses=1, shares=(0.0075,)).start())
+    joined = state.joined(replace(both, hypotheses=1, shares=(0.0075,), started_with=(2,)).start())
     cohort = replace(world, accepts=world.accepts[:2]).cohort(900, np.ones(12), np.ones(12), np.random.default_rng(2))
     after, _ = both.update(joined, cohort, both.plan(joined))
     assert after.rounds.tolist() == [2900.0, 900.0]
@@ -331,7 +331,9 @@ def test_a_plan_that_knows_the_data_is_refused():
 
 def test_a_plan_cannot_bet_too_much_or_on_an_empty_box():
     ones = np.ones((1, 1, 2))
-    with pytest.raises(InvalidInput, match="largest stake"):
-        EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), 0.2), 0 * ones, ones, 0.0)
+    bold = EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), 0.2), 0 * ones, ones, 0.0)
+    assert bold.stakes.max() == 0.5
+    with pytest.raises(InvalidInput, match="negative or not finite"):
+        EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), -0.2), 0 * ones, ones, 0.0)
     with pytest.raises(InvalidInput, match="box of the plan"):
         EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), 0.1), ones, 0 * ones, 0.0)

@@ -109,7 +109,9 @@ def test_mutant_groups_swapped_in_the_pairs(monkeypatch):
 
     assert always_right()
     monkeypatch.setattr(
-        betting, "narrowed_gaps", lambda s, L, pairs: betting_evidence.narrowed_gaps(s, L, [p[::-1] for p in pairs])
+        betting,
+        "narrowed_gaps",
+        lambda s, L, pairs, n: betting_evidence.narrowed_gaps(s, L, [p[::-1] for p in pairs], n),
     )
     assert not always_right()
 

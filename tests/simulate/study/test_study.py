@@ -4,10 +4,10 @@ import json
 import os
 import random
 import signal
-import time
 
 import numpy as np
 import pytest
+from tests.without_clocks import PATIENCE
 
 from evenhand.errors import InvalidInput
 from evenhand.simulate.study import (
@@ -77,21 +77,18 @@ def test_a_larger_study_takes_over_what_is_there(undisturbed, tmp_path, monkeypa
     assert more.of("lending", 0.05, "accept-all").rows[:3] == undisturbed.of("lending", 0.05, "accept-all").rows
 
 
-def test_killed_twenty_times_at_random_the_table_is_the_same(undisturbed, tmp_path):
-    """Each life is a process of its own that gets killed; no life starts a task that the journal held."""
+def test_killed_twenty_times_the_table_is_the_same(undisturbed, tmp_path):
+    """Each life is a process of its own that is killed at its first or second task: when it begins, when its line is in the journal, or
+    when a part of the line is. No life starts a task that the journal held."""
     chance, plan = random.Random(4), small(seeds=32, rounds=2_000)
-    started = tmp_path / "started"
     for life in range(20):
-        known = _known(tmp_path)
+        known, begun = _known(tmp_path), tmp_path / f"begun.{life}"
+        last, missing = chance.choice((1, 2)), chance.choice((None, 0, 1, 40))
         child = os.fork()
         if child == 0:
-            _live(plan, tmp_path, started.with_suffix(f".{life}"))
-        _wait_for_lines(started.with_suffix(f".{life}"), chance.choice((1, 2)))
-        time.sleep(chance.uniform(0.0, 0.01))
-        os.kill(child, signal.SIGKILL)
-        os.waitpid(child, 0)
-        begun = started.with_suffix(f".{life}")
-        assert not known & set(begun.read_text().split() if begun.exists() else [])
+            _live(plan, tmp_path, begun, last, missing)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == -signal.SIGKILL
+        assert not known & set(begun.read_text().split())
     assert 0 < len(_known(tmp_path)) < 1 + 2 * 32, "the kills should have come in the middle"
     survivor = study(plan, tmp_path)
     clean = study(plan, tmp_path / "clean")
@@ -101,26 +98,29 @@ def test_killed_twenty_times_at_random_the_table_is_the_same(undisturbed, tmp_pa
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
-def _wait_for_lines(path, lines):
-    """Until the child has begun so many tasks, so that the kill comes in the middle on a slow machine and on a fast one."""
-    for _ in range(6_000):
-        if path.exists() and len(path.read_text().split()) >= lines:
-            return
-        time.sleep(0.005)
+def _live(plan, folder, begun, last, missing):
+    """The child: says which tasks it begins, and never returns to pytest. It dies at its task number `last`: at once if `missing` is None,
+    otherwise with the line of that task in the journal but for its `missing` last bytes."""
+    number, add = 0, Journal.add
 
+    def begin(task):
+        nonlocal number
+        number += 1
+        with begun.open("a") as told:
+            told.write(task.key + "\n")
+        if number == last and missing is None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return played(task)
 
-def _live(plan, folder, started):
-    """The child: says which tasks it begins, and never returns to pytest."""
+    def write(journal, *entry):
+        add(journal, *entry)
+        if number == last:
+            os.truncate(journal.path, journal.path.stat().st_size - missing)
+            os.kill(os.getpid(), signal.SIGKILL)
+
     try:
-        with started.open("a") as told:
-
-            def begin(task):
-                told.write(task.key + "\n")
-                told.flush()
-                return played(task)
-
-            workers.played = begin
-            study(plan, folder)
+        workers.played, Journal.add = begin, write
+        study(plan, folder)
     finally:
         os._exit(0)
 
@@ -200,12 +200,12 @@ def test_the_table_is_parquet_without_times(undisturbed, tmp_path):
 
 def test_dask_gives_the_same_rows(undisturbed, tmp_path):
     pytest.importorskip("distributed")
-    assert study(small(), tmp_path, Dask("local", 2)).rows == undisturbed.rows
+    assert study(small(), tmp_path, Dask("local", 2, PATIENCE)).rows == undisturbed.rows
 
 
 def test_a_killed_worker_loses_nothing(tmp_path):
     pytest.importorskip("distributed")
-    plan, team, killed = small(seeds=16, rounds=3_000), Dask("local", 2), []
+    plan, team, killed = small(seeds=16, rounds=3_000), Dask("local", 2, PATIENCE), []
 
     def kill_one(done, total):
         if not killed and done > 3:

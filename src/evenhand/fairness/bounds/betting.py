@@ -9,12 +9,12 @@ Proof, for the false positive rate (docs/promise-proof.md has every step). Let N
 
     phi = m' + 1[accepted]/p (N - m')                       with m' a function of x, of the past, of the side and of h(x)
 
-Given person and past, E[phi] = N: the coin is fresh. So c_j 1[a = j] phi (h - f_j) has mean zero, and
+Given person and past, E[phi] = N: the coin is fresh. So 1[a = j] phi (h - f_j) has mean zero, and
 
-    W_up(f)  = prod (1 - lambda c_j 1[a = j] phi (h - f)),   W_low(f) = prod (1 + lambda c_j 1[a = j] phi (h - f))
+    W_up(f)  = prod (1 - g_j 1[a = j] phi (h - f)),   W_low(f) = prod (1 + g_j 1[a = j] phi (h - f)),   g_j = min(lambda c_j, 1/2)
 
 are martingales at the true f = f_j, as is W_up(f_j) W_low(f_i) for two groups (nobody belongs to both). They stay positive, because
-m' is clamped so that lambda c_j |phi| |h - f| <= 1/2 for phi of the dangerous sign and f in the box [l, u]. Ville: a
+m' is clamped so that g |phi| |h - f| <= 1/2, g = min(lambda c_j, 1/2), for phi of the dangerous sign and f in the box [l, u]. Ville: a
 non-negative martingale that starts at 1 ever reaches e^L with probability at most e^-L. ln(1+z) >= z - z^2/2 for z >= 0 and
 >= z - k(v) z^2 for z >= -v, k(v) = (-ln(1-v) - v)/v^2, give sums that do not depend on f, with S = A + B:
 
@@ -28,8 +28,13 @@ q is convex, so on the box it lies below its chord, q(f) <= alpha + beta f: the 
 Single processes narrow the boxes (L_box = ln(2 R G K M / (.2 delta))), pairs bound the gaps (L_joint = ln(R G(G-1) K M / (.8 delta)));
 the union over hypotheses, rates, groups or ordered pairs, sides and K bets costs delta in all, and nothing is split over epochs.
 The truth leaves a box only when a box process crosses its threshold; the bets are stopped there. A label that has not arrived
-takes the value that makes the factor of W smallest. Other rates: exchange the labels (true positive rate; the gap of the false negative
-rate is minus its gap), or phi = 1 (selection rate).
+takes the value that makes the factor of W smallest; a person of whom nothing is known any more takes the smallest factor there can be, so
+L grows by `lost`. Other rates: exchange the labels (true positive rate; the gap of the false negative rate is minus its gap), or phi = 1
+(selection rate), which needs neither label nor coin.
+
+A group that joins later has its own share delta_N. Its pairs with the k groups before it start at wealth 1 from the sums of that moment,
+L = ln(2 R k K M / (.8 delta_N)), and so do its own processes, L = ln(2 R K M / (.2 delta_N)). Hypotheses that start later than that pay
+for all groups then in.
 """
 
 from collections.abc import Callable, Sequence
@@ -58,12 +63,21 @@ from evenhand.words import FloatArray, IntArray
 HORIZONS = tuple(1000.0 * 4**k for k in range(6))
 
 
+@dataclass(frozen=True)
+class GroupJoin:
+    """A group that joined after the start: its share of delta, and the hypotheses that ran then."""
+
+    share: float
+    hypotheses: int
+
+
 @dataclass(frozen=True, eq=False)
 class BettingBound:
     """One family of betting processes: `hypotheses` non-constant hypotheses share `failure_probability`.
 
     Each of them gets an equal part, or its entry of `shares` (the N-th nominated: 6 delta / (pi^2 N^2)). `horizons` n_k: the numbers
-    of rounds for which the K bets are best; `joint_part` of delta goes to the gaps, the rest to the boxes.
+    of rounds for which the K bets are best; `joint_part` of delta goes to the gaps, the rest to the boxes. `joins`: one entry for each
+    of the last groups, which joined after the start; `started_with`: how many groups were in when each hypothesis started (all founders).
     """
 
     groups: tuple[Any, ...]
@@ -73,6 +87,8 @@ class BettingBound:
     shares: tuple[float, ...] | None = None
     horizons: tuple[float, ...] = HORIZONS
     joint_part: float = 0.8
+    joins: tuple[GroupJoin, ...] = ()
+    started_with: tuple[int, ...] | None = None
     _deltas: FloatArray = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -92,6 +108,21 @@ class BettingBound:
                 hint="the N-th nominated hypothesis may book 6 delta / (pi^2 N^2).",
             )
         object.__setattr__(self, "_deltas", deltas)
+        if self.started_with is None:
+            object.__setattr__(self, "started_with", (self.founders,) * self.hypotheses)
+        if len(self._started) != self.hypotheses or self.founders < 2:
+            raise InvalidInput(
+                f"{self.founders} groups began and {len(self._started)} hypotheses say when they started."
+            )
+
+    @property
+    def founders(self) -> int:
+        """How many groups were in from the start."""
+        return len(self.groups) - len(self.joins)
+
+    @property
+    def _started(self) -> IntArray:
+        return np.array(self.started_with or (), dtype=np.int64)
 
     def _refuse_nonsense(self) -> None:
         if not 0 < self.failure_probability < 1:
@@ -119,23 +150,61 @@ class BettingBound:
 
     @property
     def joint_threshold(self) -> FloatArray:
-        """L_joint (M,) = ln(R G(G-1) K / (joint_part delta_h)): one test for each rate, ordered pair and bet."""
-        tests = len(self.rates) * 2 * len(self.pairs) * len(self.horizons)
-        return np.log(tests / (self.joint_part * self._deltas))
+        """L_joint (M,) = ln(R G(G-1) K / (joint_part delta_h)): one test for each rate, ordered pair and bet, G groups at h's start."""
+        ordered = self._started * (self._started - 1)
+        return np.log(len(self.rates) * len(self.horizons) * ordered / (self.joint_part * self._deltas))
 
     @property
     def box_threshold(self) -> FloatArray:
         """L_box (M,) = ln(2 R G K / ((1 - joint_part) delta_h)): one test for each side, rate, group and bet."""
-        tests = 2 * len(self.rates) * len(self.groups) * len(self.horizons)
+        tests = 2 * len(self.rates) * len(self.horizons) * self._started
         return np.log(tests / ((1.0 - self.joint_part) * self._deltas))
+
+    @property
+    def pair_thresholds(self) -> FloatArray:
+        """(M, pairs): L_joint, or that of the group that joined the pair after the hypothesis had started."""
+        found = np.repeat(self.joint_threshold[:, np.newaxis], len(self.pairs), axis=1)
+        for at, (later, _) in enumerate(self.pairs):
+            if later >= self.founders:
+                join = self.joins[later - self.founders]
+                tests = 2 * len(self.rates) * later * len(self.horizons) * join.hypotheses
+                before = self._started <= later
+                found[before, at] = np.log(tests / (self.joint_part * join.share)) if join.hypotheses else 0.0
+        return found
+
+    @property
+    def group_thresholds(self) -> FloatArray:
+        """(M, G): L_box, or that of a group that joined after the hypothesis had started."""
+        found = np.repeat(self.box_threshold[:, np.newaxis], len(self.groups), axis=1)
+        for group in range(self.founders, len(self.groups)):
+            join = self.joins[group - self.founders]
+            tests = 2 * len(self.rates) * len(self.horizons) * join.hypotheses
+            before = self._started <= group
+            found[before, group] = np.log(tests / ((1.0 - self.joint_part) * join.share)) if join.hypotheses else 0.0
+        return found
 
     def start(self) -> BettingState:
         """The state before the first round."""
-        return BettingState.empty(self.hypotheses, len(self.rates), len(self.groups), len(self.horizons))
+        return BettingState.empty(
+            self.hypotheses, len(self.rates), len(self.groups), len(self.horizons), len(self.joins)
+        )
 
     def joined_by(self, share: float) -> "BettingBound":
         """The family with one more hypothesis, which has its own part of delta; its state joins by `state.joined`."""
-        return replace(self, hypotheses=self.hypotheses + 1, shares=(*self._deltas.tolist(), share))
+        return replace(
+            self,
+            hypotheses=self.hypotheses + 1,
+            shares=(*self._deltas.tolist(), share),
+            started_with=(*self._started.tolist(), len(self.groups)),
+        )
+
+    def joined_by_group(self, group: Any, share: float) -> "BettingBound":
+        """The family with one more group, whose processes have their own part of delta; its state joins by `state.with_group`."""
+        if not 0 < share < 1:
+            raise InvalidInput(f"group {group!r} joins with a share of {share}; a share lies in (0, 1).")
+        shares = self.shares if self.shares is None else tuple(self._deltas.tolist())
+        join = GroupJoin(share, self.hypotheses)
+        return replace(self, groups=(*self.groups, group), shares=shares, joins=(*self.joins, join))
 
     def plan(self, state: BettingState, forecast: Forecast | None = None) -> EpochPlan:
         """What the next epoch bets, from a state that has seen earlier epochs only; without a forecast as if all were accepted."""
@@ -148,15 +217,16 @@ class BettingBound:
             for r, rate in enumerate(self.rates):
                 m, p = regression_of(rate, forecast.regression), acceptance_of(rate, forecast.acceptance)
                 kept[:, r] = variance_kept(replace(forecast, acceptance=p), m, inverse_share[r], f[:, r])
-        bets = rates_of_betting(self.joint_threshold, np.array(self.horizons), inverse_share, f, kept)
+        threshold = self.pair_thresholds.max(axis=1, initial=0.0)
+        bets = rates_of_betting(threshold, np.array(self.horizons), inverse_share, f, kept)
         return EpochPlan(inverse_share, bets, state.lower, state.upper, float(state.rounds.max(initial=0.0)))
 
     def update(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> tuple[BettingState, CohortInfo]:
         """Add a closed cohort under the plan that was made before it; narrow boxes and gaps."""
         self._refuse_misfits(state, cohort, plan)
         seen = self._added(state, cohort, plan)
-        boxes = narrowed_boxes(seen, self.box_threshold)
-        gaps = narrowed_gaps(boxes, self.joint_threshold, self.pairs)
+        boxes = narrowed_boxes(seen, self.group_thresholds)
+        gaps = narrowed_gaps(boxes, self.pair_thresholds, self.pairs, self.founders)
         return without_contradictions(gaps), self._info(cohort)
 
     def intervals(self, state: BettingState) -> GapIntervals:
@@ -179,34 +249,53 @@ class BettingBound:
         linear, quadratic = state.linear.copy(), state.quadratic.copy()
         hits, mass = state.hits.copy(), state.mass.copy()
         stakes, deviation, reach = plan.stakes, plan.deviation, plan.reach
+        lost = state.lost.copy()
         for r, rate in enumerate(self.rates):
+            group = cohort.group if counts_labels(rate).all() else cohort.labelled_group
             columns = counted_rounds(rate, cohort).columns
+            lost[:, r] += self._lost(rate, cohort, stakes[:, r], deviation[:, r])
             tables = tuple(np.ascontiguousarray(table[:, r]) for table in (stakes, deviation, reach))
             sums = tuple(np.zeros(array[:, r].shape) for array in (hits, linear, quadratic))
-            cells = cells_of(cohort.group, columns[0], columns[1], np.stack(columns[2:6]))
+            cells = cells_of(group, columns[0], columns[1], np.stack(columns[2:6]))
             if cells is None:
-                add(cohort.accepts, cohort.group, *columns, *tables, *sums)
+                add(cohort.accepts, group, *columns, *tables, *sums)
             else:
                 alike = (cells.group, cells.inverse, cells.regression, cells.total, cells.taken(cohort.accepts))
                 add_cells(*alike, *tables, *sums)
             for array, seen in zip((hits, linear, quadratic), sums, strict=True):
                 array[:, r] += seen
-            mass[:, r] += self._by_group(cohort, columns[-1])
+            mass[:, r] += self._by_group(group, columns[-1])
         rounds = state.rounds + cohort.rounds.sum()
-        return replace(state, linear=linear, quadratic=quadratic, hits=hits, mass=mass, rounds=rounds)
+        return replace(state, linear=linear, quadratic=quadratic, hits=hits, mass=mass, rounds=rounds, lost=lost)
+
+    @staticmethod
+    def _lost(rate: Rate, cohort: Cohort, stakes: FloatArray, deviation: FloatArray) -> FloatArray:
+        """(M, K): what the people of whom nothing is known any more may have cost a process, at most, in logarithms.
+
+        -ln(1 - g s) for a rejected one, for p = 1 and for a rate that needs no label, where
+        |phi| <= 1; else -ln(1 - min(1/2, g s / p)), because the clamp keeps every factor above
+        1/2. g s is the largest over the groups, as the group is lost, too.
+        """
+        whole = counts_labels(rate).all()
+        if not len(cohort.lost_count) or not (whole or cohort.labelled.any()):
+            return np.zeros((stakes.shape[0], stakes.shape[2]))
+        largest = (stakes * deviation.max(axis=2)[:, :, np.newaxis]).max(axis=1)
+        weight = np.ones(len(cohort.lost_count)) if whole else cohort.lost_weight
+        cost = -np.log1p(-np.minimum(0.5, largest[:, :, np.newaxis] * weight))
+        return np.asarray(cost @ cohort.lost_count)
 
     def _info(self, cohort: Cohort) -> CohortInfo:
-        per_group, inside = self._by_group(cohort, cohort.rounds), cohort.group >= 0
+        per_group, inside = self._by_group(cohort.group, cohort.rounds), cohort.group >= 0
         return CohortInfo(
             rounds=per_group,
             outside=float(cohort.rounds[~inside].sum()),
-            unresolved=self._by_group(cohort, cohort.unresolved),
+            unresolved=self._by_group(cohort.group, cohort.unresolved),
             least_acceptance=float(cohort.acceptance.min(initial=1.0, where=inside)),
         )
 
-    def _by_group(self, cohort: Cohort, column: FloatArray) -> FloatArray:
+    def _by_group(self, group: IntArray, column: FloatArray) -> FloatArray:
         """(G,): the column's total in each group."""
-        totals = np.bincount(cohort.group + 1, weights=column, minlength=len(self.groups) + 1)
+        totals = np.bincount(group + 1, weights=column, minlength=len(self.groups) + 1)
         return np.asarray(totals[1:], dtype=np.float64)
 
     def _refuse_misfits(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> None:

@@ -5,6 +5,8 @@ its threshold L,
 
     up: f (S - beta) <= A + alpha + L,    low: f (S + beta) >= A - alpha - L,
     joint: f_j (S - beta)_j^up - f_i (S + beta)_i^low <= L + (A + alpha)_j^up - (A - alpha)_i^low
+
+L grows by what people of whom nothing is known any more may have cost. The pairs of a group that joined later use the sums since then.
 """
 
 from collections.abc import Sequence
@@ -46,8 +48,8 @@ def evidence(state: BettingState) -> tuple[FloatArray, FloatArray, FloatArray, F
 
 
 def narrowed_boxes(state: BettingState, threshold: FloatArray) -> BettingState:
-    """u <- min(u, (t + L)/a) where a > 0, l <- max(l, (v - L)/b) where b > 0; best over the bets, a few passes."""
-    L = threshold[:, np.newaxis, np.newaxis, np.newaxis]
+    """u <- min(u, (t + L)/a) where a > 0, l <- max(l, (v - L)/b) where b > 0; best over the bets, a few passes. threshold: (M, G)."""
+    L = threshold[:, np.newaxis, :, np.newaxis] + state.lost[:, :, np.newaxis, :]
     for _ in range(BOX_PASSES):
         a, t, b, v = evidence(state)
         upper, lower = upper_end(a, t + L).min(axis=-1), lower_end(b, v - L).max(axis=-1)
@@ -65,13 +67,26 @@ def lower_end(b: FloatArray, limit: FloatArray) -> FloatArray:
     return np.asarray(np.divide(limit, b, out=np.full(b.shape, -np.inf), where=b > 0))
 
 
-def narrowed_gaps(state: BettingState, threshold: FloatArray, pairs: Sequence[tuple[int, int]]) -> BettingState:
-    """gap <= max f_j - f_i over the boxes with a_j f_j - b_i f_i <= L + t_j - v_i, for every bet; lower end: exchange j and i."""
+def narrowed_gaps(
+    state: BettingState, threshold: FloatArray, pairs: Sequence[tuple[int, int]], founders: int
+) -> BettingState:
+    """gap <= max f_j - f_i over the boxes with a_j f_j - b_i f_i <= L + t_j - v_i, for every bet; lower end: exchange j and i.
+
+    threshold: (M, pairs). Groups from number `founders` on joined later, one after the other.
+    """
     lower, upper = state.gap_lower.copy(), state.gap_upper.copy()
-    known = evidence(state)
+    known = {-1: evidence(state)}
+    for join in range(state.linear_before.shape[1]):
+        since = replace(
+            state,
+            linear=state.linear - state.linear_before[:, join],
+            quadratic=state.quadratic - state.quadratic_before[:, join],
+        )
+        known[join] = evidence(since)
     for at, (later, earlier) in enumerate(pairs):
-        upper[:, :, at] = np.minimum(upper[:, :, at], _largest_gap(state, known, threshold, later, earlier))
-        lower[:, :, at] = np.maximum(lower[:, :, at], -_largest_gap(state, known, threshold, earlier, later))
+        told, L = known[max(later - founders, -1)], threshold[:, at, np.newaxis, np.newaxis] + state.lost
+        upper[:, :, at] = np.minimum(upper[:, :, at], _largest_gap(state, told, L, later, earlier))
+        lower[:, :, at] = np.maximum(lower[:, :, at], -_largest_gap(state, told, L, earlier, later))
     return replace(state, gap_lower=lower, gap_upper=upper)
 
 
@@ -80,7 +95,7 @@ def _largest_gap(
 ) -> FloatArray:
     a, t, b, v = known
     l_j, u_j, l_i, u_i = (side[:, :, group, np.newaxis] for group in (j, i) for side in (state.lower, state.upper))
-    limit = threshold[:, np.newaxis, np.newaxis] + t[:, :, j] - v[:, :, i]
+    limit = threshold + t[:, :, j] - v[:, :, i]
     return np.asarray(largest_difference(l_j, u_j, l_i, u_i, a[:, :, j], b[:, :, i], limit).min(axis=-1))
 
 

@@ -3,9 +3,11 @@
     c_j = 1 / max(P_hat[a = j, in the denominator], SHARE_FLOOR)
     V1 = 2/G sum_j c_j f_j (1 - f_j)              the variance of one increment if everybody is accepted
     V1 / V_e                                      how much of it the next epoch's acceptance probabilities leave
-    lambda_k = min( sqrt(2 L / (n_k V1)) min(1, V1 / V_e), 1 / (2 max_j c_j) )
+    lambda_k = sqrt(2 L / (n_k V1)) min(1, V1 / V_e),   g_jk = min(lambda_k c_j, 1/2)
 
-With two groups 2/G sum_j is the sum over the pair. All of it may be wrong without harm: it decides the width, never the validity.
+The stake is cut group by group, so that a small group does not lower the bets on the others.
+With two groups 2/G sum_j is the sum over the pair. All of it may be wrong without harm: it decides
+the width, never the validity.
 """
 
 import numpy as np
@@ -65,6 +67,4 @@ def rates_of_betting(
     groups = inverse_share.shape[1]
     variance = 2.0 / groups * (inverse_share * f * (1.0 - f)).sum(axis=2)
     wished = np.sqrt(2.0 * threshold[:, np.newaxis] / variance) * kept
-    return np.asarray(
-        np.minimum(wished[..., np.newaxis] / np.sqrt(horizons), (0.5 / inverse_share.max(axis=1))[:, np.newaxis])
-    )
+    return np.asarray(wished[..., np.newaxis] / np.sqrt(horizons))

@@ -39,8 +39,11 @@ def counted_rounds(rate: Rate, cohort: Cohort) -> CountedRounds:
     if negatives and positives:
         return CountedRounds(np.ones(len(cohort)), nothing, nothing, cohort.rounds, nothing, nothing)
     hit, miss = (cohort.negative, cohort.positive) if negatives else (cohort.positive, cohort.negative)
-    m = regression_of(rate, cohort.regression)
-    return CountedRounds(1.0 / cohort.acceptance, m, cohort.rejected, hit, miss, cohort.unresolved)
+    m, possible = regression_of(rate, cohort.regression), cohort.acceptance > 0
+    inverse = np.divide(
+        1.0, cohort.acceptance, out=np.ones(len(cohort)), where=possible
+    )  # p = 0 only where no label counts
+    return CountedRounds(inverse, m, cohort.rejected, hit, miss, cohort.unresolved)
 
 
 def counts_labels(rate: Rate) -> FloatArray:
