@@ -76,13 +76,18 @@ def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = N
         kinds = {type(value), type(state[name])} - {type(None)}
         if len(kinds) > 1 and not kinds <= {int, float}:
             raise StorageError(f"{path} is damaged: {name} is of kind {type(state[name]).__name__}.", hint=_RESTORE)
-    learner._restore(state)
-    if stored.settings.get("seed") is not None:
-        _require_same({"seed": stored.settings["seed"]}, {"seed": learner.seed}, "the learner has drawn its coins with")
-    if isinstance(learner, CertifiedLearner):
-        _require_same(_promised(learner._promise()), _promised(learner._life.promise), "the learner has promised")
-    for what in _unsound(learner):
-        raise StorageError(f"{path} is no sound learner: {what}.", hint=_RESTORE)
+    try:
+        learner._restore(state)
+        if stored.settings.get("seed") is not None:
+            drawn = "the learner has drawn its coins with"
+            _require_same({"seed": stored.settings["seed"]}, {"seed": learner.seed}, drawn)
+        if isinstance(learner, CertifiedLearner):
+            _require_same(_promised(learner._promise()), _promised(learner._life.promise), "the learner has promised")
+        wrong = next(_unsound(learner), None)
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+        wrong = f"something in its state is of another kind ({error})"
+    if wrong is not None:
+        raise StorageError(f"{path} is no sound learner: {wrong}.", hint=_RESTORE)
     return learner
 
 
@@ -121,6 +126,9 @@ def _unsound(learner: EpochLearner) -> Iterator[str]:
         yield from _other_shapes(
             process.totals, AuditTotals.none(len(process.members), len(process.rates), len(process.groups))
         )
+    past = life.tally.past
+    if not len(past.features) == len(past.group) == len(past.weight):
+        yield "what it remembers of past people has columns of different lengths"
     for number, (low, high) in learner._records.items():
         if low.shape != high.shape or (np.abs(low) > 1 + 1e-9).any() or (np.abs(high) > 1 + 1e-9).any():
             yield f"the certified gaps of epoch {number} leave [-1, 1]"
