@@ -50,7 +50,7 @@ from evenhand.learners.settings import (
 from evenhand.learners.tally import Past
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.words import Decisions, FloatArray, GroupArray, Prices
+from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_group
 
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
@@ -528,6 +528,8 @@ class CertifiedLearner(EpochLearner):
         """
         if self._round > 0:
             raise ProtocolError(f"{self._round} rounds have been played; a warm start comes before the first.")
+        if self.group_use == "decide":
+            as_group(np.full(len(history), None) if history.group is None else history.group, len(history))
         self._columns = history.features.shape[1]
         if audited:
             if (history.acceptance != history.acceptance[0]).any():

@@ -133,9 +133,26 @@ def _unsound(learner: EpochLearner) -> Iterator[str]:
         if low.shape != high.shape or (np.abs(low) > 1 + 1e-9).any() or (np.abs(high) > 1 + 1e-9).any():
             yield f"the certified gaps of epoch {number} leave [-1, 1]"
     for cohort in learner._queue:
-        columns = [getattr(cohort, f.name) for f in fields(cohort) if f.name not in ("epoch", "log")]
-        if any(len(column) != len(cohort.features) for column in columns):
-            yield f"a cohort of epoch {cohort.epoch} has columns of different lengths"
+        rows = len(cohort.features)
+        for part in fields(cohort):
+            column, needed = getattr(cohort, part.name), (3, rows) if part.name.startswith("settled") else (rows,)
+            if part.name.startswith("lost_"):
+                needed = cohort.lost_acceptance.shape
+            if isinstance(column, np.ndarray) and part.name != "features" and column.shape != needed:
+                yield f"{part.name} of a cohort of epoch {cohort.epoch} has shape {column.shape} instead of {needed}"
+    for number, prepared in life.prepared.items():
+        regression: Any = prepared.regression
+        columns = [np.shape(getattr(regression, part.name)) for part in fields(regression)]
+        if len({shape[0] for shape in columns if shape}) > 1:
+            yield f"the regression that was prepared for epoch {number} has columns of different lengths"
+        plan, groups = prepared.plan, len(life.groups or ())
+        if plan is not None:
+            groups = plan.inverse_share.shape[1]
+            box = (len(plan.bets), *plan.inverse_share.shape)
+            if plan.bets.shape[:2] != box[:2] or plan.lower.shape != box or plan.upper.shape != box:
+                yield f"the plan that was prepared for epoch {number} has parts of different shapes"
+        if len(prepared.labelled) != groups:
+            yield f"epoch {number} was prepared for {len(prepared.labelled)} groups instead of {groups}"
 
 
 def _other_shapes(kept: Any, needed: Any) -> Iterator[str]:

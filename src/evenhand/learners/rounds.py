@@ -18,7 +18,7 @@ from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.contexts import joined
 from evenhand.learners.codec import storable
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, as_known_groups
 
 LOOSE = 1024
 """Blocks that may lie loose in the book before neighbours are joined."""
@@ -76,6 +76,8 @@ class Block:
 
     def __post_init__(self) -> None:
         rows = len(self.accept)
+        if self.group is not None and self.group.dtype.kind in "Of":
+            self.group = as_known_groups(self.group, rows)  # whoever makes a block may write NaN for "unknown"
         if self.settled is _NOT_GIVEN:
             self.settled = np.zeros(rows, np.int64)
         for name in ("overruled", "erased", "group_late", "learned"):
