@@ -50,7 +50,7 @@ from evenhand.learners.settings import (
 from evenhand.learners.tally import Past
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.words import Decisions, FloatArray, GroupArray, Prices
+from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_group
 
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
@@ -104,7 +104,15 @@ class CertifiedLearner(EpochLearner):
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         require_hypotheses(hypotheses)
         require_settings(
-            allowed_gap, failure_probability, audit_rate, audit_budget, fallback, maturity, horizon, drift_false_alarm
+            allowed_gap,
+            failure_probability,
+            bound,
+            audit_rate,
+            audit_budget,
+            fallback,
+            maturity,
+            horizon,
+            drift_false_alarm,
         )
         if hypotheses.uses_group and group_use != "decide":
             raise InvalidInput(
@@ -520,6 +528,8 @@ class CertifiedLearner(EpochLearner):
         """
         if self._round > 0:
             raise ProtocolError(f"{self._round} rounds have been played; a warm start comes before the first.")
+        if self.group_use == "decide":
+            as_group(np.full(len(history), None) if history.group is None else history.group, len(history))
         self._columns = history.features.shape[1]
         if audited:
             if (history.acceptance != history.acceptance[0]).any():
@@ -612,7 +622,7 @@ class CertifiedLearner(EpochLearner):
         ledger = DeltaLedger(self.failure_probability, tuple(bookings))
         wanted = self._life.wanted
         self._life = Life(
-            1 + max(lives, *booked), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
+            1 + max([lives, *booked]), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
         )
         self._round = round
         self._epochs = [Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)]

@@ -18,7 +18,7 @@ from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.contexts import joined
 from evenhand.learners.codec import storable
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, as_known_groups
 
 LOOSE = 1024
 """Blocks that may lie loose in the book before neighbours are joined."""
@@ -76,6 +76,8 @@ class Block:
 
     def __post_init__(self) -> None:
         rows = len(self.accept)
+        if self.group is not None and self.group.dtype.kind in "Of":
+            self.group = as_known_groups(self.group, rows)  # whoever makes a block may write NaN for "unknown"
         if self.settled is _NOT_GIVEN:
             self.settled = np.zeros(rows, np.int64)
         for name in ("overruled", "erased", "group_late", "learned"):
@@ -121,6 +123,18 @@ class Block:
     def resolved(self) -> BoolArray:
         """What the loss may learn from: rejected rounds, and accepted ones whose label has come; never an erased one."""
         return np.asarray(((self.label != 0) & ~self._mute) | ~(self.accept | self.erased))
+
+    @property
+    def awaited(self) -> BoolArray:
+        """Accepted rounds whose label has not come and may still be told."""
+        return np.asarray(~self.resolved & ~self._mute)
+
+    def fresh(self, stop: int | None) -> BoolArray:
+        """What the loss may learn from and has not been handed over: of the rounds before `stop`, if it is given."""
+        found = np.asarray(self.resolved & ~self.logged)
+        if stop is not None:
+            found[max(stop - self.first, 0) :] = False
+        return found
 
     def knows_group(self, rows: IntArray | BoolArray) -> BoolArray:
         """Whether the group of each of these rounds is known."""
@@ -432,8 +446,7 @@ class RoundBook:
 
     def rows(self, first: int, stop: int) -> Iterator[tuple[Block, slice]]:
         """The rounds from `first` to `stop` - 1 that were decided one by one, in the order of arrival: blocks, with the rows that count."""
-        start = max(bisect_right(self.blocks, first, key=_first) - 1, 0)
-        for place in range(start, len(self.blocks)):
+        for place in range(max(bisect_right(self.blocks, first, key=_first) - 1, 0), len(self.blocks)):
             block = self.blocks[place]
             if block.first >= stop:
                 return
@@ -442,20 +455,17 @@ class RoundBook:
                 yield block, rows
 
     def harvest(self, stop: int | None = None) -> list[tuple[int, RoundLog]]:
-        """(epoch, log) of the rounds (those before `stop`, if it is given) that were resolved since the last harvest."""
+        """(epoch, log) of the rounds that were resolved since the last harvest; of those before `stop`, if it is given."""
         found, waiting = [], self._waiting()
-        last = np.iinfo(np.int64).max if stop is None else stop
         for epoch, run in groupby(waiting, key=lambda block: block.epoch):
             blocks = list(run)
-            whole = merged(blocks)
-            early = np.concatenate([block.first + np.arange(len(block.accept)) < last for block in blocks])
-            fresh = whole.resolved & ~whole.logged & early
+            whole, fresh = merged(blocks), np.concatenate([block.fresh(stop) for block in blocks])
             known = whole.knows_group(np.ones(len(fresh), bool))
             found += [(epoch, whole.log(part)) for part in (fresh & known, fresh & ~known) if part.any()]
         for block in waiting:
-            early = block.first + np.arange(len(block.accept)) < last
-            block.learned = block.learned | (block.resolved & ~block.logged & early)
-            block.logged = block.logged | ((block.resolved | block._mute) & early)
+            fresh = block.fresh(stop)
+            block.learned = block.learned | fresh
+            block.logged = block.logged | fresh | block._mute
         return found
 
     def close(self, now: float | None, window: float | None) -> list[Block]:
@@ -509,5 +519,5 @@ class RoundBook:
 
     @property
     def missing_labels(self) -> int:
-        """Accepted rounds whose label has not come and may still be told."""
-        return int(sum((~block.resolved & ~block._mute).sum() for block in self.blocks))
+        """How many labels have not come and may still be told."""
+        return int(sum(block.awaited.sum() for block in self.blocks))

@@ -83,9 +83,13 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
 def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None) -> Stored:
     """What `write` stored; `hypotheses` where the class itself could not be."""
     document, arrays = _contents(Path(path))
-    for part in ("settings", "state"):
-        if (found := not_finite(document[part], arrays, part)) is not None:
-            raise StorageError(f"{path} is no sound learner: {found}; every stored number is finite.", hint=_RESTORE)
+    try:
+        parts = (not_finite(document[part], arrays, part) for part in ("settings", "state"))
+        found = next((bad for bad in parts if bad is not None), None)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StorageError(f"{path} is damaged: its document is malformed ({error}).", hint=_RESTORE) from error
+    if found is not None:
+        raise StorageError(f"{path} is no sound learner: {found}; every stored number is finite.", hint=_RESTORE)
     decoder = Decoder(arrays, _class_of(document["hypotheses"], hypotheses))
     settings = decoder.decode(document["settings"])
     if document["version"] == 1:

@@ -50,6 +50,10 @@ from evenhand.words import LabelledSample, Prices
 
 FIRST_EPOCH = 64
 """Rounds of the bandit's first epoch; then its length doubles."""
+EARLIER_RULES = (
+    "the sample was taken under earlier rules, from whatever labels had come by then; if labels were late, and later for some people "
+    "than for others, the promise may not hold. A new learner takes a new sample."
+)
 FROZEN = (
     "so many people of the sample are lost that no other policy can be promised to keep the gap: the policy is frozen."
 )
@@ -120,6 +124,7 @@ class TwoPhaseLearner(EpochLearner):
         self._taken = 0  # rounds before this one have been handed to the loss, but for late labels
         self._unlabelled: list[int] = []  # rounds of the sample that had no label when it was closed
         self._in_counts: list[tuple[int, RoundLog]] = []  # played in counts while exploring, by the first round
+        self._earlier_rules = False  # the sample was taken when it was "whatever labels have come"
         super().__init__(
             prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
         )
@@ -358,7 +363,11 @@ class TwoPhaseLearner(EpochLearner):
                 f"{self.slack.missing} people of the sample have no label or were erased; "
                 "the slack covers whatever is not known of them."
             )
-            said = {lost: self.slack.missing > 0, FROZEN: not self.explorer.keeps(self.slack)}
+            said = {
+                EARLIER_RULES: self._earlier_rules,
+                lost: self.slack.missing > 0,
+                FROZEN: not self.explorer.keeps(self.slack),
+            }
             return [note for note, holds in said.items() if holds]
         missing = self._first_missing(self._first)
         if missing < self._first + self._size <= self._round:
@@ -380,14 +389,25 @@ class TwoPhaseLearner(EpochLearner):
         )
 
     def _state(self) -> dict[str, Any]:
-        names = ("sample", "slack", "_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
+        names = (
+            "sample",
+            "slack",
+            "_first",
+            "_size",
+            "_complete",
+            "_taken",
+            "_unlabelled",
+            "_in_counts",
+            "_earlier_rules",
+        )
         return super()._state() | {name: getattr(self, name) for name in names}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Files of rules 1 do not say in which order people came: who was exploring then takes a new sample from here on."""
+        """Files of the earlier rules do not say in which order people came: who was exploring then takes a new sample from here on."""
         super()._restore(state)
         if "_first" not in state:
             self._first = self._complete = self._round
+            self._earlier_rules = self.sample is not None
 
     @property
     def promise(self) -> float:
