@@ -310,19 +310,26 @@ def test_who_is_erased_later_leaves_the_sample_and_widens_the_slack():
     assert learner.slack.limit == pytest.approx(0.4 - learner.slack.beta)
     learner.erase(40)
     assert learner.slack.missing == 2
+    learner.overrule(41, False)
+    learner.erase(41)
+    assert learner.slack.missing == 3
+    assert as_rows(learner.sample) == without_people([7, 40, 41])
 
 
-def test_a_sample_that_lost_too_many_freezes_the_policy():
+def test_a_sample_that_lost_too_many_freezes_the_policy(tmp_path):
     """The policy that is deployed was chosen when the sample was whole enough, so it stays; no other one could be promised."""
-    learner = waiting([])
-    play(learner, 300, 0)
-    assert learner.epoch.phase == "bandit"
-    learner.erase(np.arange(100))
-    deployed = learner.policy
-    play(learner, 2500, 1)
-    assert learner.epoch.phase == "frozen"
-    assert learner.policy == deployed
-    assert any("frozen" in note for note in learner.report.notes)
+    for number in (100, 1000):
+        learner = waiting([])
+        play(learner, 300, 0)
+        assert learner.epoch.phase == "bandit"
+        learner.erase(np.arange(number))
+        deployed = learner.policy
+        play(learner, 2500, 1)
+        assert learner.epoch.phase == "frozen"
+        assert learner.policy == deployed
+        assert any("frozen" in note for note in learner.report.notes)
+        learner.save(tmp_path / "frozen")
+        assert load(tmp_path / "frozen").slack == learner.slack
 
 
 def restored_from_earlier_rules(learner):
@@ -346,6 +353,13 @@ def test_a_sample_of_earlier_rules_stays_and_is_named():
     learner = restored_from_earlier_rules(old)
     assert learner.slack == old.slack
     assert "taken under earlier rules" in learner.report.notes[0]
+    deployed = learner.policy
+    learner.erase(learner.round - 1)
+    learner.erase(5)
+    assert not learner.sample.features.any()
+    play(learner, 2500, 1)
+    assert learner.epoch.phase == "frozen"
+    assert learner.policy == deployed
 
 
 # the loss
