@@ -325,27 +325,14 @@ def test_a_sample_that_lost_too_many_freezes_the_policy():
     assert any("frozen" in note for note in learner.report.notes)
 
 
-def restored_from_earlier_rules(learner):
-    """As if the file had been written when a sample was whatever labels had come."""
-    new = ("_first", "_size", "_complete", "_in_counts", "_earlier_rules")
-    copy = make(exploration_rounds=1000)
-    copy._restore({name: value for name, value in learner._state().items() if name not in new})
-    return copy
-
-
-def test_who_explored_under_earlier_rules_begins_a_new_sample():
-    learner = restored_from_earlier_rules(waiting([40]))
+def test_who_explored_under_rules_1_begins_a_new_sample():
+    """Files of then do not say in which order people came; see also test_older_rules.py."""
+    new = ("_first", "_size", "_complete", "_unlabelled", "_in_counts")
+    learner = make(exploration_rounds=1000)
+    learner._restore({name: value for name, value in waiting([40])._state().items() if name not in new})
     play(learner, 3000, 0, block=50)
     assert learner._first == 1200
     assert learner.sample.weight.sum() == 1000
-    assert learner.report.notes == ()
-
-
-def test_a_sample_of_earlier_rules_stays_and_is_named():
-    old = live(make(exploration_rounds=1000), np.zeros(len(PEOPLE)))
-    learner = restored_from_earlier_rules(old)
-    assert learner.slack == old.slack
-    assert "taken under earlier rules" in learner.report.notes[0]
 
 
 # the loss

@@ -50,10 +50,6 @@ from evenhand.words import LabelledSample, Prices
 
 FIRST_EPOCH = 64
 """Rounds of the bandit's first epoch; then its length doubles."""
-EARLIER_RULES = (
-    "the sample was taken under earlier rules, from whatever labels had come by then; if labels were late, and later for some people "
-    "than for others, the promise may not hold. A new learner takes a new sample."
-)
 FROZEN = (
     "so many people of the sample are lost that no other policy can be promised to keep the gap: the policy is frozen."
 )
@@ -123,7 +119,6 @@ class TwoPhaseLearner(EpochLearner):
         self._complete = 0  # before this round no label is missing
         self._unlabelled: list[int] = []  # rounds of the sample that had no label when it was closed
         self._in_counts: list[tuple[int, RoundLog]] = []  # played in counts while exploring, by the first round
-        self._earlier_rules = False  # the sample was taken when it was "whatever labels have come"
         super().__init__(
             prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
         )
@@ -131,9 +126,8 @@ class TwoPhaseLearner(EpochLearner):
     def _plan(self, number: int, round: int) -> Epoch:
         if self.slack is None:
             return self._explore(number, round)
-        if not self.explorer.keeps(
-            self.slack
-        ):  # the policy that is deployed was chosen when it did, and keeps the promise for good
+        if not self.explorer.keeps(self.slack):
+            # the policy that is deployed was chosen while it did, and so keeps the promise for good
             length = self._cut_off(max(FIRST_EPOCH, round), round)
             return replace(self.epoch, number=number, phase="frozen", first_round=round, rounds=length, oracle_calls=0)
         return self._exploit(number, round)
@@ -196,11 +190,11 @@ class TwoPhaseLearner(EpochLearner):
     def _first_missing(self, start: int) -> int:
         """The first round from `start` on that has no label; the next one to be decided if there is none."""
         for block, rows in self._book.rows(start, self._round):
-            label = block.label[rows]
-            if label[0] == 0:  # mostly the one that was missing before
+            if block.label[rows.start] == 0:  # mostly the one that was missing before
                 return block.first + int(rows.start)
-            if not label.all():
-                return block.first + int(rows.start + np.argmin(label != 0))
+            labelled = block.resolved[rows]  # everybody is accepted
+            if not labelled.all():
+                return block.first + int(rows.start + np.argmin(labelled))
         return self._round
 
     def _examined(self, size: int) -> tuple[Arrivals, Verdict]:
@@ -216,7 +210,7 @@ class TwoPhaseLearner(EpochLearner):
         return Arrivals(
             (*(part.features for part in counted), *(block.features[rows] for block, rows in told)),
             group,
-            np.concatenate([*(part.label for part in counted), *(block.label[rows] for block, rows in told)]),
+            np.concatenate([*(part.label for part in counted), *((b.label * b.resolved)[r] for b, r in told)]),
             np.concatenate([*(part.weight for part in counted), *(np.ones(len(block.label[r])) for block, r in told)]),
         )
 
@@ -283,7 +277,7 @@ class TwoPhaseLearner(EpochLearner):
             block.first + int(row)
             for block, rows in sampled
             for row in range(rows.start, rows.stop)
-            if block.label[row] == 0
+            if not block.resolved[row]
         ]
         self._epochs[-1] = replace(self.epoch, rounds=self._round - self.epoch.first_round)
         self._news = True
@@ -362,11 +356,7 @@ class TwoPhaseLearner(EpochLearner):
                 f"{self.slack.missing} people of the sample have no label or were erased; "
                 "the slack covers whatever is not known of them."
             )
-            said = {
-                EARLIER_RULES: self._earlier_rules,
-                lost: self.slack.missing > 0,
-                FROZEN: not self.explorer.keeps(self.slack),
-            }
+            said = {lost: self.slack.missing > 0, FROZEN: not self.explorer.keeps(self.slack)}
             return [note for note, holds in said.items() if holds]
         missing = self._first_missing(self._first)
         if missing < self._first + self._size <= self._round:
@@ -388,11 +378,11 @@ class TwoPhaseLearner(EpochLearner):
         )
 
     def _state(self) -> dict[str, Any]:
-        names = ("sample", "slack", "_first", "_size", "_complete", "_unlabelled", "_in_counts", "_earlier_rules")
+        names = ("sample", "slack", "_first", "_size", "_complete", "_unlabelled", "_in_counts")
         return super()._state() | {name: getattr(self, name) for name in names}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Files of the earlier rules do not say in which order people came: who was exploring then takes a new sample from here on."""
+        """Files of rules 1 do not say in which order people came: who was exploring then takes a new sample from here on."""
         super()._restore(state)
         if "_first" not in state:
             self._first = self._complete = self._round
