@@ -11,7 +11,7 @@ import evenhand as eh
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_outcomes
-from evenhand.learners import AcceptAll, CertifiedLearner, TwoPhaseLearner, Unconstrained, Uniform
+from evenhand.learners import AcceptAll, CertifiedLearner, Unconstrained, Uniform
 from evenhand.learners.epochs import History
 from evenhand.learners.rounds import Block, RoundBook, merged
 from evenhand.words import Prices

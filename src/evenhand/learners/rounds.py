@@ -129,6 +129,13 @@ class Block:
         """Accepted rounds whose label has not come and may still be told."""
         return np.asarray(~self.resolved & ~self._mute)
 
+    def fresh(self, stop: int | None) -> BoolArray:
+        """What the loss may learn from and has not been handed over: of the rounds before `stop`, if it is given."""
+        found = np.asarray(self.resolved & ~self.logged)
+        if stop is not None:
+            found[max(stop - self.first, 0) :] = False
+        return found
+
     def knows_group(self, rows: IntArray | BoolArray) -> BoolArray:
         """Whether the group of each of these rounds is known."""
         if self.group is None or self.group.dtype.kind != "O":

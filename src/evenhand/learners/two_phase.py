@@ -386,7 +386,6 @@ class TwoPhaseLearner(EpochLearner):
         super()._restore(state)
         if "_first" not in state:
             self._first = self._complete = self._round
-            self._earlier_rules = self.sample is not None
 
     @property
     def promise(self) -> float:
