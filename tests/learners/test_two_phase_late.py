@@ -327,7 +327,7 @@ def test_a_sample_that_lost_too_many_freezes_the_policy():
 
 def test_who_explored_under_rules_1_begins_a_new_sample():
     """Files of then do not say in which order people came; see also test_older_rules.py."""
-    new = ("_first", "_size", "_complete", "_unlabelled", "_in_counts")
+    new = ("_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
     learner = make(exploration_rounds=1000)
     learner._restore({name: value for name, value in waiting([40])._state().items() if name not in new})
     play(learner, 3000, 0, block=50)

@@ -124,18 +124,6 @@ class Block:
         """What the loss may learn from: rejected rounds, and accepted ones whose label has come; never an erased one."""
         return np.asarray(((self.label != 0) & ~self._mute) | ~(self.accept | self.erased))
 
-    @property
-    def awaited(self) -> BoolArray:
-        """Accepted rounds whose label has not come and may still be told."""
-        return np.asarray(~self.resolved & ~self._mute)
-
-    def fresh(self, stop: int | None) -> BoolArray:
-        """What the loss may learn from and has not been handed over: of the rounds before `stop`, if it is given."""
-        found = np.asarray(self.resolved & ~self.logged)
-        if stop is not None:
-            found[max(stop - self.first, 0) :] = False
-        return found
-
     def knows_group(self, rows: IntArray | BoolArray) -> BoolArray:
         """Whether the group of each of these rounds is known."""
         if self.group is None or self.group.dtype.kind != "O":
@@ -519,5 +507,5 @@ class RoundBook:
 
     @property
     def missing_labels(self) -> int:
-        """How many labels have not come and may still be told."""
-        return int(sum(block.awaited.sum() for block in self.blocks))
+        """Accepted rounds whose label has not come and may still be told."""
+        return int(sum((~block.resolved & ~block._mute).sum() for block in self.blocks))

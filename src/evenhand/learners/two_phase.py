@@ -116,7 +116,8 @@ class TwoPhaseLearner(EpochLearner):
         self.slack: Slack | None = None
         self._first = 0  # the round of the sample's first person
         self._size = self.exploration_rounds or FIRST_SIZE  # the preset size that is examined next
-        self._complete = 0  # before this round no label is missing
+        self._complete = 0  # before this round no label is missing (after the exploration: none that may still come)
+        self._taken = 0  # rounds before this one have been handed to the loss, but for late labels
         self._unlabelled: list[int] = []  # rounds of the sample that had no label when it was closed
         self._in_counts: list[tuple[int, RoundLog]] = []  # played in counts while exploring, by the first round
         super().__init__(
@@ -168,7 +169,10 @@ class TwoPhaseLearner(EpochLearner):
             self._examine()
         if self.sample is None:
             return self._first + self._size > self._round
-        found = self._book.harvest(self._settled)
+        settled = self._settled
+        if settled == self._taken:
+            return exploring
+        found, self._taken = self._book.harvest(settled), settled
         self._history.logs.extend(found)
         self._history.compact()
         return exploring or bool(found)
@@ -187,14 +191,16 @@ class TwoPhaseLearner(EpochLearner):
                 return
             self._size = next_size(self._size)
 
-    def _first_missing(self, start: int) -> int:
-        """The first round from `start` on that has no label; the next one to be decided if there is none."""
+    def _first_missing(self, start: int, *, may_come: bool = False) -> int:
+        """The first round from `start` on that lacks its label (`may_come`: and was neither overruled nor erased); the next one to be
+        decided if there is none."""
         for block, rows in self._book.rows(start, self._round):
-            if block.label[rows.start] == 0:  # mostly the one that was missing before
-                return block.first + int(rows.start)
-            labelled = block.resolved[rows]  # everybody is accepted
-            if not labelled.all():
-                return block.first + int(rows.start + np.argmin(labelled))
+            for part in (slice(rows.start, rows.start + 1), rows):  # mostly it is the one that was missing before
+                missing = block.accept[part] & (block.label[part] == 0)
+                if may_come:
+                    missing &= ~(block.overruled[part] | block.erased[part])
+                if missing.any():
+                    return block.first + int(part.start + np.argmax(missing))
         return self._round
 
     def _examined(self, size: int) -> tuple[Arrivals, Verdict]:
@@ -210,7 +216,7 @@ class TwoPhaseLearner(EpochLearner):
         return Arrivals(
             (*(part.features for part in counted), *(block.features[rows] for block, rows in told)),
             group,
-            np.concatenate([*(part.label for part in counted), *((b.label * b.resolved)[r] for b, r in told)]),
+            np.concatenate([*(part.label for part in counted), *(block.label[rows] for block, rows in told)]),
             np.concatenate([*(part.weight for part in counted), *(np.ones(len(block.label[r])) for block, r in told)]),
         )
 
@@ -277,7 +283,7 @@ class TwoPhaseLearner(EpochLearner):
             block.first + int(row)
             for block, rows in sampled
             for row in range(rows.start, rows.stop)
-            if not block.resolved[row]
+            if block.label[row] == 0
         ]
         self._epochs[-1] = replace(self.epoch, rounds=self._round - self.epoch.first_round)
         self._news = True
@@ -293,12 +299,8 @@ class TwoPhaseLearner(EpochLearner):
         Rejected people are known at once and accepted ones when their label comes, good outcomes perhaps later than bad ones; to take what
         has come would tilt the loss. Labels that never come delay a round until as many have been decided after it as before it.
         """
-        awaited = (
-            block.first + int(np.argmax(block.awaited))
-            for block, _ in self._book.rows(0, self._round)
-            if block.awaited.any()
-        )
-        return max(self._round // 2, next(awaited, self._round))
+        self._complete = self._first_missing(self._complete, may_come=True)
+        return max(self._round // 2, self._complete)
 
     # step 2
 
@@ -378,7 +380,7 @@ class TwoPhaseLearner(EpochLearner):
         )
 
     def _state(self) -> dict[str, Any]:
-        names = ("sample", "slack", "_first", "_size", "_complete", "_unlabelled", "_in_counts")
+        names = ("sample", "slack", "_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
         return super()._state() | {name: getattr(self, name) for name in names}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
