@@ -126,6 +126,13 @@ class Block:
         """What the loss may learn from: rejected rounds, and accepted ones whose label has come; never an erased one."""
         return np.asarray(((self.label != 0) & ~self._mute) | ~(self.accept | self.erased))
 
+    def fresh(self, stop: int | None) -> BoolArray:
+        """What the loss may learn from and has not been handed over: of the rounds before `stop`, if it is given."""
+        found = np.asarray(self.resolved & ~self.logged)
+        if stop is not None:
+            found[max(stop - self.first, 0) :] = False
+        return found
+
     def knows_group(self, rows: IntArray | BoolArray) -> BoolArray:
         """Whether the group of each of these rounds is known."""
         if self.group is None or self.group.dtype.kind != "O":
