@@ -156,7 +156,7 @@ def test_prices():
 
 @pytest.mark.parametrize("price", ["2", "dear", None, True, [1.0, "a"], [1.0, None], float("nan")])
 def test_prices_are_numbers(price):
-    with pytest.raises(InvalidInput, match="the price false_accept is .*; prices are finite numbers of at least 0"):
+    with pytest.raises(InvalidInput, match=r"the price false_accept is .*; prices are finite numbers of at least 0"):
         Prices(price)
 
 

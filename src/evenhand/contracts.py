@@ -4,10 +4,12 @@ A hypothesis says yes or no to every row. A hypothesis class, bound to fixed row
 acceptance costs with the cheapest hypothesis. An enumerable class also answers with the totals of *all* its hypotheses.
 """
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from evenhand.words import BoolArray, CostSensitiveProblem, Decisions, FloatArray, GroupArray, LabelledSample
 
@@ -166,8 +168,11 @@ class FairOracle(Protocol):
 class Learner(Protocol):
     """A learner under one-sided feedback.
 
-    Laws: each person is one round; `decide` alone advances the counter; looking at `policy` changes nothing; a label can be
-    observed once, for an accepted round.
+    Laws: each person is one round, also where several threads call; `decide` alone advances the counter; looking at `policy` changes
+    nothing; a label can be observed once, for an accepted round, in any order, however late, or never; what is refused changes
+    nothing; a group may be unknown (None, NaN and pandas.NA are the same) or new. What else may happen to a round is a
+    capability of its own, which a learner has by having the method: `SupportsOverrule`, `SupportsErasure`, `SupportsLateGroups`,
+    `SupportsStorage`.
     """
 
     @property
@@ -184,8 +189,60 @@ class Learner(Protocol):
         """Decide about one person per row."""
         ...
 
-    def observe(self, round: int, label: int) -> None:
-        """Tell the label of an accepted round."""
+    def observe(self, round: ArrayLike, label: ArrayLike) -> None:
+        """Tell the label of an accepted round, or of several (two arrays): all of them are taken, or none."""
+        ...
+
+
+@runtime_checkable
+class SupportsOverrule(Protocol):
+    """A learner that can be told that a human decided otherwise. The round stays as it was drawn.
+
+    Laws: the label of an accept that was refused teaches nothing, whether it was told before (then it is forgotten) or is told
+    afterwards (then it is refused); a reject that was accepted stays rejected, and its label is refused; to overrule what was
+    decided anyway, or the same round again, changes nothing.
+    """
+
+    def overrule(self, round: ArrayLike, accept: ArrayLike) -> None:
+        """A human decided `accept` in this round, or in several (two arrays)."""
+        ...
+
+
+@runtime_checkable
+class SupportsErasure(Protocol):
+    """A learner that can forget a person.
+
+    Laws: whoever is erased before the next decision leaves no trace but the round, its draw and its propensity: two runs that differ
+    in that person's features, group and label alone are equal from then on, and so are their stored files; an erased round takes no
+    label, group or overruling; to erase it again changes nothing.
+    """
+
+    def erase(self, round: ArrayLike) -> None:
+        """Forget the person of this round, or of several."""
+        ...
+
+
+@runtime_checkable
+class SupportsLateGroups(Protocol):
+    """A learner that can be told a group after the decision.
+
+    Laws: a group is told once; telling it again changes nothing, and another one is refused.
+    """
+
+    def tell_group(self, round: ArrayLike, group: ArrayLike) -> None:
+        """The group of a round that was decided without it, or of several (two arrays)."""
+        ...
+
+
+@runtime_checkable
+class SupportsStorage(Protocol):
+    """A learner that can be stored; `evenhand.load` reads it back.
+
+    Laws: the copy decides as the original would have, and knows what was reported; or `save` raises NotSerialisable.
+    """
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Store everything in one file."""
         ...
 
 

@@ -1,8 +1,10 @@
+import itertools
 import json
 import os
 import stat
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -267,8 +269,17 @@ def rewritten(path, change):
 @pytest.mark.parametrize(
     ("change", "match"),
     [
-        (lambda d: d.update(version=3), "version 3 of the format"),
+        (
+            lambda d: d.update(version=3),
+            "version 3 of the format, under rules 2; this evenhand reads version 2, rules 2",
+        ),
+        (lambda d: d.update(rules=1), "under rules 1; this evenhand reads version 2, rules 2"),
+        (lambda d: d.pop("rules"), "under rules None"),
         (lambda d: d.pop("state"), "lacks state"),
+        (lambda d: d.update(state={"is": "dict"}), "malformed"),
+        (lambda d: d.update(state={"is": "record"}), "malformed"),
+        (lambda d: d.update(state={"is": "dict", "items": [1, 2]}), "malformed"),
+        (lambda d: d.update(settings={"is": "list", "items": 3}), "malformed"),
         (lambda d: d.update(learner="Oracle"), "holds a 'Oracle'"),
         (lambda d: d.update(state={"is": "pickle"}), "kind 'pickle'"),
         (lambda d: d.update(state={"is": "record", "kind": "Popen", "fields": {}}), "'Popen', which is not registered"),
@@ -360,7 +371,6 @@ VALUES = [
     3,
     2**70,
     0.1,
-    float("inf"),
     "text",
     [1, [2.5, None]],
     (1, ("a", 2)),
@@ -387,6 +397,7 @@ def test_arrays_and_generators_go_through_text_and_back():
     odd[:] = [(1, 2), "x"]
     encoder = codec.Encoder()
     text = json.dumps(encoder.encode([np.float64(0.5), np.eye(2), np.array(["a", "bcd"]), odd, generator]))
+    assert codec.not_finite(json.loads(text), encoder.arrays, "here") is None
     number, eye, texts, objects, again = codec.Decoder(encoder.arrays).decode(json.loads(text))
     assert number == 0.5
     assert np.array_equal(eye, np.eye(2))
@@ -410,3 +421,284 @@ def test_no_pickle_anywhere():
             if "import pickle" in line or "allow_pickle=True" in line
         ]
         assert not lines
+
+
+# files that somebody has changed
+
+
+def certified(**settings):
+    given = dict(hypotheses=WORLD.hypotheses, rate=FPR, allowed_gap=0.2, failure_probability=0.05, seed=1)
+    return eh.CertifiedLearner(**{**given, **settings})
+
+
+def lived(learner, *, at=False):
+    """A learner that has seen everything: unknown and late groups, people overruled and erased, labels that are still out."""
+    people = np.random.default_rng(0)
+    for now in range(5):
+        sample = WORLD.sample(250, people)
+        told = sample.group.astype(object)
+        told[::10] = None
+        decisions = learner.decide(sample.features, told, **({"at": float(now)} if at else {}))
+        learner.tell_group(decisions.round[:10], sample.group[:10])
+        accepted = np.flatnonzero(decisions.accept)[:-3]
+        learner.observe(decisions.first_round + accepted, sample.label[accepted])
+        learner.overrule(decisions.first_round + accepted[:2], False)
+        learner.erase(decisions.first_round + accepted[2:4])
+    return learner
+
+
+def counted():
+    """Rounds that were played as counts and have not been looked at yet."""
+    return eh.simulate(certified(), WORLD, 1500, 1).learner
+
+
+def promised(**settings):
+    learner = two_phase(**settings)
+    play(learner, 1500, 1, block=250)
+    return learner
+
+
+def nominated():
+    """A fitted class: rules that joined one by one, and audits by which they were chosen."""
+    generator = np.random.default_rng(0)
+    learner = certified(hypotheses=Linear(), horizon=20_000)
+    for _ in range(6):
+        x = generator.normal(size=(400, 2))
+        y = np.where(x[:, 0] + generator.normal(size=400) > 0, 1, -1)
+        decisions = learner.decide(x, generator.choice(["a", "b"], 400))
+        learner.observe(decisions.first_round + np.flatnonzero(decisions.accept), y[decisions.accept])
+    assert len(learner._life.process.members) > 0
+    return learner
+
+
+LIVED = {
+    "betting": lambda: lived(certified()),
+    "waiting": lambda: lived(certified(maturity=3.0), at=True),
+    "audits": lambda: lived(certified(bound="kl")),
+    "nominated": nominated,
+    "group decides": lambda: promised(group_use="decide"),
+    "counted": counted,
+    "two-phase": promised,
+}
+
+
+class Changed:
+    """The parts of a stored learner, to be changed one by one."""
+
+    def __init__(self, learner, path):
+        learner.save(path)
+        self.path = path
+        with np.load(path) as zipped:
+            self.arrays = {name: zipped[name] for name in zipped.files}
+        self.text = bytes(self.arrays.pop("document")).decode()
+
+    def load(self, document=None, **arrays):
+        """As from a file with this content; many are tried, so they are not written."""
+        text = self.text if document is None else json.dumps(document)
+        held = {name: array.copy() for name, array in {**self.arrays, **arrays}.items()}
+        with patch.object(storage, "_contents", lambda _: (json.loads(text), held)):
+            return eh.load(self.path)
+
+    @property
+    def document(self):
+        return json.loads(self.text)
+
+    def refused(self, *match, document=None, **arrays):
+        with pytest.raises(StorageError) as caught:
+            self.load(document, **arrays)
+        for part in match:
+            assert part in str(caught.value)
+
+
+@pytest.fixture(params=LIVED)
+def changed(request, tmp_path):
+    return Changed(LIVED[request.param](), tmp_path / "x")
+
+
+def test_an_unchanged_file_is_loaded(changed):
+    assert changed.load().report == eh.load(changed.path).report
+
+
+def test_a_number_that_is_not_finite_is_refused_in_every_array(changed):
+    """In the last entry of each of them, wherever it is kept."""
+    held = [name for name, array in changed.arrays.items() if array.dtype.kind == "f" and array.size]
+    for name, bad in zip(held, itertools.cycle([np.nan, np.inf, -np.inf]), strict=False):
+        broken = changed.arrays[name].copy()
+        broken.reshape(-1)[-1] = bad
+        changed.refused("every stored number is finite", str(bad), **{name: broken})
+    assert len(held) > 5
+
+
+def floats(data):
+    """(container, key) of every float in a document."""
+    for key, item in data.items() if isinstance(data, dict) else enumerate(data):
+        if isinstance(item, float):
+            yield data, key
+        elif isinstance(item, dict | list):
+            yield from floats(item)
+
+
+def test_a_number_that_is_not_finite_is_refused_in_every_place_of_the_document(changed):
+    document = changed.document
+    places = list(floats(document["state"])) + list(floats(document["settings"]))
+    for container, key in places[:: max(1, len(places) // 40)]:
+        kept, container[key] = container[key], float("nan")
+        changed.refused("every stored number is finite", document=document)
+        container[key] = kept
+    assert len(places) > 5
+
+
+def test_an_array_of_another_length_is_refused(changed):
+    held = [name for name, array in changed.arrays.items() if array.ndim and len(array)]
+    for place, name in enumerate(held):
+        array = changed.arrays[name]
+        changed.refused(**{name: array[:-1] if place % 2 else np.concatenate([array, array[-1:]])})
+
+
+OTHER = {
+    "allowed_gap": 0.4,
+    "failure_probability": 0.2,
+    "rate": {"is": "record", "kind": "SelectionRate", "fields": {}},
+    "bound": "hoeffding",
+    "group_use": "decide",
+    "maturity": 77.0,
+    "drift_false_alarm": 0.5,
+    "seed": 99,
+    "fallback": "reject",
+    "audit_rate": 0.3,
+    "audit_budget": 12.0,
+    "horizon": 12345,
+    "groups": {"is": "list", "items": ["a", "c"]},
+    "prices": {"is": "record", "kind": "Prices", "fields": {"false_accept": 3.0, "false_reject": 1.0}},
+}
+
+
+def setting(document, name, *, kept=False):
+    """The entry of a setting, in the settings or in what the state repeats of them."""
+    held = document["settings"]
+    if kept:
+        held = next(value for key, value in document["state"]["items"] if key == "_settings")
+    return next(entry for entry in held["items"] if entry[0] == name)
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_setting_that_was_changed_is_refused_with_both_values(name, tmp_path):
+    changed = Changed(LIVED["betting"](), tmp_path / "x")
+    for kept in (False, True):
+        document = changed.document
+        setting(document, name, kept=kept)[1] = OTHER[name]
+        changed.refused(f"the setting {name} is ", "but the learner was made with ", document=document)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["allowed_gap", "failure_probability", "rate", "bound", "group_use", "maturity", "drift_false_alarm", "seed"],
+)
+def test_a_setting_that_was_changed_everywhere_but_in_the_promise_is_refused(name, tmp_path):
+    changed = Changed(LIVED["betting"](), tmp_path / "x")
+    document = changed.document
+    for kept in (False, True):
+        setting(document, name, kept=kept)[1] = OTHER[name]
+    changed.refused(f"the setting {name} is ", document=document)
+
+
+def test_a_promise_that_was_changed_alone_is_refused(tmp_path):
+    changed = Changed(LIVED["betting"](), tmp_path / "x")
+    document = changed.document
+    state = dict(document["state"]["items"])
+    promise = state["_life"]["fields"]["promise"]["fields"]
+    for name, other in {"limit": 0.5, "failure_probability": 0.2, "seed": 5, "bound": "kl", "maturity": 3.0}.items():
+        kept, promise[name] = promise[name], other
+        named = {"limit": "allowed_gap"}.get(name, name)
+        changed.refused(f"the setting {named} is ", "the learner has promised", document=document)
+        promise[name] = kept
+    assert changed.load(document).round == 1250
+
+
+def test_settings_of_other_learners_are_held_against_what_they_were_made_with(tmp_path):
+    changed = Changed(LIVED["two-phase"](), tmp_path / "x")
+    for name, other in {"allowed_gap": 0.9, "failure_probability": 0.3, "horizon": 9, "comparator_gap": 0.1}.items():
+        document = changed.document
+        setting(document, name)[1] = other
+        changed.refused(f"the setting {name} is {other}, but the learner was made with", document=document)
+
+
+def test_settings_that_were_added_or_taken_away_are_refused(tmp_path):
+    changed = Changed(LIVED["betting"](), tmp_path / "x")
+    document = changed.document
+    document["settings"]["items"].append(["colour", "blue"])
+    changed.refused("the setting colour is 'blue'", document=document)
+    document = changed.document
+    document["settings"]["items"] = [entry for entry in document["settings"]["items"] if entry[0] != "maturity"]
+    changed.refused("the setting maturity", document=document)
+
+
+def test_state_that_does_not_belong_there_or_is_of_another_kind_is_refused(tmp_path):
+    changed = Changed(LIVED["betting"](), tmp_path / "x")
+    document = changed.document
+    document["state"]["items"].append(["decide", "nobody"])
+    changed.refused("decide is missing from its state, or does not belong there", document=document)
+    for name, other in {
+        "_round": "many",
+        "_epochs": 3,
+        "_life": None,
+        "_book": [],
+        "_coins": 5,
+        "_records": "none",
+    }.items():
+        document = changed.document
+        next(entry for entry in document["state"]["items"] if entry[0] == name)[1] = other
+        changed.refused(document=document)
+
+
+def test_intervals_and_boxes_outside_of_what_is_possible_are_refused(tmp_path):
+    changed = Changed(LIVED["betting"](), tmp_path / "x")
+    document = changed.document
+    state = dict(document["state"]["items"])["_life"]["fields"]["process"]["fields"]["state"]["fields"]
+    for name, low, high in (("lower", 0, 1), ("upper", 0, 1), ("gap_lower", -1, 1), ("gap_upper", -1, 1)):
+        for outside in (low - 0.01, high + 0.01):
+            place = state[name]["name"]
+            broken = changed.arrays[place].copy()
+            broken.reshape(-1)[0] = outside
+            changed.refused(f"{name} of the stored BettingState leaves [{low}, {high}]", **{place: broken})
+
+
+def test_a_learner_that_went_wrong_is_not_stored_over_a_good_file(tmp_path):
+    learner = LIVED["betting"]()
+    learner.save(tmp_path / "x")
+    before = (tmp_path / "x").read_bytes()
+    learner._records[1] = (np.array([np.nan]), np.array([0.0]))
+    with pytest.raises(
+        NotSerialisable, match=r"state\._records\.1\[0\] contains nan; every number of a stored learner is finite"
+    ):
+        learner.save(tmp_path / "x")
+    assert (tmp_path / "x").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", LIVED)
+def test_a_learner_that_has_lived_continues_bit_for_bit(name, tmp_path):
+    learner = LIVED[name]()
+    learner.save(tmp_path / "x")
+    copy = eh.load(tmp_path / "x")
+    generator = np.random.default_rng(5)
+    columns = learner._columns
+    for now in range(20, 30):
+        x = generator.integers(0, 6, (100, columns)).astype(float)
+        told = {"at": float(now)} if learner.maturity is not None else {}
+        group, label = generator.choice(["a", "b"], 100), generator.choice([1, -1], 100)
+        both = [one.decide(x, group, **told) for one in (learner, copy)]
+        assert (both[0].accept == both[1].accept).all()
+        assert both[0].propensity.tobytes() == both[1].propensity.tobytes()
+        for one in (learner, copy):
+            one.observe(both[0].round[both[0].accept], label[both[0].accept])
+    assert copy.report == learner.report
+
+
+def test_groups_of_many_people_are_stored_as_numbers():
+    """An array of objects takes eight bytes for each person, not a line of text."""
+    groups = np.array(["a", None, 1, True, 1.0, "a"] * 1000, dtype=object)
+    encoder = codec.Encoder()
+    text = json.dumps(encoder.encode(groups))
+    assert len(text) < 200
+    found = codec.Decoder(encoder.arrays).decode(json.loads(text))
+    assert [(type(v), v) for v in found] == [(type(v), v) for v in groups]

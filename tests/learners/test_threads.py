@@ -49,7 +49,7 @@ def in_threads(*tasks):
         go.wait()
         try:
             task()
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  (it is raised again by the thread that waits)
             errors.append(error)
 
     threads = [Thread(target=guarded, args=(task,)) for task in tasks]

@@ -96,7 +96,7 @@ def test_every_deployed_policy_keeps_the_empirical_gap_at_the_promise_minus_beta
 def test_the_limit_binds_somewhere():
     """The check above would also pass if nothing but constants were deployed."""
     learner = two_phase(allowed_gap=0.5, horizon=20_000)
-    play(learner, 10_000, 1, block=1000)
+    play(learner, 10_000, 1, block=100)
     acceptance = learner.policy.acceptance(learner.sample.features)
     gap = np.abs(GapConstraints.on(FPR, learner.sample).gaps(acceptance)).max()
     assert gap > 0.5 * learner.slack.limit
@@ -258,5 +258,5 @@ def test_one_group_in_a_direct_call_is_a_clear_error():
 def test_explore_then_commit_has_one_policy_for_good():
     learner = ExploreThenCommit(WORLD.hypotheses, FPR, 0.6, 0.1, 3000, comparator_gap=0.02, seed=1)
     assert learner.exploration_rounds == np.ceil(3000 ** (2 / 3))
-    play(learner, 1000, 0)
+    play(learner, 1000, 0, block=1)
     assert [epoch.phase for epoch in learner.report.epochs] == ["explore", "commit"]

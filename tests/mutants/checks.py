@@ -12,14 +12,15 @@ import numpy as np
 from tests.fairness.bounds.betting_checks import pair_log_wealth
 
 from evenhand.environments import Discrete
-from evenhand.fairness import FalsePositiveRate
+from evenhand.fairness import FalsePositiveRate, SelectionRate
 from evenhand.fairness.bounds import exact_wealth
 from evenhand.fairness.bounds.betting import BettingBound
+from evenhand.fairness.bounds.betting_rounds import counts_labels
 from evenhand.learners import CertifiedLearner
 from evenhand.learners.audit_process import AuditProcess
 from evenhand.randomness import stream
 
-FPR = FalsePositiveRate()
+FPR, SR = FalsePositiveRate(), SelectionRate()
 TOLERANCE = 1e-9
 
 
@@ -40,10 +41,10 @@ class Coin:
         return np.full(size, self.value) if np.isscalar(self.value) else self.value[:size]
 
 
-def learner_at_work(rounds=600, limit=0.3, **settings):
+def learner_at_work(rounds=600, limit=0.3, rate=FPR, **settings):
     """A learner at the start of an epoch in which acceptance probabilities differ and are small for some."""
     told = {"audit_rate": 0.08, "seed": 3, "groups": ("a", "b"), **settings}
-    learner = CertifiedLearner(world().hypotheses, FPR, limit, 0.05, **told)
+    learner = CertifiedLearner(world().hypotheses, rate, limit, 0.05, **told)
     people = stream(1, "people")
     while learner.round < rounds or learner.rounds_left:
         play(learner, world().sample(min(50, max(learner.rounds_left, 1)), people))
@@ -52,16 +53,19 @@ def learner_at_work(rounds=600, limit=0.3, **settings):
 
 
 def play(learner, people):
-    decisions = learner.decide(people.features, people.group)
+    """Decide and tell all labels; a learner with a maturity window is told the time, which is the number of people so far."""
+    timed = {} if getattr(learner, "maturity", None) is None else {"at": float(learner.round)}
+    decisions = learner.decide(people.features, people.group, **timed)
     accepted = np.flatnonzero(decisions.accept)
     learner.observe(decisions.first_round + accepted, people.label[accepted])
+    return decisions
 
 
 def true_rates(learner):
-    """P(h accepts | group, y = -1), (members, 1, groups), in the order of the certificate's groups."""
+    """P(h accepts | group, y = -1), or P(h accepts | group) for the selection rate: (members, 1, groups), groups as in the certificate."""
     here, process = world(), learner._life.process
     accepts = np.stack([h.accepts(here.features) for h in process.members])
-    mass = here.probability * (1 - here.positive_rate)
+    mass = here.probability * (1.0 if learner.rates == (SR,) else 1 - here.positive_rate)
     by_group = [accepts @ np.where(here.group == g, mass, 0.0) / mass[here.group == g].sum() for g in ("a", "b")]
     return np.stack(by_group, axis=1)[:, np.newaxis]
 
@@ -69,10 +73,7 @@ def true_rates(learner):
 def everything_that_can_happen(learner, arrives):
     """(probability, context, accepted, label or 0 if it never comes) of one more person."""
     here = world()
-    acceptance = sum(
-        w * h.accepts(here.features).astype(float)
-        for h, w in zip(learner.policy.hypotheses, learner.policy.weights, strict=True)
-    )
+    acceptance = learner.policy.acceptance(here.features)
     for context, label in np.ndindex(6, 2):
         good = here.positive_rate[context] if label else 1 - here.positive_rate[context]
         chance, p = here.probability[context] * good, float(acceptance[context])
@@ -81,8 +82,14 @@ def everything_that_can_happen(learner, arrives):
         yield from ((chance * share, context, accepted, y) for share, accepted, y in outcomes if chance * share > 0)
 
 
-def looked_at(learner, context, accepted, label):
-    """What the bound is shown of one person: (bound, cohort, plan)."""
+def as_told(learner, decision, label):
+    """The label is told, if there is one."""
+    if decision.accept and label:
+        learner.observe(decision.round, label)
+
+
+def looked_at(learner, context, accepted, label, report=as_told):
+    """What the bound is shown of one person, about whom `report` tells: (bound, cohort, plan)."""
     clone, shown = copy.deepcopy(learner), []
     clone._coins = Coin(0.0 if accepted else 1.0 - 1e-16)
     real = BettingBound.update
@@ -94,10 +101,20 @@ def looked_at(learner, context, accepted, label):
         here = world()
         decision = clone.decide(here.features[[context]], here.group[[context]])[0]
         assert decision.accept == accepted
-        if accepted and label:
-            clone.observe(decision.round, label)
+        report(clone, decision, label)
         clone._collect()
     return shown[-1]
+
+
+def wealth_of(bound, cohort, plan, truth):
+    """W after the cohort: (single processes, pairs). Labels count in the groups where they may be looked at; the erased are paid for."""
+    log_wealth = exact_wealth.exact_log_wealth(bound, cohort, plan, truth)
+    for r, rate in enumerate(bound.rates):
+        if not counts_labels(rate).all():
+            log_wealth[:, r, ~cohort.labelled] = 0.0
+    lost = bound._added(bound.start(), cohort, plan).lost
+    singles = log_wealth - lost[:, :, np.newaxis, np.newaxis]
+    return np.exp(singles), np.exp(pair_log_wealth(bound, log_wealth) - lost[:, :, np.newaxis])
 
 
 def mean_wealth(learner, arrives=None):
@@ -105,10 +122,8 @@ def mean_wealth(learner, arrives=None):
     truth = true_rates(learner)
     singles, pairs = 0.0, 0.0
     for chance, *outcome in everything_that_can_happen(learner, arrives):
-        bound, cohort, plan = looked_at(learner, *outcome)
-        log_wealth = exact_wealth.exact_log_wealth(bound, cohort, plan, truth)
-        singles = singles + chance * np.exp(log_wealth)
-        pairs = pairs + chance * np.exp(pair_log_wealth(bound, log_wealth))
+        single, pair = wealth_of(*looked_at(learner, *outcome), truth)
+        singles, pairs = singles + chance * single, pairs + chance * pair
     return singles, pairs
 
 
@@ -123,6 +138,12 @@ def check_mean_wealth_with_missing_labels():
     arrives = np.array([[0.9, 0.2], [0.5, 1.0], [0.1, 0.7], [1.0, 0.3], [0.4, 0.4], [0.2, 0.9]])
     for wealth in mean_wealth(learner_at_work(), arrives):
         assert wealth.max() <= 1 + TOLERANCE
+
+
+def check_everybody_may_be_accepted():
+    """No probability of being accepted is below the audit coin's."""
+    learner = learner_at_work()
+    assert learner.acceptance(world().features).min() >= learner.epoch.exploration_floor > 0
 
 
 def check_audit_coin():

@@ -5,7 +5,7 @@ as it is played, and what is booked and looked at when (`checks`). False alarms:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from unittest.mock import PropertyMock
 
 import numpy as np
@@ -15,7 +15,7 @@ from tests.fairness.bounds.betting_worlds import FPR, random_plan, random_world,
 from tests.mutants import checks
 
 from evenhand.errors import EvenhandError
-from evenhand.estimation.outcomes import ConstantOutcome
+from evenhand.estimation.outcomes import ConstantOutcome, fit_outcomes
 from evenhand.fairness.bounds import _betting_kernel, betting_evidence
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.betting_records import Cohort, EpochPlan
@@ -99,18 +99,18 @@ def floor_dropped(patch):
 def certified_on_fitting_rows(patch):
     """A newly nominated hypothesis is shown the cohorts it was fitted on."""
     seen, look, join = [], lives.Life.look, BettingProcess.join
-    nobody = processes.Outlook(np.zeros((0, 1)), np.zeros(0, object), np.zeros(0), np.zeros(0), ConstantOutcome())
 
-    def remembering(life, cohort, policy, before):
+    def remembering(life, cohort, policy):
         seen.append(cohort)
-        look(life, cohort, policy, before)
+        look(life, cohort, policy)
 
     def judged_by_the_past(process, member, share):
         join(process, member, share)
         alone = BettingBound(process.bound.groups, process.bound.rates, 1, share)
         judge = BettingProcess(alone, (member,), alone.start())
+        everywhere = np.ones(len(process.bound.groups), bool)
         for cohort in seen:
-            judge.update(cohort, nobody)
+            judge.update(cohort, processes.Prepared(alone.plan(judge.state), ConstantOutcome(), everywhere))
         arrays, last = process.state.to_arrays(), judge.state.to_arrays()
         process.state = type(process.state)(**{k: np.concatenate([v[:-1], last[k]]) for k, v in arrays.items()})
 
@@ -155,12 +155,18 @@ def every_accept_is_an_audit(patch):
 
 def every_counted_accept_is_an_audit(patch):
     real = certified.from_counts
-    patch.setattr(certified, "from_counts", lambda epoch, log, share, coins: real(epoch, log, 1.0, coins))
+    patch.setattr(certified, "from_counts", lambda epoch, log, share, *more: real(epoch, log, 1.0, *more))
 
 
 def regression_on_its_own_epoch(patch):
     real = lives.Life.look
-    patch.setattr(lives.Life, "look", lambda life, cohort, policy, before: real(life, cohort, policy, cohort.log))
+
+    def hindsight(life, cohort, policy):
+        if cohort.epoch in life.prepared:
+            life.prepared[cohort.epoch] = replace(life.prepared[cohort.epoch], regression=fit_outcomes(cohort.log))
+        real(life, cohort, policy)
+
+    patch.setattr(lives.Life, "look", hindsight)
 
 
 def clamp_left_out(patch):
@@ -194,7 +200,7 @@ MUTANTS = (
     Mutant("1 delta not split, every nominee", every_nominee_gets_all_of_delta, checks.check_the_ledger_adds_up),
     Mutant("2 only arrived labels used", only_arrived_labels, checks.check_mean_wealth_with_missing_labels),
     Mutant("3 groups swapped", groups_swapped, checks.check_mean_wealth),
-    Mutant("4 propensity floor dropped", floor_dropped, checks.check_mean_wealth),
+    Mutant("4 propensity floor dropped", floor_dropped, checks.check_everybody_may_be_accepted),
     Mutant("5 certified on fitting rows", certified_on_fitting_rows, checks.check_nominees_are_judged_by_later_people),
     Mutant("6 radius off by sqrt 2", radius_off, quadratic_form_holds),
     Mutant("7 propensity logged after clipping", propensity_clipped, checks.check_mean_wealth),

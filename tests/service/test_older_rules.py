@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 from tests.fixtures import rules1
 from tests.service.attacks import session
-from tests.service.bank import DAY, Clock
+from tests.service.bank import DAY, LOAN, Clock
 from tests.service.shop import Shop, record, twin_closes
 
 from evenhand.cli import main
 from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.delta_ledger import life_share
-from evenhand.ledger import RULES, Invalid, StalePolicy, verify
+from evenhand.ledger import RULES, Damaged, Invalid, StalePolicy, verify
 from evenhand.service import SCOPES, KeyStore, Trainer, create_app
 from evenhand.service.older_rules import concerns
 from evenhand.service.opening import open_ledger
@@ -141,6 +141,29 @@ def test_two_trainers_do_not_succeed_it_twice(shop):
     assert shop.lineage[-1].id == first.id
 
 
+def test_a_lineage_of_newer_rules_is_not_touched(shop, monkeypatch):
+    shop.close()
+    for module in ("evenhand.service.trainer", "evenhand.learners.certified"):
+        monkeypatch.setattr(f"{module}.RULES", 1)
+    with pytest.raises(Damaged, match="this evenhand knows rules 1"):
+        Trainer(shop.ledger, shop.product, "old software").close()
+
+
+def test_a_lineage_that_has_decided_nobody_is_succeeded_too(tmp_path, monkeypatch):
+    monkeypatch.setattr("evenhand.ledger.publishing.RULES", 1)
+    shop = Shop(tmp_path / "ledger.sqlite", LOAN)
+    monkeypatch.undo()
+    assert [p.rules for p in shop.lineage] == [1]
+    shop.close()
+    for _ in range(3):
+        shop.repay(shop.arrive(150))
+        shop.clock.now += 6 * DAY
+        shop.close()
+    assert [p.rules for p in shop.lineage] == [1, 2, 2, 2, 2]
+    assert [entry["process"].split(":")[0] for entry in shop.lineage[-1].info["delta"]] == ["life 2"]
+    shop.shut()
+
+
 DOORS = {
     "full": {"overrides", "erased", "no groups were listed", "maturity window"},
     "spent": {"the audit budget was spent"},
@@ -194,9 +217,8 @@ def test_the_pages_and_the_pack_show_the_old_record_marked(shop, tmp_path):
 
 
 @pytest.mark.parametrize("name", rules1.LEDGERS)
-def test_the_commands_do_it_too(name, tmp_path, monkeypatch):
+def test_the_commands_do_it_too(name, tmp_path):
     """`evenhand audit verify` before, `evenhand train`, and verify after."""
-    monkeypatch.setattr("time.time", lambda: NOW)
     settings = rules1.settings(name, tmp_path)
     words = ["--config", str(tmp_path / "service.toml")]
     before = CliRunner().invoke(main, ["audit", "verify", "--deep", *words])

@@ -11,6 +11,7 @@ from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.learners.codec import array_from_json
 from evenhand.ledger import Damaged, Label, Ledger, verify
 from evenhand.service import Product, Trainer
+from evenhand.service.operations import Operator
 from evenhand.service.trainer import Closing, blocks_of
 
 PRODUCTS = {
@@ -45,18 +46,25 @@ def eventful(shop, epoch):
     shop.repay(new, 0.5)
     shop.erase(pick.choice(new, 4, replace=False).tolist())
     shop.erase(pick.choice(everybody, 4, replace=False).tolist())
+    operator = Operator(shop.service.desk, "operator", "a test")
+    operator.kill(shop.product)
+    shop.arrive(5, told=told)
+    operator.revive(shop.product)
+    if epoch > 2:
+        operator.rollback(shop.product, shop.lineage[1].id)  # people whom an older policy of the lineage decides
+        shop.repay(shop.arrive(20, told=told))
 
 
 def test_at_every_closing_a_fresh_trainer_publishes_the_same(shop, tmp_path):
-    """Negative control: the test below, in which a checkpoint is not used, differs."""
-    learned, frozen = 0.0, 0
+    """Two trainers take turns, and a third starts at every closing. Negative control: the test below, without checkpoints, differs."""
+    learned, frozen, replica = 0.0, 0, Trainer(shop.ledger, shop.product, "replica")
     for epoch in range(6):
         eventful(shop, epoch)
         if epoch % 3 == 2:  # erased after the running trainer has caught up, before it closes
             shop.trainer.catch_up()
             shop.erase(list(shop.drawn)[epoch : epoch + 2])
         expected = twin_closes(shop, tmp_path)
-        published = shop.close()
+        published = shop.close(replica if epoch % 2 else None)
         assert record(shop.ledger, published) == expected, f"epoch {published.epoch}"
         learned, frozen = max(learned, published.info["learned_weight"]), frozen + (published.info["phase"] == "frozen")
     assert learned > 0.0

@@ -218,10 +218,12 @@ async def _sing(process, place):
     client.token = spoilt
     form = f"key={process.token}&x={CANARY}-form".encode()
     await client.call("POST", "/dashboard/login", form)
-    turns = process.log.read_bytes().count(TURN.encode())
-    until(
-        lambda: process.log.read_text().count(TURN) >= turns + 2, "a turn of the trainer that has begun after all this"
-    )
+
+    def turns():
+        return process.log.read_bytes().count(TURN.encode())
+
+    before = turns()
+    until(lambda: turns() >= before + 2, "a turn of the trainer that has begun after all this")
     client.close()
     return said, fresh, windows[0]["name"]
 

@@ -15,7 +15,7 @@ from evenhand.words import (
     IntArray,
     Prices,
     as_features,
-    as_group,
+    as_known_groups,
     as_labels,
     as_numbers,
 )
@@ -28,7 +28,8 @@ class RoundLog:
     """Rows of rounds that had the same features, group, prices and probability of being accepted.
 
     acceptance: that probability, under which the rounds were played; rejected: rounds rejected (there is no place for
-    their labels); positive, negative: rounds accepted that turned out y = +1, y = -1. `prices` hold one entry per row.
+    their labels); positive, negative: rounds accepted that turned out y = +1, y = -1. `prices` hold one entry per row. group: None in
+    rows of which it is unknown.
     """
 
     features: FloatArray
@@ -43,7 +44,7 @@ class RoundLog:
         object.__setattr__(self, "features", as_features(self.features))
         rows = len(self.features)
         if self.group is not None:
-            object.__setattr__(self, "group", as_group(self.group, rows))
+            object.__setattr__(self, "group", as_known_groups(self.group, rows))
         for name in ("acceptance", *_COUNTS):
             object.__setattr__(self, name, as_numbers(getattr(self, name), rows, name))
         if self.prices is not None:
@@ -80,7 +81,7 @@ class RoundLog:
         label[taken] = as_labels(accepted_labels, int(taken.sum()))
         return cls(
             rows,
-            None if group is None else as_group(group, len(rows)),
+            None if group is None else as_known_groups(group, len(rows)),
             as_numbers(acceptance, len(rows), "acceptance"),
             rejected=(~taken).astype(np.float64),
             positive=(label == 1).astype(np.float64),

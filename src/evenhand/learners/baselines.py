@@ -41,7 +41,9 @@ class _Fixed(EpochLearner):
     ) -> None:
         self.rates = as_rates(rate)
         settings = {"rate": rate, "prices": prices, "seed": seed}
-        super().__init__(prices=prices or Prices(), group_use="certify_only", seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings
+        )
 
     def _plan(self, number: int, round: int) -> Epoch:
         return Epoch(number, "fixed", round, FOREVER, self._policy())
@@ -76,6 +78,11 @@ class ExploreThenCommit(TwoPhaseLearner):
         super().__init__(*args, **settings)
         self._settings["same_exploration"] = same_exploration
 
+    @property
+    def _settled(self) -> int:
+        """The loss is that of the sample: a policy that is chosen once must not depend on which labels were quick."""
+        return self._first + self._size
+
     def _exploit(self, number: int, round: int) -> Epoch:
         log = self._bandit_log()
         assert log is not None  # the exploration is over, so it has rows
@@ -105,7 +112,9 @@ class _Greedy(EpochLearner):
         self.hypotheses, self.allowed_gap, self.first_rounds = hypotheses, allowed_gap, int(first_rounds)
         self.rates = as_rates(rate)
         self.comparator_gap = allowed_gap
-        super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+        )
 
     def _accept(self, number: int, round: int) -> Epoch:
         everybody = Mixture((ACCEPT_ALL,), (1.0,), self.group_use)

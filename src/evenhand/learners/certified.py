@@ -50,7 +50,7 @@ from evenhand.learners.settings import (
 from evenhand.learners.tally import Past
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.words import Decisions, FloatArray, GroupArray, Prices
+from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_group
 
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
@@ -104,7 +104,15 @@ class CertifiedLearner(EpochLearner):
         settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
         require_hypotheses(hypotheses)
         require_settings(
-            allowed_gap, failure_probability, audit_rate, audit_budget, fallback, maturity, horizon, drift_false_alarm
+            allowed_gap,
+            failure_probability,
+            bound,
+            audit_rate,
+            audit_budget,
+            fallback,
+            maturity,
+            horizon,
+            drift_false_alarm,
         )
         if hypotheses.uses_group and group_use != "decide":
             raise InvalidInput(
@@ -122,7 +130,9 @@ class CertifiedLearner(EpochLearner):
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
         self._known: tuple[tuple[RoundLog, ...], RoundLog] | None = None
-        super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+        )
         self._audit_coins = stream(self.seed, "audit")
         self._life = Life.first(self._promise(), as_groups(groups))
         self._records: dict[int, tuple[FloatArray, FloatArray]] = {}
@@ -520,6 +530,8 @@ class CertifiedLearner(EpochLearner):
         """
         if self._round > 0:
             raise ProtocolError(f"{self._round} rounds have been played; a warm start comes before the first.")
+        if self.group_use == "decide":
+            as_group(np.full(len(history), None) if history.group is None else history.group, len(history))
         self._columns = history.features.shape[1]
         if audited:
             if (history.acceptance != history.acceptance[0]).any():
@@ -597,19 +609,22 @@ class CertifiedLearner(EpochLearner):
             self._life.tally.remember(cohort, inside, keep_audits=self._life.promise.nominates)
             self._remember(cohort)
 
-    def succeed(self, policies: Sequence[Mixture], bookings: Sequence[Booking], round: int, reason: str) -> None:
+    def succeed(
+        self, policies: Sequence[Mixture], bookings: Sequence[Booking], round: int, reason: str, *, lives: int = 1
+    ) -> None:
         """Take over a record that was written under older rules: what was booked stays booked, and a new life starts from the reserve.
 
-        policies: those of the epochs so far, in order; round: people decided by them. Nothing of what they saw is looked at again: the new
-        life looks at people decided from here on, and deploys constants until it knows enough.
+        policies: those of the epochs so far, in order; round: people decided by them; lives: at
+        least so many began. Nothing of what they saw is looked at again: the new life looks at people
+        decided from here on, and deploys constants until it knows enough.
         """
         if self._round > 0:
             raise ProtocolError(f"{self._round} rounds have been played; only a fresh learner can succeed another.")
-        lives = [int(found[1]) for entry in bookings if (found := re.match(r"life (\d+):", entry.process))]
+        booked = [int(found[1]) for entry in bookings if (found := re.match(r"life (\d+):", entry.process))]
         ledger = DeltaLedger(self.failure_probability, tuple(bookings))
         wanted = self._life.wanted
         self._life = Life(
-            1 + max(lives, default=1), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
+            1 + max([lives, *booked]), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
         )
         self._round = round
         self._epochs = [Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)]

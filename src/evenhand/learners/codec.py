@@ -7,7 +7,7 @@ be loaded. Every number is finite: NaN and infinity are neither written nor read
 
 import base64
 import zlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from math import isfinite
 from typing import Any, TypeVar
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from evenhand.bandit import PracticalSchedule, TheorySchedule
 from evenhand.contracts import Hypothesis, HypothesisClass
-from evenhand.errors import InvalidInput, NotSerialisable, StorageError
+from evenhand.errors import EvenhandError, NotSerialisable, StorageError
 from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
 from evenhand.fairness.bounds.slack import ClopperPearson, Dkw, JointHoeffding
@@ -153,7 +153,9 @@ class Decoder:
             )
         try:
             return _READERS[kind](self, data)
-        except (KeyError, TypeError, IndexError, AttributeError, InvalidInput) as error:
+        except (StorageError, NotSerialisable):
+            raise
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, EvenhandError) as error:
             raise StorageError(f"a stored value of kind {kind!r} is malformed: {error}") from error
 
     def items(self, data: Any) -> list[Any]:
@@ -244,12 +246,12 @@ def not_finite(data: Any, arrays: Mapping[str, NDArray[Any]], path: str) -> str 
         array = arrays.get(str(data.get("name")), np.zeros(0))
         bad = array[~np.isfinite(array)] if array.dtype.kind in "fc" else array[:0]
         return f"{path} contains {bad[0]}" if bad.size else None
-    parts: Iterable[tuple[Any, Any]] = ()
+    parts: list[tuple[str, Any]] = []
     if isinstance(data, list):
-        parts = ((f"{path}[{place}]", item) for place, item in enumerate(data))
+        parts = [(f"{path}[{place}]", item) for place, item in enumerate(data)]
     elif isinstance(data, dict) and data.get("is") == "dict":
-        parts = ((f"{path}.{key}", [key, item]) for key, item in data.get("items", ()))
+        parts = [pair for key, item in data["items"] for pair in ((f"{path}.{key}", item), (f"a key of {path}", key))]
     elif isinstance(data, dict):
-        named = data.get("fields") if data.get("is") == "record" else data
-        parts = ((path if key == "items" else f"{path}.{key}", item) for key, item in (named or {}).items())
+        named = data["fields"] if data.get("is") == "record" else data
+        parts = [(path if key == "items" else f"{path}.{key}", item) for key, item in named.items()]
     return next((found for name, item in parts if (found := not_finite(item, arrays, name)) is not None), None)

@@ -21,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.contracts import GroupUse
 from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
+from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
 from evenhand.learners.codec import storable
 from evenhand.learners.rounds import Block, Lost, RoundBook
@@ -193,6 +194,7 @@ class EpochLearner(ABC):
         self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
         self._settings = dict(settings)
         self._coins = stream(self.seed, "coins")
+        self._rules = RULES
         self._round = 0
         self._columns: int | None = None
         self._check_rows = getattr(getattr(self, "hypotheses", None), "check_rows", None)
@@ -241,7 +243,7 @@ class EpochLearner(ABC):
         recognised.
         """
         names = ("_settings", "seed", "_coins", "_round", "_columns", "_priced", "_book", "_history", "_epochs")
-        return {name: getattr(self, name) for name in (*names, "_news", "_overdue")}
+        return {name: getattr(self, name) for name in (*names, "_news", "_overdue", "_rules")}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Take back what `_state` gave; by default each entry is the attribute of that name."""
@@ -280,11 +282,15 @@ class EpochLearner(ABC):
         """Where the learner stands."""
         calls = sum(epoch.oracle_calls for epoch in self._epochs)
         return LearnerReport(
-            self._round, self.epoch.phase, tuple(self._epochs), calls, self._book.missing_labels, tuple(self._notes())
+            self._round, self.epoch.phase, tuple(self._epochs), calls, self._book.missing_labels, self._all_notes()
         )
 
     def _notes(self) -> list[str]:
         return []
+
+    def _all_notes(self) -> tuple[str, ...]:
+        older = f"this learner began under rules {self._rules}: {OLD_RULES}."
+        return (*(() if self._rules == RULES else (older,)), *self._notes())
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
         """P[accept] of each row under the current policy; changes nothing."""

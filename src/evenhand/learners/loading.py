@@ -17,6 +17,7 @@ from evenhand.learners.certified import CertifiedLearner
 from evenhand.learners.codec import storable
 from evenhand.learners.cohorts import ClosedCohort
 from evenhand.learners.epochs import LEARNERS, EpochLearner, plain
+from evenhand.learners.older_rules import take_over
 from evenhand.learners.processes import BettingProcess
 from evenhand.learners.promise import Promise
 from evenhand.learners.tally import Past, Tally
@@ -41,7 +42,8 @@ def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = N
     Parameters
     ----------
     path
-        The file.
+        The file. One that was written under older rules opens, too: a certified learner then begins a
+        new life, on people decided from here on; see docs/operating.md.
     hypotheses
         Needed where the class is made of Python functions or foreign models, which cannot be stored as data.
 
@@ -57,11 +59,15 @@ def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = N
             f"{path} holds a {stored.learner!r}; known are {', '.join(sorted(LEARNERS))}.",
             hint="import the module that defines it first.",
         )
-    _require_same(stored.settings, stored.state.get("_settings", {}), "the learner was made with")
+    if stored.decoder is None:
+        _require_same(stored.settings, stored.state.get("_settings", {}), "the learner was made with")
     try:
         learner = LEARNERS[stored.learner](**stored.settings)
     except (InvalidInput, TypeError) as error:
         raise StorageError(f"the settings in {path} make no {stored.learner}: {error}", hint=_RESTORE) from error
+    if stored.decoder is not None:
+        take_over(learner, stored.state, stored.decoder)
+        return learner
     fresh, state = learner._state(), stored.state
     if fresh.keys() != state.keys():
         other = ", ".join(sorted(fresh.keys() ^ state.keys()))
@@ -70,13 +76,18 @@ def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = N
         kinds = {type(value), type(state[name])} - {type(None)}
         if len(kinds) > 1 and not kinds <= {int, float}:
             raise StorageError(f"{path} is damaged: {name} is of kind {type(state[name]).__name__}.", hint=_RESTORE)
-    learner._restore(state)
-    if stored.settings.get("seed") is not None:
-        _require_same({"seed": stored.settings["seed"]}, {"seed": learner.seed}, "the learner has drawn its coins with")
-    if isinstance(learner, CertifiedLearner):
-        _require_same(_promised(learner._promise()), _promised(learner._life.promise), "the learner has promised")
-    for what in _unsound(learner):
-        raise StorageError(f"{path} is no sound learner: {what}.", hint=_RESTORE)
+    try:
+        learner._restore(state)
+        if stored.settings.get("seed") is not None:
+            drawn = "the learner has drawn its coins with"
+            _require_same({"seed": stored.settings["seed"]}, {"seed": learner.seed}, drawn)
+        if isinstance(learner, CertifiedLearner):
+            _require_same(_promised(learner._promise()), _promised(learner._life.promise), "the learner has promised")
+        wrong = next(_unsound(learner), None)
+    except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
+        wrong = f"something in its state is of another kind ({error})"
+    if wrong is not None:
+        raise StorageError(f"{path} is no sound learner: {wrong}.", hint=_RESTORE)
     return learner
 
 
@@ -115,13 +126,33 @@ def _unsound(learner: EpochLearner) -> Iterator[str]:
         yield from _other_shapes(
             process.totals, AuditTotals.none(len(process.members), len(process.rates), len(process.groups))
         )
+    past = life.tally.past
+    if not len(past.features) == len(past.group) == len(past.weight):
+        yield "what it remembers of past people has columns of different lengths"
     for number, (low, high) in learner._records.items():
         if low.shape != high.shape or (np.abs(low) > 1 + 1e-9).any() or (np.abs(high) > 1 + 1e-9).any():
             yield f"the certified gaps of epoch {number} leave [-1, 1]"
     for cohort in learner._queue:
-        columns = [getattr(cohort, f.name) for f in fields(cohort) if f.name not in ("epoch", "log")]
-        if any(len(column) != len(cohort.features) for column in columns):
-            yield f"a cohort of epoch {cohort.epoch} has columns of different lengths"
+        rows = len(cohort.features)
+        for part in fields(cohort):
+            column, needed = getattr(cohort, part.name), (3, rows) if part.name.startswith("settled") else (rows,)
+            if part.name.startswith("lost_"):
+                needed = cohort.lost_acceptance.shape
+            if isinstance(column, np.ndarray) and part.name != "features" and column.shape != needed:
+                yield f"{part.name} of a cohort of epoch {cohort.epoch} has shape {column.shape} instead of {needed}"
+    for number, prepared in life.prepared.items():
+        regression: Any = prepared.regression
+        columns = [np.shape(getattr(regression, part.name)) for part in fields(regression)]
+        if len({shape[0] for shape in columns if shape}) > 1:
+            yield f"the regression that was prepared for epoch {number} has columns of different lengths"
+        plan, groups = prepared.plan, len(life.groups or ())
+        if plan is not None:
+            groups = plan.inverse_share.shape[1]
+            box = (len(plan.bets), *plan.inverse_share.shape)
+            if plan.bets.shape[:2] != box[:2] or plan.lower.shape != box or plan.upper.shape != box:
+                yield f"the plan that was prepared for epoch {number} has parts of different shapes"
+        if len(prepared.labelled) != groups:
+            yield f"epoch {number} was prepared for {len(prepared.labelled)} groups instead of {groups}"
 
 
 def _other_shapes(kept: Any, needed: Any) -> Iterator[str]:

@@ -5,6 +5,7 @@ may only lose information: a human overrules it, or the person is erased. It kee
 """
 
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 from operator import attrgetter
@@ -17,10 +18,12 @@ from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.contexts import joined
 from evenhand.learners.codec import storable
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, as_known_groups
 
 LOOSE = 1024
 """Blocks that may lie loose in the book before neighbours are joined."""
+MANY = 64
+"""From so many labels on, those about which there is nothing to say are entered together."""
 _COLUMNS = ("accept", "acceptance", "label", "logged", "overruled", "erased", "settled", "group_late", "learned")
 _NOT_GIVEN: NDArray[Any] = np.zeros(0, bool)
 _NO: BoolArray = np.zeros(1, bool)
@@ -75,6 +78,8 @@ class Block:
 
     def __post_init__(self) -> None:
         rows = len(self.accept)
+        if self.group is not None and self.group.dtype.kind in "Of":
+            self.group = as_known_groups(self.group, rows)  # whoever makes a block may write NaN for "unknown"
         if self.settled is _NOT_GIVEN:
             self.settled = np.zeros(rows, np.int64)
         for name in ("overruled", "erased", "group_late", "learned"):
@@ -120,6 +125,13 @@ class Block:
     def resolved(self) -> BoolArray:
         """What the loss may learn from: rejected rounds, and accepted ones whose label has come; never an erased one."""
         return np.asarray(((self.label != 0) & ~self._mute) | ~(self.accept | self.erased))
+
+    def fresh(self, stop: int | None) -> BoolArray:
+        """What the loss may learn from and has not been handed over: of the rounds before `stop`, if it is given."""
+        found = np.asarray(self.resolved & ~self.logged)
+        if stop is not None:
+            found[max(stop - self.first, 0) :] = False
+        return found
 
     def knows_group(self, rows: IntArray | BoolArray) -> BoolArray:
         """Whether the group of each of these rounds is known."""
@@ -291,9 +303,12 @@ class RoundBook:
 
     def observe(self, rounds: IntArray, labels: NDArray[Any], settled: BoolArray | bool = True) -> None:
         """Enter labels; nothing is entered if any of them is refused. `settled`: whether each came within the person's own window."""
+        plain = self._plain_labels(rounds, labels) if len(rounds) >= MANY else []
+        others = np.delete(np.arange(len(rounds)), np.concatenate([which for *_, which in plain])) if plain else None
+        numbers, values = rounds.tolist(), labels.tolist()
         places, told = [], dict[int, int]()
-        in_time = [settled] * len(rounds) if isinstance(settled, bool) else settled.tolist()
-        for round, label, early in zip(rounds.tolist(), labels.tolist(), in_time, strict=True):
+        for place in range(len(rounds)) if others is None else others.tolist():
+            round, label = numbers[place], values[place]
             block, row = self._find(round, "its label cannot be told")
             if label not in (-1, 1):
                 raise BadLabel(
@@ -314,12 +329,29 @@ class RoundBook:
                     f"round {round} was observed before with label {before:+d} and now has {int(label):+d}; the first one stands.",
                     hint="settle disputed outcomes before they are observed.",
                 )
-            places.append((block, row, int(label), early))
+            places.append((block, row, int(label), settled if isinstance(settled, bool) else settled[place]))
         for block, row, label, early in places:
             block.label[row] = label
             if early:
                 block.settled[row] = label
-        self.told = self.told or bool(places)
+        for block, rows, which in plain:
+            block.label[rows] = labels[which]
+            early_ones = np.broadcast_to(settled, rounds.shape)[which]
+            block.settled[rows[early_ones]] = labels[which[early_ones]]
+        self.told = self.told or bool(places or plain)
+
+    def _plain_labels(self, rounds: IntArray, labels: NDArray[Any]) -> list[tuple[Block, IntArray, IntArray]]:
+        """Of many labels those about which there is nothing to say, (block, rows, places): -1 or +1, and the first of an accepted round."""
+        if labels.dtype.kind not in "iuf":
+            return []
+        plain = []
+        for block, rows, which in self._by_block(rounds):
+            if (rows[1:] == rows[:-1]).any():
+                continue  # a round that is told twice
+            free = block.accept[rows] & ~(block.overruled[rows] | block.erased[rows]) & (block.label[rows] == 0)
+            free &= (labels[which] == 1) | (labels[which] == -1)
+            plain.append((block, rows[free], which[free]))
+        return plain
 
     def overrule(self, rounds: IntArray, accept: BoolArray, window_open: BoolArray | bool = True) -> list[Lost]:
         """A human decided `accept` instead of what was drawn; the rounds of which that is news, as they were before.
@@ -396,7 +428,10 @@ class RoundBook:
         """Whether the own maturity window of each round is still open; without a window it is for all of them."""
         if window is None:
             return True
-        return np.array([self._waits(self._find(round)[0], now, window) for round in rounds.tolist()], dtype=bool)
+        still = np.ones(len(rounds), bool)
+        for block, _, which in self._by_block(rounds):
+            still[which] = self._waits(block, now, window)
+        return still
 
     def _find(self, round: int, refused: str | None = None) -> tuple[Block, int]:
         """The block and the row of a round. ProtocolError if it is unknown, or erased and there is a reason why that is `refused`."""
@@ -429,17 +464,28 @@ class RoundBook:
 
     # handing over
 
-    def harvest(self) -> list[tuple[int, RoundLog]]:
-        """(epoch, log) of the rounds that were resolved since the last harvest."""
+    def rows(self, first: int, stop: int) -> Iterator[tuple[Block, slice]]:
+        """The rounds from `first` to `stop` - 1 that were decided one by one, in the order of arrival: blocks, with the rows that count."""
+        for place in range(max(bisect_right(self.blocks, first, key=_first) - 1, 0), len(self.blocks)):
+            block = self.blocks[place]
+            if block.first >= stop:
+                return
+            rows = slice(max(first - block.first, 0), min(stop - block.first, len(block.accept)))
+            if rows.start < rows.stop:
+                yield block, rows
+
+    def harvest(self, stop: int | None = None) -> list[tuple[int, RoundLog]]:
+        """(epoch, log) of the rounds that were resolved since the last harvest; of those before `stop`, if it is given."""
         found, waiting = [], self._waiting()
         for epoch, run in groupby(waiting, key=lambda block: block.epoch):
-            whole = merged(list(run))
-            fresh = whole.resolved & ~whole.logged
+            blocks = list(run)
+            whole, fresh = merged(blocks), np.concatenate([block.fresh(stop) for block in blocks])
             known = whole.knows_group(np.ones(len(fresh), bool))
             found += [(epoch, whole.log(part)) for part in (fresh & known, fresh & ~known) if part.any()]
         for block in waiting:
-            block.learned = block.learned | (block.resolved & ~block.logged)
-            block.logged = block.logged | block.resolved | block._mute
+            fresh = block.fresh(stop)
+            block.learned = block.learned | fresh
+            block.logged = block.logged | fresh | block._mute
         return found
 
     def close(self, now: float | None, window: float | None) -> list[Block]:

@@ -33,6 +33,13 @@ def require_whole(name: str, value: Any, least: int, law: str, hint: str | None 
     require_number(name, value, lambda number: number == number // 1 and number >= least, law, hint)
 
 
+def require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """InvalidInput unless `value` is one of the words."""
+    if not isinstance(value, str) or value not in choices:
+        words = [f'"{choice}"' for choice in choices]
+        raise InvalidInput(f"{name} is {value!r}; it is {', '.join(words[:-1])} or {words[-1]}.")
+
+
 def require_hypotheses(hypotheses: Any) -> None:
     """InvalidInput for what is no hypothesis class, with the way to make one of it."""
     missing = [name for name in _CLASS if not hasattr(hypotheses, name)]
@@ -94,8 +101,7 @@ def require_common(prices: Any, group_use: Any, seed: Any) -> None:
             f"prices is {short(prices)}; it says what errors cost.",
             hint="use evenhand.Prices(false_accept, false_reject).",
         )
-    if group_use not in ("certify_only", "decide"):
-        raise InvalidInput(f'group_use is {group_use!r}; it is "certify_only" or "decide".')
+    require_choice("group_use", group_use, ("certify_only", "decide"))
     if seed is not None and (isinstance(seed, bool) or not isinstance(seed, Integral) or seed < 0):
         raise InvalidInput(
             f"seed is {seed!r}; a seed is a whole number of at least 0.",
@@ -139,13 +145,15 @@ def require_exploration(comparator_gap: Any, exploration_rounds: Any, tradeoff_e
         law = "at least one person must be accepted to learn, and rounds are whole"
         require_whole("exploration_rounds", exploration_rounds, 1, law)
     if tradeoff_exponent is not None:
-        law = "it is the exponent alpha of T^(2 alpha) exploration rounds, a number"
-        require_number("tradeoff_exponent", tradeoff_exponent, lambda _: True, law)
+        law = "alpha of T^(2 alpha) exploration rounds is a number in [1/4, 1/2]"
+        hint = "1/4 gives regret T^(1/2) and slack T^(-1/4); 1/2 gives slack T^(-1/2) and no useful regret."
+        require_number("tradeoff_exponent", tradeoff_exponent, lambda alpha: 0.25 <= alpha <= 0.5, law, hint)
 
 
 def require_settings(
     allowed_gap: Any,
     failure_probability: Any,
+    bound: Any,
     audit_rate: Any,
     audit_budget: Any,
     fallback: Any,
@@ -156,14 +164,15 @@ def require_settings(
     """What the certified learner alone is told."""
     require_gap(allowed_gap)
     require_delta(failure_probability)
+    if bound is not None:
+        require_choice("bound", bound, ("betting", "nominate", *AUDIT_BOUNDS))
     if not (isinstance(audit_rate, str) and audit_rate == "auto"):
         law = 'it is "auto" or a probability in (0, 1]'
         require_number("audit_rate", audit_rate, lambda rate: 0 < rate <= 1, law)
     if audit_budget is not None:
         law = "it is the number of bad accepts that audits may cost, finite and at least 0"
         require_number("audit_budget", audit_budget, lambda budget: budget >= 0, law, "None sets no budget.")
-    if fallback not in ("accept", "reject"):
-        raise InvalidInput(f'fallback is {fallback!r}; it is "accept" or "reject".')
+    require_choice("fallback", fallback, ("accept", "reject"))
     if maturity is not None:
         law = "a window is a positive, finite span of time"
         hint = "None says that labels come before the next decision."
@@ -188,10 +197,8 @@ def too_rich(hypotheses: HypothesisClass) -> bool:
 
 
 def require_bound(bound: str, hypotheses: HypothesisClass) -> None:
-    """InvalidInput for an unknown bound, or one that does not cover the class."""
+    """InvalidInput for a bound that does not cover the class."""
     name = type(hypotheses).__name__
-    if bound not in ("betting", "nominate", *AUDIT_BOUNDS):
-        raise InvalidInput(f"bound is {bound!r}; it is one of betting, nominate, {', '.join(AUDIT_BOUNDS)}.")
     if bound != "nominate" and too_rich(hypotheses):
         raise InvalidInput(
             f"{name} is too rich for a union over its members, which the bound {bound!r} pays.",

@@ -23,13 +23,12 @@ from numpy.typing import NDArray
 
 from evenhand.contracts import HypothesisClass, Json
 from evenhand.errors import NotSerialisable, StorageError
+from evenhand.fairness.certificate import RULES
 from evenhand.hypotheses.serialise import class_from_json, class_to_json
 from evenhand.learners.codec import Decoder, Encoder, not_finite
 
 FORMAT = "evenhand learner"
 VERSION = 2
-RULES = 2
-"""A cohort is fixed by what was known before its coins were tossed; under rules 1 rows could be left out afterwards."""
 _DOCUMENT = "document"
 _RESTORE = "restore it from a copy."
 _DAMAGE = (
@@ -47,11 +46,16 @@ _DAMAGE = (
 
 @dataclass(frozen=True, eq=False)
 class Stored:
-    """What a file holds: the learner's name, its settings, and its state."""
+    """What a file holds: the learner's name, its settings, and its state.
+
+    rules: those under which it was written. A state of rules 1 is left as it was encoded; `decoder` reads it.
+    """
 
     learner: str
     settings: Mapping[str, Any]
     state: Mapping[str, Any]
+    rules: int = RULES
+    decoder: Decoder | None = None
 
 
 def write(path: str | os.PathLike[str], stored: Stored) -> None:
@@ -79,12 +83,19 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
 def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None) -> Stored:
     """What `write` stored; `hypotheses` where the class itself could not be."""
     document, arrays = _contents(Path(path))
-    for part in ("settings", "state"):
-        if (found := not_finite(document[part], arrays, part)) is not None:
-            raise StorageError(f"{path} is no sound learner: {found}; every stored number is finite.", hint=_RESTORE)
+    try:
+        parts = (not_finite(document[part], arrays, part) for part in ("settings", "state"))
+        found = next((bad for bad in parts if bad is not None), None)
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
+        raise StorageError(f"{path} is damaged: its document is malformed ({error}).", hint=_RESTORE) from error
+    if found is not None:
+        raise StorageError(f"{path} is no sound learner: {found}; every stored number is finite.", hint=_RESTORE)
     decoder = Decoder(arrays, _class_of(document["hypotheses"], hypotheses))
-    settings, state = (decoder.decode(document[part]) for part in ("settings", "state"))
-    return Stored(document["learner"], settings, state)
+    settings = decoder.decode(document["settings"])
+    if document["version"] == 1:
+        encoded = dict(document["state"]["items"])
+        return Stored(document["learner"], settings, encoded, rules=1, decoder=decoder)
+    return Stored(document["learner"], settings, decoder.decode(document["state"]))
 
 
 def _class_document(hypotheses: HypothesisClass) -> Json:
@@ -149,24 +160,14 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
     return _known_document(document, path), arrays
 
 
-def upgrade(document: Json) -> Json:
-    """A document of version 1, which was written under rules 1, as one of this version."""
-    raise StorageError(
-        f"the {document.get('learner')} was stored in version 1 of the format, under rules 1; "
-        f"this evenhand reads version {VERSION}, rules {RULES}.",
-        hint="load it with the evenhand that wrote it.",
-    )
-
-
 def _known_document(found: Any, path: Path) -> Json:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise StorageError(
             f"{path} is no stored learner; its format is {getattr(found, 'get', lambda _: None)('format')!r}."
         )
     document: Json = found
-    if document.get("version") == 1:
-        document = upgrade(document)
-    if document.get("version") != VERSION or document.get("rules") != RULES:
+    written = (document.get("version"), document.get("rules"))
+    if written not in ((VERSION, RULES), (1, None)):
         raise StorageError(
             f"{path} was written in version {document.get('version')!r} of the format, under rules {document.get('rules')!r}; "
             f"this evenhand reads version {VERSION}, rules {RULES}.",

@@ -1,26 +1,42 @@
 """The paper's algorithm (section 3): explore, build the fair oracle, run the oracle-efficient bandit over fair policies.
 
-1. Accept the first T0 arrivals and see their labels.
+1. Accept everybody until the labels of the first T0 arrivals have all come: these people, and nobody else, are the sample.
 2. From this sample build the FairCSC oracle over mixtures whose empirical gap is at most gamma' - beta.
 3. Run ILOVETOCONBANDITS with that oracle: in each epoch, solve the feasibility program by coordinate descent.
 4. Decide by the smoothed mixture Q^mu; feed labels back as importance-weighted losses.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Literal
+
+import numpy as np
 
 from evenhand import theory
 from evenhand.bandit import PracticalSchedule, Schedule, TheorySchedule, coordinate_descent, explored
 from evenhand.bandit.schedule import LARGEST_FLOOR
 from evenhand.contracts import GroupUse, HypothesisClass
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided, two_sided
+from evenhand.estimation.contexts import joined
 from evenhand.faircsc import FairCSC, bind_fair
 from evenhand.fairness.bounds.slack import SlackBound
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.learners.epochs import Epoch, EpochLearner
-from evenhand.learners.exploration import Explorer, Reading, Slack, as_bound, sample_of
+from evenhand.learners.epochs import Epoch, EpochLearner, round_count
+from evenhand.learners.exploration import (
+    FIRST_SIZE,
+    Arrivals,
+    Explorer,
+    Reading,
+    Slack,
+    Verdict,
+    as_bound,
+    forgotten,
+    next_size,
+    sample_of,
+)
+from evenhand.learners.rounds import Lost
 from evenhand.learners.settings import (
     as_rates,
     require_delta,
@@ -34,6 +50,9 @@ from evenhand.words import LabelledSample, Prices
 
 FIRST_EPOCH = 64
 """Rounds of the bandit's first epoch; then its length doubles."""
+FROZEN = (
+    "so many people of the sample are lost that no other policy can be promised to keep the gap: the policy is frozen."
+)
 
 
 class TwoPhaseLearner(EpochLearner):
@@ -42,6 +61,9 @@ class TwoPhaseLearner(EpochLearner):
 
     The length of the exploration: exploration_rounds, else T^(2 alpha) from tradeoff_exponent, else it stops on counts when twice the
     slack fits between the two gaps. With allowed_gap=None (and one of the first two) the promise is comparator_gap + 2 beta.
+
+    Labels may be late, and later for some people than for others: the sample is exactly the first T0 arrivals, and everybody is accepted
+    until the last of their labels has come. `report.notes` say for whom the learner waits; `close_exploration` ends the wait.
     """
 
     def __init__(
@@ -92,42 +114,193 @@ class TwoPhaseLearner(EpochLearner):
         self._require_enough(allowed_gap)
         self.sample: LabelledSample | None = None
         self.slack: Slack | None = None
-        super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
+        self._first = 0  # the round of the sample's first person
+        self._size = self.exploration_rounds or FIRST_SIZE  # the preset size that is examined next
+        self._complete = 0  # before this round no label is missing (after the exploration: none that may still come)
+        self._taken = 0  # rounds before this one have been handed to the loss, but for late labels
+        self._unlabelled: list[int] = []  # rounds of the sample that had no label when it was closed
+        self._in_counts: list[tuple[int, RoundLog]] = []  # played in counts while exploring, by the first round
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+        )
 
     def _plan(self, number: int, round: int) -> Epoch:
-        if self.sample is None:
-            self.sample = self._finished_sample(round)
-            if self.sample is None:
-                return self._explore(number, round)
-            self.slack = self.explorer.slack(self.sample)
+        if self.slack is None:
+            return self._explore(number, round)
+        if not self.explorer.keeps(self.slack):
+            # the policy that is deployed was chosen while it did, and so keeps the promise for good
+            length = self._cut_off(max(FIRST_EPOCH, round), round)
+            return replace(self.epoch, number=number, phase="frozen", first_round=round, rounds=length, oracle_calls=0)
         return self._exploit(number, round)
 
     # step 1
 
     def _explore(self, number: int, round: int) -> Epoch:
-        """Accept everybody for another block: the whole of T0 if it is given, else 5% of what has been seen."""
-        block = max(FIRST_EPOCH, round // 20)
-        if self.exploration_rounds is not None and round < self.exploration_rounds:
-            block = self.exploration_rounds - round
-        return Epoch(
-            number,
-            "explore",
-            round,
-            self._cut_off(block, round),
-            Mixture((ACCEPT_ALL,), (1.0,), self.group_use),
+        """Accept everybody up to the next preset size."""
+        length = self._cut_off(self._next_stop(round) - round, round)
+        return Epoch(number, "explore", round, length, Mixture((ACCEPT_ALL,), (1.0,), self.group_use))
+
+    def _next_stop(self, round: int) -> int:
+        """The first round after `round` at which the people since `_first` are as many as one of the preset sizes."""
+        size = self._size
+        while self._first + size <= round:
+            size = next_size(size)
+        return self._first + size
+
+    def _take(self, log: RoundLog) -> None:
+        """Counts do not say in which order people came, so they must not go beyond a preset size of the exploration."""
+        if self.sample is None:
+            left = self._next_stop(self._round) - self._round
+            if round_count(log) > left:
+                raise ProtocolError(
+                    f"{round_count(log)} rounds in counts go beyond the exploration's next preset size, {left} rounds ahead.",
+                    hint=f"absorb at most {left} rounds at once.",
+                )
+            self._in_counts.append((self._round, log))
+        super()._take(log)
+
+    def _collect(self) -> bool:
+        """Until the exploration is over, everybody stays in the book, in the order of arrival; whether the next epoch may begin.
+
+        While labels of the size that is examined are missing, there is nothing to plan, and the epoch goes on.
+        """
+        exploring = self.sample is None
+        if exploring:
+            self._examine()
+        if self.sample is None:
+            return self._first + self._size > self._round
+        settled = self._settled
+        if settled == self._taken:
+            return exploring
+        found, self._taken = self._book.harvest(settled), settled
+        self._history.logs.extend(found)
+        self._history.compact()
+        return exploring or bool(found)
+
+    def _examine(self) -> None:
+        """Look at the preset sizes in their order, as far as labels are complete; the first one whose counts suffice is the sample's.
+
+        Which one that is depends on the pairs (group, label) of the people in their order of arrival, and not on when labels come.
+        """
+        self._complete = self._first_missing(self._complete)
+        while self._first + self._size <= self._complete:
+            arrivals, verdict = self._examined(self._size)
+            if verdict == "enough" and not arrivals.missing:  # somebody may have been erased after their label had come
+                self._end_exploration(arrivals)
+            if verdict != "too few":
+                return
+            self._size = next_size(self._size)
+
+    def _first_missing(self, start: int, *, may_come: bool = False) -> int:
+        """The first round from `start` on that lacks its label (`may_come`: and was neither overruled nor erased); the next one to be
+        decided if there is none."""
+        for block, rows in self._book.rows(start, self._round):
+            for part in (slice(rows.start, rows.start + 1), rows):  # mostly it is the one that was missing before
+                missing = block.accept[part] & (block.label[part] == 0)
+                if may_come:
+                    missing &= ~(block.overruled[part] | block.erased[part])
+                if missing.any():
+                    return block.first + int(part.start + np.argmax(missing))
+        return self._round
+
+    def _examined(self, size: int) -> tuple[Arrivals, Verdict]:
+        arrivals = self._arrivals(self._first + size)
+        return arrivals, self.explorer.verdict(arrivals, on_counts=self.exploration_rounds is None)
+
+    def _arrivals(self, stop: int) -> Arrivals:
+        """What is known of the people of the exploration who came before round `stop`."""
+        counted = [sample_of(log) for first, log in self._in_counts if first < stop]
+        told = list(self._book.rows(self._first, stop))
+        group = joined([part.group for part in counted] + [b.group if b.group is None else b.group[r] for b, r in told])
+        assert group is not None  # while it explores, the learner decides about nobody without a group
+        return Arrivals(
+            (*(part.features for part in counted), *(block.features[rows] for block, rows in told)),
+            group,
+            np.concatenate([*(part.label for part in counted), *(block.label[rows] for block, rows in told)]),
+            np.concatenate([*(part.weight for part in counted), *(np.ones(len(block.label[r])) for block, r in told)]),
         )
 
-    def _finished_sample(self, round: int) -> LabelledSample | None:
-        """The exploration sample once it suffices, else None."""
-        log = self._history.of() if round else None
-        if log is None or (self.exploration_rounds is not None and round < self.exploration_rounds):
-            return None
-        sample = sample_of(log)
-        return sample if self.explorer.suffices(sample, on_counts=self.exploration_rounds is None) else None
+    def _end_exploration(self, arrivals: Arrivals) -> None:
+        """These people are the sample for good; labels that come later do not enter it."""
+        self.sample = arrivals.sample()
+        self.slack = self.explorer.slack(self.sample, arrivals.missing)
+        self._in_counts = []
+
+    def _lose(self, lost: Lost, *, erased: bool) -> None:
+        """An erased person leaves the sample, too, and widens the slack; while exploring, the label is missing from now on."""
+        super()._lose(lost, erased=erased)
+        inside = self._first <= lost.round < self._first + self._size
+        if self.sample is None and lost.round >= self._first:
+            self._complete = min(self._complete, lost.round)
+        elif self.slack is not None and erased and inside and lost.round not in self._unlabelled:
+            assert self.sample is not None  # there is a slack because there is a sample
+            self.sample = forgotten(self.sample, lost.features, lost.group, lost.label)
+            self.slack = self.explorer.narrowed(self.slack, self.sample)
+
+    def close_exploration(self) -> None:
+        """End the wait for labels that will not come: the sample is closed without them, and the next decision is the bandit's.
+
+        Raises
+        ------
+        ProtocolError
+            If there is nothing to close: the exploration is over or its people have not all arrived; if it depends on the missing labels
+            whether these people suffice; and if the promise could not be kept with so many labels missing.
+
+        Notes
+        -----
+        The k people of the sample whose labels are missing add k / min_j n_j to the slack, n_j the people who are left in the smallest
+        denominator. That covers all that their labels may have been, so the promise does not depend on when or why this is called. The
+        learner never does it by itself.
+        """
+        if self.sample is None:
+            self._examine()
+        if self.sample is not None:
+            raise ProtocolError("the exploration is over; it waits for no label any more.")
+        size, verdict = self._size, "too few"
+        while verdict == "too few":  # which it is whatever the missing labels are
+            if self._first + size > self._round:
+                raise ProtocolError(
+                    f"{self._round - self._first} people have arrived, and the exploration needs at least {size}.",
+                    hint="go on deciding; everybody is accepted until then.",
+                )
+            arrivals, verdict = self._examined(size)
+            size = size if verdict != "too few" else next_size(size)
+        if verdict == "open":
+            raise ProtocolError(
+                f"it depends on the {arrivals.missing} missing labels whether the first {size} people suffice.",
+                hint="tell some of these labels, or begin again with exploration_rounds.",
+            )
+        slack = self.explorer.slack(arrivals.sample(), arrivals.missing)
+        if not self.explorer.suffices(slack.beta, on_counts=False):
+            raise ProtocolError(
+                f"without {arrivals.missing} of {size} labels the slack would be {slack.beta:.3g}, above the promised gap.",
+                hint="tell some of these labels.",
+            )
+        self._size = size
+        self._end_exploration(arrivals)
+        sampled = self._book.rows(self._first, self._first + size)
+        self._unlabelled = [
+            block.first + int(row)
+            for block, rows in sampled
+            for row in range(rows.start, rows.stop)
+            if block.label[row] == 0
+        ]
+        self._epochs[-1] = replace(self.epoch, rounds=self._round - self.epoch.first_round)
+        self._news = True
 
     def _cut_off(self, length: int, round: int) -> int:
         """An epoch ends with the horizon; whoever plays on beyond it meets epochs of the usual length."""
         return min(length, self.horizon - round) if round < self.horizon else length
+
+    @property
+    def _settled(self) -> int:
+        """How many rounds, from the first on, enter the loss: up to the first missing label, and half of all rounds in any case.
+
+        Rejected people are known at once and accepted ones when their label comes, good outcomes perhaps later than bad ones; to take what
+        has come would tilt the loss. Labels that never come delay a round until as many have been decided after it as before it.
+        """
+        self._complete = self._first_missing(self._complete, may_come=True)
+        return max(self._round // 2, self._complete)
 
     # step 2
 
@@ -181,15 +354,40 @@ class TwoPhaseLearner(EpochLearner):
 
     def _notes(self) -> list[str]:
         if self.slack is not None:
-            return []
-        log = self._history.of()
-        missing = self.explorer.shortfall(
-            None if log is None else sample_of(log), on_counts=self.exploration_rounds is None
+            lost = (
+                f"{self.slack.missing} people of the sample have no label or were erased; "
+                "the slack covers whatever is not known of them."
+            )
+            said = {lost: self.slack.missing > 0, FROZEN: not self.explorer.keeps(self.slack)}
+            return [note for note, holds in said.items() if holds]
+        missing = self._first_missing(self._first)
+        if missing < self._first + self._size <= self._round:
+            return [self._waits_for(missing)]
+        arrived = self._arrivals(self._round) if self._round > self._first else None
+        short = self.explorer.shortfall(arrived, on_counts=self.exploration_rounds is None)
+        return [short] if short else []
+
+    def _waits_for(self, round: int) -> str:
+        """Which label the exploration waits for, and since when."""
+        block, rows = next(self._book.rows(round, round + 1))
+        never = block.erased[rows].any() or block.overruled[rows].any()
+        at = "" if block.at is None else f" at time {block.at:g},"
+        return (
+            f"exploring: waiting for the label of round {round}, which was decided{at} {self._round - round} rounds ago"
+            f"{'; it was overruled or erased, so its label never comes' if never else ''}. The sample is the first people, each of them "
+            f"with their label, so nobody after round {round} counts before. {self._book.missing_labels} labels may still come. "
+            "To go on without those that never will: close_exploration()."
         )
-        return [missing] if missing else []
 
     def _state(self) -> dict[str, Any]:
-        return super()._state() | {"sample": self.sample, "slack": self.slack}
+        names = ("sample", "slack", "_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
+        return super()._state() | {name: getattr(self, name) for name in names}
+
+    def _restore(self, state: Mapping[str, Any]) -> None:
+        """Files of rules 1 do not say in which order people came: who was exploring then takes a new sample from here on."""
+        super()._restore(state)
+        if "_first" not in state:
+            self._first = self._complete = self._round
 
     @property
     def promise(self) -> float:

@@ -193,12 +193,17 @@ def read_board(desk: Desk, product: Product, tally: Tally) -> Board:
 def _notes(notes: Sequence[str], shown: set[str]) -> tuple[str, ...]:
     """What is missing, in words; a group that is not shown is not named here either."""
     named = tuple(f"group {group!r} " for group in shown)
-    return tuple(
-        note
-        if " group " not in note or any(name in note for name in named)
-        else "only constants are deployed: a group lacks people."
-        for note in notes
-    )
+    found = []
+    for note in notes:
+        if note.startswith("outside the certificate:"):
+            found.append(
+                "people of groups that are not the certificate's are outside of it; the certificate names and counts them."
+            )
+        elif " group " not in note or any(name in note for name in named):
+            found.append(note)
+        else:
+            found.append("only constants are deployed: a group lacks people.")
+    return tuple(found)
 
 
 def _past(rows: Sequence[CertificateRow], lineage: Sequence[Policy]) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ parent's id decides the rest.
 
 import itertools
 import math
+import re
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -185,6 +186,12 @@ class Trainer:
         lineage = [policy for policy in self.ledger.policies(*self._names) if policy.in_lineage]
         for policy in lineage:
             policy.verify(self.ledger.keyring.public_key)
+            if policy.rules > RULES:
+                raise Damaged(
+                    f"epoch {policy.epoch} of product {self.product.name!r} was published under rules {policy.rules}; this evenhand "
+                    f"knows rules {RULES}.",
+                    hint="use the evenhand that published it, or a newer one.",
+                )
             if policy.info.get("promise") != self.product.digest:
                 raise PromiseChanged(
                     f"epoch {policy.epoch} of product {self.product.name!r} was published under another promise than the settings'.",
@@ -208,12 +215,15 @@ class Trainer:
         lineage = self._lineage()
         last = lineage[-1]
         people = self.ledger.count_usable(*self._names, upto=upto)
+        notes = (note for policy in lineage for note in policy.info.get("notes", ()))
+        lives = [int(life) for note in notes for life in re.findall(r"this is life (\d+)", note)]
         self._learner = self.product.learner()
         self._learner.succeed(
             [policy_from_json(policy.document) for policy in lineage],
             [Booking(**entry) for entry in last.info["delta"]],
             people,
             f"epochs 1 to {last.epoch} were published under rules {last.rules}, and rules {RULES} hold now",
+            lives=max(lives, default=1),
         )
         self._closing = Closing(upto, at, people, upto, people)
 

@@ -8,14 +8,16 @@ import heapq
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any
 
 import numpy as np
 
 from evenhand.contracts import Environment
 from evenhand.errors import InvalidInput
-from evenhand.learners.certified import CertifiedLearner
+from evenhand.learners import EpochLearner
 from evenhand.randomness import stream
-from evenhand.simulate.run import Run, _Trace
+from evenhand.simulate.run import Run, _Trace, compared_gap
 from evenhand.words import FloatArray, IntArray, LabelledSample
 
 Law = Callable[[LabelledSample], FloatArray]
@@ -26,6 +28,8 @@ Law = Callable[[LabelledSample], FloatArray]
 class LabelDelays:
     """A label comes after an exponential time with mean `mean(person)`, and with probability `never(person)` not at all.
 
+    fixed: after exactly that time, instead of an exponential one.
+
     >>> slow_when_good = LabelDelays(mean=lambda people: np.where(people.label == 1, 12.0, 3.0))
     >>> people = LabelledSample([[0.0], [0.0]], ["a", "b"], [1, -1])
     >>> slow_when_good.draw(people, np.random.default_rng(0)).round(1).tolist()
@@ -34,13 +38,14 @@ class LabelDelays:
 
     mean: Law
     never: Law = lambda people: np.zeros(len(people))
+    fixed: bool = False
 
     def draw(self, people: LabelledSample, generator: np.random.Generator) -> FloatArray:
         """The delay of each person's label; infinity if it never comes."""
         mean, never = np.asarray(self.mean(people), float), np.asarray(self.never(people), float)
         if (mean < 0).any() or ((never < 0) | (never > 1)).any():
             raise InvalidInput("a mean delay is below 0, or a probability of no label outside [0, 1].")
-        delay = mean * generator.exponential(size=len(people))
+        delay = mean if self.fixed else mean * generator.exponential(size=len(people))
         return np.where(generator.random(len(people)) < never, np.inf, delay)
 
 
@@ -65,7 +70,7 @@ class Mailbox:
 
 
 def simulate_late(
-    learner: CertifiedLearner,
+    learner: EpochLearner,
     environment: Environment,
     rounds: int,
     seed: int,
@@ -74,41 +79,29 @@ def simulate_late(
     per_step: int = 100,
     comparator_gap: float | None = None,
 ) -> Run:
-    """As `simulate`, person by person, with `per_step` people in each unit of time and labels that come when they come."""
+    """As `simulate`, person by person, with `per_step` people in each unit of time and labels that come when they come.
+
+    Any learner: whoever has a clock (`at` in decide and observe) is told the time.
+    """
     if rounds < 1 or per_step < 1:
         raise InvalidInput(f"{rounds} rounds, {per_step} people per step; both are at least 1.")
     world, fresh = environment.fresh(), learner.restarted(seed)
-    assert isinstance(fresh, CertifiedLearner)  # restarted() keeps the type
+    clock = {call: "at" in signature(getattr(fresh, call)).parameters for call in ("decide", "observe")}
     people, lateness, box = stream(seed, "people"), stream(seed, "delays"), Mailbox()
     started, trace, now = time.perf_counter(), _Trace(world, fresh), 0.0
     while fresh.round < rounds:
         now += 1.0
-        _deliver(fresh, box, now)
+        when: dict[str, Any] = {call: {"at": now} if told else {} for call, told in clock.items()}
+        arrived = np.array(box.arrived(now), dtype=np.int64).reshape(-1, 2)
+        fresh.observe(arrived[:, 0], arrived[:, 1], **when["observe"])
         coming = min(per_step, rounds - fresh.round)
         while coming > 0:
             fresh.open_epoch()
             block = world.draw(min(coming, fresh.rounds_left), people)
-            trace.add(len(block), _decide(fresh, block, now, box, delays, lateness))
+            decisions = fresh.decide(block.features, block.group, **when["decide"])
+            due = now + delays.draw(block, lateness)
+            accepted: IntArray = np.flatnonzero(decisions.accept).astype(np.int64)
+            box.post(due[accepted], decisions.first_round + accepted, block.label[accepted])
+            trace.add(len(block), len(accepted))
             coming -= len(block)
-    gamma = fresh.comparator_gap if comparator_gap is None else comparator_gap
-    return trace.finish(gamma, time.perf_counter() - started, seed)
-
-
-def _deliver(learner: CertifiedLearner, box: Mailbox, now: float) -> None:
-    arrived = np.array(box.arrived(now), dtype=np.int64).reshape(-1, 2)
-    learner.observe(arrived[:, 0], arrived[:, 1], at=now)
-
-
-def _decide(
-    learner: CertifiedLearner,
-    people: LabelledSample,
-    now: float,
-    box: Mailbox,
-    delays: LabelDelays,
-    generator: np.random.Generator,
-) -> int:
-    decisions = learner.decide(people.features, people.group, at=now)
-    due = now + delays.draw(people, generator)
-    accepted: IntArray = np.flatnonzero(decisions.accept).astype(np.int64)
-    box.post(due[accepted], decisions.first_round + accepted, people.label[accepted])
-    return len(accepted)
+    return trace.finish(compared_gap(fresh, comparator_gap), time.perf_counter() - started, seed)

@@ -87,7 +87,6 @@ def simulate(
         raise InvalidInput(f"rounds is {rounds}; a run has at least one round.")
     fresh, world = learner.restarted(seed), environment.fresh()
     play = _engine(engine, world, seed)
-    gamma = comparator_gap if comparator_gap is not None else float(getattr(fresh, "comparator_gap", 1.0))
     started, trace = time.perf_counter(), _Trace(world, fresh)
     while fresh.round < rounds:
         fresh.open_epoch()
@@ -96,7 +95,12 @@ def simulate(
         trace.add(block, accepted)
         if progress is not None:
             progress(fresh.round)
-    return trace.finish(gamma, time.perf_counter() - started, seed)
+    return trace.finish(compared_gap(fresh, comparator_gap), time.perf_counter() - started, seed)
+
+
+def compared_gap(learner: EpochLearner, told: float | None) -> float:
+    """The gamma of the regret: as told, else the learner's own; a learner without one is compared with the best policy of all."""
+    return told if told is not None else float(getattr(learner, "comparator_gap", 1.0))
 
 
 def _engine(engine: Engine, environment: Environment, seed: int) -> _Play:

@@ -6,63 +6,41 @@ check_learner(MyLearner(...), environment)
 A learner under test also has `restarted(seed)`, a fresh learner with the same settings, and counts its rounds in `round`.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import Environment
-from evenhand.errors import BadLabel, EvenhandError, NotSerialisable, ProtocolError
+from evenhand.contracts import Environment, SupportsStorage
+from evenhand.errors import NotSerialisable
 from evenhand.learners import load
-from evenhand.testing.laws import LawBroken, require, same, through_text
+from evenhand.testing import doors
+from evenhand.testing.laws import require, through_text
+from evenhand.testing.playing import (
+    BLOCK,
+    Law,
+    LearnerCase,
+    decide,
+    require_refusal,
+    require_same_decisions,
+)
 from evenhand.words import Decisions, LabelledSample
-
-BLOCK = 25
-"""People between two deliveries of labels."""
-
-
-@dataclass(frozen=True, eq=False)
-class LearnerCase:
-    """A learner (never played itself: each law plays a fresh copy), a population, and for how long it is played."""
-
-    learner: Any
-    environment: Environment
-    rounds: int = 600
-    seed: int = 0
-
-    def fresh(self) -> Any:
-        """The learner at its beginning."""
-        return self.learner.restarted(self.seed)
-
-    def people(self) -> LabelledSample:
-        """The people of a run; the same at every call."""
-        return self.environment.fresh().draw(self.rounds, np.random.default_rng(self.seed))
-
-    def blocks(self) -> list[LabelledSample]:
-        """The same people, block by block."""
-        people = self.people()
-        parts = (slice(start, start + BLOCK) for start in range(0, len(people), BLOCK))
-        return [LabelledSample(people.features[p], people.group[p], people.label[p]) for p in parts]
-
-
-Law = Callable[[LearnerCase], None]
-Step = Callable[[Any, LabelledSample], Decisions]
 
 
 def decide_block(learner: Any, people: LabelledSample) -> Decisions:
     """Decide about all of them at once, then tell the labels of the accepted."""
-    decisions: Decisions = learner.decide(people.features, people.group)
+    decisions = decide(learner, people.features, people.group)
     for place in np.flatnonzero(decisions.accept).tolist():
         learner.observe(decisions[place].round, int(people.label[place]))
     return decisions
 
 
 def decide_singly(learner: Any, people: LabelledSample) -> list[Any]:
-    """Decide about one after the other, then tell the labels of the accepted."""
-    decisions = [learner.decide(people.features[i : i + 1], people.group[i : i + 1])[0] for i in range(len(people))]
+    """Decide about one after the other at one time, then tell the labels of the accepted."""
+    now, rows = float(learner.round), range(len(people))
+    decisions = [decide(learner, people.features[i : i + 1], people.group[i : i + 1], now)[0] for i in rows]
     for decision, label in zip(decisions, people.label.tolist(), strict=True):
         if decision.accept:
             learner.observe(decision.round, label)
@@ -93,7 +71,7 @@ def looking_changes_nothing(case: LearnerCase) -> None:
             looked_at.policy.describe()
             dict(looked_at.params)
             getattr(looked_at, "report", None)
-        _require_same_decisions(
+        require_same_decisions(
             decide_block(looked_at, people), decide_block(left_alone, people), "looking_changes_nothing"
         )
 
@@ -107,7 +85,7 @@ def one_by_one_equals_blocks(case: LearnerCase) -> None:
     while start < len(people):
         part = slice(start, start + max(1, min(BLOCK, getattr(together, "rounds_left", BLOCK))))
         block = LabelledSample(people.features[part], people.group[part], people.label[part])
-        _require_same_decisions(decide_block(together, block), decide_singly(singly, block), "one_by_one_equals_blocks")
+        require_same_decisions(decide_block(together, block), decide_singly(singly, block), "one_by_one_equals_blocks")
         start += len(block)
 
 
@@ -117,7 +95,7 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
     for people in case.blocks():
         for i in range(len(people)):
             row, group = people.features[i : i + 1], people.group[i : i + 1]
-            decision = learner.decide(row, group)[0]
+            decision = decide(learner, row, group)[0]
             acceptance = float(learner.policy.acceptance(row, group)[0])
             chance = acceptance if decision.accept else 1.0 - acceptance
             figures = f"round {decision.round} has propensity {decision.propensity!r}, the policy says {chance!r}"
@@ -130,15 +108,16 @@ def labels_of_the_accepted_alone(case: LearnerCase) -> None:
     """A label is told once, for an accepted round: all else is refused, and what was told stands."""
     learner, law = case.fresh(), "labels_of_the_accepted_alone"
     for people in case.blocks():
-        for decision, label in zip(learner.decide(people.features, people.group), people.label.tolist(), strict=True):
+        decisions = decide(learner, people.features, people.group)
+        for decision, label in zip(decisions, people.label.tolist(), strict=True):
             if not decision.accept:
-                _require_refusal(learner, decision.round, label, law, "the label of a rejected person")
+                require_refusal(law, "the label of a rejected person", learner.observe, decision.round, label)
                 continue
-            _require_refusal(learner, decision.round, 0, law, "a label of 0")
+            require_refusal(law, "a label of 0", learner.observe, decision.round, 0)
             learner.observe(decision.round, label)
             learner.observe(decision.round, label)
-            _require_refusal(learner, decision.round, -label, law, "a second, different label")
-    _require_refusal(learner, case.rounds + 10**6, 1, law, "the label of a round that was never played")
+            require_refusal(law, "a second, different label", learner.observe, decision.round, -label)
+    require_refusal(law, "the label of a round that was never played", learner.observe, case.rounds + 10**6, 1)
 
 
 def the_same_seed_is_the_same_run(case: LearnerCase) -> None:
@@ -150,7 +129,7 @@ def the_same_seed_is_the_same_run(case: LearnerCase) -> None:
     require(not moved, "the_same_seed_is_the_same_run", "numpy's global generator was used")
     again = case.fresh()
     for decisions, people in zip(first, case.blocks(), strict=True):
-        _require_same_decisions(decisions, decide_block(again, people), "the_same_seed_is_the_same_run")
+        require_same_decisions(decisions, decide_block(again, people), "the_same_seed_is_the_same_run")
 
 
 def the_group_only_certifies(case: LearnerCase) -> None:
@@ -179,10 +158,8 @@ def learner_describes_itself(case: LearnerCase) -> None:
 
 
 def continues_after_storage(case: LearnerCase) -> None:
-    """save, load: the copy decides like the original; or save raises NotSerialisable. For learners that have a `save`."""
+    """save, load: the copy decides like the original; or save raises NotSerialisable."""
     learner, blocks = case.fresh(), case.blocks()
-    if not hasattr(learner, "save"):
-        return
     half = len(blocks) // 2
     for people in blocks[:half]:
         decide_block(learner, people)
@@ -194,10 +171,10 @@ def continues_after_storage(case: LearnerCase) -> None:
             return
         copy = load(path, hypotheses=getattr(learner, "hypotheses", None))
     for people in blocks[half:]:
-        _require_same_decisions(decide_block(learner, people), decide_block(copy, people), "continues_after_storage")
+        require_same_decisions(decide_block(learner, people), decide_block(copy, people), "continues_after_storage")
 
 
-LEARNER_LAWS: tuple[Law, ...] = (
+EVERY_LEARNER: tuple[Law, ...] = (
     each_person_is_one_round,
     looking_changes_nothing,
     one_by_one_equals_blocks,
@@ -206,36 +183,28 @@ LEARNER_LAWS: tuple[Law, ...] = (
     the_same_seed_is_the_same_run,
     the_group_only_certifies,
     learner_describes_itself,
-    continues_after_storage,
+    *doors.EVERY_LEARNER,
 )
+CAPABLE_LEARNERS: Mapping[type, tuple[Law, ...]] = {
+    **doors.CAPABLE_LEARNERS,
+    SupportsStorage: (continues_after_storage, doors.reports_survive_storage),
+}
+"""The laws of learners that have a method beyond the contract, by the protocol that names it."""
+LEARNER_LAWS: tuple[Law, ...] = (*EVERY_LEARNER, *(law for laws in CAPABLE_LEARNERS.values() for law in laws))
+
+
+def learner_laws(learner: Any) -> tuple[Law, ...]:
+    """The laws that apply to a learner: those of every learner, and those of each further method that it has."""
+    capable = (laws for capability, laws in CAPABLE_LEARNERS.items() if isinstance(learner, capability))
+    return (*EVERY_LEARNER, *(law for laws in capable for law in laws))
 
 
 def check_learner(learner: Any, environment: Environment, *, rounds: int = 600, seed: int = 0) -> tuple[str, ...]:
-    """Run every law of learners on `rounds` people of `environment`; the names of the laws, or LawBroken at the first."""
-    case = LearnerCase(learner, environment, rounds, seed)
-    for law in LEARNER_LAWS:
+    """Run every law that applies on `rounds` people of `environment`; the names of the laws, or LawBroken at the first.
+
+    A law about overruling, erasing, late groups or storage applies to a learner that has the method (`evenhand.contracts`).
+    """
+    case, laws = LearnerCase(learner, environment, rounds, seed), learner_laws(learner)
+    for law in laws:
         law(case)
-    return tuple(law.__name__ for law in LEARNER_LAWS)
-
-
-def _require_same_decisions(one: Any, two: Any, law: str) -> None:
-    for name in ("accept", "propensity", "round", "epoch"):
-        left, right = ([getattr(decision, name) for decision in decisions] for decisions in (one, two))
-        changed = [place for place, (a, b) in enumerate(zip(left, right, strict=True)) if a != b]
-        if changed:
-            place = changed[0]
-            figures = (
-                f"{name} of {len(changed)} of {len(left)} people differs, first {left[place]!r} and {right[place]!r}"
-            )
-            raise LawBroken(law, f"{figures} in round {one[place].round}")
-    require(same(len(one), len(two)), law, f"{len(one)} and {len(two)} decisions")
-
-
-def _require_refusal(learner: Any, round: int, label: int, law: str, what: str) -> None:
-    try:
-        learner.observe(round, label)
-    except (ProtocolError, BadLabel):
-        return
-    except EvenhandError as error:
-        raise LawBroken(law, f"{what} (round {round}) was refused with {type(error).__name__}") from error
-    raise LawBroken(law, f"{what} (round {round}) was taken")
+    return tuple(law.__name__ for law in laws)

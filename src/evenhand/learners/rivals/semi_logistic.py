@@ -45,7 +45,9 @@ class SemiLogistic(EpochLearner):
         self.rates = as_rates(rate)
         self.allowed_gap = self.comparator_gap = allowed_gap
         self.penalty = penalty
-        super().__init__(prices=prices or Prices(), group_use="certify_only", seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings
+        )
 
     @property
     def _needs_group_now(self) -> bool:

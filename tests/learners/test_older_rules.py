@@ -1,0 +1,84 @@
+"""Learners saved under rules 1 open, show their record, and go on: nothing is recomputed, and no part of delta is spent twice."""
+
+import numpy as np
+import pytest
+from tests.fixtures import rules1
+from tests.learners.play import WORLD
+
+import evenhand as eh
+from evenhand.errors import ProtocolError, StorageError
+from evenhand.learners import CertifiedLearner
+from evenhand.learners.storage import Stored, read
+
+RECORD = rules1.record("learners")
+CERTIFIED = [name for name in rules1.LEARNERS if name.startswith("certified")]
+OTHERS = [name for name in rules1.LEARNERS if name not in CERTIFIED]
+
+
+def stored(name, folder) -> Stored:
+    return read(rules1.learner_file(name, folder))
+
+
+@pytest.mark.parametrize("name", CERTIFIED)
+def test_a_certified_learner_starts_a_new_life_from_the_reserve(name, tmp_path):
+    learner, record = eh.load(rules1.learner_file(name, tmp_path)), RECORD[name]
+    assert learner.round == record["round"]
+    assert learner.report.epochs[-2].policy.to_json() == record["policy"]
+    assert learner.learned_weight == 0
+    certificate = learner.certificate
+    assert certificate.status == "suspended"
+    assert "issued under rules 1" in certificate.reason
+    if record["certificate"] is not None:
+        assert certificate.spent == pytest.approx(record["certificate"]["spent"])
+    assert any("rules 1" in note for note in learner.report.notes)
+
+
+@pytest.mark.parametrize("name", ["certified-table", "certified-suspended", "certified-frozen"])
+def test_it_learns_again_from_people_decided_since(name, tmp_path):
+    learner = eh.load(rules1.learner_file(name, tmp_path))
+    before = len(learner.bookings)
+    generator = np.random.default_rng(3)
+    while learner.round < RECORD[name]["round"] + 1500:
+        people = WORLD.draw(100, generator)
+        decisions = learner.decide(people.features, people.group)
+        accepted = np.flatnonzero(decisions.accept)
+        learner.observe(decisions.first_round + accepted, people.label[accepted])
+    assert len(learner.bookings) == before + 1
+    assert learner.certificate.status == "certified"
+    assert learner.certificate.spent <= learner.failure_probability
+    assert learner.certificate.window[0] >= RECORD[name]["round"]
+    learner.save(tmp_path / "again")
+    assert eh.load(tmp_path / "again").policy == learner.policy
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_other_learners_keep_their_policies_and_say_how_they_began(name, tmp_path):
+    learner, record = eh.load(rules1.learner_file(name, tmp_path)), RECORD[name]
+    assert not isinstance(learner, CertifiedLearner)
+    assert learner.policy.to_json() == record["policy"]
+    assert learner.report.notes[0].startswith("this learner began under rules 1")
+    people = WORLD.draw(50, np.random.default_rng(1))
+    assert len(learner.decide(people.features, people.group)) == 50
+    learner.save(tmp_path / "again")
+    assert eh.load(tmp_path / "again").report.notes[0].startswith("this learner began under rules 1")
+
+
+def test_an_exploration_of_rules_1_begins_again(tmp_path):
+    learner = eh.load(rules1.learner_file("two-phase-exploring", tmp_path))
+    assert learner.sample is None
+    assert learner._first == learner.round == RECORD["two-phase-exploring"]["round"]
+
+
+def test_labels_of_people_decided_before_are_still_checked(tmp_path):
+    learner = eh.load(rules1.learner_file("certified-pending", tmp_path))
+    with pytest.raises(ProtocolError):
+        learner.observe(learner.round, 1)
+
+
+def test_a_damaged_one_is_refused(tmp_path):
+    from tests.learners.test_storage import rewritten
+
+    path = rules1.learner_file("certified-table", tmp_path)
+    rewritten(path, lambda d: d["state"].update(items=[i for i in d["state"]["items"] if i[0] != "_life"]))
+    with pytest.raises(StorageError, match="rules 1 and is malformed"):
+        eh.load(path)

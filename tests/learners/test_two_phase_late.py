@@ -1,0 +1,381 @@
+"""Late labels in the exploration: the sample is exactly the first N* arrivals, whenever their labels come.
+
+Most checks here are exact: whatever the order in which labels come, the sample is the one of prompt labels, row by row. The learners of
+`tests.claims.broken` (what has come is the sample; the longest complete prefix; later labels are added) must fail them.
+"""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.claims.broken import LaterLabels, LongestPrefix, WhateverHasCome
+from tests.claims.measure import binomial_limit
+from tests.learners.play import FPR, WORLD, play
+
+from evenhand import load
+from evenhand.errors import ProtocolError
+from evenhand.estimation import RoundLog
+from evenhand.fairness import FalseNegativeRate
+from evenhand.learners import Exp4, ExploreThenCommit, TwoPhaseLearner
+from evenhand.simulate import LabelDelays, simulate_late
+
+PEOPLE = WORLD.draw(6000, np.random.default_rng(11))
+BROKEN = (WhateverHasCome, LongestPrefix, LaterLabels)
+
+
+def make(kind=TwoPhaseLearner, **changed):
+    settings = dict(
+        hypotheses=WORLD.hypotheses,
+        rate=FPR,
+        allowed_gap=0.4,
+        failure_probability=0.1,
+        horizon=6000,
+        comparator_gap=0.02,
+    )
+    return kind(**{**settings, "seed": 3, **changed})
+
+
+def later_for_some(seed):
+    """In rounds after the decision: bad outcomes of one context show late, the others soon."""
+    draw = np.random.default_rng(seed)
+    slow = (PEOPLE.features[:, 0] == draw.integers(6)) & (PEOPLE.label == draw.choice([-1, 1]))
+    return np.where(slow, draw.integers(200, 900), 0) + draw.integers(0, 40, len(PEOPLE))
+
+
+def live(learner, delay, *, block=25, rounds=4000):
+    """Decide in blocks; a label is told as soon as `delay` rounds have gone by."""
+    due = np.arange(len(PEOPLE)) + delay
+    told = np.zeros(len(PEOPLE), bool)
+    for start in range(0, rounds, block):
+        people = slice(start, min(start + block, rounds))
+        accept = learner.decide(PEOPLE.features[people], PEOPLE.group[people]).accept
+        told[people] |= ~accept  # who is rejected has no label
+        now = np.flatnonzero((due < people.stop) & ~told & (np.arange(len(PEOPLE)) < people.stop))
+        learner.observe(now, PEOPLE.label[now])
+        told[now] = True
+        if learner.sample is not None:
+            return learner
+    return learner
+
+
+def as_rows(sample):
+    """The sample as a sorted list of (context, group, label, people)."""
+    return sorted(zip(sample.features[:, 0], sample.group, sample.label, sample.weight, strict=True))
+
+
+def first(size):
+    """The first people as such a list."""
+    rows = {}
+    for row in zip(PEOPLE.features[:size, 0], PEOPLE.group[:size], PEOPLE.label[:size], strict=True):
+        rows[row] = rows.get(row, 0.0) + 1.0
+    return sorted((*row, people) for row, people in rows.items())
+
+
+def check_the_sample_is_that_of_prompt_labels(kind, seeds=range(12)):
+    """Whatever the delays: the first N* people, N* as with prompt labels. Exact, without any chance of a false alarm."""
+    own = {"same_exploration": True} if kind is ExploreThenCommit else {}
+    for settings in ({}, {"exploration_rounds": 500}, {"rate": [FPR, FalseNegativeRate()], "allowed_gap": 0.6}):
+        prompt = live(make(**settings), np.zeros(len(PEOPLE)), block=1)
+        size = prompt.sample.weight.sum()
+        assert as_rows(prompt.sample) == first(int(size))
+        for seed in seeds:
+            late = live(make(kind, **settings, **own), later_for_some(seed))
+            assert as_rows(late.sample) == as_rows(prompt.sample)
+            assert late.slack == prompt.slack
+
+
+@pytest.mark.parametrize("kind", [TwoPhaseLearner, ExploreThenCommit, Exp4])
+def test_the_sample_is_exactly_the_first_people_whenever_labels_come(kind):
+    check_the_sample_is_that_of_prompt_labels(kind, range(12 if kind is TwoPhaseLearner else 3))
+
+
+@pytest.mark.parametrize("kind", BROKEN)
+def test_a_sample_that_labels_choose_is_caught(kind):
+    with pytest.raises(AssertionError):
+        check_the_sample_is_that_of_prompt_labels(kind)
+
+
+@pytest.mark.parametrize("settings", [{}, {"exploration_rounds": 500}, {"exploration_rounds": 30}])
+def test_the_sample_does_not_depend_on_how_decide_is_called(settings):
+    """One by one, in blocks, in one huge block, and in counts."""
+    samples = [live(make(**settings), np.zeros(len(PEOPLE)), block=block).sample for block in (1, 7, 64, 1000)]
+    huge = make(**settings)
+    huge.decide(PEOPLE.features[:5000], PEOPLE.group[:5000])
+    huge.observe(np.arange(5000), PEOPLE.label[:5000])
+    while huge.sample is None:
+        huge.decide(PEOPLE.features[:1], PEOPLE.group[:1])
+    counts = make(**settings)
+    while counts.sample is None:
+        counts.absorb(in_counts(counts.round, min(counts.rounds_left, 100)))
+        counts.open_epoch()
+    mixed = make(**settings)
+    while mixed.sample is None:
+        mixed.absorb(in_counts(mixed.round, min(mixed.rounds_left, 20)))
+        one = slice(mixed.round, mixed.round + min(mixed.rounds_left, 5))
+        mixed.decide(PEOPLE.features[one], PEOPLE.group[one])
+        mixed.observe(np.arange(one.start, one.stop), PEOPLE.label[one])
+        mixed.open_epoch()
+    for sample in (*samples, huge.sample, counts.sample, mixed.sample):
+        assert as_rows(sample) == as_rows(samples[0])
+
+
+def in_counts(start, rounds):
+    people = slice(start, start + rounds)
+    return RoundLog.from_rounds(
+        PEOPLE.features[people],
+        np.ones(rounds, bool),
+        PEOPLE.label[people],
+        np.ones(rounds),
+        group=PEOPLE.group[people],
+    )
+
+
+def test_an_epoch_that_is_prolonged_does_not_change_the_sample():
+    learner = make(exploration_rounds=300)
+    learner._epochs[-1] = replace(learner.epoch, rounds=1000)
+    assert as_rows(live(learner, np.zeros(len(PEOPLE)), block=10).sample) == first(300)
+    counts = make(exploration_rounds=300)
+    counts._epochs[-1] = replace(counts.epoch, rounds=1000)
+    with pytest.raises(ProtocolError, match=r"320 rounds in counts go beyond .* 300 rounds ahead"):
+        counts.absorb(in_counts(0, 320))
+
+
+# the promise, in lives
+
+
+def hidden(people):
+    """Bad outcomes of context 1 show late: they are what the best rule does wrong in group a."""
+    return np.where((people.features[:, 0] == 1) & (people.label == -1), 15.0, 0.5)
+
+
+def above_the_promise(kind, seeds, **settings):
+    learner = make(kind, allowed_gap=0.3, horizon=5000, **settings)
+    runs = [simulate_late(learner, WORLD, 5000, seed, LabelDelays(hidden, fixed=True)) for seed in seeds]
+    assert all(run.learner.slack is not None for run in runs)  # a learner that only explores proves nothing
+    return sum(run.worst_gap > 0.3 for run in runs)
+
+
+@pytest.mark.parametrize("kind", [TwoPhaseLearner, ExploreThenCommit])
+def test_the_promise_is_kept_although_labels_that_matter_are_late(kind):
+    """12 lives; more than 5 above the promise refute delta = .1 with a false-alarm rate of 5e-4 (none are: the bound is conservative).
+    Catches a learner that breaks its promise in 72% of its lives."""
+    assert above_the_promise(kind, range(12), exploration_rounds=900) <= binomial_limit(12, 0.1, 1e-3)
+
+
+def test_whatever_has_come_breaks_the_promise():
+    """Negative control: the same lives, with the sample as it was taken before."""
+    assert above_the_promise(WhateverHasCome, range(12), exploration_rounds=900) >= 11
+
+
+# waiting, and the end of it
+
+
+def waiting(lost, **settings):
+    """A learner after 1200 rounds, told everything but the labels of `lost`."""
+    learner = make(exploration_rounds=1000, **settings)
+    learner.decide(PEOPLE.features[:1200], PEOPLE.group[:1200])
+    told = np.setdiff1d(np.arange(1200), lost)
+    learner.observe(told, PEOPLE.label[told])
+    return learner
+
+
+def test_the_report_says_for_whom_it_waits_and_since_when():
+    learner = waiting([700, 40, 1100])
+    note = learner.report.notes[0]
+    assert "waiting for the label of round 40, which was decided 1160 rounds ago" in note
+    assert "3 labels may still come" in note
+    learner.observe(40, PEOPLE.label[40])
+    assert "round 700" in learner.report.notes[0]
+    learner.observe(700, PEOPLE.label[700])
+    learner.decide(PEOPLE.features[: learner.rounds_left + 1], PEOPLE.group[: learner.rounds_left + 1])
+    assert learner.report.notes == ()
+    assert as_rows(learner.sample) == first(1000)
+
+
+def test_on_counts_it_waits_in_the_same_way():
+    learner = make()
+    learner.decide(PEOPLE.features[:3000], PEOPLE.group[:3000])
+    learner.observe(np.arange(1, 3000), PEOPLE.label[1:3000])
+    learner.decide(PEOPLE.features[:200], PEOPLE.group[:200])
+    assert learner.sample is None
+    assert "waiting for the label of round 0, which was decided 3200 rounds ago" in learner.report.notes[0]
+
+
+def test_while_it_waits_everybody_is_accepted():
+    learner = waiting([40])
+    assert learner.decide(PEOPLE.features[:2000], PEOPLE.group[:2000]).accept.all()
+
+
+@pytest.mark.parametrize("lost", [[3], [3, 500, 998, 1100]])
+def test_closing_the_exploration_takes_what_is_there_and_pays_for_what_is_not(lost):
+    learner = waiting(lost)
+    learner.close_exploration()
+    inside = [round for round in lost if round < 1000]
+    assert learner.sample.weight.sum() == 1000 - len(inside)
+    negatives = [((learner.sample.group == g) & (learner.sample.label == -1)) * learner.sample.weight for g in "ab"]
+    smallest = min(part.sum() for part in negatives)
+    assert learner.slack.missing == len(inside)
+    kept = learner.explorer.beta(learner.sample)
+    assert learner.slack.beta == kept + len(inside) / smallest
+    assert learner.slack.limit == 0.4 - learner.slack.beta
+    learner.decide(PEOPLE.features[:1], PEOPLE.group[:1])
+    assert learner.epoch.phase == "bandit"
+    assert f"{len(inside)} people of the sample have no label" in learner.report.notes[0]
+    size = learner.sample.weight.sum()
+    learner.observe(3, PEOPLE.label[3])  # it may still come, for the loss
+    learner.decide(PEOPLE.features[:500], PEOPLE.group[:500])
+    assert learner.sample.weight.sum() == size
+
+
+def test_closing_is_refused_where_it_would_break_the_law():
+    early = make(exploration_rounds=1000)
+    early.decide(PEOPLE.features[:200], PEOPLE.group[:200])
+    with pytest.raises(ProtocolError, match="200 people have arrived, and the exploration needs at least 1000"):
+        early.close_exploration()
+    with pytest.raises(ProtocolError, match="without 90 of 1000 labels the slack would be"):
+        waiting(np.arange(90)).close_exploration()
+    over = waiting([])
+    over.decide(PEOPLE.features[: over.rounds_left + 1], PEOPLE.group[: over.rounds_left + 1])
+    with pytest.raises(ProtocolError, match="the exploration is over"):
+        over.close_exploration()
+
+
+def test_on_counts_closing_never_chooses_another_size():
+    """Whatever labels are lost: the sample is that of the size that all labels would have chosen, or closing is refused."""
+    size = live(make(), np.zeros(len(PEOPLE)), block=1).sample.weight.sum()
+    draw, outcomes = np.random.default_rng(5), {"closed": 0, "refused": 0}
+    for _ in range(60):
+        lost = draw.choice(2000, int(draw.integers(1, 120)), replace=False)
+        learner = make()
+        learner.decide(PEOPLE.features[:2000], PEOPLE.group[:2000])
+        told = np.setdiff1d(np.arange(2000), lost)
+        learner.observe(told, PEOPLE.label[told])
+        try:
+            learner.close_exploration()
+        except ProtocolError:
+            outcomes["refused"] += 1
+            continue
+        outcomes["closed"] += 1
+        assert learner.sample.weight.sum() + learner.slack.missing == size
+        assert learner.slack.missing == (lost < size).sum()
+    assert min(outcomes.values()) >= 10
+
+
+def test_a_stored_learner_goes_on_waiting(tmp_path):
+    learner = waiting([40, 700])
+    learner.save(tmp_path / "waiting")
+    copy = load(tmp_path / "waiting")
+    assert copy.report.notes == learner.report.notes
+    for each in (learner, copy):
+        each.observe([40, 700], PEOPLE.label[[40, 700]])
+        each.decide(PEOPLE.features[:300], PEOPLE.group[:300])
+    assert as_rows(copy.sample) == as_rows(learner.sample) == first(1000)
+
+
+# people who are overruled or erased
+
+
+@pytest.mark.parametrize("how", ["overrule", "erase"])
+def test_who_is_lost_while_exploring_blocks_until_it_is_closed(how):
+    learner = waiting([])
+    learner.overrule(40, False) if how == "overrule" else learner.erase(40)
+    learner.decide(PEOPLE.features[:800], PEOPLE.group[:800])
+    assert learner.sample is None
+    assert "round 40" in learner.report.notes[0]
+    assert "was overruled or erased, so its label never comes" in learner.report.notes[0]
+    learner.close_exploration()
+    assert learner.slack.missing == 1
+    assert as_rows(learner.sample) == without_people([40])
+
+
+def without_people(rounds, size=1000):
+    rest = np.setdiff1d(np.arange(size), rounds)
+    rows = {}
+    for row in zip(PEOPLE.features[rest, 0], PEOPLE.group[rest], PEOPLE.label[rest], strict=True):
+        rows[row] = rows.get(row, 0.0) + 1.0
+    return sorted((*row, people) for row, people in rows.items())
+
+
+def test_who_is_erased_later_leaves_the_sample_and_widens_the_slack():
+    learner = waiting([7])
+    learner.close_exploration()
+    play(learner, 300, 0)
+    before, beta = learner.slack, learner.explorer.beta(learner.sample, 1)
+    assert beta == before.beta
+    learner.observe(7, PEOPLE.label[7])
+    learner.erase([7, 40, 1100])  # of these only 40 was in the sample
+    assert as_rows(learner.sample) == without_people([7, 40])
+    assert learner.slack.missing == 2
+    assert learner.slack.beta == learner.explorer.beta(learner.sample, 2) > before.beta
+    assert learner.slack.limit == pytest.approx(0.4 - learner.slack.beta)
+    learner.erase(40)
+    assert learner.slack.missing == 2
+
+
+def test_a_sample_that_lost_too_many_freezes_the_policy():
+    """The policy that is deployed was chosen when the sample was whole enough, so it stays; no other one could be promised."""
+    learner = waiting([])
+    play(learner, 300, 0)
+    assert learner.epoch.phase == "bandit"
+    learner.erase(np.arange(100))
+    deployed = learner.policy
+    play(learner, 2500, 1)
+    assert learner.epoch.phase == "frozen"
+    assert learner.policy == deployed
+    assert any("frozen" in note for note in learner.report.notes)
+
+
+def test_who_explored_under_rules_1_begins_a_new_sample():
+    """Files of then do not say in which order people came; see also test_older_rules.py."""
+    new = ("_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
+    learner = make(exploration_rounds=1000)
+    learner._restore({name: value for name, value in waiting([40])._state().items() if name not in new})
+    play(learner, 3000, 0, block=50)
+    assert learner._first == 1200
+    assert learner.sample.weight.sum() == 1000
+
+
+# the loss
+
+
+def test_the_loss_takes_rounds_in_the_order_of_arrival():
+    learner = make(exploration_rounds=1000)
+    live(learner, np.zeros(len(PEOPLE)))
+    play(learner, 2000, 0)
+    learner._collect()
+    assert learner._bandit_log().rounds == learner.round
+    before = learner.round
+    play(learner, 600, 1, told=0.0)
+    learner._collect()
+    assert before <= learner._bandit_log().rounds < before + 60
+
+
+def test_labels_that_never_come_delay_the_loss_and_do_not_stop_it():
+    learner = make(exploration_rounds=1000)
+    live(learner, np.zeros(len(PEOPLE)))
+    play(learner, 3000, 0, told=0.5)
+    learner._collect()
+    later = {epoch.number for epoch in learner.report.epochs if epoch.phase == "bandit"}
+    assert learner._settled == learner.round // 2
+    assert 0.4 * 1000 < learner._history.of(later).rounds < 0.9 * 1000
+
+
+def check_the_commitment_is_that_of_prompt_labels(kind):
+    """Exact: the same sample, the same loss, the same policy for good."""
+    prompt = live(make(ExploreThenCommit, exploration_rounds=500), np.zeros(len(PEOPLE)), block=1)
+    for seed in range(12):
+        late = live(make(kind, exploration_rounds=500), later_for_some(seed))
+        assert late.epoch.phase == "commit"
+        expected, found = (learner.acceptance(WORLD.features) for learner in (prompt, late))
+        assert np.allclose(expected, found, atol=1e-12)
+
+
+def test_a_commitment_does_not_depend_on_which_labels_were_quick():
+    class Tilted(ExploreThenCommit):
+        """Its loss is that of whatever has come."""
+
+        _settled = property(lambda learner: learner.round)
+
+    check_the_commitment_is_that_of_prompt_labels(ExploreThenCommit)
+    with pytest.raises(AssertionError):
+        check_the_commitment_is_that_of_prompt_labels(Tilted)
