@@ -11,7 +11,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from bench import against_fairlearn, against_vw, certified, deciding, everyday, exactness, passes, scale
+from bench import against_fairlearn, against_vw, blocks, certified, deciding, everyday, exactness, passes, scale
 from bench.record import Record
 from bench.tables import Tables
 
@@ -26,6 +26,7 @@ ROWS: dict[str, Callable[[Tables, bool], list[Record]]] = {
     "import": passes.import_time,
     "scale": scale.scale,
     "deciding": deciding.deciding,
+    "blocks": blocks.blocks,
     "vw": against_vw.speed,
     "certificate": certified.certification,
     "everyday": everyday.everyday,

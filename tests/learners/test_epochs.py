@@ -100,7 +100,7 @@ def test_the_coin_has_the_policy_s_probability(learner):
 
 def test_a_block_may_go_on_beyond_the_end_of_an_epoch():
     """Its first part fills the epoch; the labels of earlier people end it; the rest meets one policy, because nothing more is known."""
-    learner = Unconstrained(WORLD.hypotheses, FPR, first_rounds=10, seed=1)
+    learner = Unconstrained(WORLD.hypotheses, FPR, first_rounds=10, seed=5)
     sample = WORLD.draw(9, np.random.default_rng(0))
     decisions = learner.decide(sample.features, sample.group)
     learner.observe(decisions.round, sample.label)

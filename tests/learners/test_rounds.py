@@ -223,3 +223,42 @@ def test_prices_above_the_preset_bound_or_of_another_length_are_refused_and_noth
     learner.decide([[0.0]])
     with pytest.raises(InvalidInput, match="both prices are 0"):
         Uniform(prices=Prices(0.0, 0.0))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_many_labels_at_once_are_the_same_labels_one_by_one(seed, monkeypatch):
+    """Labels of the accepted among wrong, repeated, disputed, overruled, erased, rejected and unknown ones: the same book, or nothing."""
+    books, outcomes = [], []
+    for many in (4, 10**9):
+        monkeypatch.setattr(rounds, "MANY", many)
+        draw, learner = np.random.default_rng(seed), Uniform(seed=seed)
+        for size in (150, 1, 1, 100, 148):
+            learner.decide(PEOPLE.features[:size], PEOPLE.group[:size])
+        book = learner._book
+        accepted = np.flatnonzero(np.concatenate([block.accept for block in book.blocks]))
+        learner.observe(accepted[:30], draw.choice([-1, 1], 30))
+        learner.overrule(accepted[30:40], False)
+        learner.erase(accepted[40:45])
+        told = draw.permutation(accepted[45:])
+        labels = draw.choice([-1, 1], len(told))
+        if seed % 6 == 1:
+            told, labels = np.append(told, accepted[:3]), np.append(labels, np.full(3, 1))
+        if seed % 6 == 2:
+            told, labels = np.append(told, accepted[30]), np.append(labels, 1)
+        if seed % 6 == 3:
+            told, labels = np.append(told, accepted[40]), np.append(labels, 1)
+        if seed % 6 == 4:
+            told, labels = np.append(told, [accepted[50], 10**6]), np.append(labels, [labels[0], 1])
+        if seed % 6 == 5:
+            labels = labels.astype(float)
+            labels[-1] = 0.5
+        in_time = draw.random(len(told)) < 0.7
+        try:
+            book.observe(told, labels, in_time)
+            outcomes.append(None)
+        except (BadLabel, ProtocolError) as error:
+            outcomes.append(type(error))
+        books.append(np.concatenate([[block.label, block.settled] for block in book.blocks], axis=1))
+    assert outcomes[0] == outcomes[1]
+    assert (books[0] == books[1]).all()
+    assert (outcomes[0] is None) == (seed % 6 == 0) or seed % 6 == 1

@@ -332,29 +332,27 @@ def test_a_sample_that_lost_too_many_freezes_the_policy(tmp_path):
         assert load(tmp_path / "frozen").slack == learner.slack
 
 
-def restored_from_earlier_rules(learner):
-    """As if the file had been written when a sample was whatever labels had come."""
-    new = ("_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts", "_earlier_rules")
+def as_of_rules_1(learner):
+    """A copy from a file in which it does not stand in which order people came; see also test_older_rules.py."""
+    new = ("_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
     copy = make(exploration_rounds=1000)
     copy._restore({name: value for name, value in learner._state().items() if name not in new})
     return copy
 
 
-def test_who_explored_under_earlier_rules_begins_a_new_sample():
-    learner = restored_from_earlier_rules(waiting([40]))
+def test_who_explored_under_rules_1_begins_a_new_sample():
+    learner = as_of_rules_1(waiting([40]))
     play(learner, 3000, 0, block=50)
     assert learner._first == 1200
     assert learner.sample.weight.sum() == 1000
-    assert learner.report.notes == ()
 
 
-def test_a_sample_of_earlier_rules_stays_and_is_named():
+def test_a_sample_of_rules_1_stays_until_one_of_its_people_is_erased():
     old = live(make(exploration_rounds=1000), np.zeros(len(PEOPLE)))
-    learner = restored_from_earlier_rules(old)
-    assert learner.slack == old.slack
-    assert "taken under earlier rules" in learner.report.notes[0]
-    deployed = learner.policy
+    learner = as_of_rules_1(old)
     learner.erase(learner.round - 1)
+    assert learner.slack == old.slack
+    deployed = learner.policy
     learner.erase(5)
     assert not learner.sample.features.any()
     play(learner, 2500, 1)

@@ -22,6 +22,8 @@ from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, 
 
 LOOSE = 1024
 """Blocks that may lie loose in the book before neighbours are joined."""
+MANY = 64
+"""From so many labels on, those about which there is nothing to say are entered together."""
 _COLUMNS = ("accept", "acceptance", "label", "logged", "overruled", "erased", "settled", "group_late", "learned")
 _NOT_GIVEN: NDArray[Any] = np.zeros(0, bool)
 _NO: BoolArray = np.zeros(1, bool)
@@ -123,11 +125,6 @@ class Block:
     def resolved(self) -> BoolArray:
         """What the loss may learn from: rejected rounds, and accepted ones whose label has come; never an erased one."""
         return np.asarray(((self.label != 0) & ~self._mute) | ~(self.accept | self.erased))
-
-    @property
-    def awaited(self) -> BoolArray:
-        """Accepted rounds whose label has not come and may still be told."""
-        return np.asarray(~self.resolved & ~self._mute)
 
     def fresh(self, stop: int | None) -> BoolArray:
         """What the loss may learn from and has not been handed over: of the rounds before `stop`, if it is given."""
@@ -306,9 +303,12 @@ class RoundBook:
 
     def observe(self, rounds: IntArray, labels: NDArray[Any], settled: BoolArray | bool = True) -> None:
         """Enter labels; nothing is entered if any of them is refused. `settled`: whether each came within the person's own window."""
+        plain = self._plain_labels(rounds, labels) if len(rounds) >= MANY else []
+        others = np.delete(np.arange(len(rounds)), np.concatenate([which for *_, which in plain])) if plain else None
+        numbers, values = rounds.tolist(), labels.tolist()
         places, told = [], dict[int, int]()
-        in_time = [settled] * len(rounds) if isinstance(settled, bool) else settled.tolist()
-        for round, label, early in zip(rounds.tolist(), labels.tolist(), in_time, strict=True):
+        for place in range(len(rounds)) if others is None else others.tolist():
+            round, label = numbers[place], values[place]
             block, row = self._find(round, "its label cannot be told")
             if label not in (-1, 1):
                 raise BadLabel(
@@ -329,12 +329,29 @@ class RoundBook:
                     f"round {round} was observed before with label {before:+d} and now has {int(label):+d}; the first one stands.",
                     hint="settle disputed outcomes before they are observed.",
                 )
-            places.append((block, row, int(label), early))
+            places.append((block, row, int(label), settled if isinstance(settled, bool) else settled[place]))
         for block, row, label, early in places:
             block.label[row] = label
             if early:
                 block.settled[row] = label
-        self.told = self.told or bool(places)
+        for block, rows, which in plain:
+            block.label[rows] = labels[which]
+            early_ones = np.broadcast_to(settled, rounds.shape)[which]
+            block.settled[rows[early_ones]] = labels[which[early_ones]]
+        self.told = self.told or bool(places or plain)
+
+    def _plain_labels(self, rounds: IntArray, labels: NDArray[Any]) -> list[tuple[Block, IntArray, IntArray]]:
+        """Of many labels those about which there is nothing to say, (block, rows, places): -1 or +1, and the first of an accepted round."""
+        if labels.dtype.kind not in "iuf":
+            return []
+        plain = []
+        for block, rows, which in self._by_block(rounds):
+            if (rows[1:] == rows[:-1]).any():
+                continue  # a round that is told twice
+            free = block.accept[rows] & ~(block.overruled[rows] | block.erased[rows]) & (block.label[rows] == 0)
+            free &= (labels[which] == 1) | (labels[which] == -1)
+            plain.append((block, rows[free], which[free]))
+        return plain
 
     def overrule(self, rounds: IntArray, accept: BoolArray, window_open: BoolArray | bool = True) -> list[Lost]:
         """A human decided `accept` instead of what was drawn; the rounds of which that is news, as they were before.
@@ -411,7 +428,10 @@ class RoundBook:
         """Whether the own maturity window of each round is still open; without a window it is for all of them."""
         if window is None:
             return True
-        return np.array([self._waits(self._find(round)[0], now, window) for round in rounds.tolist()], dtype=bool)
+        still = np.ones(len(rounds), bool)
+        for block, _, which in self._by_block(rounds):
+            still[which] = self._waits(block, now, window)
+        return still
 
     def _find(self, round: int, refused: str | None = None) -> tuple[Block, int]:
         """The block and the row of a round. ProtocolError if it is unknown, or erased and there is a reason why that is `refused`."""
@@ -519,5 +539,5 @@ class RoundBook:
 
     @property
     def missing_labels(self) -> int:
-        """How many labels have not come and may still be told."""
-        return int(sum(block.awaited.sum() for block in self.blocks))
+        """Accepted rounds whose label has not come and may still be told."""
+        return int(sum((~block.resolved & ~block._mute).sum() for block in self.blocks))

@@ -50,10 +50,6 @@ from evenhand.words import LabelledSample, Prices
 
 FIRST_EPOCH = 64
 """Rounds of the bandit's first epoch; then its length doubles."""
-EARLIER_RULES = (
-    "the sample was taken under earlier rules, from whatever labels had come by then; if labels were late, and later for some people "
-    "than for others, the promise may not hold. A new learner takes a new sample."
-)
 FROZEN = (
     "so many people of the sample are lost that no other policy can be promised to keep the gap: the policy is frozen."
 )
@@ -122,11 +118,8 @@ class TwoPhaseLearner(EpochLearner):
         self._size = self.exploration_rounds or FIRST_SIZE  # the preset size that is examined next
         self._complete = 0  # before this round no label is missing (after the exploration: none that may still come)
         self._taken = 0  # rounds before this one have been handed to the loss, but for late labels
-        self._unlabelled: list[
-            int
-        ] = []  # rounds of the sample whose label was missing when it was closed, or lost later
+        self._unlabelled: list[int] = []  # rounds of the sample without a label when it was closed, or since
         self._in_counts: list[tuple[int, RoundLog]] = []  # played in counts while exploring, by the first round
-        self._earlier_rules = False  # the sample was taken when it was "whatever labels have come"
         super().__init__(
             prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
         )
@@ -236,13 +229,13 @@ class TwoPhaseLearner(EpochLearner):
     def _lose(self, lost: Lost, *, erased: bool) -> None:
         """While exploring, the label is missing from now on; afterwards the person leaves the sample, and the slack widens.
 
-        A sample of earlier rules does not say who is who: it is wiped when one of its people is erased, and the policy is frozen.
+        A sample of rules 1 does not say who is who: it is wiped when somebody of its exploration is erased, and the policy is frozen.
         """
         super()._lose(lost, erased=erased)
         if self.sample is None or self.slack is None:
             if lost.round >= self._first:
                 self._complete = min(self._complete, lost.round)
-        elif self._earlier_rules:
+        elif self._size == 0:
             if erased and self._epochs[lost.epoch - 1].phase == "explore":
                 nobody = 0.0 * self.sample.weight
                 self.sample = LabelledSample(0.0 * self.sample.features, self.sample.group, self.sample.label, nobody)
@@ -373,11 +366,7 @@ class TwoPhaseLearner(EpochLearner):
                 f"{self.slack.missing} people of the sample have no label or were erased; "
                 "the slack covers whatever is not known of them."
             )
-            said = {
-                EARLIER_RULES: self._earlier_rules,
-                lost: self.slack.missing > 0,
-                FROZEN: not self.explorer.keeps(self.slack),
-            }
+            said = {lost: self.slack.missing > 0, FROZEN: not self.explorer.keeps(self.slack)}
             return [note for note, holds in said.items() if holds]
         missing = self._first_missing(self._first)
         if missing < self._first + self._size <= self._round:
@@ -399,25 +388,16 @@ class TwoPhaseLearner(EpochLearner):
         )
 
     def _state(self) -> dict[str, Any]:
-        names = (
-            "sample",
-            "slack",
-            "_first",
-            "_size",
-            "_complete",
-            "_taken",
-            "_unlabelled",
-            "_in_counts",
-            "_earlier_rules",
-        )
+        names = ("sample", "slack", "_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
         return super()._state() | {name: getattr(self, name) for name in names}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Files of the earlier rules do not say in which order people came: who was exploring then takes a new sample from here on."""
+        """Files of rules 1 do not say in which order people came: who was exploring then takes a new sample from here on, and a sample
+        that had been taken has no rounds that are known."""
         super()._restore(state)
         if "_first" not in state:
             self._first = self._complete = self._round
-            self._earlier_rules = self.sample is not None
+            self._size = self._size if self.sample is None else 0
 
     @property
     def promise(self) -> float:
