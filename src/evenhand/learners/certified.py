@@ -130,7 +130,9 @@ class CertifiedLearner(EpochLearner):
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
         self._known: tuple[tuple[RoundLog, ...], RoundLog] | None = None
-        super().__init__(prices=prices or Prices(), group_use=group_use, seed=seed, settings=settings)
+        super().__init__(
+            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+        )
         self._audit_coins = stream(self.seed, "audit")
         self._life = Life.first(self._promise(), as_groups(groups))
         self._records: dict[int, tuple[FloatArray, FloatArray]] = {}
