@@ -43,6 +43,12 @@ class SecondHypothesis(TwoPhaseLearner):
     def _plan(self, number: int, round: int) -> Epoch:
         return Epoch(number, "fixed", round, 2**62, Mixture((H2,), (1.0,)))
 
+    def _take(self, log: RoundLog) -> None:
+        """It explores nothing, so there is no sample whose preset sizes counts could overrun."""
+
+    def _notes(self) -> list[str]:
+        return []
+
 
 class WhateverHasCome(TwoPhaseLearner):
     """The labels that have come by the end of an epoch are the sample, whoever they belong to (as it was before)."""
