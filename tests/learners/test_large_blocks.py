@@ -7,7 +7,7 @@ from math import log2
 
 import numpy as np
 import pytest
-from tests.learners.play import FPR, WORLD, everybody, two_phase
+from tests.learners.play import FPR, WORLD, everybody
 
 import evenhand as eh
 from evenhand.fairness.bounds.betting import BettingBound
@@ -112,13 +112,13 @@ def test_every_learner_cuts_a_block_into_few_parts(name, monkeypatch):
 
 
 def test_a_prolonged_epoch_has_one_number_one_policy_and_all_its_rounds():
-    learner = two_phase(exploration_rounds=10, allowed_gap=None, comparator_gap=0.05)
-    a_block(learner, 10, 0)
+    learner = Unconstrained(WORLD.hypotheses, FPR, first_rounds=10, seed=1)
+    a_block(learner, 9, 0)
     decisions = a_block(learner, 700, 1)
     assert decisions.epoch.tolist() == [1] + [2] * 699
     assert learner.epoch.number == 2
     assert learner.epoch.first_round == 10
-    assert learner.rounds_left == 10 + 64 * 16 - 710
+    assert learner.rounds_left == 10 + 10 * 128 - 709
     before = learner.policy
     a_block(learner, 1, 2)  # labels were told: the epoch ends here, and its length is what was played
     assert [epoch.rounds for epoch in learner.report.epochs] == [10, 699, learner.epoch.rounds]
