@@ -46,6 +46,9 @@ class SecondHypothesis(TwoPhaseLearner):
     def _take(self, log: RoundLog) -> None:
         """It explores nothing, so there is no sample whose preset sizes counts could overrun."""
 
+    def _notes(self) -> list[str]:
+        return []
+
 
 class WhateverHasCome(TwoPhaseLearner):
     """The labels that have come by the end of an epoch are the sample, whoever they belong to (as it was before)."""

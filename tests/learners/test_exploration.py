@@ -10,7 +10,16 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate, SelectionRate
 from evenhand.fairness.bounds.slack import ClopperPearson, Dkw, JointHoeffding
 from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
-from evenhand.learners.exploration import Arrivals, Explorer, as_bound, denominators, forgotten, next_size, sample_of
+from evenhand.learners.exploration import (
+    Arrivals,
+    Explorer,
+    Slack,
+    as_bound,
+    denominators,
+    forgotten,
+    next_size,
+    sample_of,
+)
 from evenhand.words import LabelledSample
 
 
@@ -217,4 +226,13 @@ def test_a_person_is_forgotten_once_and_their_row_is_wiped():
     assert (once.features[:, 0].tolist(), once.weight.tolist()) == ([3.0, 4.0], [1.0, 1.0])
     gone = forgotten(once, np.array([4.0]), "b", -1)
     assert (gone.features[:, 0].tolist(), gone.weight.tolist()) == ([3.0, 0.0], [1.0, 0.0])
-    assert explorer().beta(gone, 2) == np.inf
+
+
+def test_a_group_of_which_nobody_is_left_is_not_forgotten():
+    """Two others are left; but about the third nothing is known any more, so nothing is promised to a new policy."""
+    rule = explorer()
+    left = forgotten(sample(("a", -1, 500), ("b", -1, 500), ("c", -1, 1)), np.array([0.0]), "c", -1)
+    assert rule.beta(left, 1) < 0.3  # what the two others alone would promise
+    gone = rule.narrowed(Slack(0.25, 0.05, 0.3), left)
+    assert (gone.beta, gone.limit, gone.promise, gone.missing) == (2.0, 0.0, 0.3, 1)
+    assert not rule.keeps(gone)

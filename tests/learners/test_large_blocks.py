@@ -115,14 +115,14 @@ def test_a_prolonged_epoch_has_one_number_one_policy_and_all_its_rounds():
     learner = Unconstrained(WORLD.hypotheses, FPR, first_rounds=10, seed=1)
     a_block(learner, 9, 0)
     decisions = a_block(learner, 700, 1)
-    assert decisions.epoch.tolist() == [2] * 700
+    assert decisions.epoch.tolist() == [1] + [2] * 699
     assert learner.epoch.number == 2
     assert learner.epoch.first_round == 10
     assert learner.rounds_left == 10 + 10 * 128 - 709
     before = learner.policy
     a_block(learner, 1, 2)  # labels were told: the epoch ends here, and its length is what was played
-    assert [epoch.rounds for epoch in learner.report.epochs] == [10, 700, learner.epoch.rounds]
-    assert learner.epoch.first_round == 710
+    assert [epoch.rounds for epoch in learner.report.epochs] == [10, 699, learner.epoch.rounds]
+    assert learner.epoch.first_round == 709
     assert learner.policy != before
 
 

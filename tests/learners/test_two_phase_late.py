@@ -310,29 +310,54 @@ def test_who_is_erased_later_leaves_the_sample_and_widens_the_slack():
     assert learner.slack.limit == pytest.approx(0.4 - learner.slack.beta)
     learner.erase(40)
     assert learner.slack.missing == 2
+    learner.overrule(41, False)
+    learner.erase(41)
+    assert learner.slack.missing == 3
+    assert as_rows(learner.sample) == without_people([7, 40, 41])
 
 
-def test_a_sample_that_lost_too_many_freezes_the_policy():
+def test_a_sample_that_lost_too_many_freezes_the_policy(tmp_path):
     """The policy that is deployed was chosen when the sample was whole enough, so it stays; no other one could be promised."""
-    learner = waiting([])
-    play(learner, 300, 0)
-    assert learner.epoch.phase == "bandit"
-    learner.erase(np.arange(100))
-    deployed = learner.policy
-    play(learner, 2500, 1)
-    assert learner.epoch.phase == "frozen"
-    assert learner.policy == deployed
-    assert any("frozen" in note for note in learner.report.notes)
+    for number in (100, 1000):
+        learner = waiting([])
+        play(learner, 300, 0)
+        assert learner.epoch.phase == "bandit"
+        learner.erase(np.arange(number))
+        deployed = learner.policy
+        play(learner, 2500, 1)
+        assert learner.epoch.phase == "frozen"
+        assert learner.policy == deployed
+        assert any("frozen" in note for note in learner.report.notes)
+        learner.save(tmp_path / "frozen")
+        assert load(tmp_path / "frozen").slack == learner.slack
+
+
+def as_of_rules_1(learner):
+    """A copy from a file in which it does not stand in which order people came; see also test_older_rules.py."""
+    new = ("_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
+    copy = make(exploration_rounds=1000)
+    copy._restore({name: value for name, value in learner._state().items() if name not in new})
+    return copy
 
 
 def test_who_explored_under_rules_1_begins_a_new_sample():
-    """Files of then do not say in which order people came; see also test_older_rules.py."""
-    new = ("_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
-    learner = make(exploration_rounds=1000)
-    learner._restore({name: value for name, value in waiting([40])._state().items() if name not in new})
+    learner = as_of_rules_1(waiting([40]))
     play(learner, 3000, 0, block=50)
     assert learner._first == 1200
     assert learner.sample.weight.sum() == 1000
+
+
+def test_a_sample_of_rules_1_stays_until_one_of_its_people_is_erased():
+    old = live(make(exploration_rounds=1000), np.zeros(len(PEOPLE)))
+    learner = as_of_rules_1(old)
+    learner.erase(learner.round - 1)
+    assert learner.slack == old.slack
+    deployed = learner.policy
+    learner.erase(5)
+    assert not learner.sample.features.any()
+    play(learner, 2500, 1)
+    assert learner.epoch.phase == "frozen"
+    assert learner.policy == deployed
 
 
 # the loss

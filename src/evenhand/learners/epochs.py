@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import isfunction
 from threading import RLock
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -135,14 +135,13 @@ def without_group(log: RoundLog) -> RoundLog:
     return RoundLog(log.features, None, log.acceptance, log.rejected, log.positive, log.negative, log.prices)
 
 
-def locked(method: Callable[Given, Answer]) -> Callable[Given, Answer]:
+def locked(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concatenate[Any, Given], Answer]:
     """The method of a learner, with the learner's lock held: another thread waits until it has ended."""
 
     @wraps(method)
-    def under_lock(*args: Given.args, **named: Given.kwargs) -> Answer:
-        learner: Any = args[0]
-        with learner._lock:
-            return method(*args, **named)
+    def under_lock(self: Any, /, *args: Given.args, **named: Given.kwargs) -> Answer:
+        with self._lock:
+            return method(self, *args, **named)
 
     return under_lock
 
@@ -296,26 +295,27 @@ class EpochLearner(ABC):
         """P[accept] of each row under the current policy; changes nothing."""
         return self.policy.acceptance(features, group)
 
-    @locked
     def decide(self, features: ArrayLike, group: ArrayLike | None = None, *, prices: Prices | None = None) -> Decisions:
         """Decide about one person per row, each with a fresh coin; each is one round."""
-        rows = _own(self._checked(features), features)
-        seen = self._checked_group(group, len(rows))
-        seen = None if seen is None else _own(seen, group)
-        self._check_prices(prices, len(rows))
-        self._columns, self._priced, first = rows.shape[1], prices is not None, self._round
-        if not len(rows):
-            return _joined([], first)
-        self.open_epoch()
-        if len(rows) <= self._left:
-            return _as_decisions(
-                self._decide_block(rows, seen, prices and _part(prices, slice(None), len(rows))), first
-            )
-        self._book.hold(first)
-        try:
-            return _joined(self._decide_across_epochs(rows, seen, prices), first)
-        finally:
-            self._book.in_hand = None
+        with self._lock:  # most decisions are made one at a time, so that a decorator would be felt
+            rows = _own(self._checked(features), features)
+            seen = self._checked_group(group, len(rows))
+            seen = None if seen is None else _own(seen, group)
+            self._check_prices(prices, len(rows))
+            self._columns, self._priced, first = rows.shape[1], prices is not None, self._round
+            if not len(rows):
+                return _joined([], first)
+            if self._overdue or self._left == 0:
+                self.open_epoch()
+            if len(rows) <= self._left:
+                return _as_decisions(
+                    self._decide_block(rows, seen, prices and _part(prices, slice(None), len(rows))), first
+                )
+            self._book.hold(first)
+            try:
+                return _joined(self._decide_across_epochs(rows, seen, prices), first)
+            finally:
+                self._book.in_hand = None
 
     def _decide_across_epochs(self, rows: FloatArray, seen: GroupArray | None, prices: Prices | None) -> list[Block]:
         pieces, start = [], 0

@@ -237,8 +237,12 @@ class Explorer:
         return Slack(beta, max(promise - beta, 0.0), promise, missing)
 
     def narrowed(self, slack: Slack, sample: LabelledSample) -> Slack:
-        """The slack after one more person of the sample was lost. The promise stays, so the limit falls as beta rises."""
-        beta = self.beta(sample, slack.missing + 1)
+        """The slack after one more person of the sample was lost. The promise stays, so the limit falls as beta rises.
+
+        Where nobody is left in the denominator of a group, nothing is known about its gaps but that no two of them differ by more than 2.
+        """
+        left, _ = Arrivals((sample.features,), sample.group, sample.label, sample.weight).denominators(self.rates)
+        beta = min(self.beta(sample, slack.missing + 1), 2.0) if left.min() > 0 else 2.0
         return Slack(beta, max(slack.limit - (beta - slack.beta), 0.0), slack.promise, slack.missing + 1)
 
     def keeps(self, slack: Slack) -> bool:

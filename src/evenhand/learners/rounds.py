@@ -25,7 +25,7 @@ LOOSE = 1024
 MANY = 64
 """From so many labels on, those about which there is nothing to say are entered together."""
 _COLUMNS = ("accept", "acceptance", "label", "logged", "overruled", "erased", "settled", "group_late", "learned")
-_NOT_GIVEN: NDArray[Any] = np.zeros(0, bool)
+_NOT_GIVEN: Any = object()
 _NO: BoolArray = np.zeros(1, bool)
 _NO.flags.writeable = False
 """The column of a block of one person of whom something is not so: most people come alone, and most of them stay as they are."""
@@ -70,21 +70,27 @@ class Block:
     logged: BoolArray
     audit: BoolArray | None = None
     at: float | None = None
-    overruled: BoolArray = field(default_factory=lambda: _NOT_GIVEN)
-    erased: BoolArray = field(default_factory=lambda: _NOT_GIVEN)
-    settled: IntArray = field(default_factory=lambda: _NOT_GIVEN)
-    group_late: BoolArray = field(default_factory=lambda: _NOT_GIVEN)
-    learned: BoolArray = field(default_factory=lambda: _NOT_GIVEN)
+    overruled: BoolArray = _NOT_GIVEN
+    erased: BoolArray = _NOT_GIVEN
+    settled: IntArray = _NOT_GIVEN
+    group_late: BoolArray = _NOT_GIVEN
+    learned: BoolArray = _NOT_GIVEN
 
     def __post_init__(self) -> None:
-        rows = len(self.accept)
-        if self.group is not None and self.group.dtype.kind in "Of":
-            self.group = as_known_groups(self.group, rows)  # whoever makes a block may write NaN for "unknown"
+        rows, group = len(self.accept), self.group
+        if group is not None and group.dtype.kind in "Of":
+            self.group = as_known_groups(group, rows)  # whoever makes a block may write NaN for "unknown"
         if self.settled is _NOT_GIVEN:
             self.settled = np.zeros(rows, np.int64)
-        for name in ("overruled", "erased", "group_late", "learned"):
-            if getattr(self, name) is _NOT_GIVEN:
-                setattr(self, name, _NO if rows == 1 else np.zeros(rows, bool))
+        nobody = _NO if rows == 1 else None
+        if self.overruled is _NOT_GIVEN:
+            self.overruled = np.zeros(rows, bool) if nobody is None else nobody
+        if self.erased is _NOT_GIVEN:
+            self.erased = np.zeros(rows, bool) if nobody is None else nobody
+        if self.group_late is _NOT_GIVEN:
+            self.group_late = np.zeros(rows, bool) if nobody is None else nobody
+        if self.learned is _NOT_GIVEN:
+            self.learned = np.zeros(rows, bool) if nobody is None else nobody
 
     def require_possible(self) -> None:
         """InvalidInput for columns that no life can have led to."""
@@ -215,19 +221,22 @@ def merged(blocks: list[Block]) -> Block:
     """Blocks of one epoch end to end."""
     if len(blocks) == 1:
         return blocks[0]
-    columns = {name: np.concatenate([getattr(b, name) for b in blocks]) for name in ("features", *_COLUMNS)}
-    groups, audits = [b.group for b in blocks], [b.audit for b in blocks]
     sizes = [len(b.accept) for b in blocks]
-    prices = [b.prices for b in blocks if b.prices is not None]
-    unknown = [np.full(n, None) if group is None else group for group, n in zip(groups, sizes, strict=True)]
+    columns: dict[str, Any] = {}
+    for name in ("features", *_COLUMNS):
+        parts = [getattr(b, name) for b in blocks]
+        nothing = all(part is _NO for part in parts)
+        columns[name] = np.zeros(len(parts), bool) if nothing else np.concatenate(parts)
+    groups, audits, prices = ([getattr(b, name) for b in blocks] for name in ("group", "audit", "prices"))
+    if any(group is not None for group in groups):
+        columns["group"] = joined([np.full(n, None) if g is None else g for g, n in zip(groups, sizes, strict=True)])
     return Block(
         first=blocks[0].first,
         epoch=blocks[0].epoch,
-        group=None if all(group is None for group in groups) else joined(unknown),
-        prices=_end_to_end(prices, sizes) if len(prices) == len(blocks) else None,
-        audit=None if any(a is None for a in audits) else np.concatenate([a for a in audits if a is not None]),
+        prices=None if any(p is None for p in prices) else _end_to_end(prices, sizes),
+        audit=None if any(a is None for a in audits) else np.concatenate(audits),
         at=blocks[-1].at,
-        **columns,
+        **{"group": None, **columns},
     )
 
 

@@ -118,7 +118,7 @@ class TwoPhaseLearner(EpochLearner):
         self._size = self.exploration_rounds or FIRST_SIZE  # the preset size that is examined next
         self._complete = 0  # before this round no label is missing (after the exploration: none that may still come)
         self._taken = 0  # rounds before this one have been handed to the loss, but for late labels
-        self._unlabelled: list[int] = []  # rounds of the sample that had no label when it was closed
+        self._unlabelled: list[int] = []  # rounds of the sample without a label when it was closed, or since
         self._in_counts: list[tuple[int, RoundLog]] = []  # played in counts while exploring, by the first round
         super().__init__(
             prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
@@ -227,13 +227,21 @@ class TwoPhaseLearner(EpochLearner):
         self._in_counts = []
 
     def _lose(self, lost: Lost, *, erased: bool) -> None:
-        """An erased person leaves the sample, too, and widens the slack; while exploring, the label is missing from now on."""
+        """While exploring, the label is missing from now on; afterwards the person leaves the sample, and the slack widens.
+
+        A sample of rules 1 does not say who is who: it is wiped when somebody of its exploration is erased, and the policy is frozen.
+        """
         super()._lose(lost, erased=erased)
-        inside = self._first <= lost.round < self._first + self._size
-        if self.sample is None and lost.round >= self._first:
-            self._complete = min(self._complete, lost.round)
-        elif self.slack is not None and erased and inside and lost.round not in self._unlabelled:
-            assert self.sample is not None  # there is a slack because there is a sample
+        if self.sample is None or self.slack is None:
+            if lost.round >= self._first:
+                self._complete = min(self._complete, lost.round)
+        elif self._size == 0:
+            if erased and self._epochs[lost.epoch - 1].phase == "explore":
+                nobody = 0.0 * self.sample.weight
+                self.sample = LabelledSample(0.0 * self.sample.features, self.sample.group, self.sample.label, nobody)
+                self.slack = self.explorer.narrowed(self.slack, self.sample)
+        elif 0 <= lost.round - self._first < self._size and lost.round not in self._unlabelled:
+            self._unlabelled.append(lost.round)
             self.sample = forgotten(self.sample, lost.features, lost.group, lost.label)
             self.slack = self.explorer.narrowed(self.slack, self.sample)
 
@@ -384,10 +392,12 @@ class TwoPhaseLearner(EpochLearner):
         return super()._state() | {name: getattr(self, name) for name in names}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Files of rules 1 do not say in which order people came: who was exploring then takes a new sample from here on."""
+        """Files of rules 1 do not say in which order people came: who was exploring then takes a new sample from here on, and a sample
+        that had been taken has no rounds that are known."""
         super()._restore(state)
         if "_first" not in state:
             self._first = self._complete = self._round
+            self._size = self._size if self.sample is None else 0
 
     @property
     def promise(self) -> float:
