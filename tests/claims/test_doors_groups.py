@@ -22,14 +22,14 @@ from evenhand.learners import CertifiedLearner
 from evenhand.simulate.run import _Counts, _Events
 
 LIMIT, ROUNDS, LIVES, CONTROLS = 0.2, 200_000, 200, 20
-SOON, NAMED_SOON, ALARM = 3000, 195, 1e-3
+SOON, MOST, ALARM = 3000, 195, 1e-3
 ENGINES = {"events": _Events, "counts": _Counts}
 GROUPS = ("a", "b", "c")
 
 
 def three_groups(shares=(0.6, 0.39, 0.01)):
-    """Five scores, thresholds as rules. Those worth having differ by .04 between a and b and by .25 between b and c."""
-    negatives = ([0.3, 0.25, 0.2, 0.15, 0.1], [0.34, 0.25, 0.2, 0.13, 0.08], [0.15, 0.19, 0.2, 0.22, 0.24])
+    """Five scores, thresholds as rules. Those worth having differ by .04 between a and b and by .21 between b and c."""
+    negatives = ([0.3, 0.25, 0.2, 0.15, 0.1], [0.34, 0.25, 0.2, 0.13, 0.08], [0.18, 0.2, 0.2, 0.2, 0.22])
     rate = np.array([0.1, 0.3, 0.5, 0.7, 0.85])
     mass = [np.array(part) / (1 - rate) for part in negatives]
     people = [share * part / part.sum() for share, part in zip(shares, mass, strict=False)]
@@ -97,6 +97,7 @@ def test_full_groups_join(claims, workers):
         violated = sum(x.covered > LIMIT + ROUNDING for x in those)
         soon = sum(x.named_at <= SOON for x in those)
         learned = np.array([x.learned for x in those])
+        half = int((learned >= 0.5).sum())
         claims.add(
             f"groups of 60/39/1%, no list, {engine}: lives above the limit .2 over the named groups at any round, {LIVES} lives, T=2e5",
             "0",
@@ -106,13 +107,13 @@ def test_full_groups_join(claims, workers):
         )
         claims.add(
             f"groups of 60/39/1%, {engine}: all three named within 3,000 people; learned weight at 2e5",
-            f">= {NAMED_SOON} of {LIVES}; >= .5",
-            f"{soon} (median {np.median([x.named_at for x in those]):.0f}); mean {learned.mean():.3f}, least {learned.min():.3f}",
-            soon >= NAMED_SOON and learned.mean() >= 0.5,
+            f">= {MOST} of {LIVES}; half in as many",
+            f"{soon} (median {np.median([x.named_at for x in those]):.0f}); {half} (mean {learned.mean():.3f}, least {learned.min():.3f})",
+            min(soon, half) >= MOST,
         )
         assert violated == 0
-        assert soon >= NAMED_SOON
-        assert learned.mean() >= 0.5
+        assert soon >= MOST
+        assert half >= MOST
     assert broken >= CONTROLS // 2  # the control must fail
     at_once = lives("counts", LIVES, workers, groups=GROUPS)
     for what in ("named_at", "learned", "regret"):
