@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from evenhand import CertifiedLearner, FalsePositiveRate, LabelledSample, Linear, simulate
+from evenhand import CertifiedLearner, FalsePositiveRate, LabelledSample, Linear, Prices, simulate
 from evenhand.environments import Replay
 from evenhand.estimation import RoundLog, doubly_robust, one_sided
 from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
@@ -45,6 +45,19 @@ def test_a_nomination_is_judged_by_later_people_only(run):
     assert (np.diff(process.state.rounds) <= 0).all()
     booked = [entry for entry in run.learner.bookings if "nominated" in str(entry)]
     assert len(booked) == len(process.members)
+
+
+@pytest.mark.parametrize(("prices", "towards"), [(Prices(4.0, 1.0), 0.0), (Prices(1.0, 4.0), 1.0)])
+def test_the_first_nominee_leans_towards_the_better_constant(world, prices, towards, monkeypatch):
+    """Negative control: without the tilt it accepts as many as the others do."""
+
+    def acceptance(tilt):
+        monkeypatch.setattr(nomination, "TILT", tilt)
+        learner = CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=100_000, prices=prices)
+        members = simulate(learner, world, 1_500, 0, 0.1).learner._life.process.members
+        return members[0].accepts(world.population_sample().features).mean()
+
+    assert abs(acceptance(3.0) - towards) < abs(acceptance(1.0) - towards) - 0.03
 
 
 def test_nothing_is_nominated_from_a_handful_of_labels(world):

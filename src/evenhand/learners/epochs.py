@@ -288,8 +288,12 @@ class EpochLearner(ABC):
         return []
 
     def _all_notes(self) -> tuple[str, ...]:
-        older = f"this learner began under rules {self._rules}: {OLD_RULES}."
-        return (*(() if self._rules == RULES else (older,)), *self._notes())
+        older = (
+            ()
+            if self._rules == RULES
+            else (f"this learner began under rules {self._rules}: {OLD_RULES[self._rules]}.",)
+        )
+        return (*older, *self._notes())
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
         """P[accept] of each row under the current policy; changes nothing."""

@@ -124,14 +124,14 @@ class GapProcess(Protocol):
 @storable
 @dataclass(eq=False)
 class BettingProcess:
-    """Joint clamped betting over `members`; with `nominated` it starts empty and hypotheses join one by one."""
+    """Betting cell by cell over `members`; with `nominated` it starts empty and hypotheses join one by one."""
 
     bound: BettingBound
     members: tuple[Hypothesis, ...]
     state: BettingState
     group_decides: bool = False
 
-    name = "joint clamped betting"
+    name = "betting cell by cell"
 
     def __post_init__(self) -> None:
         self._tables = MemberTables(self.members)
