@@ -80,6 +80,11 @@ class AuditProcess:
         looks = {"first_look": self.looks.first, "growth": self.looks.growth}
         return {**self.bound.params, "hypotheses": len(self.members), **looks}
 
+    @property
+    def audits(self) -> int:
+        """Audits taken so far."""
+        return self._sums.audits
+
     def plan(self, outlook: Outlook) -> EpochPlan | None:
         """Nothing is to be fixed: looks and shares are preset."""
         return None

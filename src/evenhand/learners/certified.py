@@ -1,9 +1,9 @@
 """The certified learner: one number that is never exceeded, from the first person on (beyond the paper).
 
     1. Accept everybody until every group has a few people in each denominator.
-    2. Per epoch: close the cohorts whose labels have matured, narrow the interval of every hypothesis, and let the bandit choose among
-       the mixtures whose gap is below the limit for all values that the intervals still allow. Constants are exactly fair, so there
-       always are some.
+    2. Per epoch: close the cohorts whose labels have matured, narrow the interval of every hypothesis, and choose among the mixtures whose
+       gap is below the limit for all values that the intervals still allow: by pooled costs and the price of what is not known yet
+       (`pricing`), or, for fitted classes, by Algorithm 1. Constants are exactly fair, so there always are some.
     3. An audit coin that ignores the person keeps every probability of being accepted above a floor.
 
 Regret, not fairness, pays for ignorance: with probability at least 1 - failure_probability, every policy ever deployed keeps the limit.
@@ -11,7 +11,7 @@ Regret, not fairness, pays for ignorance: with probability at least 1 - failure_
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import is_not
 from typing import Any, Literal
 
@@ -21,21 +21,23 @@ from numpy.typing import ArrayLike
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
 from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput, ProtocolError, StorageError
-from evenhand.estimation import EstimatedLoss, RoundLog, cost_variances, doubly_robust, one_sided
+from evenhand.estimation import EstimatedLoss, RoundLog, doubly_robust
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
 from evenhand.fairness.certificate import RULES, Certificate
 from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.learners.audit_process import AuditProcess
 from evenhand.learners.audits import Gain, Outlay, audit_share
 from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
-from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts
+from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
 from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, without_group
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import nominate
+from evenhand.learners.pricing import Cells, PooledCosts, Witnesses, explore
 from evenhand.learners.promise import Promise
 from evenhand.learners.rounds import Block, Lost, merged
 from evenhand.learners.settings import (
@@ -66,6 +68,18 @@ NO_POLICY = Mixture((ACCEPT_ALL,), (1.0,))
 """In the place of a policy that is on record elsewhere."""
 
 BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
+
+
+@dataclass(frozen=True, eq=False)
+class _Chosen:
+    """The policy of an epoch, what it was chosen from, and what that took."""
+
+    policy: Mixture
+    deployable: CertifiedSet
+    floor: float
+    steps: int
+    oracle_calls: int
+    halted: bool
 
 
 class CertifiedLearner(EpochLearner):
@@ -324,26 +338,69 @@ class CertifiedLearner(EpochLearner):
         return Epoch(number, "explore", round, rounds, everybody if floor == 1.0 else coin, exploration_floor=floor)
 
     def _deploy(self, number: int, round: int) -> Epoch:
-        """One epoch of the bandit over deployable mixtures."""
-        log = self._resolved()
+        """One epoch of a deployable mixture."""
+        log, length = self._resolved(), self._length(round)
+        chosen = self._chosen(log, number, round, length)
+        self._record(number, chosen.policy, chosen.deployable)
+        took = chosen.steps, chosen.oracle_calls, chosen.halted
+        return Epoch(number, "certified", round, length, chosen.policy, chosen.floor, *took)
+
+    def _chosen(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
+        """Fitted classes are nominated from and explored by Algorithm 1, all others by the price of what is not known yet."""
+        return self._by_descent(log, round, length) if self.fitted else self._by_price(log, number, round, length)
+
+    def _by_price(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
+        """The certified mixture with the least J (`pricing`), and the audit coin beside it."""
+        life, floor = self._life, self._floor(log.rounds)
+        cells, costs, deployable = self._pooled(log)
+        past, groups, process = life.tally.past, life.groups or (), life.process
+        codes = group_codes(past.group, groups)
+        inside = codes >= 0
+        chance = fit_outcomes(log).negative_probability(past.features[inside])
+        found = explore(
+            deployable,
+            costs,
+            Witnesses(codes[inside], past.weight[inside], chance, cells.of_past[inside]),
+            life.promise.pairs(groups),
+            floor=floor,
+            rounds=log.rounds,
+            length=float(length),
+            ahead=max(self._ahead(round) - length, 0.0),
+            most_audits=self._most_audits(floor, length),
+            more_audits=self.audit_rate == "auto",
+            audited=process.audits / log.rounds if isinstance(process, AuditProcess) else None,
+            generator=stream(self.seed, "pricing", number),
+        )
+        weights = (1.0 - floor) * found.weights
+        weights[0] += floor
+        policy = deployable.mixture(weights)
+        return _Chosen(policy, deployable, floor, found.steps, found.oracle_calls, found.halted)
+
+    def _pooled(self, log: RoundLog) -> tuple[Cells, PooledCosts, CertifiedSet]:
+        """The cells of the people seen so far, what accepting them costs, and what may be deployed on them."""
+        life, past = self._life, self._life.tally.past
+        cells = Cells.of(log, past.features, past.group if life.promise.group_decides else None, life.table)
+        members, lo, hi = life.certified()
+        accepts = cells.accepts.astype(np.float64)
+        deployable = CertifiedSet.of(members, accepts, lo, hi, self.allowed_gap, self.group_use)
+        return cells, PooledCosts.of(log, cells, fit_outcomes(log), self.loss), deployable
+
+    def _by_descent(self, log: RoundLog, round: int, length: int) -> "_Chosen":
+        """Nominate, and let Algorithm 1 choose among deployable mixtures."""
         regression = fit_outcomes(log)
         if self.fitted:
             nominate(self._life, self.hypotheses, log, regression, self.loss, round)
         loss, variances = self._estimated_loss(log, regression)
         deployable = self._deployable(loss)
-        floor = self._floor(loss)
+        floor = self._floor(loss.rounds)
         tolerated = self.schedule.exploration_floor(max(1, int(loss.rounds))) * self.schedule.regret_scale
         found = coordinate_descent(
             loss, deployable, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
         )  # psi mu = .3 / sqrt(t), also where the user has fixed mu
         policy = found.weights.smoothed(floor, explored(1))
-        length = self._length(round)
         policy = self._with_audits(policy, deployable, loss, variances, floor, round, length)
-        self._record(number, policy, deployable)
         report = found.report
-        return Epoch(
-            number, "certified", round, length, policy, floor, report.iterations, report.oracle_calls, report.halted
-        )
+        return _Chosen(policy, deployable, floor, report.iterations, report.oracle_calls, report.halted)
 
     @staticmethod
     def _length(round: int) -> int:
@@ -363,20 +420,28 @@ class CertifiedLearner(EpochLearner):
         return self._resolved() if self._history.logs else None
 
     def _estimated_loss(self, log: RoundLog, regression: OutcomeRegression) -> tuple[EstimatedLoss, FloatArray]:
-        """The loss and the variances of its acceptance costs: doubly robust with capped weights for fitted classes, else one-sided."""
-        if self.fitted:
-            return doubly_robust(log, regression, self.loss, cap=WEIGHT_CAP)
-        return one_sided(log, self.loss), cost_variances(log, self.loss)
+        """The loss of fitted classes and the variances of its acceptance costs: doubly robust with capped weights."""
+        return doubly_robust(log, regression, self.loss, cap=WEIGHT_CAP)
 
     def _deployable(self, loss: EstimatedLoss) -> CertifiedSet:
         members, lo, hi = self._life.certified()
         accepts = self._life.table(loss.features, loss.group).astype(np.float64)
         return CertifiedSet.of(members, accepts, lo, hi, self.allowed_gap, self.group_use)
 
-    def _floor(self, loss: EstimatedLoss) -> float:
+    def _floor(self, rounds: float) -> float:
+        """mu: the weight of accept-all that every policy has."""
         if self.audit_rate != "auto":
             return float(self.audit_rate)
-        return self.schedule.exploration_floor(max(1, int(loss.rounds)))
+        return self.schedule.exploration_floor(max(1, int(rounds)))
+
+    def _ahead(self, round: int) -> float:
+        """Rounds ahead; without a horizon nine times as many as so far, and some."""
+        return max(float((self.horizon - round) if self.horizon is not None else 9 * round + 20_000), 1.0)
+
+    def _most_audits(self, floor: float, length: int) -> float:
+        """The largest weight of accept-all, beside the floor, for which the bad accepts of an epoch stay within the audit budget."""
+        bad = length * max(self._life.tally.negative_share, 1e-3)
+        return float(np.clip((self._budget_left / bad - floor) / max(1.0 - floor, 1e-12), 0.0, 1.0))
 
     def _with_audits(
         self,
@@ -424,7 +489,6 @@ class CertifiedLearner(EpochLearner):
         worst = int(np.argmax(ends))
         gap = float(np.concatenate([estimate @ target, -estimate @ target])[worst])
         gain = Gain.of(target @ deployable.accepts, loss, variances)
-        ahead = (self.horizon - round) if self.horizon is not None else 9 * round + 20_000
         return Outlay(
             cost_accept=float(costs[0]),
             cost_reject=float(costs[1]),
@@ -436,7 +500,7 @@ class CertifiedLearner(EpochLearner):
             floor=floor,
             acceptance=target @ deployable.accepts,
             share=loss.share,
-            ahead=max(float(ahead), 1.0),
+            ahead=self._ahead(round),
             epoch=self._length(round) if self.fitted else 0.0,
             caution=CAUTION if self.fitted else 0.0,
         )
@@ -448,10 +512,14 @@ class CertifiedLearner(EpochLearner):
     def _frozen(self, number: int, round: int) -> Epoch:
         """The budget of bad accepts is spent: the best certified policy, without audits, for good."""
         log = self._resolved()
-        loss, variances = self._estimated_loss(log, fit_outcomes(log))
-        deployable = self._deployable(loss)
-        cheapest = deployable.weights_of(deployable.cheapest(loss.acceptance_cost).policy)
-        policy = deployable.mixture(self._cautious(cheapest, deployable, loss, variances))
+        if self.fitted:
+            loss, variances = self._estimated_loss(log, fit_outcomes(log))
+            deployable = self._deployable(loss)
+            cheapest = deployable.weights_of(deployable.cheapest(loss.acceptance_cost).policy)
+            policy = deployable.mixture(self._cautious(cheapest, deployable, loss, variances))
+        else:
+            _, costs, deployable = self._pooled(log)
+            policy = deployable.cheapest(costs.cost).policy
         self._record(number, policy, deployable)
         ends = self._records[number]
         self._frozen_certificate = issue(self._life, policy, ends, FOREVER)

@@ -21,6 +21,8 @@ PIVOT_GAIN = 1e-12
 """A reduced cost (relative to the largest cost) below this is no gain."""
 MOST_PIVOTS = 400
 """From half of them on the first column with a gain enters (Bland's rule), so that the simplex cannot cycle."""
+FRESH_INVERSE = 20
+"""After so many pivots the inverse of the basis is computed afresh."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,38 +97,67 @@ class CertifiedSet:
 
 
 def cheapest_mixture(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
-    """min costs . w subject to constraints @ w <= limit, w >= 0, sum w = 1; members 0 and 1 are exactly fair.
+    """min costs . w subject to constraints @ w <= limit, w >= 0, sum w = 1; members 0 and 1 are exactly fair."""
+    return MixtureProgram(constraints, limit).cheapest(costs)
 
-    Primal simplex with one row per constraint and one for the sum. It starts at the cheaper constant, where every slack is the limit;
-    with so few rows and so many columns a pivot is one small solve and one product, far below the overhead of a general solver.
+
+class MixtureProgram:
+    """min costs . w subject to constraints @ w <= limits, w >= 0, sum w = 1, for one cost vector after another.
+
+    constraints: (rows, members); limits: one number, or one per row, none below 0. Member 1 has zeros in every row, and member 0 in every
+    row but one that bounds its own weight. Primal simplex with one row per constraint and one for the sum. It starts at a constant,
+    where every slack is the limit, and each later program where the last one ended, which is feasible for any costs. With so few rows and so
+    many columns a pivot is a handful of small products, far below the overhead of a general solver.
     """
-    scale = float(np.abs(costs).max()) or 1.0
-    rows = np.concatenate([np.ones((1, len(costs))), constraints])
-    columns = np.concatenate([rows, np.eye(len(rows))[:, 1:]], axis=1)
-    prices = np.concatenate([costs / scale, np.zeros(len(constraints))])
-    right = np.concatenate([[1.0], np.full(len(constraints), limit)])
-    basis = np.concatenate([[int(np.argmin(costs[:2]))], len(costs) + np.arange(len(constraints))])
-    for pivot in range(MOST_PIVOTS):
-        inverse = np.linalg.inv(columns[:, basis])
-        reduced = prices - (prices[basis] @ inverse) @ columns
-        reduced[basis] = 0.0
-        entering = int(np.argmin(reduced)) if pivot < MOST_PIVOTS // 2 else int(np.argmax(reduced < -PIVOT_GAIN))
-        if reduced[entering] >= -PIVOT_GAIN:
-            break
-        direction, values = inverse @ columns[:, entering], inverse @ right
-        ratios = np.divide(np.maximum(values, 0.0), direction, out=np.full(len(basis), np.inf), where=direction > 1e-12)
-        basis[int(np.argmin(ratios))] = entering
-    return _weights(basis, np.linalg.solve(columns[:, basis], right), constraints, limit, int(np.argmin(costs[:2])))
 
+    def __init__(self, constraints: FloatArray, limits: float | FloatArray) -> None:
+        rows, members = constraints.shape
+        self.constraints, self.limits = constraints, np.broadcast_to(np.asarray(limits, dtype=np.float64), (rows,))
+        self.columns = np.zeros((rows + 1, members + rows))
+        self.columns[0, :members] = 1.0
+        self.columns[1:, :members] = constraints
+        self.columns[1:, members:] = np.eye(rows)
+        self.right = np.concatenate([[1.0], self.limits])
+        self.basis: IntArray | None = None
 
-def _weights(basis: IntArray, values: FloatArray, constraints: FloatArray, limit: float, constant: int) -> FloatArray:
-    """The basic solution; weight moves to a constant if rounding left it outside."""
-    weights = np.zeros(constraints.shape[1])
-    members = basis < len(weights)
-    weights[basis[members]] = np.where(values[members] > ROUNDING, values[members], 0.0)
-    weights /= weights.sum()
-    worst = float((constraints @ weights).max(initial=0.0))
-    if worst > limit + ROUNDING:
-        weights *= limit / worst
-        weights[constant] += 1.0 - weights.sum()
-    return weights
+    def cheapest(self, costs: FloatArray) -> FloatArray:
+        """The weights of the members; at most one more than there are constraints is above 0."""
+        members = len(costs)
+        scale = float(np.abs(costs).max()) or 1.0
+        constant = int(np.argmin(costs[:2])) if (self.constraints[:, 0] <= self.limits).all() else 1
+        if self.basis is None:
+            self.basis = np.concatenate([[constant], members + np.arange(len(self.limits))])
+        prices, basis = np.zeros(self.columns.shape[1]), self.basis
+        prices[:members] = costs / scale
+        inverse = np.linalg.inv(self.columns[:, basis])
+        for pivot in range(MOST_PIVOTS):
+            reduced = prices - (prices[basis] @ inverse) @ self.columns
+            reduced[basis] = 0.0
+            entering = int(reduced.argmin() if pivot < MOST_PIVOTS // 2 else (reduced < -PIVOT_GAIN).argmax())
+            if reduced[entering] >= -PIVOT_GAIN:
+                break
+            direction, values = inverse @ self.columns[:, entering], inverse @ self.right
+            ratios = np.full(len(basis), np.inf)
+            np.divide(np.maximum(values, 0.0), direction, out=ratios, where=direction > 1e-12)
+            leaving = int(ratios.argmin())
+            basis[leaving] = entering
+            if pivot % FRESH_INVERSE == FRESH_INVERSE - 1:
+                inverse = np.linalg.inv(self.columns[:, basis])
+            else:  # one step of Gauss-Jordan
+                row = inverse[leaving] / direction[leaving]
+                inverse -= np.multiply.outer(direction, row)
+                inverse[leaving] = row
+        return self._weights(np.linalg.solve(self.columns[:, basis], self.right), basis, constant)
+
+    def _weights(self, values: FloatArray, basis: IntArray, constant: int) -> FloatArray:
+        """The basic solution; weight moves to a constant if rounding left it outside."""
+        weights = np.zeros(self.constraints.shape[1])
+        members = basis < len(weights)
+        weights[basis[members]] = np.where(values[members] > ROUNDING, values[members], 0.0)
+        weights /= weights.sum()
+        used = self.constraints @ weights
+        over = used > self.limits + ROUNDING
+        if over.any():
+            weights *= float((self.limits[over] / used[over]).min())
+            weights[constant] += 1.0 - weights.sum()
+        return weights

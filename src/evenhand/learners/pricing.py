@@ -1,0 +1,400 @@
+"""Pooled costs with priced exploration: which certified mixture is deployed next, for classes that are enumerated (beyond the paper).
+
+**Costs.** People whom no member of the class tells apart are one cell x. Every policy accepts all people of a cell with the same
+probability, so its accepted people are a random sample of it, whichever policy accepted them. All its labels count alike, without 1/p:
+
+    cost of accepting x = n_x (m_x fa - (1 - m_x) fr) / M,    m_x = m + (sum over the accepted of 1[y = -1] - m) / (acc_x + s)
+
+with n_x people and acc_x labels of the cell, m the forecast (the overall share of bad outcomes where contexts repeat, else the outcome
+regression) and s the number of imaginary people that a forecast is worth: by the spread of the cells' own shares around it, not a constant.
+
+**Price of exploration.** Q is a certified mixture, mu the audit coin, A the members' decisions, and the next epoch accepts with
+p = mu + (1 - mu) Q.A. Of all certified mixtures the one with the least
+
+    J(Q) = (1 - mu) cost(Q) + sum_k g_k F(z_k),    z_k = t V_k(p) / V_k(p_bar),    F(z) = 2 asinh sqrt(z / l) - 2 asinh sqrt(z / (l + N))
+
+is deployed for l rounds, after t rounds and with N rounds ahead of it. Each k is something that is not known yet: g_k is what that costs per
+person now, V_k(p) = a_k + sum_x b_kx / p_x the variance that one round leaves in it, p_bar the probability of being accepted so far. So z_k
+says how many rounds like the next one would have shown what is known today.
+
+- The certificate of each gap that keeps the *target* from being deployed (the cheapest mixture that the middles of the intervals call
+  fair): g = cost of the cheapest certified mixture - cost of the target, in proportion to how far each gap's end is above the limit;
+  V(p) = sum_h tau_h sum_x w_x c_a^2 (h - f_a)^2 (m^2 + m (1 - m) / p), the variance of the bound's increments, tau the target's learned part.
+- The target's costs: with costs drawn from their posterior the cheapest fair mixture is another one. g is what the target costs above it on
+  average; V(p) = sum_x d_x^2 (n_x/n) ((fa + fr) / M)^2 m_x (1 - m_x) / p_x, d_x^2 the mean squared difference of the two acceptances.
+
+*Why F.* What is not known shrinks like 1/sqrt(rounds): after s more rounds with variance V it costs g sqrt(z / (z + s)). If the next epoch
+leaves V and all later ones V', the N rounds after it cost g times the integral of sqrt(I / (I + l/V + s/V')) over s from 0 to N,
+I = t / V(p_bar). Its derivative by V, divided by l, and at V' = V, because later epochs explore as this one does, is
+
+    (g / V) (sqrt(z / (z + l)) - sqrt(z / (z + l + N))) = g dF/dV.
+
+Where J is least no other mixture pays for itself. There is no constant to be tuned: twice or half the g_k changes the regret by a few
+percent. 1/V is concave in p (a harmonic mean) and F is convex and falling in 1/V, because -dF/d(1/V) is the integral of
+(1 + r/(I V))^(-3/2) / (2 I) over r from l to l + N; so J is convex, and Frank-Wolfe with the linear program over certified members finds
+its least value.
+
+**Validity.** Nothing here enters the certificate. Q is computed from closed cohorts before the coins of its epoch are tossed, it is a mixture of
+members (and constants) that meets the limit for all values that the intervals allow, and mixing it with accept-all keeps it so; mu > 0
+keeps every probability of being accepted above 0. So the deployed policy is predictable and certified, whatever the forecasts are worth: a
+poor one costs regret.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
+from evenhand.estimation.contexts import find_contexts
+from evenhand.estimation.outcomes import PRIOR, OutcomeRegression, TabularOutcome
+from evenhand.fairness.rates import Rate
+from evenhand.learners.certified_set import CertifiedSet, MixtureProgram
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
+
+LEAST_PRIOR, MOST_PRIOR = 0.5, 64.0
+"""Between which numbers of imaginary people a forecast is worth."""
+WEIGHT_CAP = 10.0
+"""Importance weights where labels cannot be pooled."""
+DRAWS = 10
+"""Cost vectors drawn from the posterior."""
+MOST_STEPS = 15
+"""Calls of the oracle; with SHIFTS shifts of weight after each, J is then within about a percent of what can be gained."""
+SHIFTS = 3
+TOLERANCE = 0.01
+"""Frank-Wolfe stops when J can fall by no more than this part of the g_k."""
+SHARE_FLOOR = 1e-3
+SURE = 0.01
+"""A forecast is never surer than this of an outcome, so that no variance vanishes."""
+FEWEST = 1e-9
+"""Smaller weights of a mixture are rounding."""
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """accepts (members, cells): people whom no member tells apart are one cell. of_log, of_past: the cells of two lists of rows."""
+
+    accepts: BoolArray
+    of_log: IntArray
+    of_past: IntArray
+
+    @classmethod
+    def of(
+        cls,
+        log: RoundLog,
+        features: FloatArray,
+        group: GroupArray | None,
+        table: Callable[[FloatArray, GroupArray | None], BoolArray],
+    ) -> "Cells":
+        """features, group: past people; table: which member accepts which row."""
+        contexts = find_contexts(log.features, log.group)
+        seen = table(log.features[contexts.first], None if log.group is None else log.group[contexts.first])
+        both = np.concatenate([seen, table(features, group)], axis=1)
+        cells = find_contexts(np.packbits(both, axis=0).T.astype(np.float64), None)
+        rows = len(contexts)
+        return cls(both[:, cells.first], cells.index[:rows][contexts.index], cells.index[rows:])
+
+    def __len__(self) -> int:
+        return self.accepts.shape[1]
+
+
+@dataclass(frozen=True, eq=False)
+class PooledCosts:
+    """What accepting everybody in each cell costs per person of the population, and how well that is known.
+
+    cost, stake (cells,): the cost is cost + (m_x - chance) stake if the share of bad outcomes is m_x. chance: its estimate; labels: how
+    many labels, the imaginary ones included, it rests on. share: of the people; acceptance: with which probability they were accepted so
+    far. error: None, or the standard errors of the costs where labels could not be pooled.
+    """
+
+    cost: FloatArray
+    stake: FloatArray
+    chance: FloatArray
+    labels: FloatArray
+    share: FloatArray
+    acceptance: FloatArray
+    error: FloatArray | None = None
+
+    @classmethod
+    def of(cls, log: RoundLog, cells: Cells, regression: OutcomeRegression, loss: TransformedLoss) -> "PooledCosts":
+        """Pool the labels of each cell; where most labels are alone in their cells, correct the regression by weighted ones instead."""
+
+        def total(column: FloatArray) -> FloatArray:
+            return np.asarray(np.bincount(cells.of_log, weights=column, minlength=len(cells)), dtype=np.float64)
+
+        priced, rounds = loss.priced(log.prices), log.rounds
+        swing, of_reject = (np.broadcast_to(part, (len(log),)) for part in (priced.of_false_accept, priced.of_reject))
+        if isinstance(regression, TabularOutcome):  # its contexts are the cells, or parts of them
+            forecast = np.full(len(log), regression.overall)
+        else:
+            forecast = regression.negative_probability(log.features)
+        people, accepted = total(log.count), total(log.accepted)
+        mean = np.divide(total(log.count * forecast), people, out=np.full(len(cells), 0.5), where=people > 0)
+        residual = total(log.negative - log.accepted * forecast)
+        squares = total(log.negative * (1.0 - forecast) ** 2 + log.positive * forecast**2)
+        labels = accepted + _imaginary_people(residual, squares, accepted, mean)
+        chance, stake = np.clip(mean + residual / labels, 0.0, 1.0), total(log.count * swing)
+        acceptance = np.divide(total(log.count * log.acceptance), people, out=np.ones(len(cells)), where=people > 0)
+        known = {"stake": stake / rounds, "chance": chance, "labels": labels, "share": people / rounds}
+        if accepted[accepted >= 2].sum() >= accepted.sum() / 2:
+            cost = total(log.count * (forecast * swing - of_reject)) + (chance - mean) * stake
+            return cls(cost / rounds, **known, acceptance=acceptance)
+        estimated, variance = doubly_robust(log, regression, loss, cap=WEIGHT_CAP)
+        cell = cells.of_log[find_contexts(log.features, log.group).first]
+        cost, square = (
+            np.bincount(cell, weights=column, minlength=len(cells)) for column in (estimated.acceptance_cost, variance)
+        )
+        return cls(cost / rounds, **known, acceptance=acceptance, error=np.sqrt(square) / rounds)
+
+    def drawn(self, generator: np.random.Generator, times: int) -> FloatArray:
+        """(times, cells): costs drawn from their posterior; the shares of bad outcomes are beta variables, other errors normal ones."""
+        shape = (times, len(self.cost))
+        if self.error is not None:
+            return np.asarray(self.cost + generator.standard_normal(shape) * self.error)
+        chance = np.clip(self.chance, 1e-6, 1.0 - 1e-6)
+        drawn = generator.beta(self.labels * chance, self.labels * (1.0 - chance), size=shape)
+        return np.asarray(self.cost + (drawn - chance) * self.stake)
+
+
+def _imaginary_people(residual: FloatArray, squares: FloatArray, accepted: FloatArray, mean: FloatArray) -> float:
+    """s with m (1 - m) / (s + 1) = the variance of the cells' true shares around their forecasts: that of a beta prior.
+
+    The product of the residuals of two people of one cell estimates that variance, whatever noise their labels have:
+    (residual^2 - squares) / (acc (acc - 1)), cells with many labels counting alike and those with two half as much.
+    """
+    several = accepted >= 2
+    if not several.any():
+        return PRIOR
+    labels = accepted[several]
+    spread = float(((residual**2 - squares)[several] / labels**2).sum() / ((labels - 1.0) / labels).sum())
+    noise = float((mean * (1.0 - mean))[several].mean())
+    return float(np.clip(noise / spread - 1.0, LEAST_PRIOR, MOST_PRIOR)) if spread > 0 else MOST_PRIOR
+
+
+@dataclass(frozen=True, eq=False)
+class Prospect:
+    """J, see the top of the module. costs (members,), accepts (members, cells); worth g (K,), fixed a (K,), spread b (K, cells).
+
+    before: p_bar (cells,); rounds: t, length: l, ahead: N.
+    """
+
+    costs: FloatArray
+    accepts: FloatArray
+    floor: float
+    worth: FloatArray
+    fixed: FloatArray
+    spread: FloatArray
+    before: FloatArray
+    rounds: float
+    length: float
+    ahead: float
+
+    @cached_property
+    def information(self) -> FloatArray:
+        """I = t / V(p_bar)."""
+        return np.asarray(self.rounds / (self.fixed + self.spread @ (1.0 / self.before)))
+
+    def value(self, weights: FloatArray) -> float:
+        """J of the mixture with these weights."""
+        p = self.floor + (1.0 - self.floor) * (weights @ self.accepts)
+        z = self.information * (self.fixed + self.spread @ (1.0 / p))
+        price = np.arcsinh(np.sqrt(z / self.length)) - np.arcsinh(np.sqrt(z / (self.length + self.ahead)))
+        return float((1.0 - self.floor) * (self.costs @ weights) + 2.0 * self.worth @ price)
+
+    def gradient(self, weights: FloatArray) -> FloatArray:
+        """dJ/dQ(h) = (1 - mu) (cost(h) - sum_x h(x) pull_x)."""
+        p = self.floor + (1.0 - self.floor) * (weights @ self.accepts)
+        return np.asarray((1.0 - self.floor) * (self.costs - self.accepts @ self._pull(p)))
+
+    def _slopes(self, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """g dF/dV and g d2F/dV2."""
+        z = self.information * variance
+        soon, late = z / (z + self.length), z / (z + self.length + self.ahead)
+        first = self.worth / variance * (np.sqrt(soon) - np.sqrt(late))
+        bend = np.sqrt(soon) * (1.0 - soon) - np.sqrt(late) * (1.0 - late)
+        return first, (self.worth * bend / (2.0 * variance) - first) / variance
+
+    def _pull(self, p: FloatArray) -> FloatArray:
+        """What one more unit of p_x is worth: sum_k g_k dF/dV_k b_kx / p_x^2."""
+        first, _ = self._slopes(self.fixed + self.spread @ (1.0 / p))
+        return np.asarray(first @ self.spread / p**2)
+
+    def minimise(self, program: MixtureProgram, start: FloatArray) -> "Explored":
+        """Frank-Wolfe. Each step asks the oracle for one more vertex and then shifts weight among those found, pairwise: from the vertex that
+        is dearest at the margin to the cheapest one."""
+        rest, stop = 1.0 - self.floor, TOLERANCE * float(self.worth.sum())
+        vertices, weights = start[np.newaxis], np.ones(1)
+        rows, prices = rest * (vertices @ self.accepts), rest * (vertices @ self.costs)
+        p = self.floor + rows[0]
+        for calls in range(1, MOST_STEPS + 1):
+            pull = self._pull(p)
+            gradient = rest * (self.costs - self.accepts @ pull)
+            vertex = program.cheapest(gradient)
+            if float(weights @ (prices - rows @ pull) - gradient @ vertex) <= stop:
+                return Explored(weights @ vertices, calls - 1, calls, halted=True)
+            vertices, weights = np.concatenate([vertices, vertex[np.newaxis]]), np.append(weights, 0.0)
+            rows = np.concatenate([rows, rest * (vertex @ self.accepts)[np.newaxis]])
+            prices = np.append(prices, rest * float(vertex @ self.costs))
+            for _ in range(SHIFTS):
+                slopes = prices - rows @ pull
+                to, off = int(slopes.argmin()), int(np.where(weights > 0, slopes, -np.inf).argmax())
+                if slopes[off] - slopes[to] <= 0.3 * stop:
+                    break
+                most = float(weights[off])
+                shift = self._shift(p, rows[to] - rows[off], float(prices[to] - prices[off]), most)
+                weights[to] += shift
+                weights[off] = most - shift
+                p = self.floor + weights @ rows
+                pull = self._pull(p)
+            kept = weights > 0
+            vertices, rows, prices = vertices[kept], rows[kept], prices[kept]
+            weights = weights[kept] / weights[kept].sum()
+        return Explored(weights @ vertices, MOST_STEPS, MOST_STEPS, halted=False)
+
+    def _shift(self, p: FloatArray, move: FloatArray, price: float, most: float) -> float:
+        """argmin over 0 <= s <= most of J along p + s move, by Newton's method, kept between the ends that are known to be too near and too far."""
+        shift, least, largest = 0.0, 0.0, most
+        for _ in range(6):
+            at = p + shift * move
+            relative = move / at
+            slope = -(self.spread @ (relative / at))
+            first, second = self._slopes(self.fixed + self.spread @ (1.0 / at))
+            down = price + float(first @ slope)
+            bend = float(second @ slope**2 + 2.0 * first @ (self.spread @ (relative**2 / at)))
+            least, largest = (shift, largest) if down < 0 else (least, shift)
+            ahead = shift - down / bend if bend > 0 else largest
+            if ahead >= most and largest == most:
+                ahead = most
+            elif not least < ahead < largest:
+                ahead = 0.5 * (least + largest)
+            if abs(ahead - shift) <= 1e-3 * most:
+                return ahead
+            shift = ahead
+        return shift
+
+
+@dataclass(frozen=True, eq=False)
+class Explored:
+    """Q, and what it took: steps of Frank-Wolfe, calls of its oracle, and whether it halted by itself."""
+
+    weights: FloatArray
+    steps: int
+    oracle_calls: int
+    halted: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Witnesses:
+    """Past people by whom the variance of the certificate is forecast: group code, weight, P[y = -1 | x] and cell of each row."""
+
+    group: IntArray
+    weight: FloatArray
+    chance: FloatArray
+    cell: IntArray
+
+
+def explore(
+    deployable: CertifiedSet,
+    costs: PooledCosts,
+    witnesses: Witnesses,
+    gaps: list[tuple[Rate, int, int]],
+    *,
+    floor: float,
+    rounds: float,
+    length: float,
+    ahead: float,
+    most_audits: float,
+    more_audits: bool,
+    audited: float | None,
+    generator: np.random.Generator,
+) -> Explored:
+    """The certified mixture with the least J; `deployable` has one row per cell.
+
+    gaps: (rate, earlier group, later group) of each row of `deployable.lo`. most_audits: the largest weight of accept-all in Q. more_audits:
+    whether exploration may raise it above the weight in the cheapest mixture. audited: None where every accepted person is evidence for the
+    certificate, else the share of people whom the audit coin has accepted so far: then it alone is.
+    """
+    price_of = deployable.accepts @ costs.cost
+    capped = np.zeros((1, len(price_of)))
+    capped[0, 0] = 1.0
+    limits = np.append(np.full(len(deployable.constraints), deployable.limit), most_audits)
+    program = MixtureProgram(np.concatenate([deployable.constraints, capped]), limits)
+    cheapest = program.cheapest(price_of)
+    middle = 0.5 * (deployable.lo + deployable.hi)
+    fair = MixtureProgram(np.concatenate([middle, -middle]), deployable.limit)
+    target = fair.cheapest(price_of)
+    drawn = costs.drawn(generator, DRAWS) @ deployable.accepts.T
+    others = np.array([fair.cheapest(price) for price in drawn])
+    terms = _certificate_terms(deployable, target, witnesses, gaps, audited is not None)
+    missing = max(float(price_of @ (cheapest - target)), 0.0)
+    worth = [missing * part for part, _, _ in terms]
+    fixed, spread = [a for _, a, _ in terms], [b for _, _, b in terms]
+    # the costs
+    worth.append(max(float((drawn @ target - (drawn * others).sum(axis=1)).mean()), 0.0))
+    differs = (((others - target) @ deployable.accepts) ** 2).mean(axis=0)
+    noise = differs * costs.stake**2 * costs.chance * (1.0 - costs.chance)
+    fixed.append(0.0)
+    spread.append(np.divide(noise, costs.share, out=np.zeros_like(noise), where=costs.share > 0))
+    accepts, before = deployable.accepts, np.maximum(costs.acceptance, floor)
+    if audited is not None:  # one more cell, which accept-all alone accepts
+        accepts = np.concatenate([accepts, np.eye(len(accepts), 1)], axis=1)
+        before = np.append(before, max(audited, floor))
+        spread[-1] = np.append(spread[-1], 0.0)
+    real = np.array([g > 0 and b.sum() > 0 for g, b in zip(worth, spread, strict=True)])
+    if not real.any():
+        return Explored(cheapest, 0, 1, halted=True)
+    if not more_audits and cheapest[0] < most_audits:
+        limits[-1] = cheapest[0]
+        program = MixtureProgram(program.constraints, limits)
+    prospect = Prospect(
+        costs=price_of,
+        accepts=accepts,
+        floor=floor,
+        worth=np.array(worth)[real],
+        fixed=np.array(fixed)[real],
+        spread=np.array(spread)[real],
+        before=before,
+        rounds=rounds,
+        length=length,
+        ahead=ahead,
+    )
+    found = prospect.minimise(program, cheapest)
+    weights = np.where(found.weights > FEWEST, found.weights, 0.0)
+    return Explored(weights / weights.sum(), found.steps, found.oracle_calls + DRAWS + 2, found.halted)
+
+
+def _certificate_terms(
+    deployable: CertifiedSet,
+    target: FloatArray,
+    witnesses: Witnesses,
+    gaps: list[tuple[Rate, int, int]],
+    audits_only: bool,
+) -> list[tuple[float, float, FloatArray]]:
+    """(part of what is missing, a, b) for each gap whose end is above the limit under the target."""
+    above = np.maximum(deployable.hi @ target, -deployable.lo @ target) - deployable.limit
+    members = np.flatnonzero(target[2:] > 0) + 2
+    if not (above > 0).any() or not len(members) or not witnesses.weight.sum() > 0:
+        return []
+    part = np.maximum(above, 0.0) / np.maximum(above, 0.0).sum()
+    tau = target[members] / target[members].sum()
+    decides, share = deployable.accepts[np.ix_(members, witnesses.cell)], witnesses.weight / witnesses.weight.sum()
+    cells, found = deployable.accepts.shape[1], []
+    for k in np.flatnonzero(above > 0):
+        rate, *pair = gaps[k]
+        bad, good = rate.in_denominator(np.array([-1, 1]))
+        m = np.clip(bad * witnesses.chance + good * (1.0 - witnesses.chance), SURE, 1.0)
+        squares = np.zeros(len(share))
+        for j in pair:
+            inside = np.where(witnesses.group == j, share, 0.0)
+            size = max(float(inside @ m), SHARE_FLOOR)
+            deviation = decides - (decides @ (inside * m) / size)[:, np.newaxis]
+            squares += tau @ deviation**2 * inside / size**2
+        if bad and good:  # no label is needed
+            found.append((float(part[k]), float(squares.sum()), np.zeros(cells + audits_only)))
+        elif audits_only:
+            found.append((float(part[k]), 0.0, np.append(np.zeros(cells), float(squares @ m))))
+        else:
+            b = np.bincount(witnesses.cell, weights=squares * m * (1.0 - m), minlength=cells)
+            found.append((float(part[k]), float(squares @ m**2), b))
+    return found
