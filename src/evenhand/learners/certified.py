@@ -346,7 +346,7 @@ class CertifiedLearner(EpochLearner):
         return Epoch(number, "certified", round, length, chosen.policy, chosen.floor, *took)
 
     def _chosen(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
-        """Fitted classes are nominated from and explored by Algorithm 1, all others by the price of what is not known yet."""
+        """Fitted classes are explored by Algorithm 1, all others by the price of what is not known yet."""
         return self._by_descent(log, round, length) if self.fitted else self._by_price(log, number, round, length)
 
     def _by_price(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
@@ -439,7 +439,7 @@ class CertifiedLearner(EpochLearner):
         return max(float((self.horizon - round) if self.horizon is not None else 9 * round + 20_000), 1.0)
 
     def _most_audits(self, floor: float, length: int) -> float:
-        """The largest weight of accept-all, beside the floor, for which the bad accepts of an epoch stay within the audit budget."""
+        """The largest weight of accept-all in Q for which an epoch's bad accepts stay within the budget."""
         bad = length * max(self._life.tally.negative_share, 1e-3)
         return float(np.clip((self._budget_left / bad - floor) / max(1.0 - floor, 1e-12), 0.0, 1.0))
 

@@ -104,10 +104,11 @@ def cheapest_mixture(costs: FloatArray, constraints: FloatArray, limit: float) -
 class MixtureProgram:
     """min costs . w subject to constraints @ w <= limits, w >= 0, sum w = 1, for one cost vector after another.
 
-    constraints: (rows, members); limits: one number, or one per row, none below 0. Member 1 has zeros in every row, and member 0 in every
-    row but one that bounds its own weight. Primal simplex with one row per constraint and one for the sum. It starts at a constant,
-    where every slack is the limit, and each later program where the last one ended, which is feasible for any costs. With so few rows and so
-    many columns a pivot is a handful of small products, far below the overhead of a general solver.
+    constraints: (rows, members); limits: one number, or one per row, none below 0. Member 1 has zeros in
+    every row, and member 0 in every row but one that bounds its own weight. Primal simplex with one row
+    per constraint and one for the sum. It starts at a constant, where every slack is the limit, and each
+    later program where the last one ended, which is feasible for any costs. With so few rows and so many
+    columns a pivot is a handful of small products, far below the overhead of a general solver.
     """
 
     def __init__(self, constraints: FloatArray, limits: float | FloatArray) -> None:

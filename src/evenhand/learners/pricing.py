@@ -1,42 +1,56 @@
-"""Pooled costs with priced exploration: which certified mixture is deployed next, for classes that are enumerated (beyond the paper).
+"""Pooled costs with priced exploration: which certified mixture is deployed next (beyond the paper).
 
-**Costs.** People whom no member of the class tells apart are one cell x. Every policy accepts all people of a cell with the same
-probability, so its accepted people are a random sample of it, whichever policy accepted them. All its labels count alike, without 1/p:
+It serves the classes that are enumerated: finite ones, thresholds and stumps.
 
-    cost of accepting x = n_x (m_x fa - (1 - m_x) fr) / M,    m_x = m + (sum over the accepted of 1[y = -1] - m) / (acc_x + s)
+**Costs.** People whom no member of the class tells apart are one cell x. Every policy accepts all
+people of a cell with the same probability, so the accepted of a cell are a random sample of it,
+whichever policies accepted them, and all its labels count alike, without 1/p:
 
-with n_x people and acc_x labels of the cell, m the forecast (the overall share of bad outcomes where contexts repeat, else the outcome
-regression) and s the number of imaginary people that a forecast is worth: by the spread of the cells' own shares around it, not a constant.
+    cost of accepting x = n_x (m_x fa - (1 - m_x) fr) / M
+    m_x = m + (sum over the accepted of x of 1[y = -1] - m) / (acc_x + s)
 
-**Price of exploration.** Q is a certified mixture, mu the audit coin, A the members' decisions, and the next epoch accepts with
-p = mu + (1 - mu) Q.A. Of all certified mixtures the one with the least
+with n_x people and acc_x labels of the cell, m the forecast (the overall share of bad outcomes where
+contexts repeat, else the outcome regression) and s the number of imaginary people whom the forecast
+is worth; s follows from the spread of the cells' own shares around it.
 
-    J(Q) = (1 - mu) cost(Q) + sum_k g_k F(z_k),    z_k = t V_k(p) / V_k(p_bar),    F(z) = 2 asinh sqrt(z / l) - 2 asinh sqrt(z / (l + N))
+**The price of exploration.** Q is a certified mixture, mu the audit coin, A the members' decisions;
+the next epoch accepts with p = mu + (1 - mu) Q.A. Of all certified mixtures the one with the least
 
-is deployed for l rounds, after t rounds and with N rounds ahead of it. Each k is something that is not known yet: g_k is what that costs per
-person now, V_k(p) = a_k + sum_x b_kx / p_x the variance that one round leaves in it, p_bar the probability of being accepted so far. So z_k
-says how many rounds like the next one would have shown what is known today.
+    J(Q) = (1 - mu) cost(Q) + sum_k g_k F(z_k),    z_k = t V_k(p) / V_k(p_bar)
+    F(z) = -1/3 integral from l to l + N of ln(1 + 3r / (2z)) dr / r
 
-- The certificate of each gap that keeps the *target* from being deployed (the cheapest mixture that the middles of the intervals call
-  fair): g = cost of the cheapest certified mixture - cost of the target, in proportion to how far each gap's end is above the limit;
-  V(p) = sum_h tau_h sum_x w_x c_a^2 (h - f_a)^2 (m^2 + m (1 - m) / p), the variance of the bound's increments, tau the target's learned part.
-- The target's costs: with costs drawn from their posterior the cheapest fair mixture is another one. g is what the target costs above it on
-  average; V(p) = sum_x d_x^2 (n_x/n) ((fa + fr) / M)^2 m_x (1 - m_x) / p_x, d_x^2 the mean squared difference of the two acceptances.
+is deployed for l rounds, after t rounds and with N rounds ahead of it. Each k is something that is
+not known yet: g_k is what that costs per person now, V_k(p) = a_k + sum_x b_kx / p_x is the variance
+that one round leaves in it, and p_bar is the probability with which people were accepted so far. So
+z_k counts the rounds like the next ones that would have shown what is known today. The k are
 
-*Why F.* What is not known shrinks like 1/sqrt(rounds): after s more rounds with variance V it costs g sqrt(z / (z + s)). If the next epoch
-leaves V and all later ones V', the N rounds after it cost g times the integral of sqrt(I / (I + l/V + s/V')) over s from 0 to N,
-I = t / V(p_bar). Its derivative by V, divided by l, and at V' = V, because later epochs explore as this one does, is
+- the certificate of each gap that keeps the *target* from being deployed, the cheapest mixture that
+  the middles of the intervals call fair. g is the cost of the cheapest certified mixture minus that of
+  the target, shared among the gaps by how far their ends are above the limit;
+  V(p) = sum_h tau_h sum_x w_x c_a^2 (h - f_a)^2 (m^2 + m (1 - m) / p) is the variance of the increments
+  of the betting bound, tau the learned part of the target. Bounds that look at audits alone have
+  m / (weight of accept-all) in the last bracket.
+- the costs. If they are drawn from their posterior, the cheapest fair mixture is another one; g is what
+  the target costs above it, on average over a few draws. V(p) = sum_x d_x^2 s_x^2 m_x (1 - m_x) / (n_x p_x)
+  with s_x = n_x (fa + fr) / M, and d_x^2 the mean square by which the two accept differently.
 
-    (g / V) (sqrt(z / (z + l)) - sqrt(z / (z + l + N))) = g dF/dV.
+*Why F.* What is not known costs g sqrt(I / (I + more)), because widths fall like 1/sqrt(evidence);
+I = t / V(p_bar) is the evidence at hand, and a round brings 1/V more. Later epochs buy evidence, too:
+where it has a constant price, the stock for which price times I plus t g sqrt(1/I) is least grows like
+t^(2/3), so that after r rounds it is I (1 + 3r / (2z))^(2/3), which begins with 1/V a round. A little
+more of it saves (g / 2I) / (1 + 3r / (2z)) per person r rounds from now. The rounds from l to l + N, and
+-dV / V^2 for the evidence that a round of this epoch brings, give
 
-Where J is least no other mixture pays for itself. There is no constant to be tuned: twice or half the g_k changes the regret by a few
-percent. 1/V is concave in p (a harmonic mean) and F is convex and falling in 1/V, because -dF/d(1/V) is the integral of
-(1 + r/(I V))^(-3/2) / (2 I) over r from l to l + N; so J is convex, and Frank-Wolfe with the linear program over certified members finds
-its least value.
+    dJ/dV = (g / 3V) ln((2z + 3l + 3N) / (2z + 3l)) = g dF/dV.
 
-**Validity.** Nothing here enters the certificate. Q is computed from closed cohorts before the coins of its epoch are tossed, it is a mixture of
-members (and constants) that meets the limit for all values that the intervals allow, and mixing it with accept-all keeps it so; mu > 0
-keeps every probability of being accepted above 0. So the deployed policy is predictable and certified, whatever the forecasts are worth: a
+F is the mean logarithm of the widths ahead, over logarithmic time. No constant in it is tuned. J is
+convex: 1/V is concave in p (a harmonic mean), and -dJ/d(1/V) = g integral of dr / (2I + 3r/V) falls in
+1/V. So Frank-Wolfe with the linear program over certified members finds its least value.
+
+**Validity.** Nothing here enters the certificate. Q is computed from closed cohorts before the coins of
+its epoch are tossed. It is a mixture of members and constants that meets the limit for all values that
+the intervals allow, mixing it with accept-all keeps it so, and mu > 0 keeps every probability of being
+accepted above 0. So what is deployed is predictable and certified, whatever the forecasts are worth: a
 poor one costs regret.
 """
 
@@ -73,7 +87,10 @@ FEWEST = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class Cells:
-    """accepts (members, cells): people whom no member tells apart are one cell. of_log, of_past: the cells of two lists of rows."""
+    """accepts (members, cells): people whom no member tells apart are one cell.
+
+    of_log, of_past: the cells of the rows of a log, and of past people.
+    """
 
     accepts: BoolArray
     of_log: IntArray
@@ -96,16 +113,17 @@ class Cells:
         return cls(both[:, cells.first], cells.index[:rows][contexts.index], cells.index[rows:])
 
     def __len__(self) -> int:
-        return self.accepts.shape[1]
+        return int(self.accepts.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
 class PooledCosts:
     """What accepting everybody in each cell costs per person of the population, and how well that is known.
 
-    cost, stake (cells,): the cost is cost + (m_x - chance) stake if the share of bad outcomes is m_x. chance: its estimate; labels: how
-    many labels, the imaginary ones included, it rests on. share: of the people; acceptance: with which probability they were accepted so
-    far. error: None, or the standard errors of the costs where labels could not be pooled.
+    cost, stake (cells,): the cost is cost + (m_x - chance) stake if the share of bad outcomes is m_x.
+    chance: its estimate; labels: how many labels, the imaginary ones included, it rests on. share: of
+    the people; acceptance: with which probability they were accepted so far. error: None, or the
+    standard errors of the costs where labels could not be pooled.
     """
 
     cost: FloatArray
@@ -118,7 +136,8 @@ class PooledCosts:
 
     @classmethod
     def of(cls, log: RoundLog, cells: Cells, regression: OutcomeRegression, loss: TransformedLoss) -> "PooledCosts":
-        """Pool the labels of each cell; where most labels are alone in their cells, correct the regression by weighted ones instead."""
+        """Pool the labels of each cell. Where most labels are alone in their cells, there is nothing to pool:
+        the regression is then corrected by weighted labels, which stays right if the regression is wrong."""
 
         def total(column: FloatArray) -> FloatArray:
             return np.asarray(np.bincount(cells.of_log, weights=column, minlength=len(cells)), dtype=np.float64)
@@ -148,7 +167,7 @@ class PooledCosts:
         return cls(cost / rounds, **known, acceptance=acceptance, error=np.sqrt(square) / rounds)
 
     def drawn(self, generator: np.random.Generator, times: int) -> FloatArray:
-        """(times, cells): costs drawn from their posterior; the shares of bad outcomes are beta variables, other errors normal ones."""
+        """(times, cells): costs drawn from their posterior, by beta variables or normal errors."""
         shape = (times, len(self.cost))
         if self.error is not None:
             return np.asarray(self.cost + generator.standard_normal(shape) * self.error)
@@ -158,10 +177,11 @@ class PooledCosts:
 
 
 def _imaginary_people(residual: FloatArray, squares: FloatArray, accepted: FloatArray, mean: FloatArray) -> float:
-    """s with m (1 - m) / (s + 1) = the variance of the cells' true shares around their forecasts: that of a beta prior.
+    """s with m (1 - m) / (s + 1) = the variance of the cells' true shares around their forecasts.
 
-    The product of the residuals of two people of one cell estimates that variance, whatever noise their labels have:
-    (residual^2 - squares) / (acc (acc - 1)), cells with many labels counting alike and those with two half as much.
+    That is the variance of a beta prior. The product of the residuals of two people of one cell has
+    it as its mean, whatever noise their labels have: (residual^2 - squares) / (acc (acc - 1)). Cells
+    with many labels count alike, and those with two half as much.
     """
     several = accepted >= 2
     if not several.any():
@@ -174,8 +194,9 @@ def _imaginary_people(residual: FloatArray, squares: FloatArray, accepted: Float
 
 @dataclass(frozen=True, eq=False)
 class Prospect:
-    """J, see the top of the module. costs (members,), accepts (members, cells); worth g (K,), fixed a (K,), spread b (K, cells).
+    """J, see the top of the module.
 
+    costs (members,), accepts (members, cells); worth g (K,), fixed a (K,), spread b (K, cells);
     before: p_bar (cells,); rounds: t, length: l, ahead: N.
     """
 
@@ -197,10 +218,12 @@ class Prospect:
 
     def value(self, weights: FloatArray) -> float:
         """J of the mixture with these weights."""
+        from scipy.special import spence  # integral from 0 to x of ln(1 + u) du / u = -spence(1 + x)
+
         p = self.floor + (1.0 - self.floor) * (weights @ self.accepts)
-        z = self.information * (self.fixed + self.spread @ (1.0 / p))
-        price = np.arcsinh(np.sqrt(z / self.length)) - np.arcsinh(np.sqrt(z / (self.length + self.ahead)))
-        return float((1.0 - self.floor) * (self.costs @ weights) + 2.0 * self.worth @ price)
+        scale = 1.5 / (self.information * (self.fixed + self.spread @ (1.0 / p)))
+        price = spence(1.0 + scale * (self.length + self.ahead)) - spence(1.0 + scale * self.length)
+        return float((1.0 - self.floor) * (self.costs @ weights) + self.worth @ price / 3.0)
 
     def gradient(self, weights: FloatArray) -> FloatArray:
         """dJ/dQ(h) = (1 - mu) (cost(h) - sum_x h(x) pull_x)."""
@@ -210,10 +233,11 @@ class Prospect:
     def _slopes(self, variance: FloatArray) -> tuple[FloatArray, FloatArray]:
         """g dF/dV and g d2F/dV2."""
         z = self.information * variance
-        soon, late = z / (z + self.length), z / (z + self.length + self.ahead)
-        first = self.worth / variance * (np.sqrt(soon) - np.sqrt(late))
-        bend = np.sqrt(soon) * (1.0 - soon) - np.sqrt(late) * (1.0 - late)
-        return first, (self.worth * bend / (2.0 * variance) - first) / variance
+        soon = 2.0 * z + 3.0 * self.length
+        late = soon + 3.0 * self.ahead
+        first = self.worth / (3.0 * variance) * np.log(late / soon)
+        bend = 2.0 * z / late - 2.0 * z / soon
+        return first, (self.worth / (3.0 * variance) * bend - first) / variance
 
     def _pull(self, p: FloatArray) -> FloatArray:
         """What one more unit of p_x is worth: sum_k g_k dF/dV_k b_kx / p_x^2."""
@@ -221,8 +245,8 @@ class Prospect:
         return np.asarray(first @ self.spread / p**2)
 
     def minimise(self, program: MixtureProgram, start: FloatArray) -> "Explored":
-        """Frank-Wolfe. Each step asks the oracle for one more vertex and then shifts weight among those found, pairwise: from the vertex that
-        is dearest at the margin to the cheapest one."""
+        """Frank-Wolfe. Each step asks the oracle for one more vertex, and then shifts weight among those
+        found, pairwise: from the vertex that is dearest at the margin to the cheapest one."""
         rest, stop = 1.0 - self.floor, TOLERANCE * float(self.worth.sum())
         vertices, weights = start[np.newaxis], np.ones(1)
         rows, prices = rest * (vertices @ self.accepts), rest * (vertices @ self.costs)
@@ -253,7 +277,8 @@ class Prospect:
         return Explored(weights @ vertices, MOST_STEPS, MOST_STEPS, halted=False)
 
     def _shift(self, p: FloatArray, move: FloatArray, price: float, most: float) -> float:
-        """argmin over 0 <= s <= most of J along p + s move, by Newton's method, kept between the ends that are known to be too near and too far."""
+        """argmin over 0 <= s <= most of J along p + s move: Newton's method, kept between what is known to be
+        too little and too much."""
         shift, least, largest = 0.0, 0.0, most
         for _ in range(6):
             at = p + shift * move
@@ -286,7 +311,8 @@ class Explored:
 
 @dataclass(frozen=True, eq=False)
 class Witnesses:
-    """Past people by whom the variance of the certificate is forecast: group code, weight, P[y = -1 | x] and cell of each row."""
+    """Past people by whom the variance of the certificate is forecast: each row's group code, weight,
+    P[y = -1 | x] and cell."""
 
     group: IntArray
     weight: FloatArray
@@ -311,9 +337,10 @@ def explore(
 ) -> Explored:
     """The certified mixture with the least J; `deployable` has one row per cell.
 
-    gaps: (rate, earlier group, later group) of each row of `deployable.lo`. most_audits: the largest weight of accept-all in Q. more_audits:
-    whether exploration may raise it above the weight in the cheapest mixture. audited: None where every accepted person is evidence for the
-    certificate, else the share of people whom the audit coin has accepted so far: then it alone is.
+    gaps: (rate, earlier group, later group) of each row of `deployable.lo`. most_audits: the largest
+    weight of accept-all in Q. more_audits: whether exploration may raise it above that in the cheapest
+    mixture. audited: None where every accepted person is evidence for the certificate; else the share
+    of the people whom the audit coin has accepted so far, who alone are.
     """
     price_of = deployable.accepts @ costs.cost
     capped = np.zeros((1, len(price_of)))
