@@ -7,6 +7,7 @@ from evenhand import CertifiedLearner, FalsePositiveRate, LabelledSample, Linear
 from evenhand.environments import Replay
 from evenhand.estimation import RoundLog, doubly_robust, one_sided
 from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
+from evenhand.hypotheses import linear
 from evenhand.learners import nomination
 from evenhand.learners.nomination import _thinned, logit_shift, shifted
 
@@ -45,6 +46,16 @@ def test_a_nomination_is_judged_by_later_people_only(run):
     assert (np.diff(process.state.rounds) <= 0).all()
     booked = [entry for entry in run.learner.bookings if "nominated" in str(entry)]
     assert len(booked) == len(process.members)
+
+
+def test_a_nomination_takes_few_fits(world, monkeypatch):
+    """Two limits share what was fitted for either: 12 fits and a few, not 12 and 12."""
+    fits, binds, fit, bind = [], [], linear.fit_logistic, nomination.bind_fair
+    monkeypatch.setattr(linear, "fit_logistic", lambda *rows: fits.append(1) or fit(*rows))
+    monkeypatch.setattr(nomination, "bind_fair", lambda *given, **more: binds.append(1) or bind(*given, **more))
+    simulate(CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=10_000), world, 10_000, 1, 0.1)
+    assert len(binds) >= 3
+    assert len(fits) <= 15 * len(binds)
 
 
 def test_nothing_is_nominated_from_a_handful_of_labels(world):

@@ -160,9 +160,10 @@ def _supports(
     except CannotEstimateRate:
         return
     doubt = _standard_error(people, promise.rates, loss)
-    for errors in SLACKS:
-        found = fair.at(max(promise.limit - errors * doubt, 0.0)).cheapest(objective.acceptance_cost).policy
-        yield from (found.hypotheses[i] for i in np.argsort(-np.array(found.weights), kind="stable"))
+    limits = [max(promise.limit - errors * doubt, 0.0) for errors in SLACKS]
+    for found in fair.solve_at(limits, objective.acceptance_cost):
+        order = np.argsort(-np.array(found.policy.weights), kind="stable")
+        yield from (found.policy.hypotheses[i] for i in order)
 
 
 def _standard_error(people: Foretold, rates: tuple[Rate, ...], loss: TransformedLoss) -> float:
