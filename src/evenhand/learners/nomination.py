@@ -177,9 +177,10 @@ def _supports(
         leaning, _ = doubly_robust(replace(log, prices=None), regression, tilted, cap=LIGHT)
         found = fair.at(max(promise.limit - SLACKS[0] * doubt, 0.0)).cheapest(leaning.acceptance_cost).policy
         yield found.hypotheses[int(np.argmax(found.weights))]
-    for errors in SLACKS:
-        found = fair.at(max(promise.limit - errors * doubt, 0.0)).cheapest(objective.acceptance_cost).policy
-        yield from (found.hypotheses[i] for i in np.argsort(-np.array(found.weights), kind="stable"))
+    limits = [max(promise.limit - errors * doubt, 0.0) for errors in SLACKS]
+    for found in fair.solve_at(limits, objective.acceptance_cost):
+        order = np.argsort(-np.array(found.policy.weights), kind="stable")
+        yield from (found.policy.hypotheses[i] for i in order)
 
 
 def _standard_error(people: Foretold, rates: tuple[Rate, ...], loss: TransformedLoss) -> float:
