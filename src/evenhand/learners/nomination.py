@@ -175,8 +175,8 @@ def _supports(
         kappa = 1.0 / TILT if accepting > rejecting else TILT
         tilted = TransformedLoss(Prices(told.false_accept, kappa * told.false_reject), TILT * loss.normaliser)
         leaning, _ = doubly_robust(replace(log, prices=None), regression, tilted, cap=LIGHT)
-        found = fair.at(max(promise.limit - SLACKS[0] * doubt, 0.0)).cheapest(leaning.acceptance_cost).policy
-        yield found.hypotheses[int(np.argmax(found.weights))]
+        near = fair.at(max(promise.limit - SLACKS[0] * doubt, 0.0)).cheapest(leaning.acceptance_cost).policy
+        yield near.hypotheses[int(np.argmax(near.weights))]
     limits = [max(promise.limit - errors * doubt, 0.0) for errors in SLACKS]
     for found in fair.solve_at(limits, objective.acceptance_cost):
         order = np.argsort(-np.array(found.policy.weights), kind="stable")
