@@ -175,11 +175,12 @@ def _supports(
         kappa = 1.0 / TILT if accepting > rejecting else TILT
         tilted = TransformedLoss(Prices(told.false_accept, kappa * told.false_reject), TILT * loss.normaliser)
         leaning, _ = doubly_robust(replace(log, prices=None), regression, tilted, cap=LIGHT)
-        found = fair.at(max(promise.limit - SLACKS[0] * doubt, 0.0)).cheapest(leaning.acceptance_cost).policy
-        yield found.hypotheses[int(np.argmax(found.weights))]
-    for errors in SLACKS:
-        found = fair.at(max(promise.limit - errors * doubt, 0.0)).cheapest(objective.acceptance_cost).policy
-        yield from (found.hypotheses[i] for i in np.argsort(-np.array(found.weights), kind="stable"))
+        near = fair.at(max(promise.limit - SLACKS[0] * doubt, 0.0)).cheapest(leaning.acceptance_cost).policy
+        yield near.hypotheses[int(np.argmax(near.weights))]
+    limits = [max(promise.limit - errors * doubt, 0.0) for errors in SLACKS]
+    for found in fair.solve_at(limits, objective.acceptance_cost):
+        order = np.argsort(-np.array(found.policy.weights), kind="stable")
+        yield from (found.policy.hypotheses[i] for i in order)
 
 
 def _standard_error(people: Foretold, rates: tuple[Rate, ...], loss: TransformedLoss) -> float:
