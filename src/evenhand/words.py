@@ -69,7 +69,7 @@ def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
     >>> as_known_groups(["a", float("nan"), None], 3).tolist()
     ['a', None, None]
     """
-    if isinstance(value, np.ma.MaskedArray):
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
         value = value.tolist()  # masked entries are None there
     if isinstance(value, list | tuple) and not (len(kinds := set(map(type, value))) == 1 and kinds <= _PLAIN):
         array = np.empty(len(value), dtype=object)  # numpy would turn ["a", nan] into texts, and take apart tuples

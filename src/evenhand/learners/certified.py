@@ -169,7 +169,7 @@ class CertifiedLearner(EpochLearner):
             _, _, accepted, probability, _ = block.person
             share = self._audit_weight / probability if probability > 0 else 0.0
             coin = self._audit_coins.random()  # tossed for everybody
-            block.settle(accepted and coin < share, self._now)
+            block.audited_at(accepted and coin < share, self._now)
             return block
         chance = np.divide(self._audit_weight, block.acceptance, out=np.zeros(len(rows)), where=block.acceptance > 0)
         block.audit = block.accept & (self._audit_coins.random(len(rows)) < chance)

@@ -319,7 +319,8 @@ class EpochLearner(ABC):
             rows = _own(self._checked(features), features)
             people = len(rows)
             seen = self._checked_group(group, people)
-            seen = None if seen is None else _own(seen, group)
+            if seen is not None:
+                seen = _own(seen, group)
             if prices is not None or self._priced:
                 self._check_prices(prices, people)
             self._columns, self._priced, first = rows.shape[1], prices is not None, self._round

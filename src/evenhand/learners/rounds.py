@@ -224,7 +224,7 @@ class Single(Block):
         state["person"], state["audited"] = (features, group, accept, acceptance, prices), None
         return made
 
-    def settle(self, audit: bool, at: float | None) -> None:
+    def audited_at(self, audit: bool, at: float | None) -> None:
         """Whether the audit coin had accepted, and the time."""
         self.__dict__["audited"], self.__dict__["at"] = audit, at
 
