@@ -7,7 +7,7 @@ import numpy as np
 
 from bench.record import Record, clock, median, number
 from bench.tables import Tables
-from evenhand import FalsePositiveRate, Stumps, TwoPhaseLearner
+from evenhand import CertifiedLearner, FalsePositiveRate, Linear, Stumps, TwoPhaseLearner
 from evenhand.hypotheses.linear import LinearRule
 from evenhand.learners import EpochLearner
 from evenhand.learners.epochs import Epoch
@@ -63,21 +63,48 @@ def ours_seconds(features: FloatArray, block: int, calls: int) -> float:
     return clock(lambda: [learner.decide(part) for part in parts])[0] / (block * calls)
 
 
+def certified_learner(rounds: int) -> CertifiedLearner:
+    """A certified learner after so many rounds in blocks, at the beginning of an epoch."""
+    learner, at = CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=10 * rounds, seed=0), 0
+    features, group, label = people(2 * rounds, 1)
+    while at < rounds:
+        learner.open_epoch()
+        part = slice(at, at + learner.rounds_left)
+        decided = learner.decide(features[part], group[part])
+        taken = np.flatnonzero(decided.accept)
+        learner.observe(decided.first_round + taken, label[part][taken])
+        at += len(decided)
+    learner.open_epoch()
+    return learner
+
+
+def certified_seconds(learner: CertifiedLearner, features: FloatArray, group: Any, calls: int) -> float:
+    """CPU seconds per person of decide, one by one, with the group and the audit coin."""
+    parts = [(features[i : i + 1], group[i : i + 1]) for i in range(calls)]
+    return clock(lambda: [learner.decide(*part) for part in parts])[0] / calls
+
+
 def deciding(_tables: Tables, quick: bool) -> list[Record]:
     """One person and blocks against VW --cover 16; a whole run with stumps against VW --cover 16."""
     repeats = 2 if quick else 9
-    features, _, label = people(200_000, 0)
+    features, group, label = people(200_000, 0)
+    certified = certified_learner(5_000 if quick else 60_000)
     turns = [
         (
             vw_seconds(features[:3_000], label[:3_000], "--cb_explore 2 --cover 16"),
             ours_seconds(features, 1, 4_000),
+            certified_seconds(certified, features, group, 500 if quick else 2_000),
             ours_seconds(features, 100_000, 2),
         )
         for _ in range(repeats)
     ]
-    rival, single, blocks = (list(column) for column in zip(*turns, strict=True))
+    rival, single, alone, blocks = (list(column) for column in zip(*turns, strict=True))
+    rules = len(certified.policy.weights)
     return [
         _record("one decide call (16 rules, 12 features) against VW --cover 16 predict + learn", 3, rival, single),
+        _record(
+            f"one decide call of a certified learner ({rules} rules, 12 features) against the same", 3, rival, alone
+        ),
         _record("blocks of 1e5 decisions against the same", 200, rival, blocks),
         _whole_run(10_000 if quick else 100_000),
     ]

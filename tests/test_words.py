@@ -1,3 +1,5 @@
+from dataclasses import FrozenInstanceError, replace
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -10,6 +12,7 @@ from evenhand.words import (
     Decision,
     Decisions,
     LabelledSample,
+    OneDecision,
     Outcome,
     Prices,
     as_features,
@@ -26,6 +29,47 @@ def test_features_and_costs_must_be_finite_and_the_place_is_named(bad):
         CostSensitiveProblem(np.zeros((2, 1)), None, np.zeros(2), np.array([0.0, bad]))
     with pytest.raises(InvalidInput, match="price"):
         Prices(false_accept=bad)
+
+
+@pytest.mark.parametrize("values", [[np.inf, -np.inf], [1e308, 1e308, np.nan], [np.inf, 1.0]])
+def test_what_adds_up_to_no_number_is_looked_at_one_by_one(values):
+    """Few numbers are checked by their sum, which is finite only if each of them is."""
+    with pytest.raises(NotFinite):
+        as_features([values])
+    assert as_features([[1e308, 1e308, -1e308]]).shape == (1, 3)  # the sum overflows, none of the numbers does
+
+
+class TestOneDecision:
+    def both(self):
+        one = OneDecision.of(True, 0.25, 7, 2, False)
+        block = Decisions(np.array([True]), np.array([0.25]), 7, np.array([2]), np.array([False]))
+        return one, block
+
+    @pytest.mark.parametrize("name", ["accept", "propensity", "epoch", "audit", "round", "first_round"])
+    def test_its_columns_are_those_of_a_block_of_one(self, name):
+        one, block = self.both()
+        mine, theirs = np.asarray(getattr(one, name)), np.asarray(getattr(block, name))
+        assert (mine.dtype, mine.tolist()) == (theirs.dtype, theirs.tolist())
+
+    @pytest.mark.parametrize("looked", [False, True])
+    def test_it_is_a_sequence_of_one(self, looked):
+        one, block = self.both()
+        if looked:
+            assert one.accept is one.accept
+        assert len(one) == 1
+        assert list(one) == [one[0], *()] == [one[-1]] == list(one[:]) == list(block)
+        assert isinstance(one, Decisions)
+        for place in (1, -2):
+            with pytest.raises(IndexError):
+                one[place]
+
+    def test_it_has_nothing_else(self):
+        one, _ = self.both()
+        with pytest.raises(AttributeError, match="wealth"):
+            one.wealth  # noqa: B018
+        with pytest.raises(FrozenInstanceError):
+            one.accept = np.array([False])
+        assert replace(one, propensity=np.array([1.0]))[0].propensity == 1.0
 
 
 def test_lengths_that_differ_are_named():

@@ -55,8 +55,8 @@ class Batch(Protocol):
         """(columns, rows), the features transposed, without a copy -> (members, rows): who accepts whom."""
         ...
 
-    def one(self, person: FloatArray) -> Sequence[bool]:
-        """The same for a single person, (columns,): quick, because most decisions are made one at a time."""
+    def one(self, person: FloatArray) -> Sequence[int]:
+        """The same for a single person, (1, columns), as bools or bytes: quick, because most decisions are made one at a time."""
         ...
 
 

@@ -69,7 +69,7 @@ def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
     >>> as_known_groups(["a", float("nan"), None], 3).tolist()
     ['a', None, None]
     """
-    if isinstance(value, np.ma.MaskedArray):
+    if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
         value = value.tolist()  # masked entries are None there
     if isinstance(value, list | tuple) and not (len(kinds := set(map(type, value))) == 1 and kinds <= _PLAIN):
         array = np.empty(len(value), dtype=object)  # numpy would turn ["a", nan] into texts, and take apart tuples
@@ -122,7 +122,7 @@ def _require_length(array: NDArray[Any], rows: int, name: str) -> None:
 
 
 def _require_finite(array: FloatArray, name: str) -> None:
-    if array.size <= 64 and all(map(isfinite, array.ravel().tolist())):  # one person: faster than numpy
+    if array.size <= 64 and isfinite(sum(array.ravel().tolist())):  # one person: faster than numpy
         return
     finite = np.isfinite(array)
     if not finite.all():
@@ -312,6 +312,37 @@ class Decisions(Sequence[Decision]):
 
     def __iter__(self) -> Iterator[Decision]:
         return (self[i] for i in range(len(self)))
+
+
+class OneDecision(Decisions):
+    """The decision about one person as a block of one; its arrays are made when somebody asks for them."""
+
+    @classmethod
+    def of(cls, accept: bool, propensity: float, round: int, epoch: int, audit: bool) -> "OneDecision":
+        """What was decided."""
+        made = object.__new__(cls)
+        made.__dict__["alone"] = (accept, propensity, epoch, audit)
+        made.__dict__["first_round"] = round
+        return made
+
+    def __len__(self) -> int:
+        return 1 if "alone" in self.__dict__ else super().__len__()
+
+    def __getitem__(self, index: Any) -> Any:
+        alone = self.__dict__.get("alone")
+        if alone is None or index not in (0, -1):
+            return super().__getitem__(index)
+        accept, propensity, epoch, audit = alone
+        return Decision(accept, propensity, self.first_round, epoch, audit)
+
+    def __getattr__(self, name: str) -> Any:
+        """The arrays, all of them at the first question."""
+        alone = self.__dict__.pop("alone", None)
+        if alone is None:
+            raise AttributeError(name)
+        for column, value in zip(("accept", "propensity", "epoch", "audit"), alone, strict=True):
+            self.__dict__[column] = np.array([value])
+        return getattr(self, name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,9 @@ class Coins:
     def __init__(self):
         self.next = np.zeros(0)
 
-    def random(self, rows):
+    def random(self, rows=None):
+        if rows is None:
+            return float(self.random(1)[0])
         found, self.next = self.next[:rows], self.next[rows:]
         assert len(found) == rows
         return found

@@ -32,12 +32,14 @@ def world():
 
 
 class Coin:
-    """Falls as told."""
+    """Falls as told, one at a time or several together, as numpy's generators do."""
 
     def __init__(self, value):
         self.value = value
 
-    def random(self, size):
+    def random(self, size=None):
+        if size is None:
+            return float(self.random(1)[0])
         return np.full(size, self.value) if np.isscalar(self.value) else self.value[:size]
 
 

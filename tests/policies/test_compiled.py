@@ -94,6 +94,16 @@ def sum_in_order(rule, row):
     return total
 
 
+def test_a_policy_that_answers_in_its_own_way_is_asked_in_that_way_about_one_person():
+    class Half(Mixture):
+        def acceptance_of_checked(self, features, group):
+            return np.full(len(features), 0.5)
+
+    one = np.zeros((1, 2))
+    assert Half((ACCEPT_ALL,), (1.0,)).acceptance_of_one(one, None) == 0.5
+    assert Mixture((ACCEPT_ALL,), (1.0,)).acceptance_of_one(one, None) == 1.0
+
+
 def test_rules_of_one_kind_are_asked_together():
     draw = np.random.default_rng(0)
     compiled = Compiled.of(rules(draw, 60), [1 / 60] * 60)

@@ -106,5 +106,6 @@ def joined(parts: Sequence[GroupArray | None]) -> GroupArray | None:
     present = [part for part in parts if part is not None]
     if not present or len(present) < len(parts):
         return None
-    mixed = len({part.dtype.kind in "biuf" for part in present}) > 1
+    kinds = {part.dtype.kind for part in present}
+    mixed = len({kind in "biuf" for kind in kinds}) > 1
     return np.concatenate([part.astype(object) for part in present] if mixed else present)

@@ -26,7 +26,7 @@ class ConstantBatch:
         """The same answer for everybody."""
         return np.broadcast_to(self.accept, (len(self.accept), columns.shape[1]))
 
-    def one(self, person: FloatArray) -> Sequence[bool]:
+    def one(self, person: FloatArray) -> Sequence[int]:
         """The answers."""
         return self._answers
 
@@ -50,9 +50,9 @@ class ThresholdBatch:
             columns = np.ascontiguousarray(columns)
         return np.asarray((columns[self.column] >= self.value) ^ self.below)
 
-    def one(self, person: FloatArray) -> Sequence[bool]:
+    def one(self, person: FloatArray) -> Sequence[int]:
         """One comparison after the other, in Python's floats."""
-        values = person.tolist()
+        values = person[0].tolist()
         return [(values[column] >= value) is not below for column, value, below in self._rules]
 
     @cached_property
@@ -73,14 +73,17 @@ class LinearBatch:
         """Scores are added up column by column, for one person as for many: the order of additions never changes."""
         return np.asarray(scores(columns, self.weights) >= self.threshold)
 
-    def one(self, person: FloatArray) -> Sequence[bool]:
-        """The last of the running sums is the sum in that order."""
-        score = np.add.accumulate(self.weights * person, axis=1)[:, -1]
-        return (score >= self._thresholds).tolist()  # type: ignore[no-any-return]  # numpy's tolist is untyped
+    def one(self, person: FloatArray) -> Sequence[int]:
+        """As bytes, 1 for yes. numpy adds up the first axis of several members column by column; of one member it would add pairwise, so
+        that the last of its running sums is taken."""
+        weights, thresholds = self._by_column
+        terms = weights * person.T
+        score = np.add.reduce(terms) if len(thresholds) > 1 else np.add.accumulate(terms)[-1]
+        return (score >= thresholds).tobytes()  # type: ignore[no-any-return]  # a comparison of arrays is untyped
 
     @cached_property
-    def _thresholds(self) -> FloatArray:
-        return self.threshold[:, 0].copy()
+    def _by_column(self) -> tuple[FloatArray, FloatArray]:
+        return np.ascontiguousarray(self.weights.T), self.threshold[:, 0].copy()
 
 
 def scores(columns: FloatArray, weights: FloatArray) -> FloatArray:
@@ -121,7 +124,7 @@ class TableBatch:
         """One look-up for all members."""
         return self.lookup[:, self.contexts(columns.T, self.lookup.shape[1])]
 
-    def one(self, person: FloatArray) -> Sequence[bool]:
+    def one(self, person: FloatArray) -> Sequence[int]:
         """The column of the person's context."""
-        context = self.contexts(person[np.newaxis], self.lookup.shape[1])[0]
-        return self.lookup[:, context].tolist()  # type: ignore[no-any-return]  # numpy's tolist is untyped
+        context = self.contexts(person, self.lookup.shape[1])[0]
+        return self.lookup[:, context].tobytes()

@@ -32,13 +32,13 @@ from evenhand.learners.audits import Gain, Outlay, audit_share
 from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
 from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
-from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, without_group
+from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, holds_lock, without_group
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import nominate
 from evenhand.learners.pricing import Cells, PooledCosts, Witnesses, explore
 from evenhand.learners.promise import Promise
-from evenhand.learners.rounds import Block, Lost, merged
+from evenhand.learners.rounds import Block, Lost, Single, merged
 from evenhand.learners.settings import (
     as_groups,
     as_rates,
@@ -93,6 +93,8 @@ class CertifiedLearner(EpochLearner):
     """
 
     needs_group = False  # people whose group is unknown count outside of the certificate
+    _not_stored = EpochLearner._not_stored | {"_coin"}
+    _coin: tuple[Mixture, float] | None = None
 
     def __init__(
         self,
@@ -156,6 +158,7 @@ class CertifiedLearner(EpochLearner):
 
     # deciding and observing
 
+    @holds_lock
     def decide(
         self,
         features: ArrayLike,
@@ -165,15 +168,23 @@ class CertifiedLearner(EpochLearner):
         at: float | None = None,
     ) -> Decisions:
         """Decide about one person per row. `at`: the time, needed where labels have a maturity window."""
-        if self.maturity is not None and at is None:
-            raise InvalidInput(
-                "labels have a maturity window, so decide() needs the time of the decision.", hint="pass at=..."
-            )
-        self._tick(at)
-        return super().decide(features, group, prices=prices)
+        with self._lock:
+            if at is not None:
+                self._tick(at)
+            elif self.maturity is not None:
+                raise InvalidInput(
+                    "labels have a maturity window, so decide() needs the time of the decision.", hint="pass at=..."
+                )
+            return super().decide(features, group, prices=prices)
 
     def _decide_block(self, rows: FloatArray, group: GroupArray | None, prices: Prices | None) -> Any:
         block = super()._decide_block(rows, group, prices)
+        if isinstance(block, Single):
+            _, _, accepted, probability, _ = block.person
+            share = self._audit_weight / probability if probability > 0 else 0.0
+            coin = self._audit_coins.random()  # tossed for everybody
+            block.audited_at(accepted and coin < share, self._now)
+            return block
         chance = np.divide(self._audit_weight, block.acceptance, out=np.zeros(len(rows)), where=block.acceptance > 0)
         block.audit = block.accept & (self._audit_coins.random(len(rows)) < chance)
         block.at = self._now
@@ -214,8 +225,11 @@ class CertifiedLearner(EpochLearner):
 
     @property
     def _audit_weight(self) -> float:
-        """The probability of the audit coin: the weight of accept-all, which ignores the person."""
-        return accept_weight(self.policy)
+        """The probability of the audit coin: the weight of accept-all, which ignores the person; remembered as long as the policy lasts."""
+        policy = self.policy
+        if self._coin is None or self._coin[0] is not policy:
+            self._coin = (policy, accept_weight(policy))
+        return self._coin[1]
 
     # closing cohorts
 

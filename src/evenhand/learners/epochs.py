@@ -25,7 +25,7 @@ from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
 from evenhand.learners.codec import storable
-from evenhand.learners.rounds import Block, Lost, RoundBook
+from evenhand.learners.rounds import Block, Lost, RoundBook, Single
 from evenhand.learners.settings import require_common
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
@@ -34,6 +34,7 @@ from evenhand.words import (
     FloatArray,
     GroupArray,
     IntArray,
+    OneDecision,
     Prices,
     as_features,
     as_group,
@@ -44,6 +45,7 @@ from evenhand.words import (
 Kind = TypeVar("Kind", bound=NDArray[Any])
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
+Kept = TypeVar("Kept", bound=Callable[..., Any])
 
 
 @storable
@@ -155,6 +157,12 @@ def locked(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concat
     return under_lock
 
 
+def holds_lock(method: Kept) -> Kept:
+    """Marks a public method that takes the learner's lock itself: most decisions are made one at a time, and a wrapper would be felt."""
+    method.holds_lock = True  # type: ignore[attr-defined]  # a mark
+    return method
+
+
 LEARNERS: dict[str, "type[EpochLearner]"] = {}
 """Every learner by the name under which it is stored; one of your own has its module before its name."""
 
@@ -179,7 +187,7 @@ class EpochLearner(ABC):
         super().__init_subclass__(**options)
         LEARNERS[_stored_name(cls)] = cls
         for name, member in list(vars(cls).items()):
-            if isfunction(member) and not name.startswith("_"):
+            if isfunction(member) and not name.startswith("_") and not hasattr(member, "holds_lock"):
                 setattr(cls, name, locked(member))
             elif isinstance(member, property) and member.fget is not None and not name.startswith("_"):
                 setattr(cls, name, property(locked(member.fget), member.fset, member.fdel, member.__doc__))
@@ -308,21 +316,25 @@ class EpochLearner(ABC):
         """P[accept] of each row under the current policy; changes nothing."""
         return self.policy.acceptance(features, group)
 
+    @holds_lock
     def decide(self, features: ArrayLike, group: ArrayLike | None = None, *, prices: Prices | None = None) -> Decisions:
         """Decide about one person per row, each with a fresh coin; each is one round."""
-        with self._lock:  # most decisions are made one at a time, so that a decorator would be felt
+        with self._lock:
             rows = _own(self._checked(features), features)
-            seen = self._checked_group(group, len(rows))
-            seen = None if seen is None else _own(seen, group)
-            self._check_prices(prices, len(rows))
+            people = len(rows)
+            seen = self._checked_group(group, people)
+            if seen is not None:
+                seen = _own(seen, group)
+            if prices is not None or self._priced:
+                self._check_prices(prices, people)
             self._columns, self._priced, first = rows.shape[1], prices is not None, self._round
-            if not len(rows):
+            if not people:
                 return _joined([], first)
             if self._overdue or self._left == 0:
                 self.open_epoch()
-            if len(rows) <= self._left:
+            if people <= self._left:
                 return _as_decisions(
-                    self._decide_block(rows, seen, prices and _part(prices, slice(None), len(rows))), first
+                    self._decide_block(rows, seen, prices and _part(prices, slice(None), people)), first
                 )
             self._book.hold(first)
             try:
@@ -343,6 +355,13 @@ class EpochLearner(ABC):
         return pieces
 
     def _decide_block(self, rows: FloatArray, group: GroupArray | None, prices: Prices | None) -> Block:
+        if len(rows) == 1:  # most decisions are made one at a time
+            chance = self.policy.acceptance_of_one(rows, group)
+            accepted = self._coins.random() < chance
+            alone = Single.of(self._round, self._epochs[-1].number, rows, group, accepted, chance, prices)
+            self._book.add(alone)
+            self._round += 1
+            return alone
         acceptance = self.policy.acceptance_of_checked(rows, group)
         accept = self._coins.random(len(rows)) < acceptance
         block = Block(
@@ -553,19 +572,15 @@ def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:
 
 
 def _as_decisions(block: Block, first: int) -> Decisions:
+    if isinstance(block, Single):
+        _, _, took, chance, _ = block.person
+        return OneDecision.of(took, chance if took else 1.0 - chance, first, block.epoch, bool(block.audited))
     accept = block.accept
     epoch = np.empty(len(accept), np.int64)
     epoch.fill(block.epoch)
     audit = np.zeros(len(accept), bool) if block.audit is None else block.audit
-    return Decisions(accept, _propensity(block), first, epoch, audit)
-
-
-def _propensity(block: Block) -> FloatArray:
-    """The probability of what was done: p for an accept, 1 - p for a reject."""
-    if len(block.accept) == 1:  # most decisions are made one at a time
-        chance = float(block.acceptance[0])
-        return np.array([chance if block.accept[0] else 1.0 - chance])
-    return np.where(block.accept, block.acceptance, 1.0 - block.acceptance)
+    propensity = np.where(accept, block.acceptance, 1.0 - block.acceptance)  # of what was done
+    return Decisions(accept, propensity, first, epoch, audit)
 
 
 def _joined(blocks: list[Block], first: int) -> Decisions:

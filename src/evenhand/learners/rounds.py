@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 from operator import attrgetter
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -196,6 +196,91 @@ class Block:
         ]
 
 
+class Single(Block):
+    """The round of one person at whom nobody has looked since: most people come alone, and columns of one entry take time to make.
+
+    It becomes a block like any other as soon as somebody reads or writes a column.
+    """
+
+    person: tuple[FloatArray, GroupArray | None, bool, float, Prices | None]
+    """Features, group, the coin, the probability of accepting, and prices."""
+    audited: bool | None
+
+    @classmethod
+    def of(
+        cls,
+        first: int,
+        epoch: int,
+        features: FloatArray,
+        group: GroupArray | None,
+        accept: bool,
+        acceptance: float,
+        prices: Prices | None,
+    ) -> "Single":
+        """What was decided."""
+        made = object.__new__(cls)
+        state = made.__dict__
+        state["first"], state["epoch"], state["at"] = first, epoch, None
+        state["person"], state["audited"] = (features, group, accept, acceptance, prices), None
+        return made
+
+    def audited_at(self, audit: bool, at: float | None) -> None:
+        """Whether the audit coin had accepted, and the time."""
+        self.__dict__["audited"], self.__dict__["at"] = audit, at
+
+
+def _opened(singles: list[Single]) -> list[Block]:
+    """People who came one by one, in the order of their rounds, as blocks: one, if all of them are alike."""
+    if not singles:
+        return []
+    features, groups, accept, acceptance, prices = zip(*[single.person for single in singles], strict=True)
+    begin, end, audited = singles[0], singles[-1], [single.audited for single in singles]
+    if (  # epochs and times never fall, so that their ends tell
+        (end.first - begin.first, end.epoch, end.at) != (len(singles) - 1, begin.epoch, begin.at)
+        or any(len({entry is None for entry in column}) > 1 for column in (groups, prices, audited))
+        or features[0].shape != features[-1].shape
+    ):
+        return [block for single in singles for block in _opened([single])]
+    rows = len(singles)
+    block = Block(
+        first=begin.first,
+        epoch=begin.epoch,
+        features=features[0] if rows == 1 else np.concatenate(features),
+        group=groups[0] if rows == 1 else joined(groups),
+        accept=np.array(accept),
+        acceptance=np.array(acceptance),
+        prices=prices[0] if rows == 1 or prices[0] is None else _end_to_end(list(prices), [1] * rows),
+        label=np.zeros(rows, np.int64),
+        logged=np.zeros(rows, bool),
+        audit=None if audited[0] is None else np.array(audited),
+        at=begin.at,
+    )
+    return [block]
+
+
+def _column(name: str) -> Any:
+    """A column of a `Single`, which is made when it is asked for."""
+
+    def become_a_block(single: Single) -> Block:
+        columns = vars(_opened([single])[0])
+        single.__dict__.clear()
+        single.__class__ = Block  # type: ignore[assignment]  # this is how it becomes one
+        single.__dict__.update(columns)
+        return single
+
+    def read(single: Single) -> Any:
+        return getattr(become_a_block(single), name)
+
+    def write(single: Single, value: Any) -> None:
+        setattr(become_a_block(single), name, value)
+
+    return property(read, write)
+
+
+for _name in ("features", "group", "prices", "audit", *_COLUMNS):
+    setattr(Single, _name, _column(_name))
+
+
 @dataclass(frozen=True, eq=False)
 class Lost:
     """A round that has lost information, as it was before. closed: its cohort was handed over; learned: it is in the loss's history."""
@@ -299,8 +384,12 @@ class RoundBook:
 
     def bind_up(self) -> None:
         """Join neighbours: people who came one by one become one block."""
+        loose: list[Block] = []
+        for alone, run in groupby(self.blocks[self.bound_up :], key=lambda block: type(block) is Single):
+            blocks = list(run)
+            loose += _opened(cast(list[Single], blocks)) if alone else blocks
         runs: list[list[Block]] = []
-        for block in self.blocks[self.bound_up :]:
+        for block in loose:
             if runs and runs[-1][-1].continued_by(block):
                 runs[-1].append(block)
             else:

@@ -8,6 +8,9 @@ terms are added one after the other. A person's probability is therefore the sam
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import compress
+from operator import add
 
 import numpy as np
 
@@ -31,12 +34,6 @@ class Part:
     def accepts(self, features: FloatArray, group: GroupArray | None) -> Iterable[BoolArray]:
         """The answers of each rule."""
         return self.one_by_one(features, group) if self.batch is None else self.batch(features.T)
-
-    def accepts_one(self, person: FloatArray, group: GroupArray | None) -> Iterable[bool]:
-        """The same for a single row, as Python's own bools."""
-        if self.batch is not None:
-            return self.batch.one(person[0])
-        return [bool(answer[0]) for answer in self.one_by_one(person, group)]
 
     def one_by_one(self, features: FloatArray, group: GroupArray | None) -> list[BoolArray]:
         """Ask every rule itself."""
@@ -62,10 +59,10 @@ class Compiled:
 
     def acceptance(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
         """The sum above for each row; the rows have been checked."""
+        if len(features) == 1:
+            return np.array([self.acceptance_of_one(features, group)])
         if self.width not in (ANY_WIDTH, features.shape[1]):
             self._complain(features, group)
-        if len(features) == 1:
-            return np.array([self._one(features, group)])
         total = np.zeros(len(features))
         for start in range(0, len(features), TILE):
             rows = slice(start, start + TILE)
@@ -82,14 +79,19 @@ class Compiled:
             for weight, accepts in zip(part.weights, part.accepts(features, group), strict=True):
                 total += np.multiply(accepts, weight, out=term)
 
-    def _one(self, person: FloatArray, group: GroupArray | None) -> float:
-        """The same sum in Python's floats, which are numpy's."""
+    def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
+        """The same for a single row, in Python's floats, which are numpy's."""
+        if self.width not in (ANY_WIDTH, person.shape[1]):
+            self._complain(person, group)
         total = 0.0
         for part in self.parts:
-            for weight, accepts in zip(part.weights, part.accepts_one(person, group)):  # noqa: B905  (strict costs time)
-                if accepts:
-                    total += weight
-        return min(total, 1.0)
+            answers = (
+                part.batch.one(person)
+                if part.batch is not None
+                else [bool(answer[0]) for answer in part.one_by_one(person, group)]
+            )
+            total = reduce(add, compress(part.weights, answers), total)
+        return total if total < 1.0 else 1.0
 
     def _complain(self, features: FloatArray, group: GroupArray | None) -> None:
         """Some rule refuses these rows: let it say so itself, about all of them at once."""

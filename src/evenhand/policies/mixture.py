@@ -40,6 +40,12 @@ class Mixture:
         """The same for arrays that `as_features` and `as_group` have already let pass."""
         return self._compiled.acceptance(features, group if self.group_use == "decide" else None)
 
+    def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
+        """The same for one such row, (1, columns), as a number."""
+        if type(self).acceptance_of_checked is not Mixture.acceptance_of_checked:
+            return float(self.acceptance_of_checked(person, group)[0])
+        return self._compiled.acceptance_of_one(person, group if self.group_use == "decide" else None)
+
     @cached_property
     def _compiled(self) -> Compiled:
         return Compiled.of(self.hypotheses, self.weights)
