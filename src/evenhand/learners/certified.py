@@ -28,14 +28,15 @@ from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.learners.audits import Gain, Outlay, audit_share
-from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
+from evenhand.learners.audits import SURE, Gain
+from evenhand.learners.certified_set import CertifiedSet
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
-from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts
+from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
 from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, without_group
+from evenhand.learners.forecast import Prospect, Trajectory
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
-from evenhand.learners.nomination import nominate
+from evenhand.learners.nomination import foretold, nominate
 from evenhand.learners.promise import Promise
 from evenhand.learners.rounds import Block, Lost, merged
 from evenhand.learners.settings import (
@@ -59,8 +60,6 @@ FLOOR = 0.3
 """mu_t = FLOOR / sqrt(t): the audit coin."""
 WEIGHT_CAP = 10.0
 """Importance weights in the *loss* of fitted classes are capped here; the certificate never caps."""
-CAUTION = 0.05
-"""Fitted classes audit more only where that is forecast to be better by this part of the gain (Adult: one epoch in 40 lives cost 20%)."""
 FOREVER = 2**62
 NO_POLICY = Mixture((ACCEPT_ALL,), (1.0,))
 """In the place of a policy that is on record elsewhere."""
@@ -338,7 +337,7 @@ class CertifiedLearner(EpochLearner):
         )  # psi mu = .3 / sqrt(t), also where the user has fixed mu
         policy = found.weights.smoothed(floor, explored(1))
         length = self._length(round)
-        policy = self._with_audits(policy, deployable, loss, variances, floor, round, length)
+        policy = self._with_audits(policy, deployable, loss, variances, regression, floor, round, length)
         self._record(number, policy, deployable)
         report = found.report
         return Epoch(
@@ -384,6 +383,7 @@ class CertifiedLearner(EpochLearner):
         deployable: CertifiedSet,
         loss: EstimatedLoss,
         variances: FloatArray,
+        regression: OutcomeRegression,
         floor: float,
         round: int,
         length: int,
@@ -393,7 +393,9 @@ class CertifiedLearner(EpochLearner):
         if self.audit_rate != "auto":
             return deployable.mixture(weights)
         free = weights[0] - floor + weights[1]
-        share = max(weights[0] - floor, audit_share(self._outlay(deployable, loss, variances, floor, round)) * free)
+        share = self._foreseen(deployable, loss, variances, regression, round).share * free
+        if not self.fitted or loss.acceptance_cost.sum() <= 0:  # what the bandit accepts, or what accepting saves
+            share = max(share, weights[0] - floor)
         share = min(
             share, max(self._budget_left / (length * max(self._life.tally.negative_share, 1e-3)) - floor, 0.0), free
         )
@@ -414,32 +416,62 @@ class CertifiedLearner(EpochLearner):
         kept[gain.constant] += (1.0 - gain.trusted) * total
         return kept
 
-    def _outlay(
-        self, deployable: CertifiedSet, loss: EstimatedLoss, variances: FloatArray, floor: float, round: int
-    ) -> Outlay:
-        costs = deployable.accepts @ loss.acceptance_cost / loss.rounds
-        estimate = 0.5 * (deployable.lo + deployable.hi)
-        target = cheapest_mixture(costs, np.concatenate([estimate, -estimate]), self.allowed_gap)
-        ends = np.concatenate([deployable.hi @ target, -deployable.lo @ target])
-        worst = int(np.argmax(ends))
-        gap = float(np.concatenate([estimate @ target, -estimate @ target])[worst])
-        gain = Gain.of(target @ deployable.accepts, loss, variances)
+    def _foreseen(
+        self,
+        deployable: CertifiedSet,
+        loss: EstimatedLoss,
+        variances: FloatArray,
+        regression: OutcomeRegression,
+        round: int,
+    ) -> Trajectory:
+        """What the rounds ahead are expected to bring with the audit share that makes them cheapest."""
+        prospect = self._prospect(deployable, loss, variances, regression)
         ahead = (self.horizon - round) if self.horizon is not None else 9 * round + 20_000
-        return Outlay(
-            cost_accept=float(costs[0]),
-            cost_reject=float(costs[1]),
-            cost_target=float(costs[gain.constant]) - gain.safe,
-            gap=gap,
-            width=max(float(ends[worst]) - gap, 0.0),
+        return prospect.best(float(round), float(round + max(ahead, 1)))
+
+    def _prospect(
+        self, deployable: CertifiedSet, loss: EstimatedLoss, variances: FloatArray, regression: OutcomeRegression
+    ) -> Prospect:
+        """Who will come and what is known of the members. A learned one is expected to save what it saves for sure, nearly."""
+        life, process = self._life, self._life.process
+        assert process is not None  # the set is deployable
+        assert life.groups is not None
+        features, group, weight, negative = foretold(life, regression)
+        costs = deployable.accepts @ loss.acceptance_cost / loss.rounds
+        constant = int(np.argmin(costs[:2]))
+        differs = deployable.accepts @ variances
+        error = np.sqrt(np.maximum(variances.sum() - differs if constant == 0 else differs, 0.0)) / loss.rounds
+        saved = np.maximum(costs[constant] - costs[2:] - SURE * error[2:], 0.0)
+        table = life.table(features, group if self.group_use == "decide" else None)
+        known = np.zeros((len(deployable.lo), len(deployable.members)))
+        known[:, 2 : 2 + len(process.members)] = process.thresholds()
+        seen = np.concatenate([np.zeros(2), process.rounds, np.zeros(len(deployable.members) - 2 - len(process.members))])
+        played, later = [], 0.0
+        for epoch, first, stop in reversed(life.closed):
+            policy = self._epochs[epoch - 1].policy
+            saw = (seen > later).astype(np.float64)
+            if not saw.any():
+                break
+            p = policy.acceptance(features, group if self.group_use == "decide" else None)
+            played.append((float(stop - first), p, accept_weight(policy), saw))
+            later += stop - first
+        floor = self.schedule.exploration_floor
+        return Prospect(
+            weight=weight / weight.sum(),
+            group=group_codes(group, life.groups),
+            negative=negative,
+            accepts=np.concatenate([np.ones((1, len(weight))), np.zeros((1, len(weight))), table]),
+            cost=np.concatenate([costs[:2], costs[constant] - saved]),
+            rates=self.rates,
+            groups=len(life.groups),
             limit=self.allowed_gap,
-            evidence=self._life.tally.evidence,
-            floor=floor,
-            acceptance=target @ deployable.accepts,
-            share=loss.share,
-            ahead=max(float(ahead), 1.0),
-            epoch=self._length(round) if self.fitted else 0.0,
-            caution=CAUTION if self.fitted else 0.0,
-        )
+            lower=deployable.lo,
+            upper=deployable.hi,
+            threshold=known,
+            floor=lambda t: floor(int(t)) if self.audit_rate == "auto" else float(self.audit_rate),
+            audits_only=self.bound not in ("betting", "nominate"),
+            played=tuple(played),
+        ).narrowed()
 
     @property
     def _budget_left(self) -> float:
