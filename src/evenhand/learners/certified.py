@@ -33,7 +33,7 @@ from evenhand.learners.certified_set import CertifiedSet
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
 from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
 from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, without_group
-from evenhand.learners.forecast import Prospect, Trajectory
+from evenhand.learners.forecast import HALF, Prospect, Trajectory
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import foretold, nominate
@@ -393,8 +393,9 @@ class CertifiedLearner(EpochLearner):
         if self.audit_rate != "auto":
             return deployable.mixture(weights)
         free = weights[0] - floor + weights[1]
-        share = self._foreseen(deployable, loss, variances, regression, round).share * free
-        if not self.fitted or loss.acceptance_cost.sum() <= 0:  # what the bandit accepts, or what accepting saves
+        course, half = self._foreseen(deployable, loss, variances, regression, round)
+        share = course.share * free
+        if np.isfinite(half) or loss.acceptance_cost.sum() <= 0:  # labels also make better rules, where some will be certified
             share = max(share, weights[0] - floor)
         share = min(
             share, max(self._budget_left / (length * max(self._life.tally.negative_share, 1e-3)) - floor, 0.0), free
@@ -423,11 +424,12 @@ class CertifiedLearner(EpochLearner):
         variances: FloatArray,
         regression: OutcomeRegression,
         round: int,
-    ) -> Trajectory:
-        """What the rounds ahead are expected to bring with the audit share that makes them cheapest."""
+    ) -> tuple[Trajectory, float]:
+        """What the rounds ahead are expected to bring with the audit share that makes them cheapest, and when half of the weight comes."""
         prospect = self._prospect(deployable, loss, variances, regression)
         ahead = (self.horizon - round) if self.horizon is not None else 9 * round + 20_000
-        return prospect.best(float(round), float(round + max(ahead, 1)))
+        course = prospect.best(float(round), float(round + max(ahead, 1)))
+        return course, course.reaches(HALF * prospect.full)
 
     def _prospect(
         self, deployable: CertifiedSet, loss: EstimatedLoss, variances: FloatArray, regression: OutcomeRegression
