@@ -39,8 +39,6 @@ HALF = 0.5
 """A rate counts as certified in time if this part of the learned policy's full weight is certified within the horizon."""
 BOLDEST, FIRST_BET = 0.5, 1000.0
 """A stake is at most one half, and the boldest bet is the best one for so many rounds."""
-SPREAD = 2.0
-"""Gaps of proposed rules are expected to be of this size, in units of the limit."""
 MARGIN = 0.01
 """Rates and regressions are kept this far from 0 (and rates from 1), so that no variance vanishes."""
 LEAST_ACCEPTANCE, LEAST_EFFICIENCY = 1e-6, 0.1
@@ -164,14 +162,14 @@ class Prospect:
 
     @cached_property
     def gap(self) -> FloatArray:
-        """(gaps, M): what the gaps are expected to be: the middle of the present interval, drawn towards 0 where it is wide.
-
-        The middle has a standard error of about U / sqrt(2 L), and rules are proposed whose gaps are of the order of the limit.
-        """
-        half = 0.5 * (self.upper - self.lower)
-        error = half**2 / np.maximum(2.0 * self.threshold, 1e-9)
-        prior = (SPREAD * self.limit) ** 2
-        return 0.5 * (self.lower + self.upper) * np.where(self._exact, 1.0, prior / (prior + error))
+        """(gaps, M): what the gaps are expected to be: as the regression has it, but within the middle half of the present interval."""
+        rows = [
+            rate.sign * (f[:, later] - f[:, earlier])
+            for rate, (_, _, _, f) in zip(self.rates, self._counted, strict=True)
+            for earlier, later in combinations(range(self.groups), 2)
+        ]
+        middle, quarter = 0.5 * (self.lower + self.upper), 0.25 * (self.upper - self.lower)
+        return np.clip(np.array(rows), middle - quarter, middle + quarter)
 
     def moments(self, acceptance: FloatArray, audit: float) -> tuple[FloatArray, FloatArray]:
         """V and K (gaps, M) of a round in which row i is accepted with probability acceptance_i, `audit` of it by the audit coin."""
