@@ -33,6 +33,7 @@ from evenhand.words import FloatArray, IntArray
 
 SHARES = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])
 """The parts of the uncertified weight that an audit coin may be given."""
+DECAYS = (1.0, 0.5)
 ENOUGH_GAIN = 0.9
 """Audits more are made only where they bring more than the rest of the gain: what is forecast is rough, what audits cost is sure."""
 HALF = 0.5
@@ -292,14 +293,14 @@ class Prospect:
         weights[1] = max(floor + constants - weights[0], 0.0)
         return weights
 
-    def trajectory(self, share: float, start: float, horizon: float) -> Trajectory:
-        """The epochs from `start` to `horizon`; round t gives the audit coin share * start / t of the uncertified weight."""
+    def trajectory(self, share: float, start: float, horizon: float, decay: float = 1.0) -> Trajectory:
+        """The epochs from `start` to `horizon`; round t gives the audit coin share (start / t)^decay of the uncertified weight."""
         I, J = self.present
         t, rounds, learned, audit, costs = start, [], [], [], []
         mixture = self.allowed(self.widths(I, J))
         while t < horizon:
             length = min(max(SHORTEST, int(t * (GROWTH - 1.0))), horizon - t)
-            weights = self.placed(mixture, share * start / t, self.floor(t))
+            weights = self.placed(mixture, share * (start / t) ** decay, self.floor(t))
             V, K = self.moments(weights @ self.accepts, float(weights[0]))
             told = length * self.efficiency / V
             I, J, t = I + told, J + told * K / V**2, t + length
@@ -316,7 +317,7 @@ class Prospect:
 
         The horizon is a plan and not a fact, so that the cost is the mean of those up to it and up to a third of it.
         """
-        found = [self.trajectory(float(share), start, horizon) for share in SHARES]
+        found = sorted((self.trajectory(float(share), start, horizon, decay) for share in SHARES for decay in DECAYS), key=lambda one: one.share)
         costs = np.array([sum(one.cost_until(end) / end for end in (horizon / 3, horizon) if end > start) for one in found])
         return found[int(np.argmax(costs <= costs.min() + (1.0 - ENOUGH_GAIN) * (costs[0] - costs.min())))]
 
