@@ -31,9 +31,8 @@ from evenhand.fairness.rates import Rate
 from evenhand.learners.certified_set import cheapest_mixture
 from evenhand.words import FloatArray, IntArray
 
-SHARES = np.array([0.0, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5, 0.75, 1.0])
-"""The parts of the uncertified weight that an audit coin may be given."""
-DECAYS = (1.0, 0.5)
+SHARES, DECAYS = (0.01, 0.03, 0.1, 0.3, 1.0), (1.0, 0.5)
+"""The parts of the uncertified weight that the audit coin may be given now, and how fast they may fall: share (start / t)^decay at round t."""
 ENOUGH_GAIN = 0.9
 """Audits more are made only where they bring more than the rest of the gain: what is forecast is rough, what audits cost is sure."""
 HALF = 0.5
@@ -317,7 +316,9 @@ class Prospect:
 
         The horizon is a plan and not a fact, so that the cost is the mean of those up to it and up to a third of it.
         """
-        found = sorted((self.trajectory(float(share), start, horizon, decay) for share in SHARES for decay in DECAYS), key=lambda one: one.share)
+        found = [self.trajectory(0.0, start, horizon)]
+        if self.cost[0] > self.cost[1]:  # else accepting is no sacrifice, and all the uncertified weight is there already
+            found += [self.trajectory(share, start, horizon, decay) for share in SHARES for decay in DECAYS]
         costs = np.array([sum(one.cost_until(end) / end for end in (horizon / 3, horizon) if end > start) for one in found])
         return found[int(np.argmax(costs <= costs.min() + (1.0 - ENOUGH_GAIN) * (costs[0] - costs.min())))]
 
