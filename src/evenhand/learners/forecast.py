@@ -126,7 +126,8 @@ class Prospect:
     """Who will come, which rules may be mixed, what each costs, and how well its gaps are known now.
 
     weight, group, negative (n,): people, with their share, the code of their group (-1 outside) and m = P[y = -1 | x]. accepts (M, n): the
-    members, accept-all and reject-all first; cost (M,): of each, per person. lower, upper, threshold (gaps, M): present intervals and the
+    members, accept-all and reject-all first; cost (M,): of each per person, by which the learner chooses; counted (M,): the same as far as
+    it is sure, by which audits are judged. lower, upper, threshold (gaps, M): present intervals and the
     L of their processes, for each rate and pair (earlier, later) of groups. floor: of the audit coin, at round t. audits_only: the bound
     looks at audited people alone. played: (rounds, acceptance, audit coin, whose processes have seen them (M,)) of each past epoch.
     """
@@ -136,6 +137,7 @@ class Prospect:
     negative: FloatArray
     accepts: FloatArray
     cost: FloatArray
+    counted: FloatArray
     rates: tuple[Rate, ...]
     groups: int
     limit: float
@@ -257,11 +259,16 @@ class Prospect:
 
     # what it allows
 
-    def allowed(self, widths: FloatArray, rate: int | None = None) -> FloatArray:
-        """(M,): the cheapest mixture that these widths allow, under all rates or one of them."""
+    def allowed(self, widths: FloatArray, old: FloatArray | float = 0.0, rate: int | None = None) -> FloatArray:
+        """(M,): the cheapest mixture that these widths allow, under all rates or one of them.
+
+        old: the part of the information that is there now. An interval lies around the middle of the present one at first, and around
+        the expected gap once later rounds tell more than those before.
+        """
         pairs = self.groups * (self.groups - 1) // 2
         rows = slice(None) if rate is None else slice(rate * pairs, (rate + 1) * pairs)
-        upper, lower = np.minimum(self.gap + widths, 1.0)[rows], np.maximum(self.gap - widths, -1.0)[rows]
+        middle = self.gap + (0.5 * (self.lower + self.upper) - self.gap) * old
+        upper, lower = np.minimum(middle + widths, 1.0)[rows], np.maximum(middle - widths, -1.0)[rows]
         return cheapest_mixture(self.cost, np.concatenate([upper, -lower]), self.limit)
 
     def narrowed(self) -> "Prospect":
@@ -274,10 +281,10 @@ class Prospect:
         used = np.zeros(len(self.cost), dtype=bool)
         used[:2] = True
         for scale in (*SCALES, 0.0):
-            used |= self.allowed(np.where(self._exact, 0.0, base * scale)) > 0
+            used |= self.allowed(np.where(self._exact, 0.0, base * scale), scale**2) > 0
         columns = {name: getattr(self, name)[:, used] for name in ("lower", "upper", "threshold")}
         played = tuple((rounds, p, audit, saw[used]) for rounds, p, audit, saw in self.played)
-        return replace(self, accepts=self.accepts[used], cost=self.cost[used], played=played, **columns)
+        return replace(self, accepts=self.accepts[used], cost=self.cost[used], counted=self.counted[used], played=played, **columns)
 
     @cached_property
     def full(self) -> float:
@@ -296,7 +303,8 @@ class Prospect:
         """The epochs from `start` to `horizon`; round t gives the audit coin share (start / t)^decay of the uncertified weight."""
         I, J = self.present
         t, rounds, learned, audit, costs = start, [], [], [], []
-        mixture = self.allowed(self.widths(I, J))
+        known = I
+        mixture = self.allowed(self.widths(I, J), 1.0)
         while t < horizon:
             length = min(max(SHORTEST, int(t * (GROWTH - 1.0))), horizon - t)
             weights = self.placed(mixture, share * (start / t) ** decay, self.floor(t))
@@ -306,8 +314,8 @@ class Prospect:
             rounds.append(t)
             learned.append(float(weights[2:].sum()))
             audit.append(float(weights[0]))
-            costs.append(float(weights @ self.cost))
-            mixture = self.allowed(self.widths(I, J))
+            costs.append(float(weights @ self.counted))
+            mixture = self.allowed(self.widths(I, J), known / np.maximum(I, 1e-300))
         columns = (np.array(column) for column in (rounds, learned, audit, costs))
         return Trajectory(share, start, *columns, I, mixture)
 
@@ -317,7 +325,7 @@ class Prospect:
         The horizon is a plan and not a fact, so that the cost is the mean of those up to it and up to a third of it.
         """
         found = [self.trajectory(0.0, start, horizon)]
-        if self.cost[0] > self.cost[1]:  # else accepting is no sacrifice, and all the uncertified weight is there already
+        if self.counted[0] > self.counted[1]:  # else accepting is no sacrifice, and all the uncertified weight is there already
             found += [self.trajectory(share, start, horizon, decay) for share in SHARES for decay in DECAYS]
         costs = np.array([sum(one.cost_until(end) / end for end in (horizon / 3, horizon) if end > start) for one in found])
         return found[int(np.argmax(costs <= costs.min() + (1.0 - ENOUGH_GAIN) * (costs[0] - costs.min())))]
@@ -343,12 +351,12 @@ class Prospect:
 
     def needed(self, rate: int) -> float:
         """Labelled people after which this rate alone allows half of the weight that it allows once the gaps are known; inf if none do."""
-        full = float(self.allowed(np.zeros_like(self.gap), rate)[2:].sum())
+        full = float(self.allowed(np.zeros_like(self.gap), rate=rate)[2:].sum())
         V, K = self._all_accepted
 
         def enough(people: float) -> bool:
             widths = self.widths(people / V, people * K / V**3)
-            return float(self.allowed(widths, rate)[2:].sum()) >= HALF * full
+            return float(self.allowed(widths, rate=rate)[2:].sum()) >= HALF * full
 
         if full == 0.0 or not enough(ENOUGH):
             return inf
