@@ -11,7 +11,7 @@ Regret, not fairness, pays for ignorance: with probability at least 1 - failure_
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from operator import is_not
 from typing import Any, Literal
 
@@ -32,8 +32,8 @@ from evenhand.learners.audits import SURE, Gain
 from evenhand.learners.certified_set import CertifiedSet
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
 from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
-from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, without_group
-from evenhand.learners.forecast import HALF, Prospect, Trajectory
+from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, locked, without_group
+from evenhand.learners.forecast import HALF, Prospect, RateForecast, Trajectory, sentences
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import foretold, nominate
@@ -64,6 +64,22 @@ FOREVER = 2**62
 NO_POLICY = Mixture((ACCEPT_ALL,), (1.0,))
 """In the place of a policy that is on record elsewhere."""
 
+
+@dataclass(frozen=True, eq=False)
+class _Ahead:
+    """What was expected of the rounds ahead when epoch `number` began."""
+
+    number: int
+    horizon: float
+    prospect: Prospect
+    course: Trajectory
+
+    @property
+    def in_time(self) -> bool:
+        """Whether half of the learned policy's weight is expected within the horizon."""
+        return self.course.reaches(HALF * self.prospect.full) < self.horizon
+
+
 BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
 
 
@@ -79,7 +95,7 @@ class CertifiedLearner(EpochLearner):
     """
 
     needs_group = False  # people whose group is unknown count outside of the certificate
-    _not_stored = EpochLearner._not_stored | {"_known"}
+    _not_stored = EpochLearner._not_stored | {"_known", "_ahead"}
 
     def __init__(
         self,
@@ -129,6 +145,7 @@ class CertifiedLearner(EpochLearner):
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
         self._known: tuple[tuple[RoundLog, ...], RoundLog] | None = None
+        self._ahead: _Ahead | None = None
         super().__init__(
             prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
         )
@@ -337,7 +354,7 @@ class CertifiedLearner(EpochLearner):
         )  # psi mu = .3 / sqrt(t), also where the user has fixed mu
         policy = found.weights.smoothed(floor, explored(1))
         length = self._length(round)
-        policy = self._with_audits(policy, deployable, loss, variances, regression, floor, round, length)
+        policy = self._with_audits(policy, deployable, loss, variances, regression, floor, number, round, length)
         self._record(number, policy, deployable)
         report = found.report
         return Epoch(
@@ -385,18 +402,24 @@ class CertifiedLearner(EpochLearner):
         variances: FloatArray,
         regression: OutcomeRegression,
         floor: float,
+        number: int,
         round: int,
         length: int,
     ) -> Mixture:
-        """Move uncertified mass between the constants: what minimises the expected total cost, within the budget of bad accepts."""
+        """Move uncertified mass between the constants, within the budget of bad accepts.
+
+        Where accepting is a sacrifice, accept-all has at least the share that minimises the expected total cost. What the bandit explores
+        beyond it stays if half of the learned weight is expected in time, because labels also make better rules; else it is stopped.
+        """
         weights = self._cautious(deployable.weights_of(policy), deployable, loss, variances)
         if self.audit_rate != "auto":
             return deployable.mixture(weights)
         free = weights[0] - floor + weights[1]
-        course, half = self._foreseen(deployable, loss, variances, regression, round)
-        share = course.share * free
-        if np.isfinite(half) or loss.acceptance_cost.sum() <= 0:  # labels also make better rules, where some will be certified
-            share = max(share, weights[0] - floor)
+        share = weights[0] - floor
+        if loss.acceptance_cost.sum() > 0:  # accepting is a sacrifice: is it worth what labels will bring?
+            ahead = self._foreseen(number, round, deployable, loss, variances, regression)
+            wanted = share if ahead is None else ahead.course.share * free
+            share = wanted if ahead is not None and not ahead.in_time else max(share, wanted)
         share = min(
             share, max(self._budget_left / (length * max(self._life.tally.negative_share, 1e-3)) - floor, 0.0), free
         )
@@ -419,62 +442,89 @@ class CertifiedLearner(EpochLearner):
 
     def _foreseen(
         self,
+        number: int,
+        round: int,
         deployable: CertifiedSet,
         loss: EstimatedLoss,
         variances: FloatArray,
         regression: OutcomeRegression,
-        round: int,
-    ) -> tuple[Trajectory, float]:
-        """What the rounds ahead are expected to bring with the audit share that makes them cheapest, and when half of the weight comes."""
+    ) -> "_Ahead | None":
+        """What the rounds after `round`, where epoch `number` begins, are expected to bring; None if no past people are known. It is
+        remembered for the report."""
+        self._ahead = None
+        if not len(self._life.tally.past.weight):
+            return None
         prospect = self._prospect(deployable, loss, variances, regression)
-        ahead = (self.horizon - round) if self.horizon is not None else 9 * round + 20_000
-        course = prospect.best(float(round), float(round + max(ahead, 1)))
-        return course, course.reaches(HALF * prospect.full)
+        horizon = float(max(self.horizon, round + 1) if self.horizon is not None else 10 * round + 20_000)
+        audited = self.audit_rate == "auto"
+        course = prospect.best(round, horizon) if audited else prospect.trajectory(0.0, round, horizon)
+        self._ahead = _Ahead(number, horizon, prospect, course)
+        return self._ahead
 
     def _prospect(
         self, deployable: CertifiedSet, loss: EstimatedLoss, variances: FloatArray, regression: OutcomeRegression
     ) -> Prospect:
-        """Who will come and what is known of the members. A learned one is expected to save what it saves for sure, nearly."""
-        life, process = self._life, self._life.process
-        assert process is not None  # the set is deployable
-        assert life.groups is not None
-        features, group, weight, negative = foretold(life, regression)
-        costs = deployable.accepts @ loss.acceptance_cost / loss.rounds
+        """Who will come, and what is known of the members: all from closed cohorts. A member is sure to save what it is estimated to save,
+        less SURE standard errors."""
+        life, (process, groups) = self._life, self._life.running
+        others = len(deployable.members) - 2 - len(process.members)
+        features, group, people, negative = foretold(life, regression)
+        shown = group if self.group_use == "decide" else None
+        constants = np.repeat([[1.0], [0.0]], len(people), axis=1)
+
+        costs, differs = deployable.accepts @ loss.acceptance_cost / loss.rounds, deployable.accepts @ variances
         constant = int(np.argmin(costs[:2]))
-        differs = deployable.accepts @ variances
         error = np.sqrt(np.maximum(variances.sum() - differs if constant == 0 else differs, 0.0)) / loss.rounds
         saved = np.maximum(costs[constant] - costs[2:] - SURE * error[2:], 0.0)
-        table = life.table(features, group if self.group_use == "decide" else None)
-        known = np.zeros((len(deployable.lo), len(deployable.members)))
-        known[:, 2 : 2 + len(process.members)] = process.thresholds()
-        seen = np.concatenate([np.zeros(2), process.rounds, np.zeros(len(deployable.members) - 2 - len(process.members))])
-        played, later = [], 0.0
+
+        rounds, played, later = np.r_[0.0, 0.0, process.rounds, np.zeros(others)], [], 0.0
         for epoch, first, stop in reversed(life.closed):
-            policy = self._epochs[epoch - 1].policy
-            saw = (seen > later).astype(np.float64)
-            if not saw.any():
-                break
-            p = policy.acceptance(features, group if self.group_use == "decide" else None)
-            played.append((float(stop - first), p, accept_weight(policy), saw))
+            saw, policy = rounds > later, self._epochs[epoch - 1].policy
+            if saw.any():
+                played.append((float(stop - first), policy.acceptance(features, shown), accept_weight(policy), saw))
             later += stop - first
-        floor = self.schedule.exploration_floor
+
+        def floor(t: float) -> float:
+            return self.schedule.exploration_floor(int(t)) if self.audit_rate == "auto" else float(self.audit_rate)
+
         return Prospect(
-            weight=weight / weight.sum(),
-            group=group_codes(group, life.groups),
+            weight=people / people.sum(),
+            group=group_codes(group, groups),
             negative=negative,
-            accepts=np.concatenate([np.ones((1, len(weight))), np.zeros((1, len(weight))), table]),
+            accepts=np.concatenate([constants, life.table(features, shown)]),
             cost=costs,
-            counted=np.concatenate([costs[:2], costs[constant] - saved]),
+            sure_cost=np.r_[costs[:2], costs[constant] - saved],
             rates=self.rates,
-            groups=len(life.groups),
+            groups=len(groups),
             limit=self.allowed_gap,
             lower=deployable.lo,
             upper=deployable.hi,
-            threshold=known,
-            floor=lambda t: floor(int(t)) if self.audit_rate == "auto" else float(self.audit_rate),
+            threshold=np.pad(process.thresholds(), ((0, 0), (2, others))),
+            floor=floor,
             audits_only=self.bound not in ("betting", "nominate"),
             played=tuple(played),
         ).narrowed()
+
+    @property
+    @locked
+    def forecast(self) -> tuple[RateForecast, ...]:
+        """How far the evidence of each rate is expected to come within the horizon (without one, ten times the rounds so far).
+
+        Empty before a hypothesis has an interval, once the policy is frozen, and where no rule is cheaper than a constant. A
+        forecast is no part of a certificate.
+        """
+        life, ahead, number = self._life, self._ahead, self.epoch.number
+        if life.process is None or not life.process.members or life.frozen or not self._history.logs:
+            return ()
+        if ahead is None or ahead.number != number:
+            log = self._resolved()
+            regression = fit_outcomes(log)
+            loss, variances = self._estimated_loss(log, regression)
+            ahead = self._foreseen(number, self.epoch.first_round, self._deployable(loss), loss, variances, regression)
+        return () if ahead is None else ahead.prospect.forecasts(ahead.course, ahead.horizon)
+
+    def _outlook(self) -> tuple[str, ...]:
+        return sentences(self.forecast)
 
     @property
     def _budget_left(self) -> float:
@@ -636,7 +686,7 @@ class CertifiedLearner(EpochLearner):
             raise StorageError("the checkpoint was made under another promise than this learner's settings.")
         self._restore(state)
         self._epochs = [replace(e, policy=p) for e, p in zip(state["_epochs"], policies, strict=True)]
-        self._history.logs, self._queue, self._known = [], [], None
+        self._history.logs, self._queue, self._known, self._ahead = [], [], None, None
         for epoch, first, stop in self._life.closed:
             run = [block for block in closed if first <= block.first < stop]
             cohort = from_block(merged([replace(block, epoch=epoch) for block in run]))

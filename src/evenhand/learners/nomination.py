@@ -103,9 +103,7 @@ class Foretold:
         return LabelledSample(features, group, label, count)
 
 
-def foretold(
-    life: Life, regression: OutcomeRegression
-) -> tuple[FloatArray, GroupArray, FloatArray, FloatArray]:
+def foretold(life: Life, regression: OutcomeRegression) -> tuple[FloatArray, GroupArray, FloatArray, FloatArray]:
     """(features, group, people, P[y = -1 | x]) of people of the past, at most MOST_PEOPLE rows of them; where audits are kept, the
     regression is shifted for each group to agree with its audits."""
     past, groups = life.tally.past, life.groups or ()
