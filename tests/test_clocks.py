@@ -31,6 +31,7 @@ ALLOWED = {
     ("tests/torture/million.py", "verified"): MEASURED,
     ("tests/torture/million.py", "restarted"): MEASURED,
     ("tests/torture/million.py", "_first"): MEASURED,
+    ("tests/claims/versions.py", "main"): "CPU time of two versions side by side, a row of the full tier",
     ("tests/torture/million.py", "fill"): SHOWN,
     ("tests/torture/rows.py", "measured"): SHOWN,
     ("tests/torture/__main__.py", "main"): SHOWN,

@@ -5,13 +5,14 @@ acceptance costs with the cheapest hypothesis. An enumerable class also answers 
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.words import BoolArray, CostSensitiveProblem, Decisions, FloatArray, GroupArray, LabelledSample
+from evenhand.words import BoolArray, CostSensitiveProblem, Decisions, FloatArray, GroupArray, IntArray, LabelledSample
 
 GroupUse = Literal["certify_only", "decide"]
 """Whether the group may influence a decision. In "certify_only" hypotheses are called with group=None."""
@@ -51,7 +52,7 @@ class Batch(Protocol):
         ...
 
     def __call__(self, columns: FloatArray) -> BoolArray:
-        """(columns, rows), the features transposed -> (members, rows): who accepts whom."""
+        """(columns, rows), the features transposed, without a copy -> (members, rows): who accepts whom."""
         ...
 
     def one(self, person: FloatArray) -> Sequence[bool]:
@@ -69,6 +70,31 @@ class RowOracle(Protocol):
         Laws: scaling the costs by a positive number changes nothing; permuting rows changes nothing; on an exact class the
         answer is never worse than any member of the class.
         """
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    """What a search found besides its answer: cells of the rows, of which others may be accepted without another search.
+
+    cell: (rows,), the number of each row's cell, below `cells`. ordered: the class accepts the cells from some number on (cut-offs on a
+    score); else any set of them (the leaves of a tree). hypothesis: which cells are accepted, (cells,) -> that member of the class.
+
+    Law: the member accepts the rows of those cells and no others, bit for bit.
+    """
+
+    cell: IntArray
+    cells: int
+    ordered: bool
+    hypothesis: Callable[[BoolArray], Hypothesis]
+
+
+@runtime_checkable
+class Partitioning(RowOracle, Protocol):
+    """A bound class whose search partitions the rows."""
+
+    def partition(self, acceptance_cost: FloatArray) -> Partition | None:
+        """The partition behind best(acceptance_cost), which is one of its members; None where nothing is known but the answer."""
         ...
 
 

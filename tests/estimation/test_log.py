@@ -2,10 +2,11 @@ import numpy as np
 import pytest
 from tests.without_clocks import calls
 
+from evenhand import words
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch
 from evenhand.estimation import RoundLog
 from evenhand.estimation import contexts as contexts_module
-from evenhand.estimation.contexts import find_contexts
+from evenhand.estimation.contexts import find_contexts, numbered
 from evenhand.words import Prices
 
 
@@ -82,7 +83,7 @@ def test_minus_zero_equals_zero():
     assert len(RoundLog.from_rounds([[0.0], [-0.0]], [False] * 2, [], 0.5).aggregated()) == 1
 
 
-def test_colliding_hashes_never_merge_different_rows(monkeypatch):
+def test_colliding_hashes_never_merge_different_rows(plain, monkeypatch):
     monkeypatch.setattr(contexts_module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64))
     features = np.random.default_rng(0).integers(3, size=(50, 2)).astype(float)
     found = find_contexts(features, None)
@@ -91,15 +92,50 @@ def test_colliding_hashes_never_merge_different_rows(monkeypatch):
     assert (np.diff(found.first) > 0).all()
 
 
-def test_compiled_and_plain_hashes_find_the_same_contexts(monkeypatch):
+@pytest.fixture
+def plain(monkeypatch):
+    """Without compiled code, whoever has loaded it before."""
+    monkeypatch.setattr(contexts_module, "COMPILED", 10**12)
+    monkeypatch.setattr(contexts_module, "WORTH_A_CALL", 10**12)
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    monkeypatch.setattr(contexts_module, "COMPILED", 1)
+    monkeypatch.setattr(contexts_module, "WORTH_A_CALL", 1)
+
+
+@pytest.mark.parametrize("known", [0, 1, 3_000, 4_000])
+def test_compiled_and_plain_hashes_find_the_same_contexts(known, request):
+    """Also where the first rows lie in a table of their own."""
     rng = np.random.default_rng(1)
     features, group = rng.choice([-0.0, 0.0, 1.0, 2.5], size=(4_000, 3)), rng.choice(["a", "b"], size=4_000)
-    plain = find_contexts(features, group, features[:, 0] * 2)
-    assert len(plain) == 2 * 3**3
-    monkeypatch.setattr(contexts_module, "COMPILED", 1)
-    compiled = find_contexts(np.asfortranarray(features), group, features[:, 0] * 2)
-    np.testing.assert_array_equal(plain.index, compiled.index)
-    np.testing.assert_array_equal(plain.first, compiled.first)
+    rows = {"features": features[known:], "before": features[:known]} if known else {"features": features}
+    found = []
+    for how in ("plain", "compiled"):
+        request.getfixturevalue(how)
+        found.append(find_contexts(group=group, **rows))
+        found.append(find_contexts(np.asfortranarray(features), group, features[:, 0] * 2))
+    for one in found[1:]:
+        np.testing.assert_array_equal(one.index, found[0].index)
+        np.testing.assert_array_equal(one.first, found[0].first)
+    assert len(found[0]) == 2 * 3**3
+
+
+def test_the_compiled_pass_tells_apart_what_sums_of_values_would_not(compiled):
+    """The same values in other columns, values that differ in their last bit, and a value moved between features and the rest."""
+    features = np.array([[1.0, 0.0], [0.0, 1.0], [np.nextafter(1.0, 2.0), 0.0], [1.0, 0.0], [0.0, 0.0], [-0.0, 0.0]])
+    assert find_contexts(features, None).index.tolist() == [0, 1, 2, 0, 3, 3]
+    assert find_contexts(np.array([[1.0], [0.0]]), None, np.array([0.0, 1.0])).index.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("kind", [str, int, float, bool, object])
+@pytest.mark.parametrize("many", [2, 40])
+def test_groups_are_numbered_in_the_order_of_their_appearance(kind, many):
+    group = np.random.default_rng(0).integers(0, many, 500).astype(kind)
+    values, codes = numbered(group)
+    assert values == list(dict.fromkeys(group.tolist()))
+    assert [values[code] for code in codes] == group.tolist()
 
 
 def test_concatenation_is_end_to_end():
@@ -138,7 +174,7 @@ def repeated(rows, repeats):
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
-def test_a_hundred_thousand_continuous_rows_are_aggregated_by_one_sort_of_numbers(repeats, monkeypatch):
+def test_a_hundred_thousand_continuous_rows_are_aggregated_by_one_sort_of_numbers(repeats, plain, monkeypatch):
     """One sort, of one number per row, and not one function call more than for a hundred rows. In seconds: `make bench`.
 
     Negative control: with a hash that tells no rows apart, the rows themselves are sorted.
@@ -151,3 +187,47 @@ def test_a_hundred_thousand_continuous_rows_are_aggregated_by_one_sort_of_number
     monkeypatch.setattr(contexts_module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64))
     assert len(small.aggregated()) == 100 // repeats
     assert (100, 13) in sorted_shapes
+
+
+@pytest.mark.parametrize("repeats", [1, 2])
+def test_compiled_code_sorts_nothing(repeats, compiled, monkeypatch):
+    small, large = repeated(100, repeats), repeated(100_000, repeats)
+    assert calls(large.aggregated) == calls(small.aggregated)
+    monkeypatch.setattr(np, "unique", None)
+    assert len(large.aggregated()) == 100_000 // repeats
+
+
+@pytest.mark.parametrize("more", [{}, {"prices": Prices(2.0, 1.0)}, {"group": np.arange(300) % 3}])
+@pytest.mark.parametrize("how", ["plain", "compiled"])
+def test_merged_logs_are_concatenated_and_aggregated(more, how, request):
+    request.getfixturevalue(how)
+    logs = [events(seed, **more) for seed in (1, 2, 3)]
+    slow = RoundLog.concatenate(logs).aggregated()
+    for parts in (logs, [RoundLog.merged(logs[:2]), logs[2]], [RoundLog.concatenate(logs)]):
+        quick = RoundLog.merged(parts)
+        for name in ("features", "group", "acceptance", "rejected", "positive", "negative"):
+            np.testing.assert_array_equal(getattr(quick, name), getattr(slow, name))
+        assert (quick.prices is None) == (slow.prices is None)
+
+
+def test_merging_refuses_logs_of_different_widths():
+    other = RoundLog.from_rounds([[0.0]], [False], [], 0.5)
+    with pytest.raises(InvalidInput, match="different numbers of feature columns"):
+        RoundLog.merged([events(1), other])
+
+
+def test_parts_of_logs_are_not_checked_again(monkeypatch):
+    """Every column was checked when its log was made; a part of it, or several end to end, need no second look.
+
+    Negative control: a log that is made anew looks at its features.
+    """
+    one, two, looks = events(1), events(2), []
+    look = words._require_finite
+    monkeypatch.setattr(words, "_require_finite", lambda array, name: looks.append(name) or look(array, name))
+    RoundLog.merged([one, two])
+    RoundLog.concatenate([one, two])
+    one.where(one.acceptance < 0.5)
+    assert one.where(one.acceptance > 0) is one
+    assert looks == []
+    RoundLog(one.features, None, one.acceptance, one.rejected, one.positive, one.negative)
+    assert "features" in looks

@@ -6,12 +6,12 @@ import math
 import numpy as np
 import pytest
 from tests.evaluation.worlds import logged
+from tests.fairness.bounds.exact_wealth import clamped_regression, terms
 
 from evenhand.evaluation.gap_process import GapProcess, cohort_of
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_evidence import evidence
-from evenhand.fairness.bounds.exact_wealth import clamped_regression
+from evenhand.fairness.bounds.betting_wealth import CLASS_OF_NODE, NODES, THETA
 
 FPR = FalsePositiveRate()
 
@@ -26,13 +26,13 @@ def phi(m, p, reach, dangerous, accept, label):
     return clamped + (w * ((label == -1) - clamped) if accept else 0.0)
 
 
-def exact_log_wealth(log, q, m, group, plan, j, side, k, f):
+def exact_log_wealth(log, q, m, group, plan, j, side, k, node):
     """ln prod [q (1 -+ g phi_1 (1 - f)) + (1 - q)(1 +- g phi_0 f)], one person after the other."""
-    g, total, sign = plan.stakes[0, 0, j, k], 0.0, (-1.0, 1.0)[side]
+    f, total, sign = NODES[node], 0.0, (-1.0, 1.0)[side]
     for i in np.flatnonzero(group == j):
         parts = []
         for h in (1, 0):
-            reach = plan.reach[0, 0, j, h, k]
+            g, reach = terms(plan.bets[0, 0, k], plan.inverse_share[0, j], CLASS_OF_NODE[node], h)
             value = phi(m[i], log.acceptance[i], reach, h == (side == 0), log.accept[i], log.label[i])
             parts.append(1 + sign * g * value * (h - f))
         total += math.log(q[i] * parts[0] + (1 - q[i]) * parts[1])
@@ -48,14 +48,13 @@ def test_the_evidence_is_below_the_exact_wealth_of_the_mixture(seed):
     process = GapProcess.start(bound())
     plan = process.plan()
     after = process.step(cohort_of(log, slice(0, 60), q, group, m))
-    a, t, b, v = evidence(after.state)
-    for j, k, f in itertools.product((0, 1), range(6), (0.0, 0.2, 0.5, 0.9, 1.0)):
-        assert a[0, 0, j, k] * f - t[0, 0, j, k] <= exact_log_wealth(log, q, m, group, plan, j, 0, k, f) + 1e-9
-        assert v[0, 0, j, k] - b[0, 0, j, k] * f <= exact_log_wealth(log, q, m, group, plan, j, 1, k, f) + 1e-9
+    for j, k, side, node in itertools.product((0, 1), range(6), (0, 1), range(0, len(NODES), 5)):
+        exact = exact_log_wealth(log, q, m, group, plan, j, side, k, node)
+        assert after.state.wealth[0, 0, j, k, side, node] <= exact + 1e-9
 
 
 def test_the_mixture_s_factor_has_mean_one_at_the_truth():
-    """Two kinds of people, every outcome and coin: the mean of the factor at f = E[N q]/E[N] is 1, and it is at least 1/2."""
+    """Two kinds of people, every outcome and coin: the mean of the factor at f = E[N q]/E[N] is 1, and it is at least 1 - THETA."""
     kinds = [(0.3, 0.9, 0.05, 0.2), (0.7, 0.25, 0.6, 0.8)]  # share, q, p, P[y = -1]
     f = sum(s * q * n for s, q, p, n in kinds) / sum(s * n for s, q, p, n in kinds)
     for g, side in itertools.product((0.02, 0.4, 0.5), (0, 1)):
@@ -65,9 +64,9 @@ def test_the_mixture_s_factor_has_mean_one_at_the_truth():
             parts = []
             for h in (1, 0):
                 deviation = 1.0
-                value = phi(0.5, p, 0.5 / (g * deviation), h == (side == 0), accept, label)
+                value = phi(0.5, p, THETA / (g * deviation), h == (side == 0), accept, label)
                 parts.append(1 + (-1.0, 1.0)[side] * g * value * (h - f))
-            assert min(parts) >= 0.5 - 1e-12
+            assert min(parts) >= 1 - THETA - 1e-12
             mean += chance * (q * parts[0] + (1 - q) * parts[1])
         assert mean == pytest.approx(1.0, abs=1e-12)
 

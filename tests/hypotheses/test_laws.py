@@ -66,7 +66,7 @@ def test_law_holds(law, case):
 @pytest.mark.parametrize("name", SLOW)
 def test_heavier_classes_keep_all_laws(name):
     features = draw_features(3, rows=24)
-    assert len(check_hypothesis_class(SLOW[name], features=features, seed=3)) == 8
+    assert len(check_hypothesis_class(SLOW[name], features=features, seed=3)) == 9
 
 
 @pytest.mark.parametrize("name", ["stumps", "binned stumps", "thresholds", "thresholds per group", "linear"])

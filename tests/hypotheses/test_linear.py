@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.errors import InvalidInput, LengthMismatch, NotFinite
-from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Linear, LinearRule
-from evenhand.hypotheses.linear import fit_logistic, log_sauer, row_scores, whitener
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Linear, LinearRule, _batches, linear
+from evenhand.hypotheses.linear import fit_logistic, log_sauer, minimum, row_scores, whitener
 
 
 def problem(seed, rows=400, columns=4):
@@ -35,7 +35,7 @@ def test_fit_is_a_stationary_point():
         free = min(float(weight @ np.logaddexp(0, -sign * (white @ g + b))) for b in np.linspace(-0.5, 0.5, 2001))
         return free + 0.005 * g @ g
 
-    found = fit_logistic(white, sign, weight, 0.01)
+    found = fit_logistic(white, weight * (sign > 0), weight * (sign < 0), 0.01)
     assert all(loss(found) <= loss(found + step) + 1e-7 for step in 0.01 * draw.normal(size=(20, 3)))
 
 
@@ -87,6 +87,95 @@ def test_answers_are_bit_for_bit_the_same_after_permuting_and_scaling():
     order = np.random.default_rng(0).permutation(len(x))
     assert Linear().bind(x[order], None).best(cost[order]) == best
     assert all(Linear().bind(x, None).best(cost * scale) == best for scale in (1e-12, 3.7, 1e12))
+
+
+def one_hot(seed, rows=600, kinds=(7, 12, 30), distinct=400):
+    """Rows with one 1 for each kind, a number, and zeros elsewhere; some rows are repeated."""
+    draw = np.random.default_rng(seed)
+    parts = [np.eye(kind)[draw.integers(0, kind, distinct)] for kind in kinds]
+    x = np.column_stack([draw.integers(0, 50, distinct), *parts])[draw.integers(0, distinct, rows)]
+    good = x @ draw.normal(size=x.shape[1]) + 3.0 * draw.normal(size=rows) > 0
+    return x, np.where(good, -1.0, 1.0) * draw.random(rows)
+
+
+def test_equal_rows_are_fitted_as_one_row(monkeypatch):
+    """The fit looks at distinct rows alone, and its answer is that of a fit to all of them, told apart by a copy of each row."""
+    x, cost = one_hot(0)
+    bound, seen, fit = Linear().bind(x, None), [], linear.fit_logistic
+    monkeypatch.setattr(linear, "fit_logistic", lambda white, *rest: seen.append(len(white)) or fit(white, *rest))
+    best = bound.best(cost)
+    assert seen == [len(np.unique(x, axis=0))] != [len(x)]
+    monkeypatch.setattr(linear, "_distinct", lambda rows: (np.arange(len(rows)), np.arange(len(rows))))
+    apart = Linear().bind(x, None).best(cost)
+    assert seen[1:] == [len(x)]
+    np.testing.assert_allclose(best.weights, apart.weights, rtol=1e-6)
+    assert best.accepts(x).tolist() == apart.accepts(x).tolist()
+
+
+def test_rows_are_told_apart_where_a_score_cannot_do_it():
+    """A score that is too coarse merges nothing: 1e20 + 1 is 1e20."""
+    x = np.array([[1e20, 0.0], [1e20, 1.0], [0.0, 0.0], [1e20, 0.0]])
+    first, index = linear._distinct(x)
+    assert (x[first[index]] == x).all()
+
+
+def test_zeros_are_not_scored():
+    """The score of a bound row is added up from its entries that are not zero, to the bits of all of them."""
+    x, _ = one_hot(1)
+    bound = Linear().bind(x, None)
+    weights = tuple(np.random.default_rng(0).normal(size=x.shape[1]).tolist())
+    assert len(bound.entries[0]) == np.count_nonzero(bound.rows) <= 4 * len(bound.rows)
+    assert bound._scores(weights)[bound.index].tobytes() == row_scores(x, weights).tobytes()
+    assert Linear().bind(np.random.default_rng(0).normal(size=(50, 3)), None).entries is None
+
+
+@pytest.mark.parametrize("rules", [1, 5])
+def test_compiled_scores_are_the_plain_ones_bit_for_bit(rules, monkeypatch):
+    x, _ = one_hot(2)
+    x[::7, 0] = -0.0
+    weights = np.random.default_rng(0).normal(size=(rules, x.shape[1])) * (
+        np.random.default_rng(1).random(x.shape[1]) < 0.9
+    )
+    found = []
+    for worth in (10**12, 1):
+        monkeypatch.setattr(_batches, "COMPILED", worth)
+        monkeypatch.setattr(_batches, "WORTH_A_CALL", worth)
+        found.append(_batches.scores(x.T, weights))
+    assert found[0].tobytes() == found[1].tobytes()
+    assert found[0][0].tolist() == [sum(w * v for w, v in zip(weights[0], row, strict=True)) for row in x.tolist()]
+
+
+def test_weights_without_end_are_left_to_plain_code(monkeypatch):
+    """Infinity times zero is no number, so that zeros may not be passed over."""
+    monkeypatch.setattr(_batches, "COMPILED", 1)
+    monkeypatch.setattr(_batches, "WORTH_A_CALL", 1)
+    with np.errstate(invalid="ignore"):
+        assert np.isnan(_batches.scores(np.zeros((2, 3)), np.array([[np.inf, 1.0]]))).all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_minimum_is_scipys(seed):
+    from scipy.optimize import minimize
+
+    draw = np.random.default_rng(seed)
+    matrix, shift = draw.normal(size=(40, 6)), draw.normal(size=40)
+
+    def loss_and_slope(g):
+        margin = matrix @ g + shift
+        return float(np.logaddexp(0, margin).mean() + 0.05 * g @ g), matrix.T @ (
+            1 / (1 + np.exp(-margin))
+        ) / 40 + 0.1 * g
+
+    found = minimum(loss_and_slope, np.zeros(6))
+    assert np.abs(loss_and_slope(found)[1]).max() <= linear.SLOPE
+    other = minimize(loss_and_slope, np.zeros(6), jac=True, method="L-BFGS-B", options={"gtol": 1e-10, "ftol": 0})
+    np.testing.assert_allclose(found, other.x, atol=2e-3)
+
+
+def test_the_minimum_is_found_from_far_away():
+    """Where the first step is far too long, it is shortened until the function falls."""
+    steep = lambda g: (float(np.cosh(2.0 * (g[0] - 1.0))), np.array([2.0 * np.sinh(2.0 * (g[0] - 1.0))]))  # noqa: E731
+    assert minimum(steep, np.zeros(1))[0] == pytest.approx(1.0, abs=1e-4)
 
 
 def test_describe():

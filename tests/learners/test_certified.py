@@ -275,7 +275,7 @@ class TestCertificates:
         assert again == certificate
         assert certificate.limit == 0.2
         assert 0 < certificate.spent <= certificate.failure_probability == 0.05
-        assert certificate.bound == "joint clamped betting"
+        assert certificate.bound == "betting cell by cell"
         assert {(cell.group, cell.label) for cell in certificate.counts} == {(g, y) for g in "ab" for y in (-1, 1)}
         assert all(gap.within(0.2) for gap in certificate.gaps)
         assert certificate.valid_until > certificate.window[1]

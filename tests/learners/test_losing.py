@@ -486,6 +486,30 @@ class TestHistory:
         assert history.forget(1, np.array([0.0]), "whoever", 0.5, "negative")
         assert history.logs[0][1].rounds == 3
 
+    def test_only_what_is_new_is_merged_into_what_is_known(self, monkeypatch):
+        history, merged, merge = History([(1, self.log()), (2, self.log(acceptance=0.5))]), [], RoundLog.merged
+        count = staticmethod(lambda logs: merged.append([len(log) for log in logs]) or merge(logs))
+        monkeypatch.setattr(RoundLog, "merged", count)
+        whole = history.of()
+        assert history.of() is whole
+        history.logs.append((3, self.log(features=[[1.0], [2.0]])))
+        grown = history.of()
+        assert merged == [[2, 2], [3, 2]]
+        slow = RoundLog.concatenate([log for _, log in history.logs]).aggregated()
+        for name in ("features", "group", "acceptance", "rejected", "positive", "negative"):
+            np.testing.assert_array_equal(getattr(grown, name), getattr(slow, name))
+        assert history.of(with_group=False).group is None
+        assert history.of({2}).rounds == 4
+
+    def test_whoever_is_forgotten_is_not_kept_in_what_is_known(self):
+        history = History([(1, self.log())])
+        assert history.of().rounds == 4
+        history.forget(1, np.array([1.0]), "b", 0.25, "positive")
+        assert history._known is None
+        assert history.of().features.tolist() == [[0.0]]
+        history.logs = []
+        assert history.of() is history._known is None
+
     def test_after_a_suspension_nobody_is_taken_out_of_the_new_history(self):
         learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, seed=1)
         decided(learner, 100)

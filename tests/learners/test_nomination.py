@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from evenhand import CertifiedLearner, FalsePositiveRate, LabelledSample, Linear, simulate
+from evenhand import CertifiedLearner, FalsePositiveRate, LabelledSample, Linear, Prices, simulate
 from evenhand.environments import Replay
 from evenhand.estimation import RoundLog, doubly_robust, one_sided
 from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
+from evenhand.hypotheses import linear
 from evenhand.learners import nomination
 from evenhand.learners.nomination import _thinned, logit_shift, shifted
 
@@ -45,6 +46,29 @@ def test_a_nomination_is_judged_by_later_people_only(run):
     assert (np.diff(process.state.rounds) <= 0).all()
     booked = [entry for entry in run.learner.bookings if "nominated" in str(entry)]
     assert len(booked) == len(process.members)
+
+
+@pytest.mark.parametrize(("prices", "towards"), [(Prices(4.0, 1.0), 0.0), (Prices(1.0, 4.0), 1.0)])
+def test_the_first_nominee_leans_towards_the_better_constant(world, prices, towards, monkeypatch):
+    """Negative control: without the tilt it accepts as many as the others do."""
+
+    def acceptance(tilt):
+        monkeypatch.setattr(nomination, "TILT", tilt)
+        learner = CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=100_000, prices=prices)
+        members = simulate(learner, world, 1_500, 0, 0.1).learner._life.process.members
+        return members[0].accepts(world.population_sample().features).mean()
+
+    assert abs(acceptance(3.0) - towards) < abs(acceptance(1.0) - towards) - 0.03
+
+
+def test_a_nomination_takes_few_fits(world, monkeypatch):
+    """Two limits share what was fitted for either: 12 fits and a few, not 12 and 12."""
+    fits, binds, fit, bind = [], [], linear.fit_logistic, nomination.bind_fair
+    monkeypatch.setattr(linear, "fit_logistic", lambda *rows: fits.append(1) or fit(*rows))
+    monkeypatch.setattr(nomination, "bind_fair", lambda *given, **more: binds.append(1) or bind(*given, **more))
+    simulate(CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=10_000), world, 10_000, 1, 0.1)
+    assert len(binds) >= 3
+    assert len(fits) <= 15 * len(binds)
 
 
 def test_nothing_is_nominated_from_a_handful_of_labels(world):

@@ -1,14 +1,20 @@
 """Learners saved under rules 1 open, show their record, and go on: nothing is recomputed, and no part of delta is spent twice."""
 
+import json
+import lzma
+from pathlib import Path
+
 import numpy as np
 import pytest
 from tests.fixtures import rules1
 from tests.learners.play import WORLD
 
 import evenhand as eh
+from evenhand.environments import random_population
 from evenhand.errors import ProtocolError, StorageError
 from evenhand.learners import CertifiedLearner
 from evenhand.learners.storage import Stored, read
+from evenhand.randomness import stream
 
 RECORD = rules1.record("learners")
 CERTIFIED = [name for name in rules1.LEARNERS if name.startswith("certified")]
@@ -82,3 +88,37 @@ def test_a_damaged_one_is_refused(tmp_path):
     rewritten(path, lambda d: d["state"].update(items=[i for i in d["state"]["items"] if i[0] != "_life"]))
     with pytest.raises(StorageError, match="rules 1 and is malformed"):
         eh.load(path)
+
+
+class TestRules2:
+    """Learners saved by `scripts/make_rules2_fixtures.py`; between rules 2 and 3 the bound was replaced."""
+
+    here = Path(__file__).parents[1] / "fixtures" / "rules2"
+
+    def load(self, name, folder):
+        path = folder / name
+        path.write_bytes(lzma.decompress((self.here / f"{name}.xz").read_bytes()))
+        return eh.load(path), json.loads((self.here / "record.json").read_text())[name]
+
+    @pytest.mark.parametrize("name", ["certified", "frozen"])
+    def test_a_new_life_succeeds_it_and_what_was_booked_stays_booked(self, name, tmp_path):
+        learner, record = self.load(name, tmp_path)
+        assert (learner.round, learner._life.number) == (record["round"], 2)
+        assert [[entry.process, entry.share] for entry in learner.bookings] == record["bookings"]
+        assert learner.epoch.phase == "explore"
+        assert "rules 2" in learner.certificate.reason
+        world, people = random_population(7, contexts=20, hypotheses=12), stream(2, "people")
+        while learner.epoch.phase == "explore":
+            came = world.sample(min(100, max(learner.rounds_left, 1)), people)
+            decisions = learner.decide(came.features, came.group)
+            accepted = np.flatnonzero(decisions.accept)
+            learner.observe(decisions.first_round + accepted, came.label[accepted])
+            assert learner.round < 10_000
+        assert sum(entry.share for entry in learner.bookings) <= learner.failure_probability
+        learner.save(tmp_path / "again")
+        assert eh.load(tmp_path / "again").round == learner.round
+
+    def test_a_learner_without_a_certificate_goes_on(self, tmp_path):
+        learner, record = self.load("two-phase", tmp_path)
+        assert (learner.round, learner.epoch.phase) == (record["round"], record["phase"])
+        assert not any("rules" in note for note in learner.report.notes)

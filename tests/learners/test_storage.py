@@ -270,10 +270,10 @@ def rewritten(path, change):
     ("change", "match"),
     [
         (
-            lambda d: d.update(version=3),
-            "version 3 of the format, under rules 2; this evenhand reads version 2, rules 2",
+            lambda d: d.update(version=4),
+            "version 4 of the format, under rules 3; this evenhand reads version 3, rules 3",
         ),
-        (lambda d: d.update(rules=1), "under rules 1; this evenhand reads version 2, rules 2"),
+        (lambda d: d.update(rules=1), "under rules 1; this evenhand reads version 3, rules 3"),
         (lambda d: d.pop("rules"), "under rules None"),
         (lambda d: d.pop("state"), "lacks state"),
         (lambda d: d.update(state={"is": "dict"}), "malformed"),

@@ -16,9 +16,9 @@ from tests.mutants import checks
 
 from evenhand.errors import EvenhandError
 from evenhand.estimation.outcomes import ConstantOutcome, fit_outcomes
-from evenhand.fairness.bounds import _betting_kernel, betting_evidence
+from evenhand.fairness.bounds import betting, betting_wealth
 from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import Cohort, EpochPlan
+from evenhand.fairness.bounds.betting_records import Cohort
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import certified, lives, processes
 from evenhand.learners.audit_process import AuditProcess
@@ -45,15 +45,14 @@ def covering_holds():
         betting_checks.check_covering(seed)
 
 
-def quadratic_form_holds():
-    for seed in range(5):
-        betting_checks.check_quadratic_form(seed, (FPR,))
+def wealth_is_exact_at_the_nodes():
+    betting_checks.check_wealth_at_the_nodes(0, (FPR,))
 
 
-def stakes_are_bounded():
+def factors_are_bounded():
     world = random_world(0)
     plan = random_plan(small_bound(world), world.truth((FPR,)), np.random.default_rng(0))
-    betting_checks.check_stakes_are_bounded(plan, world, 0, 0.01, 0.0)
+    betting_checks.check_factors_are_bounded(plan, world, 0, 0.01, 0.0)
 
 
 def delta_not_split(patch):
@@ -119,14 +118,9 @@ def certified_on_fitting_rows(patch):
 
 
 def radius_off(patch):
-    """Half of the squares: the radius, which grows with their root, is off by sqrt 2."""
-    real = _betting_kernel.add_cohort
-
-    def halved(*arguments):
-        real(*arguments)
-        arguments[-1][...] /= 2
-
-    patch.setattr(_betting_kernel, "add_cohort", halved)
+    """ln(1 + z) replaced by z: the squares, whose root is the radius, are forgotten."""
+    real = betting_wealth.Entries.log_factors
+    patch.setattr(betting_wealth.Entries, "log_factors", lambda *told: np.expm1(real(*told)))
 
 
 def propensity_clipped(patch):
@@ -170,16 +164,28 @@ def regression_on_its_own_epoch(patch):
 
 
 def clamp_left_out(patch):
-    nothing = property(lambda plan: np.full((*plan.deviation.shape, plan.bets.shape[2]), np.inf))
-    patch.setattr(EpochPlan, "reach", nothing)
+    patch.setattr(betting_wealth, "THETA", 1e9)
 
 
-def updated_although_not_positive(patch):
-    patch.setattr(betting_evidence, "upper_end", lambda a, limit: limit / np.where(a == 0, 1e-300, a))
+def cell_out_with_one_end(patch):
+    """A cell is out as soon as one of its ends is: what lies above the chord is forgotten."""
+
+    def hasty(wealth, threshold, lower, upper):
+        out = (wealth > threshold[..., np.newaxis, np.newaxis]).any(axis=(1, 2))
+        gone = out[:, betting_wealth.LEFT_NODE] | out[:, betting_wealth.LEFT_NODE + 1]
+        lower[gone], upper[gone] = np.inf, -np.inf
+
+    patch.setattr(betting, "narrow_cells", hasty)
 
 
-def lower_end_although_not_positive(patch):
-    patch.setattr(betting_evidence, "lower_end", lambda b, limit: limit / np.where(b == 0, 1e-300, b))
+def pair_mixes_its_bets(patch):
+    real = betting.largest_gaps
+
+    def mixed(wealth_j, wealth_i, *cells):
+        best = [np.broadcast_to(w.max(axis=1, keepdims=True), w.shape).copy() for w in (wealth_j, wealth_i)]
+        return real(*best, *cells)
+
+    patch.setattr(betting, "largest_gaps", mixed)
 
 
 def audits_pooled(patch):
@@ -202,14 +208,14 @@ MUTANTS = (
     Mutant("3 groups swapped", groups_swapped, checks.check_mean_wealth),
     Mutant("4 propensity floor dropped", floor_dropped, checks.check_everybody_may_be_accepted),
     Mutant("5 certified on fitting rows", certified_on_fitting_rows, checks.check_nominees_are_judged_by_later_people),
-    Mutant("6 radius off by sqrt 2", radius_off, quadratic_form_holds),
+    Mutant("6 radius off by sqrt 2", radius_off, wealth_is_exact_at_the_nodes),
     Mutant("7 propensity logged after clipping", propensity_clipped, checks.check_mean_wealth),
     Mutant("8 audit coin dependent on x", every_accept_is_an_audit, checks.check_audit_coin),
     Mutant("8 audit coin dependent on x, in counts", every_counted_accept_is_an_audit, checks.check_audit_coin),
     Mutant("9 regression fitted on its own epoch", regression_on_its_own_epoch, checks.check_mean_wealth),
-    Mutant("10 clamp left out", clamp_left_out, stakes_are_bounded),
-    Mutant("11 bound updated although S <= 0", updated_although_not_positive, covering_holds),
-    Mutant("11 lower bound updated although S <= 0", lower_end_although_not_positive, covering_holds),
+    Mutant("10 clamp left out", clamp_left_out, factors_are_bounded),
+    Mutant("11 a cell is out with one of its ends", cell_out_with_one_end, covering_holds),
+    Mutant("11 a pair mixes its bets", pair_mixes_its_bets, betting_checks.check_a_pair_uses_one_bet),
     Mutant("12 audits pooled up to a chosen round", audits_pooled, checks.check_looks_are_preset),
 )
 

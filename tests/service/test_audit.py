@@ -12,6 +12,7 @@ from tests.service.bank import KEYRING, LOAN, Bank, application
 
 from evenhand.cli import main
 from evenhand.errors import InvalidInput
+from evenhand.fairness.certificate import RULES
 from evenhand.ledger import Ledger
 from evenhand.service import Settings, load_settings
 from evenhand.service.packing import selection
@@ -98,7 +99,7 @@ def test_a_pack_verifies_with_the_standard_library_alone(folder):
     assert "as drawn, before people overrule it" in (folder / "pack" / "README.md").read_text()
     assert {
         row["rules"] for row in json.loads((folder / "pack" / "certificates.json").read_text())["certificates"]
-    } == {2}
+    } == {RULES}
     assert json.loads((folder / "pack" / "certificates.json").read_text())["promise"]["limit"] == LOAN.limit
 
 

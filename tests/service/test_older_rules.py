@@ -125,7 +125,7 @@ def test_an_old_policy_cannot_be_returned_to(shop):
     shop.close()
     operator = Operator(shop.service.desk, "op", "why")
     for wanted in (None, shop.lineage[-2].id):
-        with pytest.raises(Invalid, match="rules 2"):
+        with pytest.raises(Invalid, match="rules 3"):
             operator.rollback(shop.product, wanted)
 
 
@@ -149,17 +149,18 @@ def test_a_lineage_of_newer_rules_is_not_touched(shop, monkeypatch):
         Trainer(shop.ledger, shop.product, "old software").close()
 
 
-def test_a_lineage_that_has_decided_nobody_is_succeeded_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("evenhand.ledger.publishing.RULES", 1)
+@pytest.mark.parametrize("rules", [1, 2])
+def test_a_lineage_that_has_decided_nobody_is_succeeded_too(tmp_path, monkeypatch, rules):
+    monkeypatch.setattr("evenhand.ledger.publishing.RULES", rules)
     shop = Shop(tmp_path / "ledger.sqlite", LOAN)
     monkeypatch.undo()
-    assert [p.rules for p in shop.lineage] == [1]
+    assert [p.rules for p in shop.lineage] == [rules]
     shop.close()
     for _ in range(3):
         shop.repay(shop.arrive(150))
         shop.clock.now += 6 * DAY
         shop.close()
-    assert [p.rules for p in shop.lineage] == [1, 2, 2, 2, 2]
+    assert [p.rules for p in shop.lineage] == [rules, 3, 3, 3, 3]
     assert [entry["process"].split(":")[0] for entry in shop.lineage[-1].info["delta"]] == ["life 2"]
     shop.shut()
 
@@ -225,7 +226,7 @@ def test_the_commands_do_it_too(name, tmp_path):
     assert before.exit_code == 0, before.output
     trained = CliRunner().invoke(main, ["train", *words])
     assert trained.exit_code == 0, trained.output
-    assert "a new life under rules 2" in trained.output
+    assert "a new life under rules 3" in trained.output
     assert "not due" in CliRunner().invoke(main, ["train", *words]).output
     assert CliRunner().invoke(main, ["audit", "verify", "--deep", *words]).exit_code == 0
     with open_ledger(settings, lambda: NOW) as ledger:

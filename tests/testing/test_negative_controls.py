@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evenhand import testing
-from evenhand.contracts import HypothesisClass
+from evenhand.contracts import HypothesisClass, Partition
 from evenhand.fairness import FalsePositiveRate, Rate
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, ScoreThresholds, Threshold
 from evenhand.policies import Mixture
@@ -160,6 +160,29 @@ class SecondBest(Bound):
         return self.inner.hypothesis(int(np.argsort(self.inner.totals(cost[None])[0])[1]))
 
 
+class Partitioned(Bound):
+    """Cells by the distinct values of column 1; `shift` moves a member's cut-off."""
+
+    shift = 0.0
+
+    def partition(self, cost):
+        values, cell = np.unique(self.features[:, 1], return_inverse=True)
+
+        def member(accept):
+            return Threshold(1, float(values[int(np.argmax(accept))]) + self.shift, 4) if accept.any() else REJECT_ALL
+
+        return Partition(cell, len(values), True, member)
+
+
+class Shifted(Partitioned):
+    shift = 0.5
+
+
+class Divided(Partitioned):
+    def partition(self, cost):
+        return replace(super().partition(cost), cell=np.zeros(len(self.features), int), cells=1)
+
+
 BROKEN = [
     ("one_bool_per_row", Spoilt(answering(Ints()))),
     ("each_row_alone", Spoilt(answering(Crowd()))),
@@ -176,6 +199,8 @@ BROKEN = [
     ("group_is_used_as_declared", Spoilt(Groupish)),
     ("group_is_used_as_declared", Spoilt(answering(Peeping()))),
     ("group_is_used_as_declared", Spoilt(uses_group=True)),
+    ("partitions_hold_what_they_offer", Spoilt(Shifted)),
+    ("partitions_hold_what_they_offer", Spoilt(Divided)),
     ("totals_equal_brute_force", Spoilt(Off)),
     ("best_is_least_total", Spoilt(SecondBest)),
     ("growth_covers_behaviours", Spoilt(growth=np.log(3))),
@@ -196,8 +221,13 @@ def test_a_broken_class_is_caught_by_its_law_and_by_the_check(law, hypotheses):
         check_hypothesis_class(hypotheses)
 
 
+def test_a_partition_that_keeps_its_word_passes():
+    assert "partitions_hold_what_they_offer" in check_hypothesis_class(Spoilt(Partitioned))
+
+
 def test_every_law_has_a_negative_control():
-    laws = {law.__name__ for law in testing.EVERY_CLASS + testing.EXACT_CLASSES + testing.ENUMERABLE_CLASSES}
+    every = testing.EVERY_CLASS + testing.EXACT_CLASSES + testing.PARTITIONING_CLASSES + testing.ENUMERABLE_CLASSES
+    laws = {law.__name__ for law in every}
     assert {law for law, _ in BROKEN} == laws
 
 

@@ -31,7 +31,7 @@ def doubly_robust(
     contexts = find_contexts(log.features, log.group)
     variance = m * (1.0 - m) * (of_accept + of_reject) ** 2 * log.count * weight
     estimated = EstimatedLoss(
-        log.features[contexts.first],
+        log.features if len(contexts) == len(log) else log.features[contexts.first],
         None if log.group is None else log.group[contexts.first],
         contexts.total(log.count),
         contexts.total(log.count * foretold + weight * seen),

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -90,15 +91,50 @@ class RoundLog:
         )
 
     @classmethod
+    def _of_checked(
+        cls, features: FloatArray, group: GroupArray | None, prices: Prices | None, **columns: FloatArray
+    ) -> Self:
+        """A log whose columns were parts of other logs: they have been checked, which takes longer than to put them together."""
+        log = object.__new__(cls)
+        for name, value in {"features": features, "group": group, "prices": prices, **columns}.items():
+            object.__setattr__(log, name, value)
+        return log
+
+    @classmethod
     def concatenate(cls, logs: Sequence["RoundLog"]) -> "RoundLog":
         """Logs end to end. Either all carry a group (prices) or none does."""
+        columns = cls._end_to_end(logs)
+        return cls._of_checked(np.concatenate([log.features for log in logs]), **columns)
+
+    @classmethod
+    def merged(cls, logs: Sequence["RoundLog"]) -> "RoundLog":
+        """concatenate(logs).aggregated(), with fewer copies of the features: only those of the first log are long, as a rule."""
+        columns = cls._end_to_end(logs)
+        before, after = logs[0].features, [log.features for log in logs[1:]]
+        rest = after[0] if len(after) == 1 else np.concatenate(after) if after else before[:0]
+        contexts = find_contexts(
+            rest, columns["group"], columns["acceptance"], *_columns(columns["prices"]), before=before
+        )
+        old, new = np.split(contexts.first, [int(np.searchsorted(contexts.first, len(before)))])
+        kept = before if len(old) == len(before) else before[old]
+        found = np.concatenate([kept, rest[new - len(before)]]) if len(new) else kept
+        totals = {name: contexts.total(columns[name]) for name in _COUNTS}
+        return cls._of_checked(found, **(_chosen(columns, contexts.first) | totals))
+
+    @staticmethod
+    def _end_to_end(logs: Sequence["RoundLog"]) -> dict[str, Any]:
+        """Every column but the features."""
         if not logs:
             raise InvalidInput("there is no log to concatenate; at least one is needed.")
         for name in ("group", "prices"):
             if len({getattr(log, name) is None for log in logs}) > 1:
                 raise InvalidInput(f"some of the logs carry {name} and others do not; they cannot be concatenated.")
-        columns = {n: np.concatenate([getattr(log, n) for log in logs]) for n in ("features", "acceptance", *_COUNTS)}
-        return cls(**columns, group=joined([log.group for log in logs]), prices=_joined_prices(logs))
+        if len({log.features.shape[1] for log in logs}) > 1:
+            raise InvalidInput("the logs have different numbers of feature columns; they cannot be concatenated.")
+        columns: dict[str, Any] = {
+            n: np.concatenate([getattr(log, n) for log in logs]) for n in ("acceptance", *_COUNTS)
+        }
+        return columns | {"group": joined([log.group for log in logs]), "prices": _joined_prices(logs)}
 
     def __len__(self) -> int:
         return len(self.features)
@@ -120,24 +156,26 @@ class RoundLog:
 
     def where(self, keep: BoolArray) -> "RoundLog":
         """The rows for which `keep` is true: `log.where(log.acceptance < 1)` leaves out an accept-all phase."""
-        return self._rows(np.flatnonzero(keep).astype(np.int64))
+        if keep.all():
+            return self
+        rows = np.flatnonzero(keep)
+        return self._of_checked(self.features[rows], **_chosen(self._beside, rows))
 
     def aggregated(self) -> "RoundLog":
         """Rows of equal features, group, acceptance probability and prices as one row, in order of first appearance."""
-        contexts = find_contexts(self.features, self.group, self.acceptance, *_columns(self.prices))
-        if len(contexts) == len(self):
-            return self
-        return self._rows(contexts.first, {name: contexts.total(getattr(self, name)) for name in _COUNTS})
+        merged = self.merged([self])
+        return self if len(merged) == len(self) else merged
 
-    def _rows(self, rows: IntArray, counts: dict[str, FloatArray] | None = None) -> "RoundLog":
-        prices = None if self.prices is None else Prices(*(column[rows] for column in _columns(self.prices)))
-        return RoundLog(
-            self.features[rows],
-            None if self.group is None else self.group[rows],
-            self.acceptance[rows],
-            **(counts or {name: getattr(self, name)[rows] for name in _COUNTS}),
-            prices=prices,
-        )
+    @property
+    def _beside(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("group", "prices", "acceptance", *_COUNTS)}
+
+
+def _chosen(columns: dict[str, Any], rows: IntArray) -> dict[str, Any]:
+    """Some rows of every column."""
+    prices = None if columns["prices"] is None else Prices(*(column[rows] for column in _columns(columns["prices"])))
+    arrays = {name: column if column is None else column[rows] for name, column in columns.items() if name != "prices"}
+    return arrays | {"prices": prices}
 
 
 def _refuse(bad: BoolArray, value: FloatArray, what: str, law: str) -> None:

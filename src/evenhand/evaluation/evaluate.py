@@ -1,7 +1,7 @@
 """Off-policy evaluation: loss and rate gaps of a policy that was not the one that made the log, valid after every block of it.
 
 The log is read once, in its order, in blocks that grow by GROWTH. Before a block is looked at, everything that bets on it is fixed from
-earlier blocks: the regression m, the bets, the boxes. After it, intervals are narrowed and never widened, so each of them holds for the
+earlier blocks: the regression m and the bets. After it, intervals are narrowed and never widened, so each of them holds for the
 whole log at once (a confidence sequence), and stopping to log when the interval pleases does no harm.
 """
 
@@ -92,7 +92,7 @@ def _booked(ledger: DeltaLedger, rates: tuple[Rate, ...]) -> DeltaLedger:
         return ledger.book("betting on the loss", delta, at=0)
     names = " and ".join(rate.symbol for rate in rates)
     first = ledger.book("betting on the loss", LOSS_PART * delta, at=0)
-    return first.book(f"joint clamped betting on the gaps of {names}", first.left, at=0)
+    return first.book(f"betting cell by cell on the gaps of {names}", first.left, at=0)
 
 
 def blocks(rows: int) -> Iterator[slice]:

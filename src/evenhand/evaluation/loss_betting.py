@@ -13,7 +13,7 @@ is a martingale at the true theta. It stays positive while theta >= l, because m
 
     d > 0:  m' = max(m, (w - r/d)/(w - 1)),    d < 0:  m' = min(m, r/(|d| (w - 1))),    r = l + R - base,  w = 1/p
 
-(R >= 1 >= base, base + d: both are in [0, 1]). ln(1 - z) >= -z - k(z) z^2 with the curvature of `betting`, taken at z = lambda (Z - l)+,
+(R >= 1 >= base, base + d: both are in [0, 1]). ln(1 - z) >= -z - k(z) z^2 with `curvature`, taken at z = lambda (Z - l)+,
 gives sums that do not depend on theta:
 
     ln W(theta) >= theta b - a - (c - 2 theta e + theta^2 h),    a = sum lambda Z, b = sum lambda,  (c, e, h) = sum k lambda^2 (Z^2, Z, 1)

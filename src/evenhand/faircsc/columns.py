@@ -13,12 +13,14 @@ from functools import cached_property
 
 import numpy as np
 
-from evenhand.contracts import Enumeration, Hypothesis, RowOracle
+from evenhand.contracts import Enumeration, Hypothesis, Partition, Partitioning, RowOracle
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
 from evenhand.words import FloatArray, GroupArray
 
 TILE = 32_768
 """Members whose Lagrangians are computed at a time."""
+TIE = 1e-13
+"""Normalised costs closer than this are equal: rounding must not decide between hypotheses."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,20 +79,64 @@ class Rows:
         return constants + ([] if self.group is None else [self.column(GroupClassifier(value)) for value in groups])
 
 
+@dataclass(frozen=True, eq=False)
+class Relatives:
+    """The hypotheses that a partition of the rows offers; the cheapest of them is found without a search.
+
+    sums: (1 + K, cells), the cost and the gaps of accepting each cell alone; where the cells are ordered, (1 + K, cells + 1): those of
+    accepting all cells from each one on.
+    """
+
+    partition: Partition
+    sums: FloatArray
+
+    @classmethod
+    def of(cls, partition: Partition, cost: FloatArray, gaps: FloatArray) -> "Relatives":
+        """Add up the cost and the gaps, (K, rows), of accepting each row."""
+        sums = np.stack([np.bincount(partition.cell, row, partition.cells) for row in (cost, *gaps)])
+        if partition.ordered:
+            sums = np.concatenate([sums[:, ::-1].cumsum(axis=1)[:, ::-1], np.zeros((len(sums), 1))], axis=1)
+        return cls(partition, sums.astype(np.float64, copy=False))
+
+    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
+        value = cost_weight * self.sums[0] + multipliers @ self.sums[1:]
+        if self.partition.ordered:
+            first = int(np.argmax(value <= value.min() + TIE))
+            accept, total = np.arange(self.partition.cells) >= first, self.sums[:, first]
+        else:
+            accept = value < -TIE
+            total = self.sums[:, accept].sum(axis=1)
+        return Column(float(total[0]), total[1:].copy(), lambda: self.partition.hypothesis(accept))
+
+
 @dataclass(eq=False)
 class ClassPricer:
-    """Prices by calling the class's oracle, and counts the calls. `permanent` members compete with each answer."""
+    """Prices by calling the class's oracle, and counts the calls. `permanent` members compete with each answer.
+
+    relatives: what the calls have found besides their answers, where the class's search partitions the rows.
+    """
 
     oracle: RowOracle
     rows: Rows
     permanent: list[Column]
     calls: int = field(default=0, init=False)
+    relatives: list[Relatives] = field(default_factory=list, init=False)
 
     def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
         self.calls += 1
         extra = (multipliers @ self.rows.pairs) @ self.rows.channels
-        found = self.rows.column(self.oracle.best(cost_weight * self.rows.cost + extra))
+        priced = cost_weight * self.rows.cost + extra
+        partition = self.oracle.partition(priced) if isinstance(self.oracle, Partitioning) else None
+        if partition is None:
+            found = self.rows.column(self.oracle.best(priced))
+        else:
+            self.relatives.append(Relatives.of(partition, self.rows.cost, self._gaps))
+            found = self.relatives[-1](multipliers, cost_weight)
         return cheapest([found, *self.permanent], multipliers, cost_weight)
+
+    @cached_property
+    def _gaps(self) -> FloatArray:
+        return self.rows.pairs @ self.rows.channels
 
     def singles(self, highest_cost: float) -> list[Column]:
         """Members of at most that cost that are known without a call."""

@@ -7,10 +7,9 @@ import numpy as np
 
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
-from evenhand.faircsc.column_generation import Pool
 from evenhand.faircsc.columns import Column, PointPricer, Price
 from evenhand.faircsc.oracle import HEURISTIC_CALLS, FairCSC, bind_fair
-from evenhand.faircsc.pooled import best_of_pool, walk_pool
+from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.faircsc.solution import FairSolution
 from evenhand.fairness.rates import Rate
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
@@ -104,35 +103,24 @@ def _exact(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, direc
 
 
 def _pooled(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, done: _Counter) -> Traced:
-    """A heuristic oracle: one pool of everything it ever answered serves all limits, so that a looser limit never costs more."""
+    """A heuristic oracle: everything it ever answered serves all limits, so that a looser limit never costs more."""
     rows, scale = fair.priced_rows(problem.acceptance_cost)
     permanent = rows.permanent(fair.constraints.groups, True)
-    pricer = _Keeping(fair.pricer(rows, permanent), [])
-    _sweep(pricer, directions, done)
+    pricer = fair.pricer(rows, permanent)
+    known = Answers.of(pricer, permanent)
+    for column in _sweep(pricer, directions, done):
+        known.pool.add(column)
     for limit in np.quantile(grid, (0.0, 0.5, 1.0)):
-        walk_pool(pricer, permanent, float(limit), HEURISTIC_CALLS)
+        walk_pool(pricer, known, float(limit), HEURISTIC_CALLS)
         done.tick()
-    pool = Pool.of(permanent + pricer.columns)
     solutions = []
     for limit in grid:
-        walk = best_of_pool(pool, float(limit))
+        walk = known.best(float(limit))
         at = fair.at(float(limit))
-        solutions.append(
-            at.solution(walk, walk.columns, walk.weights, scale, problem.rejection_total, len(pricer.columns))
-        )
-    return tuple(solutions), _place(pool.columns, problem, scale), _place(permanent[:2], problem, scale)
-
-
-@dataclass(eq=False)
-class _Keeping:
-    """A pricer that keeps all its answers."""
-
-    pricer: Price
-    columns: list[Column]
-
-    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
-        self.columns.append(self.pricer(multipliers, cost_weight))
-        return self.columns[-1]
+        solutions.append(at.solution(walk, walk.columns, walk.weights, scale, problem.rejection_total, pricer.calls))
+        for column in walk.columns:
+            known.pool.add(column)
+    return tuple(solutions), _place(known.pool.columns, problem, scale), _place(permanent[:2], problem, scale)
 
 
 def _place(columns: list[Column], problem: CostSensitiveProblem, scale: float) -> FloatArray:

@@ -13,9 +13,9 @@ import numpy as np
 
 from evenhand.contracts import Enumeration, GroupUse, HypothesisClass, RowOracle
 from evenhand.errors import InvalidInput
-from evenhand.faircsc.column_generation import feasible_start, generate_columns
-from evenhand.faircsc.columns import ClassPricer, Column, PointPricer, Rows
-from evenhand.faircsc.pooled import walk_pool
+from evenhand.faircsc.column_generation import Pool, feasible_start, generate_columns
+from evenhand.faircsc.columns import ClassPricer, Column, PointPricer, Price, Rows
+from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.faircsc.saddle_point import saddle_point
 from evenhand.faircsc.secant import Walk, walk_hull
 from evenhand.faircsc.solution import FairSolution, Iteration, SolveReport
@@ -65,12 +65,29 @@ class FairCSC:
         self, acceptance_cost: FloatArray, rejection_total: float, progress: Callable[[int], None] | None = None
     ) -> FairSolution:
         """The cheapest fair mixture; its cost includes `rejection_total`, the cost of rejecting everybody."""
+        return self.solve_at((self.limit,), acceptance_cost, rejection_total, progress)[0]
+
+    def solve_at(
+        self,
+        limits: Sequence[float],
+        acceptance_cost: FloatArray,
+        rejection_total: float = 0.0,
+        progress: Callable[[int], None] | None = None,
+    ) -> list[FairSolution]:
+        """The same at several limits; what a heuristic oracle answered on the way to one of them serves the next ones."""
         rows, scale = self.priced_rows(acceptance_cost)
         permanent = rows.permanent(self.constraints.groups, self.with_constants)
         pricer = self.pricer(rows, permanent)
-        walk = self._walk(pricer if progress is None else _Reporting(pricer, progress), permanent)
-        columns, weights = prefer_single(walk, pricer, self.limit)
-        return self.solution(walk, columns, weights, scale, rejection_total, _count(pricer, walk, self.method))
+        price = pricer if progress is None else _Reporting(pricer, progress)
+        known, found = Answers.of(pricer, permanent), []
+        for limit in limits:
+            fair = self.at(limit)
+            before = pricer.calls if isinstance(pricer, ClassPricer) else 0  # one pass counts as one call
+            walk = fair._walk(price, permanent, known)
+            columns, weights = prefer_single(walk, pricer, limit)
+            calls = len(walk.iterations) if self.method == "saddle-point" else pricer.calls - before
+            found.append(fair.solution(walk, columns, weights, scale, rejection_total, calls))
+        return found
 
     def pricer(self, rows: Rows, permanent: list[Column]) -> ClassPricer | PointPricer:
         """The one pass for enumerable classes, the oracle for others; a heuristic's answer is kept even where a constant is cheaper."""
@@ -85,10 +102,11 @@ class FairCSC:
         cost[: self.objective] = acceptance_cost / scale
         return replace(self.rows, cost=cost), scale
 
-    def _walk(self, price: "Callable[[FloatArray, float], Column]", start: list[Column]) -> Walk:
+    def _walk(self, price: Price, start: list[Column], known: Answers) -> Walk:
         one = len(self.rows.pairs) == 1
         if not any(np.abs(column.gaps).max() <= self.limit for column in start):
             start = start + feasible_start(price, len(self.rows.pairs), self.limit, MANY_CALLS)
+            known = replace(known, pool=Pool.of(known.pool.columns + start))
         if self.method == "saddle-point":
             return saddle_point(
                 price,
@@ -100,7 +118,7 @@ class FairCSC:
                 self.max_calls or SADDLE_CALLS,
             )
         if not self.exact:
-            return walk_pool(price, start, self.limit, self.max_calls or (HEURISTIC_CALLS if one else 20))
+            return walk_pool(price, known, self.limit, self.max_calls or (HEURISTIC_CALLS if one else 20))
         inside = any(abs(column.gaps[0]) <= self.limit for column in start)
         if one and inside:
             return walk_hull(price, start, self.limit, self.tolerance or 1e-13, self.max_calls or EXACT_CALLS)
@@ -153,11 +171,6 @@ class _Reporting:
         self.calls += 1
         self.progress(self.calls)
         return self.pricer(multipliers, cost_weight)
-
-
-def _count(pricer: ClassPricer | PointPricer, walk: Walk, method: Method) -> int:
-    """One pass counts as one call; the paper's recipe counts each answer, however it was computed."""
-    return len(walk.iterations) if method == "saddle-point" else pricer.calls
 
 
 def prefer_single(

@@ -2,7 +2,11 @@
 
 Logistic regression, trees and boosting are not argmins: about half of their answers are worse than a hypothesis already
 seen, a feasible answer at multiplier 0 does not end the search, and no lower bound is proved. So the best mixture of the *pool* is
-solved after each call. With one constraint: where the free answer is fair, a few small multipliers of either sign look for a cheaper
+solved after each call. Where a search partitions the rows (the leaves of a tree, the values of a score), the pool has all hypotheses
+that its cells offer, not the answer alone: the cheapest of them at any multiplier is found without a call, so that the best mixture
+of all of them is exact, and fewer calls are needed.
+
+With one constraint: where the free answer is fair, a few small multipliers of either sign look for a cheaper
 one; otherwise the multiplier at which the oracle's own gap crosses the limit is bracketed by doubling, then the slope of the pool's
 optimal edge alternates with bisection, after one look at a quarter of the crossing. The walk ends early when it has stalled.
 """
@@ -12,7 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenhand.faircsc.column_generation import Pool
-from evenhand.faircsc.columns import Column, Price
+from evenhand.faircsc.columns import Column, Price, Relatives, cheapest
 from evenhand.faircsc.secant import Walk, walk_hull
 from evenhand.faircsc.solution import Iteration
 from evenhand.words import FloatArray
@@ -21,8 +25,12 @@ NEARBY = (0.05, -0.05, 0.1, -0.1)
 """Multipliers that look for a cheaper answer where the free one is fair, as shares of all costs; positive: towards a gap of 0."""
 LOOK_BELOW = 0.25
 """The share of the crossing multiplier at which one call looks for cheap answers just outside the limit."""
-PATIENCE, WORTH = 4, 1e-4
-"""The walk has stalled when PATIENCE calls together have not lowered the (normalised) cost by WORTH."""
+PATIENCE, WORTH = 2, 1e-4
+"""The walk has stalled when PATIENCE calls together have not lowered the (normalised) cost by WORTH, once the crossing is bracketed."""
+NEAR = 0.02
+"""A multiplier that differs by less from one that was tried, in proportion, is not tried."""
+POOL_STEPS = 100
+"""Steps in which the best mixture of the pool is found."""
 
 
 @dataclass(eq=False)
@@ -34,7 +42,8 @@ class _Crossing:
     low: float = 0.0
     high: float | None = None
     first: float = 0.25
-    looked_below: bool = False
+    looked_below: int | None = None
+    """The number of calls before the look below the crossing."""
 
     def next(self) -> float:
         """The middle of the bracket, or twice the lower end while there is no upper end."""
@@ -51,69 +60,110 @@ class _Crossing:
 
 
 @dataclass(eq=False)
+class Answers:
+    """Everything that is known of a class without another call, for walks to several limits.
+
+    pool: the start, and the answers of all calls; relatives: what else their searches offer; asked: the multipliers of each call; offered:
+    relatives that a mixture has needed, where there are several constraints.
+    """
+
+    pool: Pool
+    relatives: list[Relatives]
+    asked: list[tuple[FloatArray, Column]] = field(default_factory=list)
+    offered: list[Column] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, pricer: object, start: list[Column]) -> "Answers":
+        """Nothing but the start is known; what the pricer finds besides its answers will be."""
+        return cls(Pool.of(start), getattr(pricer, "relatives", []))
+
+    def best(self, limit: float, *, answers_alone: bool = False) -> Walk:
+        """The optimal mixture of all that is known, or of the answers alone: the hull's edge for one constraint, the master program for
+        several."""
+        columns = self.pool.columns
+        if len(columns[0].gaps) == 1:
+            costs, gaps = self.pool.costs, self.pool.gaps[0]
+
+            def price(multipliers: FloatArray, weight: float) -> Column:
+                known = columns[int(np.argmin(weight * costs + multipliers[0] * gaps))]
+                more = [] if answers_alone else [relatives(multipliers, weight) for relatives in self.relatives]
+                return cheapest([known, *more], multipliers, weight)
+
+            return walk_hull(price, columns, limit, 1e-15, POOL_STEPS)
+        whole = Pool.of(columns if answers_alone else [*columns, *self.offered])
+        master = whole.solve(limit)
+        for _ in range(0 if answers_alone or not self.relatives else POOL_STEPS):
+            if master is None:
+                break
+            found = cheapest([more(master.multipliers) for more in self.relatives], master.multipliers, 1.0)
+            least = min(column.value(master.multipliers) for column in whole.columns)
+            if found.value(master.multipliers) >= least - 1e-9 or not whole.add(found):
+                break
+            self.offered.append(found)
+            master = whole.solve(limit)
+        weights = np.eye(len(whole.columns))[whole.constant() or 0] if master is None else master.weights
+        return whole.walk(weights, limit, None, False, [])
+
+
+@dataclass(eq=False)
 class _Search:
-    """The pool, its best walk so far, and the iterations."""
+    """A walk to one limit: what is known, and the iterations."""
 
     price: Price
-    pool: Pool
+    known: Answers
     limit: float
     steps: list[Iteration] = field(default_factory=list)
+    mixture: Walk | None = None
+    """The best mixture after the last call."""
 
-    @property
-    def stalled(self) -> bool:
-        """Whether the last calls have brought next to nothing."""
-        costs = [step.upper_bound for step in self.steps[-1 - PATIENCE :]]
-        return len(costs) > PATIENCE and costs[-1] > costs[0] - WORTH
+    def stalled(self, first: int | None) -> bool:
+        """Whether the last calls have brought next to nothing; only those after the first so many count, none if that is None."""
+        costs = [] if first is None else [step.upper_bound for step in self.steps[first:]]
+        return len(costs) > PATIENCE and costs[-1] > costs[-1 - PATIENCE] - WORTH
 
     def call(self, multipliers: FloatArray) -> Column:
         """One oracle call."""
         column = self.price(multipliers, 1.0)
-        self.pool.add(column)
-        best = best_of_pool(self.pool, self.limit)
+        self.known.pool.add(column)
+        self.known.asked.append((multipliers, column))
+        best = self.mixture = self.known.best(self.limit, answers_alone=len(multipliers) > 1)
         cost = float(sum(w * c.cost for w, c in zip(best.weights, best.columns, strict=True)))
         self.steps.append(Iteration(tuple(multipliers.tolist()), column.cost, tuple(column.gaps.tolist()), cost, None))
         return column
 
 
-def best_of_pool(pool: Pool, limit: float) -> Walk:
-    """The optimal mixture of the pool's columns: the hull's edge for one constraint, the master program for several."""
-    if len(pool.columns[0].gaps) == 1:
-        costs, gaps = pool.costs, pool.gaps[0]
-        price: Price = lambda multipliers, weight: pool.columns[int(np.argmin(weight * costs + multipliers[0] * gaps))]  # noqa: E731
-        return walk_hull(price, pool.columns, limit, 1e-15, len(costs) + 2)
-    master = pool.solve(limit)
-    weights = np.eye(len(pool.columns))[pool.constant() or 0] if master is None else master.weights
-    return pool.walk(weights, limit, None, False, [])
-
-
-def walk_pool(price: Price, start: list[Column], limit: float, max_calls: int) -> Walk:
+def walk_pool(price: Price, known: Answers, limit: float, max_calls: int) -> Walk:
     """A good mixture of at most 1 + K hypotheses with `max_calls` oracle calls; always inside the limit."""
-    search = _Search(price, Pool.of(start), limit)
-    free = search.call(np.zeros(len(start[0].gaps)))
-    (_walk_one if len(free.gaps) == 1 else _walk_many)(search, free, max_calls)
-    best = best_of_pool(search.pool, limit)
+    search = _Search(price, known, limit)
+    (_walk_one if len(known.pool.columns[0].gaps) == 1 else _walk_many)(search, max_calls)
+    best = search.mixture if search.mixture is not None and len(search.steps[0].gaps) == 1 else known.best(limit)
     return Walk(best.columns, best.weights, None, False, tuple(search.steps))
 
 
-def _walk_one(search: _Search, free: Column, max_calls: int) -> None:
-    gap = float(free.gaps[0])
+def _walk_one(search: _Search, max_calls: int) -> None:
+    free = [column for multipliers, column in search.known.asked if multipliers[0] == 0.0]
+    gap = float((free[0] if free else search.call(np.zeros(1))).gaps[0])
     side = float(np.sign(gap)) or 1.0
+    tried = {side * float(multipliers[0]): column for multipliers, column in search.known.asked}
+
+    def near(multiplier: float) -> bool:
+        return any(np.isclose(multiplier, other, rtol=NEAR) for other in tried)
+
     if abs(gap) <= search.limit:
-        for multiplier in NEARBY[: max_calls - 1]:
-            search.call(np.array([side * multiplier]))
+        for multiplier in NEARBY:
+            if len(search.steps) < max_calls and not near(multiplier):
+                search.call(np.array([side * multiplier]))
         return
     crossing = _Crossing(side, search.limit)
-    crossing.take(0.0, gap)
-    tried = {0.0}
-    while len(search.steps) < max_calls and not search.stalled:
-        fresh = [
-            m for m in _candidates(search, crossing) if not any(np.isclose(m, other, rtol=1e-3) for other in tried)
-        ]
+    for multiplier, column in tried.items():
+        if multiplier >= 0:
+            crossing.take(multiplier, float(column.gaps[0]))
+    while len(search.steps) < max_calls and not search.stalled(crossing.looked_below):
+        fresh = [multiplier for multiplier in _candidates(search, crossing) if not near(multiplier)]
         if not fresh:
             break
-        tried.add(fresh[0])
-        column = search.call(np.array([side * fresh[0]]))
-        crossing.take(fresh[0], float(column.gaps[0]))
+        tried[fresh[0]] = search.call(np.array([side * fresh[0]]))
+        crossing.take(fresh[0], float(tried[fresh[0]].gaps[0]))
 
 
 def _candidates(search: _Search, crossing: _Crossing) -> list[float]:
@@ -122,14 +172,14 @@ def _candidates(search: _Search, crossing: _Crossing) -> list[float]:
         return [crossing.next()]
     edge = _edge(search, crossing.side)
     turns = [crossing.next()] if edge is None or edge > crossing.high else [crossing.next(), edge]
-    below = [] if crossing.looked_below else [LOOK_BELOW * crossing.high]
-    crossing.looked_below = True
+    below = [LOOK_BELOW * crossing.high] if crossing.looked_below is None else []
+    crossing.looked_below = len(search.steps) if crossing.looked_below is None else crossing.looked_below
     return below + (turns if len(search.steps) % 2 else turns[::-1])
 
 
 def _edge(search: _Search, side: float) -> float | None:
     """The multiplier of the pool's optimal edge on that side; None where one hypothesis is optimal by itself."""
-    best = best_of_pool(search.pool, search.limit)
+    best = search.mixture or search.known.best(search.limit)
     if len(best.columns) < 2:
         return None
     inside, outside = best.columns
@@ -137,13 +187,15 @@ def _edge(search: _Search, side: float) -> float | None:
     return slope if slope > 0 else None
 
 
-def _walk_many(search: _Search, free: Column, max_calls: int) -> None:
-    previous = np.zeros(len(free.gaps))
+def _walk_many(search: _Search, max_calls: int) -> None:
+    """The multipliers come from the program over the answers alone: a heuristic oracle is asked where *its* gaps cross the limits."""
+    pool, previous = search.known.pool, np.zeros(len(search.known.pool.columns[0].gaps))
+    search.call(previous)
     while len(search.steps) < max_calls:
-        master = search.pool.solve(search.limit)
+        master = pool.solve(search.limit)
         target = previous if master is None else master.multipliers
-        known = len(search.pool.columns)
+        known = len(pool.columns)
         search.call(target)
-        if len(search.pool.columns) == known and len(search.steps) < max_calls:
+        if len(pool.columns) == known and len(search.steps) < max_calls:
             search.call(0.5 * (target + previous))
         previous = target

@@ -15,7 +15,7 @@ import numpy as np
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.column_generation import Pool
 from evenhand.faircsc.columns import Column, Price
-from evenhand.faircsc.pooled import best_of_pool
+from evenhand.faircsc.pooled import Answers
 from evenhand.faircsc.secant import Walk
 from evenhand.faircsc.solution import Iteration
 from evenhand.words import FloatArray
@@ -74,7 +74,7 @@ def saddle_point(
         if met or fixed or len(steps) >= max_calls:
             break
         multiplier_budget *= 2
-    shrunk = best_of_pool(pool, limit)
+    shrunk = Answers(pool, []).best(limit)
     return Walk(shrunk.columns, shrunk.weights, None, met, tuple(steps))
 
 

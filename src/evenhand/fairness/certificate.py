@@ -16,15 +16,17 @@ from evenhand.errors import InvalidInput
 FORMAT = 2
 """The number of the JSON format; format 1 is read, too."""
 
-RULES = 2
-"""The version of the rules by which rounds become cohorts (docs/promise-proof.md, section 9).
+RULES = 3
+"""The version of the rules by which rounds become cohorts, and cohorts a certificate (docs/promise-proof.md).
 
 Records without a number were written under 1."""
 
-OLD_RULES = (
-    "issued under rules 1, which left out people who were overruled or erased, looked at cohorts "
-    "of a policy that could not accept everybody, and took the groups of the first people for all"
-)
+OLD_RULES = {
+    1: "issued under rules 1, which left out people who were overruled or erased, looked at cohorts "
+    "of a policy that could not accept everybody, and took the groups of the first people for all",
+    2: "issued under rules 2, whose bound was wider; it stands as it was issued, but its sums cannot be continued",
+}
+"""What is to be known about certificates and learners of older rules."""
 
 TOLERANCE = 1e-9
 """How far a solver's rounding may carry an interval beyond the limit."""
@@ -309,7 +311,7 @@ def _lines(certificate: Certificate) -> list[str]:
     )
     return [
         head,
-        *([f"Note: {OLD_RULES}."] if certificate.rules < RULES else []),
+        *([f"Note: {OLD_RULES[certificate.rules]}."] if certificate.rules < RULES else []),
         f"Policy: sha256 {certificate.policy}",
         *(f"  {gap.describe()}" for gap in certificate.gaps),
         f"Bound: {certificate.bound}" + (f" ({params})" if params else ""),

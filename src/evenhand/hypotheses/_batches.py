@@ -1,5 +1,6 @@
 """Several rules of one kind, asked together: the arrays behind `together`. Each answers as its members do, bit for bit."""
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -7,6 +8,12 @@ from functools import cached_property
 import numpy as np
 
 from evenhand.words import BoolArray, FloatArray, IntArray
+
+COMPILED = 2_000_000
+"""Products that are worth loading numba for; where it has been loaded, WORTH_A_CALL are compiled code's."""
+WORTH_A_CALL = 20_000
+TILE = 2048
+"""People asked about at a time without compiled code: few enough for scores to stay in the cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +47,8 @@ class ThresholdBatch:
 
     def __call__(self, columns: FloatArray) -> BoolArray:
         """One comparison for all members."""
+        if len(self.column) > len(columns):  # each column is read several times
+            columns = np.ascontiguousarray(columns)
         return np.asarray((columns[self.column] >= self.value) ^ self.below)
 
     def one(self, person: FloatArray) -> Sequence[bool]:
@@ -63,11 +72,7 @@ class LinearBatch:
 
     def __call__(self, columns: FloatArray) -> BoolArray:
         """Scores are added up column by column, for one person as for many: the order of additions never changes."""
-        score = self.weights[:, :1] * columns[0]
-        term = np.empty_like(score)
-        for j in range(1, len(columns)):
-            score += np.multiply(self.weights[:, j : j + 1], columns[j], out=term)
-        return np.asarray(score >= self.threshold)
+        return np.asarray(scores(columns, self.weights) >= self.threshold)
 
     def one(self, person: FloatArray) -> Sequence[bool]:
         """The last of the running sums is the sum in that order."""
@@ -77,6 +82,32 @@ class LinearBatch:
     @cached_property
     def _thresholds(self) -> FloatArray:
         return self.threshold[:, 0].copy()
+
+
+def scores(columns: FloatArray, weights: FloatArray) -> FloatArray:
+    """(columns, rows) and (members, columns) -> (members, rows): w.x, added up column by column.
+
+    Unlike a BLAS product, a row's score depends on its neighbours by not one bit. Compiled code goes row by row and passes over zeros,
+    which add nothing: of a person's one-hot columns nearly all are zero.
+    """
+    products = columns.size * len(weights)
+    if products >= (WORTH_A_CALL if "numba" in sys.modules else COMPILED) and np.isfinite(weights).all():
+        from evenhand.hypotheses._kernels import score_rows  # numba is heavy: only large tables load it
+
+        found = np.empty((len(weights), columns.shape[1]))
+        score_rows(np.ascontiguousarray(columns.T), np.ascontiguousarray(weights.T), found)
+        return found
+    tiles = [_tile_scores(columns[:, i : i + TILE], weights) for i in range(0, columns.shape[1], TILE)]
+    return np.concatenate(tiles, axis=1) if tiles else np.zeros((len(weights), 0))
+
+
+def _tile_scores(columns: FloatArray, weights: FloatArray) -> FloatArray:
+    columns = np.ascontiguousarray(columns)
+    score = weights[:, :1] * columns[0] + 0.0  # never -0.0
+    term = np.empty_like(score)
+    for j in range(1, len(columns)):
+        score += np.multiply(weights[:, j : j + 1], columns[j], out=term)
+    return np.asarray(score)
 
 
 @dataclass(frozen=True, eq=False)

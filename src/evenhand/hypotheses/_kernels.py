@@ -1,4 +1,7 @@
-"""The compiled pass of `Stumps`: two channels touch every row and column once. Imported only when stumps are used."""
+"""Compiled loops: the pass of `Stumps`, in which two channels touch every row and column once, and the scores of linear rules.
+
+Imported only by those who use stumps, or linear rules on large tables.
+"""
 
 from typing import Any
 
@@ -72,3 +75,19 @@ def cut_totals(sums: FloatArray, starts: IntArray, out: FloatArray) -> None:
             for at in range(low + 1, high):
                 below += sums[at - 1, c]
                 out[c, at + shift + cuts] = below
+
+
+@njit(cache=True, nogil=True)
+def score_rows(rows: FloatArray, weights: FloatArray, scores: FloatArray) -> None:
+    """scores[m, i] = sum_j weights[j, m] rows[i, j], added up column by column; a zero in a row adds nothing and costs a look."""
+    total = np.empty(weights.shape[1])
+    for i in range(len(rows)):
+        for m in range(len(total)):
+            total[m] = 0.0
+        for j in range(rows.shape[1]):
+            value = rows[i, j]
+            if value != 0.0:
+                for m in range(len(total)):
+                    total[m] += weights[j, m] * value
+        for m in range(len(total)):
+            scores[m, i] = total[m]

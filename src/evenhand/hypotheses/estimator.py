@@ -7,17 +7,20 @@ and an unset random_state is set to 0: the order of rows, the scale of costs and
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenhand.contracts import Hypothesis, HypothesisClass, Json, RowOracle
+from evenhand.contracts import Hypothesis, HypothesisClass, Json, Partition, RowOracle
 from evenhand.errors import NotSerialisable, UnsuitableEstimator
 from evenhand.hypotheses._rows import checked_costs, checked_rows, require_columns
 from evenhand.hypotheses._threads import one_blas_thread
-from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.hypotheses.linear import LinearRule
-from evenhand.hypotheses.trees import tree_of
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant
+from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
+from evenhand.hypotheses.thresholds import Cuts
+from evenhand.hypotheses.trees import leaves_of, tree_of
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 
@@ -75,31 +78,58 @@ class Estimator(HypothesisClass):
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
         """Put the rows into their canonical order once."""
         rows = checked_rows(features)
-        return _BoundEstimator(rows, _row_ranks(rows), self.classifier, self._weight_name)
+        order, rank = _ordered(rows)
+        return _BoundEstimator(rows, order, rank, self.classifier, self._weight_name)
 
 
 @dataclass(frozen=True, eq=False)
 class _BoundEstimator:
-    """Rows, and the rank of each among the distinct rows in lexicographic order."""
+    """Rows, their lexicographic order, and the rank of each among the distinct rows (None where all are distinct)."""
 
     rows: FloatArray
-    rank: IntArray
+    order: IntArray
+    rank: IntArray | None
     classifier: Any
     weight_name: str
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
         """The classifier fitted to 1[c < 0] with weights |c|."""
+        model = self._fitted(acceptance_cost)
+        if isinstance(model, Constant):
+            return model
+        plain = _PLAIN_FORMS.get(_name(model))
+        return plain(model) if plain else Fitted(model, self.rows.shape[1])
+
+    def partition(self, acceptance_cost: FloatArray) -> Partition | None:
+        """The leaves of a tree, the cut-offs of a logistic score; None for other models, and where other labels or cut-offs would leave
+        the class: under monotonic constraints, without an intercept."""
+        cells, settings = _PARTITIONS.get(_name(self.classifier)), self.classifier.get_params()
+        if cells is None or settings.get("monotonic_cst") is not None or not settings.get("fit_intercept", True):
+            return None
+        model = self._fitted(acceptance_cost)
+        if isinstance(model, Constant):
+            return Partition(
+                np.zeros(len(self.rows), np.int64), 1, False, lambda accept: ACCEPT_ALL if accept[0] else REJECT_ALL
+            )
+        return cells(model, self)
+
+    def _fitted(self, acceptance_cost: FloatArray) -> Any:
+        """The fitted model; a constant where all costs have one sign."""
         cost = checked_costs(acceptance_cost, len(self.rows))
-        order = np.lexsort((cost, self.rank))
+        order = self.order if self.rank is None else np.lexsort((cost, self.rank))
         weight = normalised(np.abs(cost[order]))
         order, weight = order[weight > 0], weight[weight > 0]
         accept = (cost[order] < 0).astype(np.int64)
         if accept.all() or not accept.any():
             return ACCEPT_ALL if accept.all() else REJECT_ALL
         with one_blas_thread():
-            model = _seeded_clone(self.classifier).fit(self.rows[order], accept, **{self.weight_name: weight})
-        plain = _PLAIN_FORMS.get(_name(model))
-        return plain(model) if plain else Fitted(model, self.rows.shape[1])
+            return _seeded_clone(self.classifier).fit(self.rows[order], accept, **{self.weight_name: weight})
+
+    @cached_property
+    def single(self) -> NDArray[np.float32]:
+        """The rows in single precision, as trees compare them."""
+        with np.errstate(over="ignore"):
+            return self.rows.astype(np.float32)
 
 
 def normalised(weight: FloatArray) -> FloatArray:
@@ -111,12 +141,15 @@ def normalised(weight: FloatArray) -> FloatArray:
     return np.asarray(np.round(share / share.mean(), 10))
 
 
-def _row_ranks(rows: FloatArray) -> IntArray:
+def _ordered(rows: FloatArray) -> tuple[IntArray, IntArray | None]:
+    """The lexicographic order of the rows, and the rank of each among the distinct ones; None where all are distinct."""
     order = np.lexsort(rows.T[::-1])
     new = np.any(rows[order[1:]] != rows[order[:-1]], axis=1)
+    if new.all():
+        return order, None
     rank = np.empty(len(rows), dtype=np.int64)
     rank[order] = np.concatenate([[0], np.cumsum(new)])
-    return rank
+    return order, rank
 
 
 def _seeded_clone(classifier: Any) -> Any:
@@ -179,3 +212,16 @@ _PLAIN_FORMS: Mapping[str, Callable[[Any], Hypothesis]] = {
     "sklearn.LogisticRegression": _linear_of,
 }
 """Models whose fitted form is a few numbers; all others stay opaque."""
+
+
+def _cut_offs_of(fitted: Any, bound: _BoundEstimator) -> Partition:
+    weights = tuple(fitted.coef_[0].tolist())
+    return partition_of(weights, Cuts.on(row_scores(bound.rows, weights)))
+
+
+_PARTITIONS: Mapping[str, Callable[[Any, _BoundEstimator], Partition]] = {
+    "sklearn.DecisionTreeClassifier": lambda fitted, bound: leaves_of(fitted, bound.single),
+    "sklearn.ExtraTreeClassifier": lambda fitted, bound: leaves_of(fitted, bound.single),
+    "sklearn.LogisticRegression": _cut_offs_of,
+}
+"""Models that partition the rows."""

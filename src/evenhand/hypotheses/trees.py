@@ -4,15 +4,16 @@ Features are compared as float32, as scikit-learn does, so that the answers are 
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contracts import Json
+from evenhand.contracts import Hypothesis, Json, Partition
 from evenhand.hypotheses._rows import column_name, require_columns
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
 _TOLD = 6
@@ -85,3 +86,14 @@ def tree_of(fitted: Any) -> Tree:
         accept=tuple((inner.value[:, 0, 1] > inner.value[:, 0, 0]).tolist()),
         columns=int(fitted.n_features_in_),
     )
+
+
+def leaves_of(fitted: Any, rows: NDArray[np.float32]) -> Partition:
+    """The leaves of a fitted DecisionTreeClassifier: each may be accepted or not."""
+    tree, leaf = tree_of(fitted), fitted.tree_.children_left < 0
+
+    def relabelled(accept: BoolArray) -> Hypothesis:
+        constant = ACCEPT_ALL if accept[leaf].all() else REJECT_ALL if not accept[leaf].any() else None
+        return constant or replace(tree, accept=tuple((accept & leaf).tolist()))
+
+    return Partition(fitted.tree_.apply(rows).astype(np.int64), len(leaf), False, relabelled)

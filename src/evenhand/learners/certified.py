@@ -12,7 +12,6 @@ Regret, not fairness, pays for ignorance: with probability at least 1 - failure_
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from operator import is_not
 from typing import Any, Literal
 
 import numpy as np
@@ -95,7 +94,7 @@ class CertifiedLearner(EpochLearner):
     """
 
     needs_group = False  # people whose group is unknown count outside of the certificate
-    _not_stored = EpochLearner._not_stored | {"_known", "_ahead"}
+    _not_stored = EpochLearner._not_stored | {"_ahead"}
 
     def __init__(
         self,
@@ -144,7 +143,6 @@ class CertifiedLearner(EpochLearner):
         require_bound(self.bound, hypotheses)
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
-        self._known: tuple[tuple[RoundLog, ...], RoundLog] | None = None
         self._ahead: _Ahead | None = None
         super().__init__(
             prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
@@ -367,13 +365,10 @@ class CertifiedLearner(EpochLearner):
         return max(FIRST_ROUNDS // 2, int(round * (GROWTH - 1)))
 
     def _resolved(self) -> RoundLog:
-        """Everything resolved as one log; remembered until something is added."""
-        logs = tuple(log for _, log in self._history.logs)
-        if self._known is None or len(self._known[0]) != len(logs) or any(map(is_not, self._known[0], logs)):
-            log = self._history.of(with_group=self.group_use == "decide")
-            assert log is not None  # cohorts have been closed
-            self._known = (logs, log)
-        return self._known[1]
+        """Everything resolved as one log, which the history remembers until something is added."""
+        log = self._history.of(with_group=self.group_use == "decide")
+        assert log is not None  # cohorts have been closed
+        return log
 
     def _resolved_or_none(self) -> RoundLog | None:
         return self._resolved() if self._history.logs else None
@@ -686,7 +681,7 @@ class CertifiedLearner(EpochLearner):
             raise StorageError("the checkpoint was made under another promise than this learner's settings.")
         self._restore(state)
         self._epochs = [replace(e, policy=p) for e, p in zip(state["_epochs"], policies, strict=True)]
-        self._history.logs, self._queue, self._known, self._ahead = [], [], None, None
+        self._history.logs, self._queue, self._ahead = [], [], None
         for epoch, first, stop in self._life.closed:
             run = [block for block in closed if first <= block.first < stop]
             cohort = from_block(merged([replace(block, epoch=epoch) for block in run]))

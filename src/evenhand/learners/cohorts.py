@@ -154,7 +154,8 @@ def from_block(block: Block) -> ClosedCohort:
     here = ~block.erased
     group = np.full(len(block.accept), None) if block.group is None else block.group
     label = np.where(block.overruled, 0, block.label)
-    contexts = find_contexts(block.features[here], None, _numbered(group[here]), block.acceptance[here])
+    features = block.features if here.all() else block.features[here]
+    contexts = find_contexts(features, group[here], block.acceptance[here])
 
     def count(which: BoolArray) -> FloatArray:
         return contexts.total(which[here].astype(np.float64))
@@ -170,7 +171,7 @@ def from_block(block: Block) -> ClosedCohort:
         first=block.first,
         stop=block.first + len(block.accept),
         log=block.log(block.resolved),
-        features=block.features[first],
+        features=features if len(contexts) == len(features) else features[contexts.first],
         group=group[first],
         acceptance=block.acceptance[first],
         rejected=count(~block.accept),
@@ -197,8 +198,3 @@ def _by_group(group: GroupArray, accept: BoolArray, which: BoolArray) -> GroupCo
     for value, drawn in zip(group[which].tolist(), accept[which].tolist(), strict=True):
         found[value, drawn] = found.get((value, drawn), 0.0) + 1.0
     return found
-
-
-def _numbered(group: GroupArray) -> FloatArray:
-    seen: dict[Any, int] = {}
-    return np.array([seen.setdefault(value, len(seen)) for value in group.tolist()], dtype=np.float64)

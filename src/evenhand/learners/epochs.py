@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import wraps
 from inspect import isfunction
+from operator import is_not
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -81,15 +82,23 @@ class History:
     """Everything resolved so far: logs per epoch, and how many rounds were played."""
 
     logs: list[tuple[int, RoundLog]] = field(default_factory=list)
+    _known: tuple[tuple[RoundLog, ...], bool, RoundLog] | None = field(default=None, init=False, repr=False)
+    """The logs that were asked for last, whether their groups were, and all of them as one: mostly the next question adds some."""
 
     def of(self, epochs: set[int] | None = None, *, with_group: bool = True) -> RoundLog | None:
         """The log of some epochs (all by default) as one, aggregated by context; None if it is empty."""
-        chosen = [log for epoch, log in self.logs if epochs is None or epoch in epochs]
+        chosen = tuple(log for epoch, log in self.logs if epochs is None or epoch in epochs)
         if not chosen:
+            self._known = None
             return None
-        if not with_group:
-            chosen = [without_group(log) for log in chosen]
-        return RoundLog.concatenate(chosen).aggregated()
+        known, shown, whole = self._known or ((), with_group, None)
+        if shown != with_group or len(known) > len(chosen) or any(map(is_not, known, chosen)):
+            known, whole = (), None
+        parts = [log if with_group else without_group(log) for log in chosen[len(known) :]]
+        if parts:
+            whole = RoundLog.merged(parts if whole is None else [whole, *parts])
+            self._known = (chosen, with_group, whole)
+        return whole
 
     def forget(
         self,
@@ -114,6 +123,7 @@ class History:
                 for name in ("false_accept", "false_reject"):
                     same &= getattr(log.prices, name) == getattr(prices, name)
             if same.any():
+                self._known = None
                 counts = getattr(log, kind).copy()
                 counts[int(np.argmax(same))] -= 1
                 left: RoundLog = replace(log, **{kind: counts})
@@ -126,14 +136,13 @@ class History:
         merged: dict[tuple[int, bool], list[RoundLog]] = {}
         for epoch, log in self.logs:
             merged.setdefault((epoch, log.group is None), []).append(log)
-        self.logs = [
-            (e, logs[0] if len(logs) == 1 else RoundLog.concatenate(logs).aggregated())
-            for (e, _), logs in merged.items()
-        ]
+        self.logs = [(e, logs[0] if len(logs) == 1 else RoundLog.merged(logs)) for (e, _), logs in merged.items()]
 
 
 def without_group(log: RoundLog) -> RoundLog:
     """The same rounds, the group not shown."""
+    if log.group is None:
+        return log
     return RoundLog(log.features, None, log.acceptance, log.rejected, log.positive, log.negative, log.prices)
 
 
@@ -299,8 +308,12 @@ class EpochLearner(ABC):
         return ()
 
     def _all_notes(self) -> tuple[str, ...]:
-        older = f"this learner began under rules {self._rules}: {OLD_RULES}."
-        return (*(() if self._rules == RULES else (older,)), *self._notes())
+        older = (
+            ()
+            if self._rules == RULES
+            else (f"this learner began under rules {self._rules}: {OLD_RULES[self._rules]}.",)
+        )
+        return (*older, *self._notes())
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
         """P[accept] of each row under the current policy; changes nothing."""

@@ -11,6 +11,7 @@ import numpy as np
 from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput, StorageError
 from evenhand.fairness.bounds.betting_records import BettingState
+from evenhand.fairness.certificate import RULES
 from evenhand.learners import storage
 from evenhand.learners.audit_process import AuditProcess, AuditTotals
 from evenhand.learners.certified import CertifiedLearner
@@ -66,7 +67,7 @@ def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = N
     except (InvalidInput, TypeError) as error:
         raise StorageError(f"the settings in {path} make no {stored.learner}: {error}", hint=_RESTORE) from error
     if stored.decoder is not None:
-        take_over(learner, stored.state, stored.decoder)
+        take_over(learner, stored.state, stored.decoder, stored.rules)
         return learner
     fresh, state = learner._state(), stored.state
     if fresh.keys() != state.keys():
@@ -78,6 +79,7 @@ def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = N
             raise StorageError(f"{path} is damaged: {name} is of kind {type(state[name]).__name__}.", hint=_RESTORE)
     try:
         learner._restore(state)
+        learner._rules = RULES if stored.rules == 2 else learner._rules  # without a certificate rules 3 are rules 2
         if stored.settings.get("seed") is not None:
             drawn = "the learner has drawn its coins with"
             _require_same({"seed": stored.settings["seed"]}, {"seed": learner.seed}, drawn)
@@ -148,9 +150,9 @@ def _unsound(learner: EpochLearner) -> Iterator[str]:
         plan, groups = prepared.plan, len(life.groups or ())
         if plan is not None:
             groups = plan.inverse_share.shape[1]
-            box = (len(plan.bets), *plan.inverse_share.shape)
-            if plan.bets.shape[:2] != box[:2] or plan.lower.shape != box or plan.upper.shape != box:
-                yield f"the plan that was prepared for epoch {number} has parts of different shapes"
+            bets = len(process.bound.horizons) if isinstance(process, BettingProcess) else 0
+            if plan.bets.shape[2] != bets:
+                yield f"the plan that was prepared for epoch {number} has {plan.bets.shape[2]} bets instead of {bets}"
         if len(prepared.labelled) != groups:
             yield f"epoch {number} was prepared for {len(prepared.labelled)} groups instead of {groups}"
 

@@ -30,8 +30,7 @@ def acceptance_table(members: tuple[Hypothesis, ...], features: FloatArray, grou
     together = getattr(type(members[0]), "together", None)
     batch = together(members) if together and len({type(member) for member in members}) == 1 else None
     if batch is not None and batch.columns in (None, features.shape[1]):
-        columns = np.ascontiguousarray(features.T)
-        tiles = [batch(columns[:, start : start + TILE]) for start in range(0, len(features), TILE)]
+        tiles = [batch(features[start : start + TILE].T) for start in range(0, len(features), TILE)]
         return np.concatenate(tiles, axis=1) if tiles else np.zeros((len(members), 0), dtype=bool)
     return np.stack([member.accepts(features, group) for member in members])
 
@@ -133,14 +132,14 @@ class GapProcess(Protocol):
 @storable
 @dataclass(eq=False)
 class BettingProcess:
-    """Joint clamped betting over `members`; with `nominated` it starts empty and hypotheses join one by one."""
+    """Betting cell by cell over `members`; with `nominated` it starts empty and hypotheses join one by one."""
 
     bound: BettingBound
     members: tuple[Hypothesis, ...]
     state: BettingState
     group_decides: bool = False
 
-    name = "joint clamped betting"
+    name = "betting cell by cell"
 
     def __post_init__(self) -> None:
         self._tables = MemberTables(self.members)

@@ -28,7 +28,7 @@ from evenhand.hypotheses.serialise import class_from_json, class_to_json
 from evenhand.learners.codec import Decoder, Encoder, not_finite
 
 FORMAT = "evenhand learner"
-VERSION = 2
+VERSION = 3
 _DOCUMENT = "document"
 _RESTORE = "restore it from a copy."
 _DAMAGE = (
@@ -48,7 +48,8 @@ _DAMAGE = (
 class Stored:
     """What a file holds: the learner's name, its settings, and its state.
 
-    rules: those under which it was written. A state of rules 1 is left as it was encoded; `decoder` reads it.
+    rules: those under which it was written. A state that cannot be taken over as it is (any of rules 1, a
+    certified learner's of rules 2) is left as it was encoded; `decoder` reads it.
     """
 
     learner: str
@@ -92,10 +93,12 @@ def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None
         raise StorageError(f"{path} is no sound learner: {found}; every stored number is finite.", hint=_RESTORE)
     decoder = Decoder(arrays, _class_of(document["hypotheses"], hypotheses))
     settings = decoder.decode(document["settings"])
-    if document["version"] == 1:
+    rules = document.get("rules", 1)
+    if rules < RULES:
         encoded = dict(document["state"]["items"])
-        return Stored(document["learner"], settings, encoded, rules=1, decoder=decoder)
-    return Stored(document["learner"], settings, decoder.decode(document["state"]))
+        if rules == 1 or "_life" in encoded:
+            return Stored(document["learner"], settings, encoded, rules, decoder)
+    return Stored(document["learner"], settings, decoder.decode(document["state"]), rules)
 
 
 def _class_document(hypotheses: HypothesisClass) -> Json:
@@ -167,7 +170,7 @@ def _known_document(found: Any, path: Path) -> Json:
         )
     document: Json = found
     written = (document.get("version"), document.get("rules"))
-    if written not in ((VERSION, RULES), (1, None)):
+    if written not in ((VERSION, RULES), (2, 2), (1, None)):
         raise StorageError(
             f"{path} was written in version {document.get('version')!r} of the format, under rules {document.get('rules')!r}; "
             f"this evenhand reads version {VERSION}, rules {RULES}.",

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.estimation.contexts import find_contexts
+from evenhand.estimation.contexts import find_contexts, numbered
 from evenhand.fairness.rates import Rate
 from evenhand.learners.codec import storable
 from evenhand.learners.cohorts import ClosedCohort, GroupCounts
@@ -28,15 +28,20 @@ class Past:
 
     def add(self, features: FloatArray, group: GroupArray, weight: FloatArray) -> None:
         """Add rows."""
-        rows = features if len(self.weight) == 0 else np.concatenate([self.features, features])
+        known = len(self.weight)
         both = np.concatenate([self.group, group.astype(object)])
-        contexts = find_contexts(rows, both)
+        contexts = find_contexts(features, both, before=self.features if known else None)
         total = contexts.total(np.concatenate([self.weight, weight]))
         chosen = np.arange(len(contexts))
         if len(contexts) > MOST_PAST:
             chosen = np.linspace(0, len(contexts) - 1, MOST_PAST).astype(int)
         keep = contexts.first[chosen]
-        self.features, self.group, self.weight = rows[keep], both[keep], total[chosen]
+        old, new = (
+            keep[keep < known],
+            keep[keep >= known] - known,
+        )  # in the order of first appearance, so the old ones come first
+        rows = np.concatenate([self.features[old], features[new]]) if len(old) else features[new]
+        self.features, self.group, self.weight = rows, both[keep], total[chosen]
 
 
 @storable
@@ -81,8 +86,9 @@ class Tally:
             for key, number in more.items():
                 total[key] = total.get(key, 0.0) + number
         inside = np.zeros(len(cohort.features), dtype=bool)
-        for value in dict.fromkeys(cohort.group.tolist()):
-            rows = np.array([other == value for other in cohort.group.tolist()], dtype=bool)
+        values, codes = numbered(cohort.group)
+        for code, value in enumerate(values):
+            rows = codes == code
             people = float(cohort.rounds[rows].sum())
             if people == 0:
                 continue
@@ -131,8 +137,9 @@ class Tally:
         count = np.concatenate([cohort.audited_positive, cohort.audited_negative]) * np.tile(inside, 2)
         seen = count > 0
         if seen.any():
-            features, group = np.tile(cohort.features, (2, 1))[seen], np.tile(cohort.group, 2)[seen]
-            self.audits.append(LabelledSample(features, group, np.repeat([1, -1], len(inside))[seen], count[seen]))
+            label, rows = np.divmod(np.flatnonzero(seen), len(inside))
+            features, group = cohort.features[rows], cohort.group[rows]
+            self.audits.append(LabelledSample(features, group, 1 - 2 * label, count[seen]))
 
     @property
     def negative_share(self) -> float:

@@ -28,9 +28,9 @@ class Part:
     weights: tuple[float, ...]
     batch: Batch | None
 
-    def accepts(self, features: FloatArray, columns: FloatArray, group: GroupArray | None) -> Iterable[BoolArray]:
-        """The answers of each rule; `columns` are the features transposed."""
-        return self.one_by_one(features, group) if self.batch is None else self.batch(columns)
+    def accepts(self, features: FloatArray, group: GroupArray | None) -> Iterable[BoolArray]:
+        """The answers of each rule."""
+        return self.one_by_one(features, group) if self.batch is None else self.batch(features.T)
 
     def accepts_one(self, person: FloatArray, group: GroupArray | None) -> Iterable[bool]:
         """The same for a single row, as Python's own bools."""
@@ -77,9 +77,9 @@ class Compiled:
         return np.minimum(total, 1.0, out=total)
 
     def _add_up(self, features: FloatArray, group: GroupArray | None, total: FloatArray) -> None:
-        columns, term = np.ascontiguousarray(features.T), np.empty(len(features))
+        term = np.empty(len(features))
         for part in self.parts:
-            for weight, accepts in zip(part.weights, part.accepts(features, columns, group), strict=True):
+            for weight, accepts in zip(part.weights, part.accepts(features, group), strict=True):
                 total += np.multiply(accepts, weight, out=term)
 
     def _one(self, person: FloatArray, group: GroupArray | None) -> float:

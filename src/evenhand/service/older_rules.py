@@ -1,4 +1,4 @@
-"""Certificates that were issued under rules 1: shown as they were issued, marked so, with the doors that may concern each of them.
+"""Certificates that were issued under older rules: shown as they were issued, marked so, with the doors that may concern each of them.
 
 Nothing is computed again under the rules of now. A door is a way by which data entered the certificate that rules 2 have closed; whether it
 was used before a certificate was issued is on record in the ledger, and that is all that is said here.
@@ -23,7 +23,10 @@ def marked(ledger: Ledger, product: Product, policy: Policy) -> Json:
 
 
 def concerns(ledger: Ledger, product: Product, policy: Policy) -> Iterator[str]:
-    """The doors of rules 1 that had been used when the policy was published, in words."""
+    """The doors of rules 1 that had been used when the policy was published, in words; rules 2 have none."""
+    if policy.rules > 1:
+        yield "nothing: rules 3 brought a sharper bound, which cannot continue the sums of the one before"
+        return
     names = (product.tenant, product.name)
     if policy.info.get("phase") == "frozen":
         yield (

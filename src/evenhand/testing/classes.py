@@ -1,4 +1,4 @@
-"""The laws of hypothesis classes (contracts: Hypothesis, RowOracle, Enumeration, HypothesisClass), for ours and yours.
+"""The laws of hypothesis classes (contracts: Hypothesis, RowOracle, Partitioning, Enumeration, HypothesisClass), for ours and yours.
 
 from evenhand.testing import check_hypothesis_class
 check_hypothesis_class(MyClass())
@@ -11,7 +11,7 @@ from functools import cached_property
 
 import numpy as np
 
-from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, RowOracle
+from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Partitioning, RowOracle
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.serialise import hypothesis_from_json
@@ -223,6 +223,26 @@ def growth_covers_behaviours(case: ClassCase) -> None:
         require(bound >= seen - 1e-9, "growth_covers_behaviours", figures)
 
 
+def partitions_hold_what_they_offer(case: ClassCase) -> None:
+    """Each member of partition(cost) accepts the rows of its cells and no others; best(cost) accepts whole cells."""
+    law, draw = "partitions_hold_what_they_offer", np.random.default_rng(case.seed)
+    for cost, answer in case.answers():
+        found = case.oracle.partition(cost) if isinstance(case.oracle, Partitioning) else None
+        if found is None:
+            continue
+        whole = np.zeros(found.cells, dtype=bool)
+        whole[found.cell] = answer.accepts(case.features, case.shown)
+        figures = f"{answer.describe()!r} divides a cell"
+        require(same(whole[found.cell], answer.accepts(case.features, case.shown)), law, figures)
+        choices = [np.arange(found.cells) >= draw.integers(0, found.cells + 1) for _ in range(3)]
+        if not found.ordered:
+            choices += [draw.random(found.cells) < 0.5 for _ in range(3)]
+        for chosen in choices:
+            member = found.hypothesis(chosen)
+            off = int(np.sum(member.accepts(case.features, case.shown) != chosen[found.cell]))
+            require(off == 0, law, f"{member.describe()!r} decides {off} rows otherwise than its cells say")
+
+
 EVERY_CLASS: tuple[Law, ...] = (
     one_bool_per_row,
     each_row_alone,
@@ -234,6 +254,7 @@ EVERY_CLASS: tuple[Law, ...] = (
     group_is_used_as_declared,
 )
 EXACT_CLASSES: tuple[Law, ...] = (never_worse_than_a_constant,)
+PARTITIONING_CLASSES: tuple[Law, ...] = (partitions_hold_what_they_offer,)
 ENUMERABLE_CLASSES: tuple[Law, ...] = (totals_equal_brute_force, best_is_least_total, growth_covers_behaviours)
 
 
@@ -245,6 +266,8 @@ def hypothesis_class_laws(case: ClassCase) -> Iterator[tuple[str, Law]]:
     laws = EVERY_CLASS
     if case.hypotheses.exact and _contains_constants(case):
         laws += EXACT_CLASSES
+    if isinstance(case.oracle, Partitioning):
+        laws += PARTITIONING_CLASSES
     if isinstance(case.oracle, Enumeration):
         laws += ENUMERABLE_CLASSES
     return ((law.__name__, law) for law in laws)

@@ -3,9 +3,9 @@
 from math import log
 
 import numpy as np
+from tests.fairness.bounds import exact_wealth
 from tests.fairness.bounds.betting_worlds import (
     FPR,
-    form,
     random_cohort,
     random_plan,
     random_world,
@@ -13,8 +13,7 @@ from tests.fairness.bounds.betting_worlds import (
     small_bound,
 )
 
-from evenhand.fairness.bounds import betting_evidence, exact_wealth
-from evenhand.fairness.bounds.betting_records import LOW, UP
+from evenhand.fairness.bounds.betting_wealth import CLASS_OF_NODE, CLASSES, LOW, NODES, THETA, UP
 
 TOLERANCE = 1e-9
 
@@ -94,39 +93,43 @@ def check_late_labels(seed, rates):
     assert pairs.max() <= 1 + 1e-10
 
 
-def check_quadratic_form(seed, rates, groups=2):
-    """The sums of the kernel give a lower bound on ln W at the truth and at every other point of the box."""
+def check_wealth_at_the_nodes(seed, rates, groups=2):
+    """The sums are ln W itself at every node, with the clamp of the node's class, and no chord is above ln W between two nodes."""
     r = np.random.default_rng(seed)
     world = random_world(seed, groups)
     bound = small_bound(world, rates)
     truth = world.truth(bound.rates)
     plan = random_plan(bound, truth, r)
     cohort = random_cohort(world, r)
-    state = bound._added(bound.start(), cohort, plan)
-    for f in (truth, plan.lower, plan.upper):
-        log_wealth = exact_wealth.exact_log_wealth(bound, cohort, plan, f)
-        assert np.isfinite(log_wealth).all()
-        assert (form(state, f) <= log_wealth + TOLERANCE).all()
+    with np.errstate(invalid="ignore", divide="ignore"):
+        state = bound._added(bound.start(), cohort, plan)
+    for node, f in enumerate(NODES):
+        which = np.full(truth.shape, CLASS_OF_NODE[node])
+        exact = exact_wealth.exact_log_wealth(bound, cohort, plan, np.full(truth.shape, f), which)
+        np.testing.assert_allclose(np.swapaxes(state.wealth[..., node], -1, -2), exact, rtol=1e-9, atol=TOLERANCE)
+    for node in np.flatnonzero(CLASS_OF_NODE[1:] == CLASS_OF_NODE[:-1]):
+        share = r.random()
+        f = NODES[node] + share * (NODES[node + 1] - NODES[node])
+        which = np.full(truth.shape, CLASS_OF_NODE[node])
+        exact = exact_wealth.exact_log_wealth(bound, cohort, plan, np.full(truth.shape, f), which)
+        chord = (1 - share) * state.wealth[..., node] + share * state.wealth[..., node + 1]
+        assert (np.swapaxes(chord, -1, -2) <= exact + TOLERANCE).all()
 
 
-def check_stakes_are_bounded(plan, world, row, acceptance, regression):
-    """lambda c |phi| s <= 1/2 for phi of the dangerous sign, for every outcome of one round, as the kernel computes phi."""
+def check_factors_are_bounded(plan, world, row, acceptance, regression):
+    """Every factor of one round is at least 1 - THETA at every node, whatever the outcome."""
     bound = small_bound(world)
     for seen in ("rejected", "positive", "negative", "unresolved"):
         if seen == "rejected" and acceptance == 1:
             continue
         cohort = single(world, row, acceptance=acceptance, regression=regression, **{seen: 1})
-        state = bound._added(bound.start(), cohort, plan)
-        # lambda c phi s: (M, R, G, side, a, K)
-        stake = state.linear * plan.deviation[:, :, :, np.newaxis, :, np.newaxis]
-        assert stake[..., UP, 1, :].max() <= 0.5 + TOLERANCE
-        assert stake[..., LOW, 0, :].max() <= 0.5 + TOLERANCE
-        assert stake[..., UP, 0, :].min() >= -0.5 - TOLERANCE
-        assert stake[..., LOW, 1, :].min() >= -0.5 - TOLERANCE
+        with np.errstate(invalid="ignore", divide="ignore"):
+            least = np.exp(bound._added(bound.start(), cohort, plan).wealth).min()
+        assert least >= 1 - THETA - TOLERANCE, least
 
 
 def check_covering(seed, rates=(FPR,), groups=2, failure_probability=0.9):
-    """Whatever the data: a point of the box at which no process has crossed its threshold is in every interval.
+    """Whatever the data: a point at which no process has crossed its threshold is in every interval.
 
     Returns how many (hypothesis, point) pairs were tested.
     """
@@ -134,26 +137,52 @@ def check_covering(seed, rates=(FPR,), groups=2, failure_probability=0.9):
     world = random_world(seed, groups)
     bound = small_bound(world, rates, failure_probability=failure_probability)
     truth = r.uniform(0.02, 0.98, (len(world.accepts), len(bound.rates), groups))
+    truth = np.where(r.random(truth.shape) < 0.2, r.choice(CLASSES, truth.shape), truth)
     plan = random_plan(bound, truth, r)
     cohort = random_cohort(world, r, rows=int(r.integers(1, 30)), most=int(r.choice([2, 2, 5, 60])))
-    state = bound._added(bound.start(), cohort, plan)
-    state = state.__class__(**{**state.to_arrays(), "lower": plan.lower, "upper": plan.upper})
-    boxes = betting_evidence.narrowed_boxes(state, bound.group_thresholds)
-    gaps = betting_evidence.narrowed_gaps(boxes, bound.pair_thresholds, bound.pairs, bound.founders)
+    state, _ = bound.update(bound.start(), cohort, plan)
     log_wealth = exact_wealth.exact_log_wealth(bound, cohort, plan, truth)
     calm = (log_wealth < bound.box_threshold[:, None, None, None, None]).all(axis=(1, 2, 3, 4))
     calm &= (pair_log_wealth(bound, log_wealth) < bound.joint_threshold[:, None, None, None]).all(axis=(1, 2, 3))
-    assert (boxes.lower <= truth + TOLERANCE)[calm].all()
-    assert (truth <= boxes.upper + TOLERANCE)[calm].all()
+    assert not state.contradiction[calm].any()
+    inside = (state.lower <= truth[..., None] + TOLERANCE) & (truth[..., None] <= state.upper + TOLERANCE)
+    assert inside.any(axis=-1)[calm].all()
     gap = np.stack([truth[:, :, j] - truth[:, :, i] for j, i in small_bound(world).pairs], axis=-1)
-    assert (gaps.gap_lower <= gap + TOLERANCE)[calm].all()
-    assert (gap <= gaps.gap_upper + TOLERANCE)[calm].all()
+    assert (state.gap_lower <= gap + TOLERANCE)[calm].all()
+    assert (gap <= state.gap_upper + TOLERANCE)[calm].all()
     return int(calm.sum())
+
+
+def _told(up, low):
+    """A bound with two bets, and its state after the wealth up(f) in group 1 and low(f) in group 0, each (2 bets, nodes)."""
+    bound = small_bound(random_world(0, hypotheses=1))
+    state = bound.start()
+    state.wealth[0, 0, 1, :, UP], state.wealth[0, 0, 0, :, LOW] = up, low
+    return bound, bound._concluded(state)
+
+
+def check_a_pair_uses_one_bet():
+    """One bet says much of the one group, another one of the other: together they say nothing, because nobody paid for that test."""
+    much = np.tile(0.6 * float(small_bound(random_world(0, hypotheses=1)).joint_threshold[0]), len(NODES))
+    _, state = _told(np.stack([much, 0 * much]), np.stack([0 * much, much]))
+    assert state.gap_upper[0, 0, 0] == 1.0
+    _, state = _told(np.stack([much, 0 * much]), np.stack([much, 0 * much]))
+    assert state.contradiction[0]
+
+
+def check_the_part_of_a_cell_that_is_left():
+    """The wealth crosses the threshold of the pair between two nodes: the gap ends there, neither at the node before nor behind."""
+    L = float(small_bound(random_world(0, hypotheses=1)).joint_threshold[0])
+    at = 12
+    rises = np.where(np.arange(len(NODES)) > at, 1.5 * L, 0.0) * np.array([[1.0], [0.0]])
+    _, state = _told(rises, 0 * rises)
+    wanted = NODES[at] + (NODES[at + 1] - NODES[at]) / 1.5
+    np.testing.assert_allclose(state.gap_upper[0, 0, 0], wanted, atol=1e-6)
 
 
 def check_union(bound, failure_probability):
     """The false-alarm probabilities e^-L of all processes, counted one by one, sum to delta at most."""
-    M, R, G, sides, _, K = bound.start().linear.shape
+    M, R, G, K, sides, _ = bound.start().wealth.shape
     singles = sum(
         np.exp(-bound.group_thresholds[h, j]) for h in range(M) for j in range(G) for _ in range(R * sides * K)
     )

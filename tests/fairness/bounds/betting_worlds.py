@@ -7,7 +7,7 @@ import numpy as np
 
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
 from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
+from evenhand.fairness.bounds.betting_records import Cohort, EpochPlan, Forecast
 
 FPR, FNR, SR = FalsePositiveRate(), FalseNegativeRate(), SelectionRate()
 
@@ -74,15 +74,13 @@ def random_world(seed, groups=2, contexts_per_group=2, hypotheses=2):
 
 
 def random_plan(bound, truth, r):
-    """A legal plan with wild numbers, whose box contains the truth."""
+    """A legal plan with wild numbers; the first bet is too large for every class."""
     shape = truth.shape
     c = 1 / r.uniform(0.02, 1, shape[1:])
-    cap = 0.5 / c.max(axis=1)[:, None]
-    bets = -np.sort(-r.uniform(0.02, 1, (shape[0], shape[1], len(bound.horizons))) * cap, axis=2)
+    cap = 2.0 / c.max(axis=1)[:, None]
+    bets = -np.sort(-r.uniform(0.005, 1, (shape[0], shape[1], len(bound.horizons))) * cap, axis=2)
     bets[..., 0] = cap[:, 0]
-    return EpochPlan(
-        c, bets, truth * r.choice([0, 0.7, 1], shape), truth + (1 - truth) * r.choice([0, 0.3, 1], shape), 0.0
-    )
+    return EpochPlan(c, bets, 0.0, len(bets))
 
 
 def random_cohort(world, r, rows=30, most=5):
@@ -136,15 +134,6 @@ def lifetime(bound, world, policy, regression, rounds, r, first=300, growth=1.5)
 
 def covers(intervals, gaps):
     return bool(((intervals.lower <= gaps) & (gaps <= intervals.upper)).all() and not intervals.contradiction.any())
-
-
-def form(state: BettingState, f):
-    """The quadratic form of the module's docstring: a lower bound on ln W for each process, (M, R, G, side, K)."""
-    A, B = state.linear[..., 1, :], state.linear[..., 0, :]
-    f = f[..., None, None]
-    q = (1 - f) ** 2 * state.quadratic[..., 1, :] + f**2 * state.quadratic[..., 0, :]
-    sign = np.array([1.0, -1.0])[:, None]
-    return sign * (f * (A + B) - A) - q
 
 
 def small_bound(world, rates=(FPR,), horizons=(30.0, 3000.0), failure_probability=0.05):

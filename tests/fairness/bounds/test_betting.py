@@ -156,7 +156,7 @@ def test_people_outside_the_groups_change_nothing_but_the_count_of_rounds():
     )
     plan = bound.plan(bound.start())
     (one, _), (other, info) = bound.update(bound.start(), cohort, plan), bound.update(bound.start(), strangers, plan)
-    assert np.array_equal(one.linear, other.linear)
+    assert np.array_equal(one.wealth, other.wealth)
     assert np.array_equal(one.gap_upper, other.gap_upper)
     assert (info.outside, info.rounds.sum()) == (1000.0, 1000.0)
 
@@ -329,11 +329,23 @@ def test_a_plan_that_knows_the_data_is_refused():
         bound.update(bound.start(), cohort, bound.plan(later))
 
 
-def test_a_plan_cannot_bet_too_much_or_on_an_empty_box():
-    ones = np.ones((1, 1, 2))
-    bold = EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), 0.2), 0 * ones, ones, 0.0)
-    assert bold.stakes.max() == 0.5
+def test_a_bet_is_cut_and_a_negative_one_refused():
+    bound = BettingBound((0, 1), (FPR,), 1, 0.05, horizons=(10.0,))
+    cohort = Cohort.of(np.ones((1, 1)), [0], **COLUMNS)
+    bold, bolder = (EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), bet), 0.0, 1) for bet in (2.0, 2000.0))
+    one, other = (bound.update(bound.start(), cohort, plan)[0] for plan in (bold, bolder))
+    assert np.array_equal(one.wealth, other.wealth)
     with pytest.raises(InvalidInput, match="negative or not finite"):
-        EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), -0.2), 0 * ones, ones, 0.0)
-    with pytest.raises(InvalidInput, match="box of the plan"):
-        EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), 0.1), ones, 0 * ones, 0.0)
+        EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), -0.2), 0.0, 1)
+
+
+def test_evidence_that_contradicts_itself_is_flagged_and_stays_finite():
+    """All cells left, no pair of them: one process says "not f", another one "nothing but f"."""
+    bound = BettingBound((0, 1), (FPR,), 1, 0.05, horizons=(10.0,))
+    state = bound.start()
+    state.wealth[0, 0, 1, 0, 0], state.wealth[0, 0, 0, 0, 1] = 4.0, 4.0
+    after = bound._concluded(state)
+    assert after.contradiction[0]
+    assert all(np.isfinite(values).all() for values in after.to_arrays().values())
+    intervals = bound.intervals(after)
+    assert (intervals.lower[0, 0, 0], intervals.upper[0, 0, 0]) == (-1, 1)

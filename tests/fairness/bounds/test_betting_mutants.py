@@ -6,6 +6,7 @@ from unittest.mock import PropertyMock
 import numpy as np
 import pytest
 from tests.fairness.bounds import betting_checks as checks
+from tests.fairness.bounds import exact_wealth
 from tests.fairness.bounds.betting_worlds import (
     FPR,
     covers,
@@ -18,9 +19,9 @@ from tests.fairness.bounds.betting_worlds import (
 )
 
 from evenhand.errors import InvalidInput
-from evenhand.fairness.bounds import _betting_kernel, betting, betting_evidence, exact_wealth
+from evenhand.fairness.bounds import betting, betting_wealth
 from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import EpochPlan
+from evenhand.fairness.bounds.betting_wealth import LEFT_NODE
 
 
 def covering_holds():
@@ -29,16 +30,15 @@ def covering_holds():
 
 
 def test_mutant_clamp_left_out(monkeypatch):
+    """THETA so large that nothing is clamped and no stake is cut."""
     world = random_world(0)
     plan = random_plan(small_bound(world), world.truth((FPR,)), np.random.default_rng(0))
-    checks.check_stakes_are_bounded(plan, world, 0, 0.01, 0.0)
-    monkeypatch.setattr(
-        EpochPlan, "reach", property(lambda plan: np.full((*plan.deviation.shape, plan.bets.shape[2]), np.inf))
-    )
+    checks.check_factors_are_bounded(plan, world, 0, 0.01, 0.0)
+    monkeypatch.setattr(betting_wealth, "THETA", 1e9)
     with pytest.raises(AssertionError):
-        checks.check_stakes_are_bounded(plan, world, 0, 0.01, 0.0)
+        checks.check_factors_are_bounded(plan, world, 0, 0.01, 0.0)
     with pytest.raises(AssertionError):
-        checks.check_quadratic_form(0, (FPR,))
+        checks.check_wealth_at_the_nodes(0, (FPR,))
 
 
 def test_mutant_regression_fitted_on_its_own_epoch():
@@ -46,18 +46,45 @@ def test_mutant_regression_fitted_on_its_own_epoch():
         checks.check_mean_wealth(0, (FPR,), 2, regress=lambda m, y, accepted: float(y == -1) if accepted else m)
 
 
-def test_mutant_box_updated_although_the_sum_is_not_positive(monkeypatch):
+def test_mutant_a_cell_is_out_as_soon_as_one_of_its_ends_is(monkeypatch):
     covering_holds()
-    monkeypatch.setattr(betting_evidence, "upper_end", lambda a, limit: limit / np.where(a == 0, 1e-300, a))
+
+    def hasty(wealth, threshold, lower, upper):
+        out = (wealth > threshold[..., np.newaxis, np.newaxis]).any(axis=(1, 2))
+        gone = out[:, LEFT_NODE] | out[:, LEFT_NODE + 1]
+        lower[gone], upper[gone] = np.inf, -np.inf
+
+    monkeypatch.setattr(betting, "narrow_cells", hasty)
     with pytest.raises(AssertionError):
         covering_holds()
 
 
-def test_mutant_low_side_updated_although_the_sum_is_not_positive(monkeypatch):
-    covering_holds()
-    monkeypatch.setattr(betting_evidence, "lower_end", lambda b, limit: limit / np.where(b == 0, 1e-300, b))
+def test_mutant_only_the_nodes_of_a_cell_are_looked_at(monkeypatch):
+    """The largest gap over pairs of nodes that are left, as if nothing lay between them."""
+    checks.check_the_part_of_a_cell_that_is_left()
+
+    def coarse(wealth_j, wealth_i, cells_j, cells_i, threshold):
+        pairs = wealth_j[:, :, 0, :, np.newaxis] + wealth_i[:, :, 1, np.newaxis, :]
+        left = (pairs <= threshold[..., np.newaxis, np.newaxis]).all(axis=1)
+        gap = betting_wealth.NODES[:, np.newaxis] - betting_wealth.NODES
+        return np.where(left, gap, -np.inf).max(axis=(1, 2))
+
+    monkeypatch.setattr(betting, "largest_gaps", coarse)
     with pytest.raises(AssertionError):
-        covering_holds()
+        checks.check_the_part_of_a_cell_that_is_left()
+
+
+def test_mutant_a_pair_mixes_its_bets(monkeypatch):
+    """Each group brings the bet that says most: K^2 tests where the union pays for K."""
+    checks.check_a_pair_uses_one_bet()
+
+    def mixed(wealth_j, wealth_i, *cells, real=betting_wealth.largest_gaps):
+        best = [np.broadcast_to(w.max(axis=1, keepdims=True), w.shape).copy() for w in (wealth_j, wealth_i)]
+        return real(*best, *cells)
+
+    monkeypatch.setattr(betting, "largest_gaps", mixed)
+    with pytest.raises(AssertionError):
+        checks.check_a_pair_uses_one_bet()
 
 
 @pytest.mark.parametrize("threshold", ["joint_threshold", "box_threshold"])
@@ -77,17 +104,12 @@ def test_mutant_radius_off_by_sqrt_2_in_the_threshold(monkeypatch, threshold):
         checks.check_union(bound, 0.05)
 
 
-def test_mutant_radius_off_by_sqrt_2_in_the_squares(monkeypatch):
-    """The radius grows with sqrt(Q): half of the squares."""
-    real = _betting_kernel.add_cohort
-
-    def halved(*arguments):
-        real(*arguments)
-        arguments[-1][...] /= 2
-
-    monkeypatch.setattr(_betting_kernel, "add_cohort", halved)
+def test_mutant_logarithm_replaced_by_its_first_term(monkeypatch):
+    """ln(1 + z) <= z: the squares, and with them the radius, are forgotten."""
+    real = betting_wealth.Entries.log_factors
+    monkeypatch.setattr(betting_wealth.Entries, "log_factors", lambda *told: np.expm1(real(*told)))
     with pytest.raises(AssertionError):
-        [checks.check_quadratic_form(seed, (FPR,)) for seed in range(5)]
+        checks.check_wealth_at_the_nodes(0, (FPR,))
 
 
 def test_mutant_groups_swapped_in_the_log():
@@ -108,17 +130,14 @@ def test_mutant_groups_swapped_in_the_pairs(monkeypatch):
         return all(covers(intervals, gaps) for intervals in run)
 
     assert always_right()
-    monkeypatch.setattr(
-        betting,
-        "narrowed_gaps",
-        lambda s, L, pairs, n: betting_evidence.narrowed_gaps(s, L, [p[::-1] for p in pairs], n),
-    )
+    real = betting.largest_gaps
+    monkeypatch.setattr(betting, "largest_gaps", lambda w_j, w_i, c_j, c_i, L: real(w_i, w_j, c_i, c_j, L))
     assert not always_right()
 
 
 def test_mutant_propensity_logged_after_clipping():
     with pytest.raises(AssertionError):
-        checks.check_mean_wealth(0, (FPR,), 2, logged=lambda p: max(p, 0.1))
+        [checks.check_mean_wealth(seed, (FPR,), 2, logged=lambda p: max(p, 0.1)) for seed in range(3)]
 
 
 def test_mutant_propensity_floor_dropped():

@@ -1,8 +1,8 @@
-"""Joint clamped betting: intervals for the gap of every hypothesis that hold at all times at once, whatever the learner did.
+"""Betting cell by cell: intervals for the gap of every hypothesis that hold at all times at once, whatever the learner did.
 
 Theorem. Fix M hypotheses, G groups, R rates and delta. People (x, a, y) are drawn independently from D; each is accepted with
-probability p(x) by a coin of its own. If p, the regression m, the bets lambda, the shares c and the boxes of each epoch are
-functions of earlier epochs (p and m also of x), then with probability at least 1 - delta every interval that `intervals` ever
+probability p(x) by a coin of its own. If p, the regression m, the bets lambda and the shares c of each epoch are functions of
+earlier epochs (p and m also of x), then with probability at least 1 - delta every interval that `intervals` ever
 returns contains the true gap, for all hypotheses, rates and pairs of groups, after every update.
 
 Proof, for the false positive rate (docs/promise-proof.md has every step). Let N = 1[y = -1], f_j = P(h = 1 | a = j, N = 1), and
@@ -11,23 +11,17 @@ Proof, for the false positive rate (docs/promise-proof.md has every step). Let N
 
 Given person and past, E[phi] = N: the coin is fresh. So 1[a = j] phi (h - f_j) has mean zero, and
 
-    W_up(f)  = prod (1 - g_j 1[a = j] phi (h - f)),   W_low(f) = prod (1 + g_j 1[a = j] phi (h - f)),   g_j = min(lambda c_j, 1/2)
+    W_up(f)  = prod (1 - g_j 1[a = j] phi (h - f)),   W_low(f) = prod (1 + g_j 1[a = j] phi (h - f)),   g_j = lambda c_j, cut
 
-are martingales at the true f = f_j, as is W_up(f_j) W_low(f_i) for two groups (nobody belongs to both). They stay positive, because
-m' is clamped so that g |phi| |h - f| <= 1/2, g = min(lambda c_j, 1/2), for phi of the dangerous sign and f in the box [l, u]. Ville: a
-non-negative martingale that starts at 1 ever reaches e^L with probability at most e^-L. ln(1+z) >= z - z^2/2 for z >= 0 and
->= z - k(v) z^2 for z >= -v, k(v) = (-ln(1-v) - v)/v^2, give sums that do not depend on f, with S = A + B:
+are martingales at the true f = f_j, as is W_up(f_j) W_low(f_i) for two groups (nobody belongs to both). [0, 1] is cut into eight
+classes before any data. In each of them stake and m' are cut so that every factor is at least 1/5 for every f of the class; the
+truth lies in one class, and its processes are those of that class. Ville: a non-negative martingale that starts at 1 ever reaches
+e^L with probability at most e^-L. Within a class ln W is concave in f, so it lies above its chord over each of the cells
+into which the class is cut: a point whose chord exceeds L is out. `betting_wealth` has the formulas.
 
-    ln W_up(f) >= f S - A - q(f),   ln W_low(f) >= A - f S - q(f),   q(f) = (1-f)^2 Q1 + f^2 Q0
-
-q is convex, so on the box it lies below its chord, q(f) <= alpha + beta f: the evidence becomes linear in f,
-
-    up: f (S - beta) <= A + alpha + L,    low: f (S + beta) >= A - alpha - L,
-    joint: f_j (S - beta)_j^up - f_i (S + beta)_i^low <= L + (A + alpha)_j^up - (A - alpha)_i^low.
-
-Single processes narrow the boxes (L_box = ln(2 R G K M / (.2 delta))), pairs bound the gaps (L_joint = ln(R G(G-1) K M / (.8 delta)));
-the union over hypotheses, rates, groups or ordered pairs, sides and K bets costs delta in all, and nothing is split over epochs.
-The truth leaves a box only when a box process crosses its threshold; the bets are stopped there. A label that has not arrived
+Single processes rule out rates (L_box = ln(2 R G K M / (.2 delta))), pairs rule out gaps (L_joint = ln(R G(G-1) K M / (.8 delta)));
+the union over hypotheses, rates, groups or ordered pairs, sides and K bets costs delta in all. Nothing is split over epochs,
+classes or cells: the truth needs the processes of its own class alone. A label that has not arrived
 takes the value that makes the factor of W smallest; a person of whom nothing is known any more takes the smallest factor there can be, so
 L grows by `lost`. Other rates: exchange the labels (true positive rate; the gap of the false negative rate is minus its gap), or phi = 1
 (selection rate), which needs neither label nor coin.
@@ -37,7 +31,7 @@ L = ln(2 R k K M / (.8 delta_N)), and so do its own processes, L = ln(2 R K M / 
 for all groups then in.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Any
@@ -45,8 +39,6 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
-from evenhand.fairness.bounds.betting_cells import cells_of
-from evenhand.fairness.bounds.betting_evidence import narrowed_boxes, narrowed_gaps, without_contradictions
 from evenhand.fairness.bounds.betting_plan import expected_rates, expected_shares, rates_of_betting, variance_kept
 from evenhand.fairness.bounds.betting_records import (
     BettingState,
@@ -55,8 +47,21 @@ from evenhand.fairness.bounds.betting_records import (
     EpochPlan,
     Forecast,
     GapIntervals,
+    acceptance_of,
+    counted_rounds,
+    counts_labels,
+    regression_of,
 )
-from evenhand.fairness.bounds.betting_rounds import acceptance_of, counted_rounds, counts_labels, regression_of
+from evenhand.fairness.bounds.betting_wealth import (
+    CLASS_OF_CELL,
+    CLASS_OF_NODE,
+    SPANS,
+    THETA,
+    Entries,
+    add_wealth,
+    largest_gaps,
+    narrow_cells,
+)
 from evenhand.fairness.rates import Rate
 from evenhand.words import FloatArray, IntArray
 
@@ -76,7 +81,7 @@ class BettingBound:
     """One family of betting processes: `hypotheses` non-constant hypotheses share `failure_probability`.
 
     Each of them gets an equal part, or its entry of `shares` (the N-th nominated: 6 delta / (pi^2 N^2)). `horizons` n_k: the numbers
-    of rounds for which the K bets are best; `joint_part` of delta goes to the gaps, the rest to the boxes. `joins`: one entry for each
+    of rounds for which the K bets are best; `joint_part` of delta goes to the gaps, the rest to the rates. `joins`: one entry for each
     of the last groups, which joined after the start; `started_with`: how many groups were in when each hypothesis started (all founders).
     """
 
@@ -219,69 +224,95 @@ class BettingBound:
                 kept[:, r] = variance_kept(replace(forecast, acceptance=p), m, inverse_share[r], f[:, r])
         threshold = self.pair_thresholds.max(axis=1, initial=0.0)
         bets = rates_of_betting(threshold, np.array(self.horizons), inverse_share, f, kept)
-        return EpochPlan(inverse_share, bets, state.lower, state.upper, float(state.rounds.max(initial=0.0)))
+        return EpochPlan(inverse_share, bets, float(state.rounds.max(initial=0.0)), len(state))
 
     def update(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> tuple[BettingState, CohortInfo]:
-        """Add a closed cohort under the plan that was made before it; narrow boxes and gaps."""
+        """Add a closed cohort under the plan that was made before it; narrow rates and gaps."""
         self._refuse_misfits(state, cohort, plan)
-        seen = self._added(state, cohort, plan)
-        boxes = narrowed_boxes(seen, self.group_thresholds)
-        gaps = narrowed_gaps(boxes, self.pair_thresholds, self.pairs, self.founders)
-        return without_contradictions(gaps), self._info(cohort)
+        return self._concluded(self._added(state, cohort, plan)), self._info(cohort)
 
     def intervals(self, state: BettingState) -> GapIntervals:
         """Gaps and rates as the user knows them: for a false negative rate, [-hi, -lo] of the true positive rate's."""
         flips = np.array([rate.sign < 0 for rate in self.rates])[:, np.newaxis]
+        claimed = ~state.contradiction[:, np.newaxis, np.newaxis]
+        low, high = np.where(claimed, state.gap_lower, -1.0), np.where(claimed, state.gap_upper, 1.0)
+        lower, upper = state.box
         return GapIntervals(
-            np.where(flips, -state.gap_upper, state.gap_lower),
-            np.where(flips, -state.gap_lower, state.gap_upper),
-            np.where(flips, 1.0 - state.upper, state.lower),
-            np.where(flips, 1.0 - state.lower, state.upper),
+            np.where(flips, -high, low),
+            np.where(flips, -low, high),
+            np.where(flips, 1.0 - upper, lower),
+            np.where(flips, 1.0 - lower, upper),
             self.names,
             state.contradiction,
         )
 
     def _added(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> BettingState:
-        from evenhand.fairness.bounds import _betting_kernel  # numba is heavy: only those who bet load it
-
-        add: Callable[..., None] = _betting_kernel.add_cohort
-        add_cells: Callable[..., None] = _betting_kernel.add_cells
-        linear, quadratic = state.linear.copy(), state.quadratic.copy()
-        hits, mass = state.hits.copy(), state.mass.copy()
-        stakes, deviation, reach = plan.stakes, plan.deviation, plan.reach
-        lost = state.lost.copy()
+        """The state with the cohort's rounds in its sums; nothing is concluded from them yet."""
+        wealth, hits, mass, lost = (array.copy() for array in (state.wealth, state.hits, state.mass, state.lost))
+        alive = np.stack([state.left[..., c == CLASS_OF_CELL].any(axis=-1) for c in range(len(SPANS))], axis=-1)
+        alive &= ~state.contradiction[:, np.newaxis, np.newaxis, np.newaxis]
+        accepts = cohort.accepts.astype(np.float64)
         for r, rate in enumerate(self.rates):
             group = cohort.group if counts_labels(rate).all() else cohort.labelled_group
-            columns = counted_rounds(rate, cohort).columns
-            lost[:, r] += self._lost(rate, cohort, stakes[:, r], deviation[:, r])
-            tables = tuple(np.ascontiguousarray(table[:, r]) for table in (stakes, deviation, reach))
-            sums = tuple(np.zeros(array[:, r].shape) for array in (hits, linear, quadratic))
-            cells = cells_of(group, columns[0], columns[1], np.stack(columns[2:6]))
-            if cells is None:
-                add(cohort.accepts, group, *columns, *tables, *sums)
-            else:
-                alike = (cells.group, cells.inverse, cells.regression, cells.total, cells.taken(cohort.accepts))
-                add_cells(*alike, *tables, *sums)
-            for array, seen in zip((hits, linear, quadratic), sums, strict=True):
-                array[:, r] += seen
-            mass[:, r] += self._by_group(group, columns[-1])
-        rounds = state.rounds + cohort.rounds.sum()
-        return replace(state, linear=linear, quadratic=quadratic, hits=hits, mass=mass, rounds=rounds, lost=lost)
+            rounds = counted_rounds(rate, cohort)
+            lost[:, r] += self._lost(rate, cohort, plan.bets[:, r] * plan.inverse_share[r].max())
+            mass[:, r] += self._by_group(group, rounds.phi)
+            hits[:, r] += accepts @ np.where(
+                group[:, np.newaxis] == np.arange(len(self.groups)), rounds.phi[:, np.newaxis], 0.0
+            )
+            parts = Entries.of_groups(
+                cohort.accepts, group, rounds.inverse, rounds.regression, rounds.outcomes, len(self.groups)
+            )
+            for j, entries in parts:
+                add_wealth(wealth[:, r, j], entries, plan.bets[:, r], float(plan.inverse_share[r, j]), alive[:, r, j])
+        rounds_seen = state.rounds + cohort.rounds.sum()
+        return replace(state, wealth=wealth, hits=hits, mass=mass, rounds=rounds_seen, lost=lost)
+
+    def _concluded(self, state: BettingState) -> BettingState:
+        """Narrow cells and gaps by what the sums say; what is out stays out."""
+        lower, upper, lost = state.lower.copy(), state.upper.copy(), state.lost
+        L = self.group_thresholds[:, np.newaxis, :, np.newaxis] + lost[:, :, np.newaxis]
+        narrow_cells(_flat(state.wealth, 3), _flat(L, 3), _flat(lower, 3), _flat(upper, 3))
+        gap_lower, gap_upper, empty = state.gap_lower.copy(), state.gap_upper.copy(), state.contradiction.copy()
+        for at, pair in enumerate(self.pairs):
+            wealth, join = state.wealth, max(pair) - self.founders
+            if join >= 0:
+                wealth = wealth - state.wealth_before[:, join]
+            L = self.pair_thresholds[:, at, np.newaxis, np.newaxis] + lost
+            (w_j, w_i), (l_j, l_i), (u_j, u_i) = (
+                [_flat(array[:, :, j], 2) for j in pair] for array in (wealth, lower, upper)
+            )
+            rise = largest_gaps(w_j, w_i, (l_j, u_j), (l_i, u_i), _flat(L, 2))
+            fall = largest_gaps(w_i, w_j, (l_i, u_i), (l_j, u_j), _flat(L, 2))
+            gap_upper[:, :, at] = np.minimum(gap_upper[:, :, at], np.maximum(rise, -1.0).reshape(lost.shape[:2]))
+            gap_lower[:, :, at] = np.maximum(gap_lower[:, :, at], np.minimum(-fall, 1.0).reshape(lost.shape[:2]))
+            empty |= np.isneginf(np.minimum(rise, fall)).reshape(lost.shape[:2]).any(axis=1)
+        empty |= np.asarray((lower > upper).all(axis=-1)).any(axis=(1, 2)) | (gap_lower > gap_upper).any(axis=(1, 2))
+        out = np.stack([(lower > upper)[..., c == CLASS_OF_CELL].all(axis=-1) for c in range(len(SPANS))], axis=-1)
+        wealth = np.where(out[..., CLASS_OF_NODE][..., np.newaxis, np.newaxis, :], 0.0, state.wealth)
+        return replace(
+            state,
+            wealth=wealth,
+            lower=lower,
+            upper=upper,
+            gap_lower=gap_lower,
+            gap_upper=gap_upper,
+            contradiction=empty,
+        )
 
     @staticmethod
-    def _lost(rate: Rate, cohort: Cohort, stakes: FloatArray, deviation: FloatArray) -> FloatArray:
+    def _lost(rate: Rate, cohort: Cohort, stakes: FloatArray) -> FloatArray:
         """(M, K): what the people of whom nothing is known any more may have cost a process, at most, in logarithms.
 
-        -ln(1 - g s) for a rejected one, for p = 1 and for a rate that needs no label, where
-        |phi| <= 1; else -ln(1 - min(1/2, g s / p)), because the clamp keeps every factor above
-        1/2. g s is the largest over the groups, as the group is lost, too.
+        -ln(1 - min(THETA, g w)), w = 1 for a rejected one, for p = 1 and for a rate that needs no label,
+        where |phi| <= 1, else 1/p; the clamp keeps every factor above 1 - THETA. stakes (M, K): g is the
+        largest over the groups, as the group is lost, too.
         """
         whole = counts_labels(rate).all()
         if not len(cohort.lost_count) or not (whole or cohort.labelled.any()):
-            return np.zeros((stakes.shape[0], stakes.shape[2]))
-        largest = (stakes * deviation.max(axis=2)[:, :, np.newaxis]).max(axis=1)
+            return np.zeros(stakes.shape)
         weight = np.ones(len(cohort.lost_count)) if whole else cohort.lost_weight
-        cost = -np.log1p(-np.minimum(0.5, largest[:, :, np.newaxis] * weight))
+        cost = -np.log1p(-np.minimum(THETA, stakes[:, :, np.newaxis] * weight))
         return np.asarray(cost @ cohort.lost_count)
 
     def _info(self, cohort: Cohort) -> CohortInfo:
@@ -312,6 +343,11 @@ class BettingBound:
                 "it knows the data it is to bet on.",
                 hint="make the plan before the epoch, from the state that the update is given or an earlier one.",
             )
+
+
+def _flat(array: FloatArray, axes: int) -> FloatArray:
+    """The first axes as one; a view where the array is contiguous."""
+    return np.ascontiguousarray(array.reshape(-1, *array.shape[axes:]))
 
 
 def _refuse_codes(group: IntArray, groups: int) -> None:

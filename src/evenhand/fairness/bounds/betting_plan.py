@@ -3,11 +3,12 @@
     c_j = 1 / max(P_hat[a = j, in the denominator], SHARE_FLOOR)
     V1 = 2/G sum_j c_j f_j (1 - f_j)              the variance of one increment if everybody is accepted
     V1 / V_e                                      how much of it the next epoch's acceptance probabilities leave
-    lambda_k = sqrt(2 L / (n_k V1)) min(1, V1 / V_e),   g_jk = min(lambda_k c_j, 1/2)
+    lambda_k = sqrt(2 L / (n_k V1)) min(1, V1 / V_e), rounded to a power of sqrt(2)
 
-The stake is cut group by group, so that a small group does not lower the bets on the others.
-With two groups 2/G sum_j is the sum over the pair. All of it may be wrong without harm: it decides
-the width, never the validity.
+A bet that is wrong by a factor of 2^(1/4), the most that rounding does, costs at most 1.5% of width;
+the bets of all hypotheses then have few values, and so have the logarithms to be computed. With two
+groups 2/G sum_j is the sum over the pair. All of it may be wrong without harm: it decides the width,
+never the validity.
 """
 
 import numpy as np
@@ -31,10 +32,10 @@ def expected_shares(state: BettingState, prior: FloatArray) -> FloatArray:
 
 
 def expected_rates(state: BettingState) -> FloatArray:
-    """f_hat (M, R, G): (sum h phi + 1) / (sum phi + 2), inside the box."""
+    """f_hat (M, R, G): (sum h phi + 1) / (sum phi + 2), inside what is left."""
     mass = np.maximum(state.mass, 0.0)
     raw = (np.clip(state.hits, 0.0, mass) + 1.0) / (mass + 2.0)
-    return np.clip(np.clip(raw, state.lower, state.upper), RATE_MARGIN, 1.0 - RATE_MARGIN)
+    return np.clip(np.clip(raw, *state.box), RATE_MARGIN, 1.0 - RATE_MARGIN)
 
 
 def variance_kept(
@@ -67,4 +68,4 @@ def rates_of_betting(
     groups = inverse_share.shape[1]
     variance = 2.0 / groups * (inverse_share * f * (1.0 - f)).sum(axis=2)
     wished = np.sqrt(2.0 * threshold[:, np.newaxis] / variance) * kept
-    return np.asarray(wished[..., np.newaxis] / np.sqrt(horizons))
+    return np.asarray(np.exp2(np.round(2.0 * np.log2(wished[..., np.newaxis] / np.sqrt(horizons))) / 2.0))

@@ -9,13 +9,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.fairness.bounds.betting_wealth import EDGES, NODES
+from evenhand.fairness.rates import Rate
 from evenhand.words import BoolArray, FloatArray, IntArray, as_numbers
 
 COUNTS = ("rejected", "positive", "negative", "unresolved")
-BOLDEST = 0.5
-"""The largest stake: with |phi| <= 1 a factor is then at least 1/2."""
-UP, LOW = 0, 1
-"""The two sides of a process: up rejects high rates, low rejects low ones."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +117,59 @@ class Cohort:
 
 
 @dataclass(frozen=True, eq=False)
+class CountedRounds:
+    """A cohort as one rate sees it: a `hit` is an accepted round in the rate's denominator, a `miss` one outside it."""
+
+    inverse: FloatArray
+    regression: FloatArray
+    rejected: FloatArray
+    hit: FloatArray
+    miss: FloatArray
+    unresolved: FloatArray
+
+    @property
+    def outcomes(self) -> FloatArray:
+        """(4, n): rounds rejected, hit, miss, unresolved."""
+        return np.stack([self.rejected, self.hit, self.miss, self.unresolved])
+
+    @property
+    def phi(self) -> FloatArray:
+        """The unclamped estimate of how many of the row's rounds are in the denominator; unresolved ones count as foretold."""
+        m, w = self.regression, self.inverse
+        return (self.rejected + self.unresolved) * m + self.hit * (m + (1.0 - m) * w) + self.miss * (m - m * w)
+
+
+def counted_rounds(rate: Rate, cohort: Cohort) -> CountedRounds:
+    """FPR: hits are the negatives; FNR: hits are the positives and m becomes 1 - m; selection: every round is a certain hit."""
+    negatives, positives = counts_labels(rate)
+    nothing = np.zeros(len(cohort))
+    if negatives and positives:
+        return CountedRounds(np.ones(len(cohort)), nothing, nothing, cohort.rounds, nothing, nothing)
+    hit, miss = (cohort.negative, cohort.positive) if negatives else (cohort.positive, cohort.negative)
+    m, possible = regression_of(rate, cohort.regression), cohort.acceptance > 0
+    inverse = np.divide(
+        1.0, cohort.acceptance, out=np.ones(len(cohort)), where=possible
+    )  # p = 0 only where no label counts
+    return CountedRounds(inverse, m, cohort.rejected, hit, miss, cohort.unresolved)
+
+
+def counts_labels(rate: Rate) -> FloatArray:
+    """(does y = -1 count, does y = +1 count), as 0 and 1."""
+    return rate.in_denominator(np.array([-1, 1], dtype=np.int64)).astype(np.float64)
+
+
+def regression_of(rate: Rate, regression: FloatArray) -> FloatArray:
+    """The forecast of P[in the denominator | x] from the one of P[y = -1 | x]."""
+    negatives, positives = counts_labels(rate)
+    return np.asarray(negatives * regression + positives * (1.0 - regression))
+
+
+def acceptance_of(rate: Rate, acceptance: FloatArray) -> FloatArray:
+    """A rate that needs no label is seen at every round."""
+    return np.ones_like(acceptance) if counts_labels(rate).all() else acceptance
+
+
+@dataclass(frozen=True, eq=False)
 class Forecast:
     """What earlier epochs foretell about the next one: rows of past people, with the next epoch's p and m on them.
 
@@ -145,69 +196,53 @@ class Forecast:
 class EpochPlan:
     """Everything that must be fixed before an epoch's data are looked at (besides p and m).
 
-    inverse_share c (R, G): 1 / P_hat[in group j and in the rate's denominator]; bets lambda (M, R, K), not increasing in k;
-    lower, upper (M, R, G): the box that contains the rates P(h accepts | group, in the denominator).
-    made_after: the rounds that the plan's state had seen.
+    inverse_share c (R, G): 1 / P_hat[in group j and in the rate's denominator]; bets lambda
+    (M, R, K). made_after: the rounds that the plan's state had seen. hypotheses: M, so that a stored plan
+    that was cut is noticed.
     """
 
     inverse_share: FloatArray
     bets: FloatArray
-    lower: FloatArray
-    upper: FloatArray
     made_after: float
+    hypotheses: int
 
     def __post_init__(self) -> None:
+        if self.bets.ndim != 3 or self.bets.shape[:2] != (self.hypotheses, len(self.inverse_share)):
+            raise LengthMismatch(
+                f"the bets of the plan are {self.bets.shape} for {self.hypotheses} hypotheses and "
+                f"{len(self.inverse_share)} rates."
+            )
         if not ((self.bets >= 0) & np.isfinite(self.bets)).all() or not (self.inverse_share > 0).all():
             raise InvalidInput("a bet of the plan is negative or not finite, or a share is not positive.")
-        if not ((self.lower >= 0) & (self.lower <= self.upper) & (self.upper <= 1)).all():
-            raise InvalidInput("the box of the plan is empty or leaves [0, 1]; a plan needs 0 <= lower <= upper <= 1.")
-
-    @property
-    def stakes(self) -> FloatArray:
-        """g = min(lambda_k c_j, 1/2): (M, R, G, K)."""
-        return np.minimum(self.bets[:, :, np.newaxis, :] * self.inverse_share[:, :, np.newaxis], BOLDEST)
 
     def grown_to(self, members: int, groups: int) -> "EpochPlan":
         """The plan for a family that has grown since: hypotheses that came later bet nothing, and a group that came later has no rows."""
         more, others = members - len(self.bets), groups - self.inverse_share.shape[1]
         if not (more or others):
             return self
-        box = ((0, more), (0, 0), (0, others))
         return EpochPlan(
             np.pad(self.inverse_share, ((0, 0), (0, others)), constant_values=1.0),
             np.pad(self.bets, ((0, more), (0, 0), (0, 0))),
-            np.pad(self.lower, box),
-            np.pad(self.upper, box, constant_values=1.0),
             self.made_after,
+            members,
         )
-
-    @property
-    def deviation(self) -> FloatArray:
-        """s (M, R, G, 2): the largest |h - f| in the box, u where h rejects (index 0) and 1 - l where it accepts (index 1)."""
-        return np.stack([self.upper, 1.0 - self.lower], axis=-1)
-
-    @property
-    def reach(self) -> FloatArray:
-        """R = 1 / (2 lambda c s): (M, R, G, 2, K), the largest |phi| of dangerous sign; the regression is clamped to keep it."""
-        product = self.stakes[:, :, :, np.newaxis, :] * self.deviation[..., np.newaxis]
-        return np.asarray(np.divide(0.5, product, out=np.full(product.shape, np.inf), where=product > 0))
 
 
 @dataclass(frozen=True, eq=False)
 class BettingState:
     """What the next update needs; every array has the hypotheses first, and nothing but arrays is kept.
 
-    linear, quadratic (M, R, G, side, a, K), side UP or LOW, a = 1 where h accepts: A = linear[.., 1, :],
-    B = linear[.., 0, :], Q1 = quadratic[.., 1, :], Q0 = quadratic[.., 0, :]. lower, upper (M, R, G): the box.
-    gap_lower, gap_upper (M, R, pairs): later group minus earlier, of P(h accepts | group, in the denominator).
-    hits, mass (M, R, G), rounds (M,): unclamped sums of h phi and of phi, and the rounds; they serve the planning alone.
-    contradiction (M,): an interval of h became empty; from then on nothing is claimed about h.
-    lost (M, R, K): by how much the thresholds grow for people of whom nothing is known any more. linear_before, quadratic_before
-    (M, J, R, G, side, a, K): the sums at the moment when each of the J groups joined that were not there from the start.
+    wealth (M, R, G, K, side, nodes), side UP or LOW: ln W at the nodes of `betting_wealth`; 0 in a
+    class that is out. lower, upper (M, R, G, cells): what is left of each cell for the rate of a group,
+    P(h accepts | group, in the denominator); lower > upper where nothing is. gap_lower, gap_upper (M, R, pairs):
+    later group minus earlier. hits, mass (M, R, G), rounds (M,): unclamped sums of h phi and of phi, and
+    the rounds; they serve the planning alone. contradiction (M,): nothing is left of some rate or gap of h;
+    from then on nothing is claimed about h. lost (M, R, K): by how much the thresholds grow for people
+    of whom nothing is known any more. wealth_before (M, J, R, G, K, side, nodes): the wealth at the
+    moment when each of the J groups joined that were not there from the start.
     """
 
-    linear: FloatArray
-    quadratic: FloatArray
+    wealth: FloatArray
     lower: FloatArray
     upper: FloatArray
     gap_lower: FloatArray
@@ -217,32 +252,42 @@ class BettingState:
     rounds: FloatArray
     contradiction: BoolArray
     lost: FloatArray
-    linear_before: FloatArray
-    quadratic_before: FloatArray
+    wealth_before: FloatArray
 
     @classmethod
     def empty(cls, hypotheses: int, rates: int, groups: int, bets: int, joins: int = 0) -> "BettingState":
-        """Nothing seen: sums 0, boxes [0, 1], gaps [-1, 1]."""
-        sums = (hypotheses, rates, groups, 2, 2, bets)
-        box, gap = (hypotheses, rates, groups), (hypotheses, rates, groups * (groups - 1) // 2)
+        """Nothing seen: wealth 1, whole cells, gaps [-1, 1]."""
+        family, gap = (hypotheses, rates, groups), (hypotheses, rates, groups * (groups - 1) // 2)
+        sums = (rates, groups, bets, 2, len(NODES))
         return cls(
-            np.zeros(sums),
-            np.zeros(sums),
-            np.zeros(box),
-            np.ones(box),
+            np.zeros((hypotheses, *sums)),
+            np.tile(EDGES[:-1], (*family, 1)),
+            np.tile(EDGES[1:], (*family, 1)),
             np.full(gap, -1.0),
             np.ones(gap),
-            np.zeros(box),
-            np.zeros(box),
+            np.zeros(family),
+            np.zeros(family),
             np.zeros(hypotheses),
             np.zeros(hypotheses, dtype=bool),
             np.zeros((hypotheses, rates, bets)),
-            np.zeros((hypotheses, joins, *sums[1:])),
-            np.zeros((hypotheses, joins, *sums[1:])),
+            np.zeros((hypotheses, joins, *sums)),
         )
 
     def __len__(self) -> int:
         return len(self.rounds)
+
+    @property
+    def left(self) -> BoolArray:
+        """(M, R, G, cells): is something of the cell left?"""
+        return self.lower <= self.upper
+
+    @property
+    def box(self) -> tuple[FloatArray, FloatArray]:
+        """(M, R, G) twice: the smallest and the largest rate that is left; [0, 1] of a hypothesis about which nothing is claimed."""
+        nothing = self.contradiction[:, np.newaxis, np.newaxis]
+        lower = np.where(self.left, self.lower, np.inf).min(axis=-1)
+        upper = np.where(self.left, self.upper, -np.inf).max(axis=-1)
+        return np.where(nothing, 0.0, lower), np.where(nothing, 1.0, upper)
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """The fields by name, for np.savez."""
@@ -263,29 +308,27 @@ class BettingState:
         return BettingState(**{name: np.concatenate([mine[name], theirs[name]]) for name in mine})
 
     def with_group(self) -> "BettingState":
-        """The state with one more group, the last one: nothing is known of it, and its pairs start from the sums of this moment."""
+        """The state with one more group, the last one: nothing is known of it, and its pairs start from the wealth of this moment."""
+        new = BettingState.empty(len(self), self.lost.shape[1], 1, self.lost.shape[2])
 
-        def grown(array: FloatArray, axis: int, value: float) -> FloatArray:
-            shape = list(array.shape)
-            shape[axis] = 1
-            return np.concatenate([array, np.full(shape, value)], axis=axis)
+        def grown(name: str, axis: int = 2) -> FloatArray:
+            return np.concatenate([getattr(self, name), getattr(new, name)], axis=axis)
 
         groups = self.lower.shape[2]
         new_pairs = [i for i, (_, later) in enumerate(combinations(range(groups + 1), 2)) if later == groups]
         place = np.array(new_pairs) - np.arange(len(new_pairs))
-        linear, quadratic = grown(self.linear, 2, 0.0), grown(self.quadratic, 2, 0.0)
+        wealth, before = grown("wealth"), self.wealth_before
+        joined = np.zeros((*before.shape[:3], 1, *before.shape[4:]))
         return replace(
             self,
-            linear=linear,
-            quadratic=quadratic,
-            lower=grown(self.lower, 2, 0.0),
-            upper=grown(self.upper, 2, 1.0),
-            hits=grown(self.hits, 2, 0.0),
-            mass=grown(self.mass, 2, 0.0),
+            wealth=wealth,
+            lower=grown("lower"),
+            upper=grown("upper"),
+            hits=grown("hits"),
+            mass=grown("mass"),
             gap_lower=np.insert(self.gap_lower, place, -1.0, axis=2),
             gap_upper=np.insert(self.gap_upper, place, 1.0, axis=2),
-            linear_before=np.concatenate([grown(self.linear_before, 3, 0.0), linear[:, np.newaxis]], axis=1),
-            quadratic_before=np.concatenate([grown(self.quadratic_before, 3, 0.0), quadratic[:, np.newaxis]], axis=1),
+            wealth_before=np.concatenate([np.concatenate([before, joined], axis=3), wealth[:, np.newaxis]], axis=1),
         )
 
 
@@ -307,7 +350,7 @@ class CohortInfo:
 class GapIntervals:
     """Simultaneous intervals, valid at all times at once: lower, upper (M, R, pairs) for the gaps of the rates as the user knows them.
 
-    rate_lower, rate_upper (M, R, G) are the boxes of the groups' rates; names (R * pairs) as in `GapConstraints`;
+    rate_lower, rate_upper (M, R, G): the groups' rates; names (R * pairs) as in `GapConstraints`;
     contradiction (M,): hypotheses whose evidence contradicts itself: an assumption is broken, suspend.
     """
 
