@@ -32,7 +32,7 @@ from evenhand.learners.certified_set import CertifiedSet
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
 from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
 from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, locked, without_group
-from evenhand.learners.forecast import HALF, Prospect, RateForecast, Trajectory, sentences
+from evenhand.learners.forecast import HALF, Prospect, RateForecast, sentences
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import foretold, nominate
@@ -66,17 +66,12 @@ NO_POLICY = Mixture((ACCEPT_ALL,), (1.0,))
 
 @dataclass(frozen=True, eq=False)
 class _Ahead:
-    """What was expected of the rounds ahead when epoch `number` began."""
+    """What was known of the rounds ahead when epoch `number` began, after `start` rounds."""
 
     number: int
+    start: float
     horizon: float
     prospect: Prospect
-    course: Trajectory
-
-    @property
-    def in_time(self) -> bool:
-        """Whether half of the learned policy's weight is expected within the horizon."""
-        return self.course.reaches(HALF * self.prospect.full) < self.horizon
 
 
 BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
@@ -413,8 +408,10 @@ class CertifiedLearner(EpochLearner):
         share = weights[0] - floor
         if loss.acceptance_cost.sum() > 0:  # accepting is a sacrifice: is it worth what labels will bring?
             ahead = self._foreseen(number, round, deployable, loss, variances, regression)
-            wanted = share if ahead is None else ahead.course.share * free
-            share = wanted if ahead is not None and not ahead.in_time else max(share, wanted)
+            if ahead is not None:
+                best = ahead.prospect.best(ahead.start, ahead.horizon)
+                in_time = np.isfinite(best.reaches(HALF * ahead.prospect.full))
+                share = max(share, best.share * free) if in_time else best.share * free
         share = min(
             share, max(self._budget_left / (length * max(self._life.tally.negative_share, 1e-3)) - floor, 0.0), free
         )
@@ -451,9 +448,7 @@ class CertifiedLearner(EpochLearner):
             return None
         prospect = self._prospect(deployable, loss, variances, regression)
         horizon = float(max(self.horizon, round + 1) if self.horizon is not None else 10 * round + 20_000)
-        audited = self.audit_rate == "auto"
-        course = prospect.best(round, horizon) if audited else prospect.trajectory(0.0, round, horizon)
-        self._ahead = _Ahead(number, horizon, prospect, course)
+        self._ahead = _Ahead(number, float(round), horizon, prospect)
         return self._ahead
 
     def _prospect(
@@ -516,7 +511,11 @@ class CertifiedLearner(EpochLearner):
             regression = fit_outcomes(log)
             loss, variances = self._estimated_loss(log, regression)
             ahead = self._foreseen(number, self.epoch.first_round, self._deployable(loss), loss, variances, regression)
-        return () if ahead is None else ahead.prospect.forecasts(ahead.course, ahead.horizon)
+        if ahead is None:
+            return ()
+        prospect, span = ahead.prospect, (ahead.start, ahead.horizon)
+        course = prospect.course(*span) if self.audit_rate == "auto" else prospect.trajectory(0.0, *span)
+        return prospect.forecasts(course, ahead.horizon)
 
     def _outlook(self) -> tuple[str, ...]:
         return sentences(self.forecast)

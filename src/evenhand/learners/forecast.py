@@ -35,6 +35,8 @@ SHARES, DECAYS = (0.01, 0.03, 0.1, 0.3, 1.0), (1.0, 0.5)
 """The parts of the uncertified weight that the audit coin may be given at first, and the powers of 1/t by which they may fall."""
 WORTHWHILE = 0.9
 """The smallest share is taken that brings this part of the largest gain: what audits bring is forecast, what they cost is sure."""
+LITTLE = 0.02
+"""With less uncertified weight than this there is nothing to audit with."""
 HALF = 0.5
 """The limit is certified in time if this part of the learned policy's full weight is certified within the horizon."""
 BOLDEST, FIRST_BET = 0.5, 1000.0
@@ -48,13 +50,17 @@ SCALES = (*np.geomspace(1.0, 0.02, 9), 0.0)
 MOST_PEOPLE = 1e9
 """Who needs more labelled people than this needs too many."""
 
+Evidence = tuple[FloatArray, FloatArray]
+"""I and J, each (gaps, M)."""
+
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """What is expected of the rounds ahead under one audit share, epoch by epoch.
+    """What is expected of the rounds ahead, epoch by epoch.
 
-    start: where the first epoch begins; rounds: where each one ends; weight, audit, cost: of learned rules, of accept-all, and per
-    person. information (gaps, M): at the end; final (M,): the mixture that it allows.
+    share: of the uncertified weight that the audit coin has in the first epoch, which begins after `start` rounds. rounds: where each
+    epoch ends; weight, audit, cost: of learned rules, of accept-all, and per person. information (gaps, M): at the end; final (M,): the
+    mixture that it allows.
     """
 
     share: float
@@ -304,17 +310,44 @@ class Prospect:
 
     # the rounds ahead
 
-    def trajectory(self, share: float, start: float, horizon: float, decay: float = 1.0) -> Trajectory:
-        """Epochs from `start` to `horizon`; at round t the audit coin has share (start / t)^decay of the uncertified weight."""
-        (known, skewness), t = self.present, start
-        rounds, learned, audit, costs = [], [], [], []
-        mixture = self.allowed(self.widths(known, skewness), 1.0)
+    def trajectory(
+        self, share: float, start: float, horizon: float, decay: float = 1.0, evidence: Evidence | None = None
+    ) -> Trajectory:
+        """Epochs from `start` to `horizon`; at round t the audit coin has share (start / t)^decay of the uncertified weight.
+
+        evidence: I and J at `start`, those of the present intervals by default.
+        """
+        return self._played(lambda t, _: share * (start / t) ** decay, start, horizon, evidence)
+
+    def best(self, start: float, horizon: float, evidence: Evidence | None = None) -> Trajectory:
+        """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over no audits beyond the floor.
+
+        A horizon is a plan and not a fact: the cost is the mean of those per person up to the horizon and up to a third of it.
+        """
+        found = [self.trajectory(0.0, start, horizon, evidence=evidence)]
+        uncertified = 1.0 - found[0].weight[0] - self.floor(start)
+        if self.cost[0] > self.cost[1] and uncertified > LITTLE:  # else it is accepted anyway, or there is none
+            found += [self.trajectory(s, start, horizon, decay, evidence) for s in SHARES for decay in DECAYS]
+        ends = [end for end in (horizon / 3.0, horizon) if end > start]
+        costs = np.array([sum(one.cost_until(end) / end for end in ends) for one in found])
+        return found[int(np.argmax(costs <= costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())))]
+
+    def course(self, start: float, horizon: float) -> Trajectory:
+        """Epochs from `start` to `horizon` if the best share is chosen anew in each of them, as the learner does."""
+        return self._played(lambda t, evidence: self.best(t, horizon, evidence).share, start, horizon, None)
+
+    def _played(
+        self, choose: Callable[[float, Evidence], float], start: float, horizon: float, evidence: Evidence | None
+    ) -> Trajectory:
+        (known, skewness), t = evidence or self.present, start
+        shares, rounds, learned, audit, costs = [], [], [], [], []
+        mixture = self._mixed(known, skewness)
         while t < horizon:
-            length = min(max(SHORTEST, int(t * (GROWTH - 1.0))), horizon - t)
-            floor = self.floor(t)
+            length, floor = min(max(SHORTEST, int(t * (GROWTH - 1.0))), horizon - t), self.floor(t)
+            shares.append(choose(t, (known, skewness)))
             weights = (1.0 - floor) * mixture
             constants = weights[0] + weights[1]
-            weights[0] = floor + max(weights[0], share * (start / t) ** decay * constants)
+            weights[0] = floor + max(weights[0], shares[-1] * constants)
             weights[1] = max(floor + constants - weights[0], 0.0)
             V, K = self.moments(weights @ self.accepts, float(weights[0]))
             told = length * self.efficiency / V
@@ -323,21 +356,13 @@ class Prospect:
             learned.append(float(weights[2:].sum()))
             audit.append(float(weights[0]))
             costs.append(float(weights @ self.sure_cost))
-            mixture = self.allowed(self.widths(known, skewness), self.present[0] / np.maximum(known, 1e-300))
+            mixture = self._mixed(known, skewness)
         ends, weight, coin, cost = (np.array(column) for column in (rounds, learned, audit, costs))
-        return Trajectory(share, start, ends, weight, coin, cost, known, mixture)
+        return Trajectory(shares[0], start, ends, weight, coin, cost, known, mixture)
 
-    def best(self, start: float, horizon: float) -> Trajectory:
-        """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over no audits beyond the floor.
-
-        A horizon is a plan and not a fact: the cost is the mean of those per person up to the horizon and up to a third of it.
-        """
-        found = [self.trajectory(0.0, start, horizon)]
-        if self.cost[0] > self.cost[1]:  # else all of the uncertified weight is accepted anyway
-            found += [self.trajectory(share, start, horizon, decay) for share in SHARES for decay in DECAYS]
-        ends = [end for end in (horizon / 3.0, horizon) if end > start]
-        costs = np.array([sum(one.cost_until(end) / end for end in ends) for one in found])
-        return found[int(np.argmax(costs <= costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())))]
+    def _mixed(self, known: FloatArray, skewness: FloatArray) -> FloatArray:
+        """The cheapest mixture with this evidence."""
+        return self.allowed(self.widths(known, skewness), self.present[0] / np.maximum(known, 1e-300))
 
     def forecasts(self, course: Trajectory, horizon: float) -> tuple[RateForecast, ...]:
         """What to say of each rate if the rounds ahead go as in `course`; nothing if no learned rule is cheaper than a constant."""
