@@ -91,7 +91,7 @@ class RateForecast:
 
     needed: labelled people, accepted whatever their features, with whom this rate would allow half of the learned weight; seen: what all
     rounds up to the horizon tell about it, in such people. half: the round from which on half of the weight is certified under all
-    rates; None if that is not within the horizon. labels: whether the rate needs labels at all.
+    rates; None if that is not within the horizon. round: where the forecast was made. labels: whether the rate needs labels at all.
     """
 
     rate: str
@@ -99,6 +99,7 @@ class RateForecast:
     needed: float
     seen: float
     half: float | None
+    round: float
     horizon: float
     labels: bool = True
 
@@ -121,6 +122,8 @@ def sentences(forecasts: Sequence[RateForecast]) -> tuple[str, ...]:
     if not forecasts:
         return ()
     half = forecasts[0].half
+    if half is not None and half <= forecasts[0].round:
+        return ("half of the weight is learned by now.",)
     if half is not None:
         return (f"half of the weight is learned after about {_two_digits(half)} rounds.",)
     lacking = [one for one in forecasts if not one.in_time]
@@ -376,7 +379,9 @@ class Prospect:
             seen = float(told @ mixed / mixed.sum()) if mixed.any() else 0.0
             in_time = half if isfinite(half) else None
             labels = self._counting[r][1]
-            found.append(RateForecast(rate.name, self.limit, self.needed(r), seen, in_time, horizon, labels))
+            found.append(
+                RateForecast(rate.name, self.limit, self.needed(r), seen, in_time, course.start, horizon, labels)
+            )
         return tuple(found)
 
     def needed(self, rate: int) -> float:

@@ -15,8 +15,8 @@ MOST_CONTEXTS = 600
 STUMP_BINS = 12
 STUMP_CUTS = 64
 """Cuts per column that the certified learner starts with."""
-FITTED_RULES = 1000
-"""What nominating 20 to 40 fitted rules costs, as the size of a finite class: pi^2 N^2 / 6."""
+FITTED_RULES = 30
+"""What the fourth nominated rule costs, as the size of a finite class: pi^2 N^2 / 6. Half of the weight is on the first few of them."""
 
 
 def from_table(sample: LabelledSample, hypotheses: HypothesisClass, group_use: GroupUse, rules: int | None) -> Planned:
