@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -131,6 +133,8 @@ def test_zeros_are_not_scored():
 
 @pytest.mark.parametrize("rules", [1, 5])
 def test_compiled_scores_are_the_plain_ones_bit_for_bit(rules, monkeypatch):
+    import numba  # noqa: F401  (compiled code is used where it has been loaded)
+
     x, _ = one_hot(2)
     x[::7, 0] = -0.0
     weights = np.random.default_rng(0).normal(size=(rules, x.shape[1])) * (
@@ -138,7 +142,6 @@ def test_compiled_scores_are_the_plain_ones_bit_for_bit(rules, monkeypatch):
     )
     found = []
     for worth in (10**12, 1):
-        monkeypatch.setattr(_batches, "COMPILED", worth)
         monkeypatch.setattr(_batches, "WORTH_A_CALL", worth)
         found.append(_batches.scores(x.T, weights))
     assert found[0].tobytes() == found[1].tobytes()
@@ -147,7 +150,8 @@ def test_compiled_scores_are_the_plain_ones_bit_for_bit(rules, monkeypatch):
 
 def test_weights_without_end_are_left_to_plain_code(monkeypatch):
     """Infinity times zero is no number, so that zeros may not be passed over."""
-    monkeypatch.setattr(_batches, "COMPILED", 1)
+    import numba  # noqa: F401
+
     monkeypatch.setattr(_batches, "WORTH_A_CALL", 1)
     with np.errstate(invalid="ignore"):
         assert np.isnan(_batches.scores(np.zeros((2, 3)), np.array([[np.inf, 1.0]]))).all()
@@ -176,6 +180,34 @@ def test_the_minimum_is_found_from_far_away():
     """Where the first step is far too long, it is shortened until the function falls."""
     steep = lambda g: (float(np.cosh(2.0 * (g[0] - 1.0))), np.array([2.0 * np.sinh(2.0 * (g[0] - 1.0))]))  # noqa: E731
     assert minimum(steep, np.zeros(1))[0] == pytest.approx(1.0, abs=1e-4)
+
+
+def test_very_many_cut_offs_are_offered_in_runs_with_the_cheapest_among_them(monkeypatch):
+    x, cost = problem(0)
+    bound = Linear().bind(x, None)
+    best = bound.best(cost)
+    every = bound.partition(cost)
+    monkeypatch.setattr(linear, "MOST_CELLS", 20)
+    few = bound.partition(cost)
+    assert every.cells == len(x)
+    assert few.cells in (20, 21)
+    assert best.accepts(x).tolist() in [(few.cell >= first).tolist() for first in range(few.cells + 1)]
+    offered = {few.hypothesis(np.arange(few.cells) >= first) for first in range(few.cells + 1)}
+    assert best in offered
+    assert {ACCEPT_ALL, REJECT_ALL} <= offered
+
+
+def test_a_fair_linear_rule_needs_neither_scipys_optimisers_nor_numba():
+    """Both are slow to load; in a fresh interpreter, because others may have loaded them."""
+    code = (
+        "import sys, numpy as np, evenhand as eh; r = np.random.default_rng(0); x = r.normal(size=(200, 3))\n"
+        "sample = eh.LabelledSample(x, np.repeat([0, 1], 100), np.where(x[:, 0] + r.normal(size=200) > 0, 1, -1))\n"
+        "problem = eh.Prices().problem(x, None, sample.label)\n"
+        "eh.solve_fair(problem, eh.Linear(), eh.FalsePositiveRate(), sample, 0.05)\n"
+        "print({'scipy.optimize', 'numba'} & set(sys.modules))"
+    )
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert said.strip() == "set()"
 
 
 def test_describe():

@@ -15,7 +15,7 @@ import numpy as np
 
 from evenhand.contracts import Enumeration, Hypothesis, Partition, Partitioning, RowOracle
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
-from evenhand.words import FloatArray, GroupArray
+from evenhand.words import BoolArray, FloatArray, GroupArray
 
 TILE = 32_768
 """Members whose Lagrangians are computed at a time."""
@@ -87,7 +87,8 @@ class Relatives:
     accepting all cells from each one on.
     """
 
-    partition: Partition
+    ordered: bool
+    hypothesis: Callable[[BoolArray], Hypothesis]
     sums: FloatArray
 
     @classmethod
@@ -96,17 +97,17 @@ class Relatives:
         sums = np.stack([np.bincount(partition.cell, row, partition.cells) for row in (cost, *gaps)])
         if partition.ordered:
             sums = np.concatenate([sums[:, ::-1].cumsum(axis=1)[:, ::-1], np.zeros((len(sums), 1))], axis=1)
-        return cls(partition, sums.astype(np.float64, copy=False))
+        return cls(partition.ordered, partition.hypothesis, sums.astype(np.float64, copy=False))
 
     def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
         value = cost_weight * self.sums[0] + multipliers @ self.sums[1:]
-        if self.partition.ordered:
+        if self.ordered:
             first = int(np.argmax(value <= value.min() + TIE))
-            accept, total = np.arange(self.partition.cells) >= first, self.sums[:, first]
+            accept, total = np.arange(len(value) - 1) >= first, self.sums[:, first]
         else:
             accept = value < -TIE
             total = self.sums[:, accept].sum(axis=1)
-        return Column(float(total[0]), total[1:].copy(), lambda: self.partition.hypothesis(accept))
+        return Column(float(total[0]), total[1:].copy(), lambda: self.hypothesis(accept))
 
 
 @dataclass(eq=False)

@@ -9,9 +9,8 @@ import numpy as np
 
 from evenhand.words import BoolArray, FloatArray, IntArray
 
-COMPILED = 2_000_000
-"""Products that are worth loading numba for; where it has been loaded, WORTH_A_CALL are compiled code's."""
 WORTH_A_CALL = 20_000
+"""Products that compiled code is called for, where numba has been loaded; scores alone are not worth loading it."""
 TILE = 2048
 """People asked about at a time without compiled code: few enough for scores to stay in the cache."""
 
@@ -90,9 +89,9 @@ def scores(columns: FloatArray, weights: FloatArray) -> FloatArray:
     Unlike a BLAS product, a row's score depends on its neighbours by not one bit. Compiled code goes row by row and passes over zeros,
     which add nothing: of a person's one-hot columns nearly all are zero.
     """
-    products = columns.size * len(weights)
-    if products >= (WORTH_A_CALL if "numba" in sys.modules else COMPILED) and np.isfinite(weights).all():
-        from evenhand.hypotheses._kernels import score_rows  # numba is heavy: only large tables load it
+    worth = columns.size * len(weights) >= WORTH_A_CALL and "numba" in sys.modules
+    if worth and np.isfinite(weights).all():
+        from evenhand.hypotheses._kernels import score_rows
 
         found = np.empty((len(weights), columns.shape[1]))
         score_rows(np.ascontiguousarray(columns.T), np.ascontiguousarray(weights.T), found)

@@ -201,7 +201,7 @@ def _name(model: Any) -> str:
     return f"{type(model).__module__.split('.')[0]}.{type(model).__qualname__}"
 
 
-def _linear_of(fitted: Any) -> Hypothesis:
+def _linear_of(fitted: Any) -> LinearRule:
     """coef.x + intercept > 0, written as w.x >= the number just above -intercept."""
     return LinearRule(tuple(fitted.coef_[0].tolist()), float(np.nextafter(-fitted.intercept_[0], np.inf)))
 
@@ -215,8 +215,9 @@ _PLAIN_FORMS: Mapping[str, Callable[[Any], Hypothesis]] = {
 
 
 def _cut_offs_of(fitted: Any, bound: _BoundEstimator) -> Partition:
-    weights = tuple(fitted.coef_[0].tolist())
-    return partition_of(weights, Cuts.on(row_scores(bound.rows, weights)))
+    rule = _linear_of(fitted)
+    cuts = Cuts.on(row_scores(bound.rows, rule.weights))
+    return partition_of(rule.weights, cuts, (int(np.searchsorted(cuts.values, rule.threshold)),))
 
 
 _PARTITIONS: Mapping[str, Callable[[Any, _BoundEstimator], Partition]] = {

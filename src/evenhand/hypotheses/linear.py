@@ -34,6 +34,8 @@ SPARSE = 0.25
 SLOPE = 3e-5
 """A fit ends where no partial derivative is larger: costs are normalised and rows whitened, so this is a number without units."""
 MOST_STEPS, PAIRS = 200, 10
+MOST_CELLS = 10_000
+"""So many cut-offs along a direction are offered: more would take more memory than the rows."""
 
 
 @dataclass(frozen=True)
@@ -171,9 +173,10 @@ class _BoundLinear:
         return cuts.constant(member) or LinearRule(weights, cuts.value(member))
 
     def partition(self, acceptance_cost: FloatArray) -> Partition:
-        """All cut-offs along the surrogate direction."""
-        _, weights, cuts = self._searched(acceptance_cost)
-        return partition_of(weights, cuts, self.index)
+        """The cut-offs along the surrogate direction."""
+        cost, weights, cuts = self._searched(acceptance_cost)
+        cheapest = cuts.cheapest(self._totals(cost)) if len(cuts.values) > MOST_CELLS else 0
+        return partition_of(weights, cuts, (max(cheapest - 1, 0),), self.index)
 
     def _searched(self, acceptance_cost: FloatArray) -> tuple[FloatArray, tuple[float, ...], Cuts]:
         """The costs, the direction, and its cuts of the distinct rows; where all costs have one sign, a score that is the same for all."""
@@ -203,15 +206,28 @@ class _BoundLinear:
         return tuple(float(f"{w:.9g}") for w in weights)
 
 
-def partition_of(weights: tuple[float, ...], cuts: Cuts, index: IntArray | None = None) -> Partition:
-    """The cells of a score, by its distinct values; `index`: which of the scored rows each row is."""
+def partition_of(
+    weights: tuple[float, ...], cuts: Cuts, firsts: Sequence[int], index: IntArray | None = None
+) -> Partition:
+    """The cells of a score: its distinct values, or of more than MOST_CELLS so many runs of them, with borders at `firsts` among others.
+
+    index: which of the scored rows each row is.
+    """
+    borders = np.arange(len(cuts.values))
+    if len(borders) > MOST_CELLS:
+        spread = np.linspace(0, len(borders) - 1, MOST_CELLS).astype(np.int64)
+        borders = np.union1d(spread, [first for first in firsts if first < len(borders)])
+    thresholds = cuts.values[borders]
 
     def rule(accept: BoolArray) -> Hypothesis:
         first = len(accept) - int(np.count_nonzero(accept))
         constant = ACCEPT_ALL if first == 0 else REJECT_ALL if first == len(accept) else None
-        return constant or LinearRule(weights, float(cuts.values[first]))
+        return constant or LinearRule(weights, float(thresholds[first]))
 
-    return Partition(cuts.codes if index is None else cuts.codes[index], len(cuts.values), True, rule)
+    run = np.zeros(len(cuts.values), np.int64)
+    run[borders[1:]] = 1
+    cell = np.cumsum(run)[cuts.codes]
+    return Partition(cell if index is None else cell[index], len(borders), True, rule)
 
 
 def fit_logistic(white: FloatArray, wanted: FloatArray, unwanted: FloatArray, penalty: float) -> FloatArray:
