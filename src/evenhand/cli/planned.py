@@ -104,6 +104,8 @@ def show_plan(out: Console, plan: LaunchPlan) -> None:
     out.print(Text(plan.verdict, style=f"bold {COLOURS[plan.answer]}"))
     for line in plan.advice:
         out.print(Text(line))
+    for line in plan.outlook:
+        out.print(Text(f"Forecast: {line}"))
     out.print(heading("\nThe launch"))
     out.print(_facts(plan))
     out.print(heading(f"\nWays to decide, over {plan.horizon:,} people"))

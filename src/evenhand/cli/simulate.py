@@ -149,6 +149,7 @@ def _ends(asked: Play, run: "Run") -> list[str]:
         "a round; negative where a larger gap buys a smaller loss.",
         f"{int(run.accepted.sum()):,} accepted, {run.oracle_calls} oracle calls, {run.seconds:.2f} s.",
         *run.learner.report.notes,
+        *(f"Forecast: {text}" for text in run.learner.report.forecast),
     ]
 
 

@@ -142,3 +142,13 @@ class AuditProcess:
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The intersection over looks."""
         return self._sums.lo, self._sums.hi, np.asarray((self._sums.lo > self._sums.hi).any(axis=0))
+
+    def thresholds(self) -> FloatArray:
+        """ln(2 M / delta) with delta of the next look: what a joint Hoeffding bound would need."""
+        delta = self.looks.share(self._sums.look + 1, self.failure_probability)
+        return np.full(self._sums.lo.shape, self.log_size + np.log(2.0 / delta))
+
+    @property
+    def rounds(self) -> FloatArray:
+        """Audits are counted, rounds are not."""
+        return np.zeros(len(self.members))

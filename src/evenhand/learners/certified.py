@@ -28,14 +28,15 @@ from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.audit_process import AuditProcess
-from evenhand.learners.audits import Gain, Outlay, audit_share
-from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
+from evenhand.learners.audits import SURE, Gain
+from evenhand.learners.certified_set import CertifiedSet
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
 from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
-from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, holds_lock, without_group
+from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, holds_lock, locked, without_group
+from evenhand.learners.forecast import HALF, Prospect, RateForecast, sentences
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
-from evenhand.learners.nomination import nominate
+from evenhand.learners.nomination import foretold, nominate
 from evenhand.learners.pricing import Cells, PooledCosts, Witnesses, explore
 from evenhand.learners.promise import Promise
 from evenhand.learners.rounds import Block, Lost, Single, merged
@@ -60,11 +61,20 @@ FLOOR = 0.3
 """mu_t = FLOOR / sqrt(t): the audit coin."""
 WEIGHT_CAP = 10.0
 """Importance weights in the *loss* of fitted classes are capped here; the certificate never caps."""
-CAUTION = 0.05
-"""Fitted classes audit more only where that is forecast to be better by this part of the gain (Adult: one epoch in 40 lives cost 20%)."""
 FOREVER = 2**62
 NO_POLICY = Mixture((ACCEPT_ALL,), (1.0,))
 """In the place of a policy that is on record elsewhere."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Ahead:
+    """What was known of the rounds ahead when epoch `number` began, after `start` rounds."""
+
+    number: int
+    start: float
+    horizon: float
+    prospect: Prospect
+
 
 BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
 
@@ -93,7 +103,7 @@ class CertifiedLearner(EpochLearner):
     """
 
     needs_group = False  # people whose group is unknown count outside of the certificate
-    _not_stored = EpochLearner._not_stored | {"_coin"}
+    _not_stored = EpochLearner._not_stored | {"_coin", "_ahead"}
     _coin: tuple[Mixture, float] | None = None
 
     def __init__(
@@ -143,6 +153,7 @@ class CertifiedLearner(EpochLearner):
         require_bound(self.bound, hypotheses)
         self._now: float | None = None
         self._queue: list[ClosedCohort] = []
+        self._ahead: _Ahead | None = None
         super().__init__(
             prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
         )
@@ -358,7 +369,7 @@ class CertifiedLearner(EpochLearner):
 
     def _chosen(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
         """Fitted classes are explored by Algorithm 1, all others by the price of what is not known yet."""
-        return self._by_descent(log, round, length) if self.fitted else self._by_price(log, number, round, length)
+        return (self._by_descent if self.fitted else self._by_price)(log, number, round, length)
 
     def _by_price(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
         """The certified mixture with the least J (`pricing`), and the audit coin beside it."""
@@ -376,7 +387,7 @@ class CertifiedLearner(EpochLearner):
             floor=floor,
             rounds=log.rounds,
             length=float(length),
-            ahead=max(self._ahead(round) - length, 0.0),
+            ahead=max(self._rounds_ahead(round) - length, 0.0),
             most_audits=self._most_audits(floor, length),
             more_audits=self.audit_rate == "auto",
             audited=process.audits / log.rounds if isinstance(process, AuditProcess) else None,
@@ -396,11 +407,10 @@ class CertifiedLearner(EpochLearner):
         deployable = CertifiedSet.of(members, accepts, lo, hi, self.allowed_gap, self.group_use)
         return cells, PooledCosts.of(log, cells, fit_outcomes(log), self.loss), deployable
 
-    def _by_descent(self, log: RoundLog, round: int, length: int) -> "_Chosen":
+    def _by_descent(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
         """Nominate, and let Algorithm 1 choose among deployable mixtures."""
         regression = fit_outcomes(log)
-        if self.fitted:
-            nominate(self._life, self.hypotheses, log, regression, self.loss, round)
+        nominate(self._life, self.hypotheses, log, regression, self.loss, round)
         loss, variances = self._estimated_loss(log, regression)
         deployable = self._deployable(loss)
         floor = self._floor(loss.rounds)
@@ -409,7 +419,7 @@ class CertifiedLearner(EpochLearner):
             loss, deployable, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
         )  # psi mu = .3 / sqrt(t), also where the user has fixed mu
         policy = found.weights.smoothed(floor, explored(1))
-        policy = self._with_audits(policy, deployable, loss, variances, floor, round, length)
+        policy = self._with_audits(policy, deployable, loss, variances, regression, floor, number, round, length)
         report = found.report
         return _Chosen(policy, deployable, floor, report.iterations, report.oracle_calls, report.halted)
 
@@ -442,7 +452,7 @@ class CertifiedLearner(EpochLearner):
             return float(self.audit_rate)
         return self.schedule.exploration_floor(max(1, int(rounds)))
 
-    def _ahead(self, round: int) -> float:
+    def _rounds_ahead(self, round: int) -> float:
         """Rounds ahead; without a horizon nine times as many as so far, and some."""
         return max(float((self.horizon - round) if self.horizon is not None else 9 * round + 20_000), 1.0)
 
@@ -457,16 +467,29 @@ class CertifiedLearner(EpochLearner):
         deployable: CertifiedSet,
         loss: EstimatedLoss,
         variances: FloatArray,
+        regression: OutcomeRegression,
         floor: float,
+        number: int,
         round: int,
         length: int,
     ) -> Mixture:
-        """Move uncertified mass between the constants: what minimises the expected total cost, within the budget of bad accepts."""
+        """Move uncertified mass between the constants, within the budget of bad accepts.
+
+        Where accepting is a sacrifice, accept-all has at least the share that minimises the expected total cost. What the bandit explores
+        beyond it stays if half of the learned weight is expected in time, because labels also make better rules; else it is stopped.
+        """
         weights = self._cautious(deployable.weights_of(policy), deployable, loss, variances)
         if self.audit_rate != "auto":
             return deployable.mixture(weights)
         free = weights[0] - floor + weights[1]
-        share = max(weights[0] - floor, audit_share(self._outlay(deployable, loss, variances, floor, round)) * free)
+        share = weights[0] - floor
+        if loss.acceptance_cost.sum() > 0:  # accepting is a sacrifice: is it worth what labels will bring?
+            known = loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
+            ahead = self._foreseen(number, round, deployable, *known, regression)
+            if ahead is not None:
+                best = ahead.prospect.best(ahead.start, ahead.horizon)
+                in_time = np.isfinite(best.reaches(HALF * ahead.prospect.full))
+                share = max(share, best.share * free) if in_time else best.share * free
         share = min(
             share, max(self._budget_left / (length * max(self._life.tally.negative_share, 1e-3)) - floor, 0.0), free
         )
@@ -487,31 +510,97 @@ class CertifiedLearner(EpochLearner):
         kept[gain.constant] += (1.0 - gain.trusted) * total
         return kept
 
-    def _outlay(
-        self, deployable: CertifiedSet, loss: EstimatedLoss, variances: FloatArray, floor: float, round: int
-    ) -> Outlay:
-        costs = deployable.accepts @ loss.acceptance_cost / loss.rounds
-        estimate = 0.5 * (deployable.lo + deployable.hi)
-        target = cheapest_mixture(costs, np.concatenate([estimate, -estimate]), self.allowed_gap)
-        ends = np.concatenate([deployable.hi @ target, -deployable.lo @ target])
-        worst = int(np.argmax(ends))
-        gap = float(np.concatenate([estimate @ target, -estimate @ target])[worst])
-        gain = Gain.of(target @ deployable.accepts, loss, variances)
-        return Outlay(
-            cost_accept=float(costs[0]),
-            cost_reject=float(costs[1]),
-            cost_target=float(costs[gain.constant]) - gain.safe,
-            gap=gap,
-            width=max(float(ends[worst]) - gap, 0.0),
+    def _foreseen(
+        self,
+        number: int,
+        round: int,
+        deployable: CertifiedSet,
+        cost: FloatArray,
+        variance: FloatArray,
+        regression: OutcomeRegression,
+    ) -> "_Ahead | None":
+        """What the rounds after `round`, where epoch `number` begins, are expected to bring; None if no past people are known. It is
+        remembered for the report. cost, variance: of accepting all people of each column of `deployable`, per person."""
+        self._ahead = None
+        if not len(self._life.tally.past.weight):
+            return None
+        prospect = self._prospect(deployable, cost, variance, regression)
+        self._ahead = _Ahead(number, float(round), round + self._rounds_ahead(round), prospect)
+        return self._ahead
+
+    def _prospect(
+        self, deployable: CertifiedSet, cost: FloatArray, variance: FloatArray, regression: OutcomeRegression
+    ) -> Prospect:
+        """Who will come, and what is known of the members: all from closed cohorts. A member is sure to save what it is estimated to save,
+        less SURE standard errors."""
+        life, (process, groups) = self._life, self._life.running
+        others = len(deployable.members) - 2 - len(process.members)
+        features, group, people, negative = foretold(life, regression)
+        shown = group if self.group_use == "decide" else None
+        constants = np.repeat([[1.0], [0.0]], len(people), axis=1)
+
+        costs, differs = deployable.accepts @ cost, deployable.accepts @ variance
+        constant = int(np.argmin(costs[:2]))
+        error = np.sqrt(np.maximum(variance.sum() - differs if constant == 0 else differs, 0.0))
+        saved = np.maximum(costs[constant] - costs[2:] - SURE * error[2:], 0.0)
+
+        rounds, played, later = np.r_[0.0, 0.0, process.rounds, np.zeros(others)], [], 0.0
+        for epoch, first, stop in reversed(life.closed):
+            saw, policy = rounds > later, self._epochs[epoch - 1].policy
+            if saw.any():
+                played.append((float(stop - first), policy.acceptance(features, shown), accept_weight(policy), saw))
+            later += stop - first
+
+        def floor(t: float) -> float:
+            return self.schedule.exploration_floor(int(t)) if self.audit_rate == "auto" else float(self.audit_rate)
+
+        return Prospect(
+            weight=people / people.sum(),
+            group=group_codes(group, groups),
+            negative=negative,
+            accepts=np.concatenate([constants, life.table(features, shown)]),
+            cost=costs,
+            sure_cost=np.r_[costs[:2], costs[constant] - saved],
+            rates=self.rates,
+            groups=len(groups),
             limit=self.allowed_gap,
-            evidence=self._life.tally.evidence,
+            lower=deployable.lo,
+            upper=deployable.hi,
+            threshold=np.pad(process.thresholds(), ((0, 0), (2, others))),
             floor=floor,
-            acceptance=target @ deployable.accepts,
-            share=loss.share,
-            ahead=self._ahead(round),
-            epoch=self._length(round) if self.fitted else 0.0,
-            caution=CAUTION if self.fitted else 0.0,
-        )
+            audits_only=self.bound not in ("betting", "nominate"),
+            played=tuple(played),
+        ).narrowed()
+
+    @property
+    @locked
+    def forecast(self) -> tuple[RateForecast, ...]:
+        """How far the evidence of each rate is expected to come within the horizon (without one, ten times the rounds so far).
+
+        Empty before a hypothesis has an interval, once the policy is frozen, and where no rule is cheaper than a constant. A
+        forecast is no part of a certificate.
+        """
+        life, ahead, number = self._life, self._ahead, self.epoch.number
+        if life.process is None or not life.process.members or life.frozen or not self._history.logs:
+            return ()
+        if ahead is None or ahead.number != number:
+            log = self._resolved()
+            regression = fit_outcomes(log)
+            if self.fitted:
+                loss, variances = self._estimated_loss(log, regression)
+                known = self._deployable(loss), loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
+            else:
+                _, costs, deployable = self._pooled(log)
+                known = deployable, costs.cost, costs.variance
+            ahead = self._foreseen(number, self.epoch.first_round, *known, regression)
+        if ahead is None:
+            return ()
+        prospect, span = ahead.prospect, (ahead.start, ahead.horizon)
+        course = prospect.course(*span) if self.audit_rate == "auto" else prospect.trajectory(0.0, *span)
+        return prospect.forecasts(course, ahead.horizon)
+
+    def _outlook(self) -> tuple[str, ...]:
+        return sentences(self.forecast)
 
     @property
     def _budget_left(self) -> float:
@@ -677,7 +766,7 @@ class CertifiedLearner(EpochLearner):
             raise StorageError("the checkpoint was made under another promise than this learner's settings.")
         self._restore(state)
         self._epochs = [replace(e, policy=p) for e, p in zip(state["_epochs"], policies, strict=True)]
-        self._history.logs, self._queue = [], []
+        self._history.logs, self._queue, self._ahead = [], [], None
         for epoch, first, stop in self._life.closed:
             run = [block for block in closed if first <= block.first < stop]
             cohort = from_block(merged([replace(block, epoch=epoch) for block in run]))

@@ -66,7 +66,8 @@ class Epoch:
 
 @dataclass(frozen=True)
 class LearnerReport:
-    """For a human: where the learner stands and what every epoch took. `notes` say what is missing, if anything."""
+    """For a human: where the learner stands and what every epoch took. `notes` say what is missing, if anything; `forecast` what a
+    certified learner expects of the rounds ahead."""
 
     round: int
     phase: str
@@ -74,6 +75,7 @@ class LearnerReport:
     oracle_calls: int
     missing_labels: int
     notes: tuple[str, ...] = ()
+    forecast: tuple[str, ...] = ()
 
 
 @storable
@@ -298,11 +300,20 @@ class EpochLearner(ABC):
         """Where the learner stands."""
         calls = sum(epoch.oracle_calls for epoch in self._epochs)
         return LearnerReport(
-            self._round, self.epoch.phase, tuple(self._epochs), calls, self._book.missing_labels, self._all_notes()
+            self._round,
+            self.epoch.phase,
+            tuple(self._epochs),
+            calls,
+            self._book.missing_labels,
+            self._all_notes(),
+            self._outlook(),
         )
 
     def _notes(self) -> list[str]:
         return []
+
+    def _outlook(self) -> tuple[str, ...]:
+        return ()
 
     def _all_notes(self) -> tuple[str, ...]:
         older = (

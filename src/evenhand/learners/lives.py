@@ -289,7 +289,7 @@ class Life:
 
     def certified(self) -> tuple[tuple[Hypothesis, ...], FloatArray, FloatArray]:
         """Hypotheses with their intervals; the group classifiers, whose gaps are known, join where the group may decide."""
-        process, groups = self._running()
+        process, groups = self.running
         lo, hi, _ = process.intervals()
         if not self.promise.group_decides:
             return process.members, lo, hi
@@ -299,7 +299,7 @@ class Life:
 
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
         """(members of `certified`, rows): who accepts whom."""
-        process, groups = self._running()
+        process, groups = self.running
         table = process.table(features, group)
         if not self.promise.group_decides:
             return table
@@ -307,7 +307,9 @@ class Life:
             [table, acceptance_table(tuple(GroupClassifier(value) for value in groups), features, group)]
         )
 
-    def _running(self) -> tuple[GapProcess, tuple[Any, ...]]:
+    @property
+    def running(self) -> tuple[GapProcess, tuple[Any, ...]]:
+        """The interval process and the groups of the certificate; InvalidInput before it has started."""
         if self.process is None or self.groups is None:
             raise InvalidInput("nothing is certified yet; only constants are deployed.", hint="look at report.notes.")
         return self.process, self.groups

@@ -28,7 +28,7 @@ _RANGES: dict[type, dict[tuple[float, float], str]] = {
     BettingState: {_PROBABILITY: "lower upper", _GAP: "gap_lower gap_upper", _COUNT: "rounds"},
     AuditTotals: {_GAP: "lo hi", _COUNT: "accepted doubtful_accepted people doubtful audits look"},
     ClosedCohort: {_PROBABILITY: "acceptance", _COUNT: "rejected positive negative unresolved"},
-    Tally: {_COUNT: "people unknown accepted negatives unresolved evidence audited_negatives"},
+    Tally: {_COUNT: "people unknown accepted negatives unresolved audited_negatives"},
     Past: {_COUNT: "weight"},
 }
 """What the numbers of stored records can be: counts, probabilities, gaps."""

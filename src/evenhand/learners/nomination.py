@@ -66,7 +66,7 @@ def nominate(
         return
     if not life.tally.audits:
         return
-    people = _foretold(life, regression)
+    people = Foretold(*foretold(life, regression), _joined(life.tally.audits))
     for hypothesis in _supports(life, hypotheses, people, _thinned(log), regression, loss):
         if not _known(life, hypothesis, people):
             life.nominate(hypothesis, round)
@@ -111,17 +111,21 @@ class Foretold:
         return LabelledSample(features, group, label, count)
 
 
-def _foretold(life: Life, regression: OutcomeRegression) -> Foretold:
-    past, audits, groups = life.tally.past, _joined(life.tally.audits), life.groups or ()
+def foretold(life: Life, regression: OutcomeRegression) -> tuple[FloatArray, GroupArray, FloatArray, FloatArray]:
+    """(features, group, people, P[y = -1 | x]) of people of the past, at most MOST_PEOPLE rows of them; where audits are kept, the
+    regression is shifted for each group to agree with its audits."""
+    past, groups = life.tally.past, life.groups or ()
     inside = _spread(np.flatnonzero(_inside(past.group, groups)), MOST_PEOPLE)
     features, group = past.features[inside], past.group[inside]
     negative = np.clip(regression.negative_probability(features), MARGIN, 1 - MARGIN)
-    seen = np.clip(regression.negative_probability(audits.features), MARGIN, 1 - MARGIN)
-    for value in groups:
-        here, there = group == value, audits.group == value
-        shift = logit_shift(seen[there], audits.label[there] == -1, audits.weight[there])
-        negative[here] = shifted(negative[here], shift)
-    return Foretold(features, group, past.weight[inside], negative, audits)
+    if life.tally.audits:
+        audits = _joined(life.tally.audits)
+        seen = np.clip(regression.negative_probability(audits.features), MARGIN, 1 - MARGIN)
+        for value in groups:
+            here, there = group == value, audits.group == value
+            shift = logit_shift(seen[there], audits.label[there] == -1, audits.weight[there])
+            negative[here] = shifted(negative[here], shift)
+    return features, group, past.weight[inside], negative
 
 
 def _inside(group: GroupArray, groups: tuple[object, ...]) -> BoolArray:
@@ -188,10 +192,10 @@ def _standard_error(people: Foretold, rates: tuple[Rate, ...], loss: Transformed
     of_accept, of_reject = float(np.mean(loss.of_false_accept - loss.of_reject)), float(np.mean(loss.of_reject))
     accepts, audits, largest = people.negative * of_accept < (1.0 - people.negative) * of_reject, people.audits, 0.0
     for rate in rates:
-        foretold = np.stack([1.0 - people.negative, people.negative], axis=1) @ rate.in_denominator(np.array([1, -1]))
+        counted = np.stack([1.0 - people.negative, people.negative], axis=1) @ rate.in_denominator(np.array([1, -1]))
         variances = []
         for group in audits.groups:
-            here = (people.group == group) * people.weight * foretold
+            here = (people.group == group) * people.weight * counted
             f = min(float(here @ accepts / max(here.sum(), 1e-12)), 1.0)
             n = float(audits.weight[(audits.group == group) & rate.in_denominator(audits.label)].sum())
             variances.append(f * (1.0 - f) / max(n, 1.0))

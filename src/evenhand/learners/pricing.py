@@ -166,6 +166,13 @@ class PooledCosts:
         )
         return cls(cost / rounds, **known, acceptance=acceptance, error=np.sqrt(square) / rounds)
 
+    @property
+    def variance(self) -> FloatArray:
+        """(cells,): that of the cost, by the posterior."""
+        if self.error is not None:
+            return np.asarray(self.error**2)
+        return np.asarray(self.stake**2 * self.chance * (1.0 - self.chance) / (self.labels + 1.0))
+
     def drawn(self, generator: np.random.Generator, times: int) -> FloatArray:
         """(times, cells): costs drawn from their posterior, by beta variables or normal errors."""
         shape = (times, len(self.cost))
@@ -193,7 +200,7 @@ def _imaginary_people(residual: FloatArray, squares: FloatArray, accepted: Float
 
 
 @dataclass(frozen=True, eq=False)
-class Prospect:
+class Objective:
     """J, see the top of the module.
 
     costs (members,), accepts (members, cells); worth g (K,), fixed a (K,), spread b (K, cells);
@@ -374,7 +381,7 @@ def explore(
     if not more_audits and cheapest[0] < most_audits:
         limits[-1] = cheapest[0]
         program = MixtureProgram(program.constraints, limits)
-    prospect = Prospect(
+    objective = Objective(
         costs=price_of,
         accepts=accepts,
         floor=floor,
@@ -386,7 +393,7 @@ def explore(
         length=length,
         ahead=ahead,
     )
-    found = prospect.minimise(program, cheapest)
+    found = objective.minimise(program, cheapest)
     weights = np.where(found.weights > FEWEST, found.weights, 0.0)
     return Explored(weights / weights.sum(), found.steps, found.oracle_calls + DRAWS + 2, found.halted)
 

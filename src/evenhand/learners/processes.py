@@ -119,6 +119,15 @@ class GapProcess(Protocol):
         """lo, hi (gaps, members), and which members' evidence contradicts itself."""
         ...
 
+    def thresholds(self) -> FloatArray:
+        """L (gaps, members): the logarithm that the evidence against a gap must reach; forecasts of widths need it."""
+        ...
+
+    @property
+    def rounds(self) -> FloatArray:
+        """(members,): how many rounds each one's process has looked at; 0 where nobody counts them."""
+        ...
+
 
 @storable
 @dataclass(eq=False)
@@ -209,6 +218,15 @@ class BettingProcess:
         found = self.bound.intervals(self.state)
         shape = (len(self.members), len(self.bound.rates) * len(self.bound.pairs))
         return found.lower.reshape(shape).T, found.upper.reshape(shape).T, found.contradiction
+
+    def thresholds(self) -> FloatArray:
+        """L of each pair of groups, alike for all rates."""
+        return np.tile(self.bound.pair_thresholds.T, (len(self.bound.rates), 1))
+
+    @property
+    def rounds(self) -> FloatArray:
+        """All since it joined."""
+        return self.state.rounds
 
 
 def _coarse(regression: FloatArray) -> FloatArray:

@@ -7,7 +7,6 @@ import numpy as np
 
 from evenhand.estimation.contexts import find_contexts, numbered
 from evenhand.fairness.rates import Rate
-from evenhand.learners.audits import evidence_rate
 from evenhand.learners.codec import storable
 from evenhand.learners.cohorts import ClosedCohort, GroupCounts
 from evenhand.words import BoolArray, FloatArray, GroupArray, LabelledSample
@@ -53,7 +52,7 @@ class Tally:
     counts: labels seen per (group, label); judged: the same of the people whom the intervals have
     looked at; seen: people per group, whatever group that is; unknown: people without one.
     late_groups, overruled: by (group, drawn accept). erased: people of whom nothing is known any
-    more, each at its worst. evidence: rounds, each by the share of the evidence it brought.
+    more, each at its worst.
     audited_negatives: the bill of bad accepts that audits have cost since the first life started.
     """
 
@@ -70,7 +69,6 @@ class Tally:
     accepted: float = 0.0
     negatives: float = 0.0
     unresolved: float = 0.0
-    evidence: float = 0.0
     audited_negatives: float = 0.0
 
     def add(
@@ -84,7 +82,6 @@ class Tally:
         self.negatives += float(cohort.negative.sum())
         self.unresolved += float(cohort.unresolved.sum())
         self.audited_negatives += float(cohort.audited_negative.sum()) if billed else 0.0
-        self._add_evidence(cohort)
         for total, more in ((self.late_groups, cohort.late_groups), (self.overruled, cohort.overruled)):
             for key, number in more.items():
                 total[key] = total.get(key, 0.0) + number
@@ -134,11 +131,6 @@ class Tally:
                     left_over = (audits.group[kept], audits.label[kept], weight[kept])
                     self.audits.insert(place, LabelledSample(audits.features[kept], *left_over))
                 return
-
-    def _add_evidence(self, cohort: ClosedCohort) -> None:
-        rounds = cohort.rounds
-        if len(rounds) and cohort.acceptance.min() > 0:
-            self.evidence += float(rounds.sum() * evidence_rate(cohort.acceptance, rounds / rounds.sum()))
 
     def _keep_audits(self, cohort: ClosedCohort, inside: BoolArray) -> None:
         """Audited people are labelled draws of the population."""

@@ -19,6 +19,7 @@ from evenhand.planning.lives import (
     certified,
     commit_exploration,
     explore_then_commit,
+    foreseen,
     live,
     two_phase,
     two_phase_exploration,
@@ -142,6 +143,7 @@ def _plan(population: Planned, terms: Terms, per_day: float | None, seeds: range
         audit=Curve.of(lives.audit),
         gap=Curve.of(lives.gap),
         courses=(_course("certified", lives, terms, best), *_others(population, terms, seeds, best)),
+        forecast=foreseen(population, terms),
     )
 
 

@@ -12,9 +12,15 @@ from typing import Any
 import numpy as np
 
 from evenhand.environments.truth import ZERO_ONE
+from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.slack import JointHoeffding, people_needed
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
+from evenhand.learners.certified import FIRST_FITTED, FIRST_ROUNDS
+from evenhand.learners.cohorts import group_codes
+from evenhand.learners.forecast import Prospect, RateForecast
+from evenhand.learners.lives import LATER_GROUPS
+from evenhand.learners.tally import FIRST_PEOPLE
 from evenhand.planning.population import Planned
 from evenhand.policies import Mixture
 from evenhand.simulate import Run, simulate
@@ -90,6 +96,46 @@ def certified(planned: Planned, terms: Terms) -> CertifiedLearner:
         audit_budget=terms.audit_budget,
         seed=0,
     )
+
+
+def foreseen(planned: Planned, terms: Terms) -> tuple[RateForecast, ...]:
+    """What the certified learner would expect on the planned population after its first rounds: the forecast by which it audits.
+
+    Nothing is simulated: the regression is right, costs and gaps are known, and every process starts from nothing.
+    """
+    learner, world = certified(planned, terms), planned.world
+    groups = world.population_sample().groups
+    table = np.array([row for row in world.accepts if row.any() and not row.all()], dtype=np.float64)
+    shape = (len(terms.rates) * len(groups) * (len(groups) - 1) // 2, len(table))
+    if shape[1] == 0:
+        return ()
+    delta = (1.0 - LATER_GROUPS) * learner._promise().share(1)
+    bound = BettingBound(groups, terms.rates, len(table), delta)
+    accepts = np.concatenate([np.repeat([[1.0], [0.0]], len(world), axis=1), table])
+    fa, fr = (float(np.max(price)) for price in (terms.prices.false_accept, terms.prices.false_reject))
+    negative = 1.0 - world.positive_rate
+    cost = accepts @ (world.probability * (negative * fa - world.positive_rate * fr))
+    prospect = Prospect(
+        weight=world.probability,
+        group=group_codes(world.group, groups),
+        negative=negative,
+        accepts=accepts,
+        cost=cost,
+        sure_cost=cost,
+        rates=terms.rates,
+        groups=len(groups),
+        limit=terms.limit,
+        lower=np.concatenate([np.zeros((shape[0], 2)), np.full(shape, -1.0)], axis=1),
+        upper=np.concatenate([np.zeros((shape[0], 2)), np.full(shape, 1.0)], axis=1),
+        threshold=np.pad(np.tile(bound.pair_thresholds.T, (len(terms.rates), 1)), ((0, 0), (2, 0))),
+        floor=lambda t: learner.schedule.exploration_floor(int(t)),
+    ).narrowed()
+    start = float(np.clip(terms.horizon // 100, FIRST_ROUNDS, FIRST_FITTED)) if planned.fitted else float(FIRST_ROUNDS)
+    rarest = float(planned.denominators(terms.rates).min())
+    while start * rarest < FIRST_PEOPLE and start < terms.horizon:
+        start += max(FIRST_ROUNDS // 2, int(start / 2))
+    horizon = float(terms.horizon)
+    return prospect.forecasts(prospect.course(min(start, horizon - 1.0), horizon), horizon)
 
 
 def two_phase(planned: Planned, terms: Terms, exploration: int) -> TwoPhaseLearner:

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evenhand.learners.forecast import RateForecast, sentences
 from evenhand.words import FloatArray
 
 Answer = Literal["worth it", "close call", "not worth it", "nothing to gain"]
@@ -117,7 +118,8 @@ class LaunchPlan:
 
     full_weight: the learned rules' weight in the best policy within the limit (the rest of it are constants). weight, audit, gap: over
     `rounds`, the share of that weight that is certified, the share of people whom the audit coin accepts, and the true |gap|. Costs are in
-    units of the prices (errors, if both are 1); constant_cost, best_cost and free_cost (no limit) per person.
+    units of the prices (errors, if both are 1); constant_cost, best_cost and free_cost (no limit) per person. forecast: what the learner
+    itself would expect of the rounds ahead, by the formula by which it audits; everything else is simulated.
     """
 
     limit: float
@@ -150,6 +152,12 @@ class LaunchPlan:
     audit: Curve
     gap: Curve
     courses: tuple[Course, ...]
+    forecast: tuple[RateForecast, ...] = ()
+
+    @property
+    def outlook(self) -> tuple[str, ...]:
+        """The forecast in sentences: when half of the weight is learned, or which rate lacks how many labelled people."""
+        return tuple(text[0].upper() + text[1:] for text in sentences(self.forecast))
 
     @property
     def worth_it(self) -> bool:
@@ -190,6 +198,8 @@ class LaunchPlan:
             "rounds": self.rounds.tolist(),
             **{name: getattr(self, name).to_json() for name in ("weight", "audit", "gap")},
             "courses": [course.to_json() for course in self.courses],
+            "forecast": [_finite(asdict(one)) for one in self.forecast],
+            "outlook": list(self.outlook),
             "assumptions": list(ASSUMPTIONS),
         }
 
@@ -213,6 +223,7 @@ def _lines(plan: LaunchPlan) -> list[str]:
     return [
         plan.verdict,
         *plan.advice,
+        *(f"Forecast: {text}" for text in plan.outlook),
         "",
         f"The promise: |gap| at most {plan.limit:g} at every round, certified with probability at least "
         f"{1 - plan.failure_probability:g} under its assumptions.",
@@ -239,6 +250,11 @@ def _from_then_on(rounds: FloatArray, holds: Any) -> float:
         return float("inf")
     broken = np.flatnonzero(~holds)
     return float(rounds[0 if len(broken) == 0 else broken[-1] + 1])
+
+
+def _finite(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Numbers that are too large to be counted become None."""
+    return {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in fields.items()}
 
 
 def _whole(value: float) -> int | None:

@@ -32,11 +32,12 @@ THRESHOLD_RULES = 100
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A population, how many rules the union bound must pay for, and where it comes from."""
+    """A population, how many rules the union bound must pay for, and where it comes from; fitted: whether the rules will be fitted."""
 
     world: Discrete
     rules: int
     source: str
+    fitted: bool = False
 
     def denominators(self, rates: Any) -> FloatArray:
         """(rates, groups): P[a = j, in the denominator of the rate]."""

@@ -15,8 +15,8 @@ MOST_CONTEXTS = 600
 STUMP_BINS = 12
 STUMP_CUTS = 64
 """Cuts per column that the certified learner starts with."""
-FITTED_RULES = 1000
-"""What nominating 20 to 40 fitted rules costs, as the size of a finite class: pi^2 N^2 / 6."""
+FITTED_RULES = 30
+"""What the fourth nominated rule costs, as the size of a finite class: pi^2 N^2 / 6. Half of the weight is on the first few of them."""
 
 
 def from_table(sample: LabelledSample, hypotheses: HypothesisClass, group_use: GroupUse, rules: int | None) -> Planned:
@@ -35,7 +35,8 @@ def from_table(sample: LabelledSample, hypotheses: HypothesisClass, group_use: G
         size = 2 * STUMP_CUTS * sample.features.shape[1] if isinstance(hypotheses, Stumps) else len(world.hypotheses)
         return Planned(world, paid_rules(rules, size, world), f"{len(sample):,} rows, {len(world)} kinds of people")
     world = _score_bins(sample, _out_of_fold(sample, hypotheses), group_use)
-    return Planned(world, paid_rules(rules, FITTED_RULES, world), f"{len(sample):,} rows, an out-of-fold score in bins")
+    told = f"{len(sample):,} rows, an out-of-fold score in bins"
+    return Planned(world, paid_rules(rules, FITTED_RULES, world), told, fitted=True)
 
 
 def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) -> Discrete:

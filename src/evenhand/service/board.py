@@ -136,6 +136,7 @@ class Board:
     bookings: tuple[Json, ...]
     drift: tuple[Json, ...]
     notes: tuple[str, ...]
+    forecast: tuple[str, ...]
     words: tuple[str, ...]
     events: tuple[tuple[str, Event], ...]
     assumptions: tuple[str, ...]
@@ -183,6 +184,7 @@ def read_board(desk: Desk, product: Product, tally: Tally) -> Board:
         bookings=tuple(newest.get("delta", ())),
         drift=tuple(stream for stream in newest.get("drift", ()) if stream["people"] >= SMALLEST),
         notes=_notes(newest.get("notes", ()), shown),
+        forecast=tuple(newest.get("forecast", ())),
         words=tuple(force.mixture.describe(product.features).splitlines()),
         events=tuple((stamp(e.at), e) for e in ledger.events(*names)[-8:][::-1]),
         assumptions=current.assumptions if current else (),

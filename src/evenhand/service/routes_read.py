@@ -89,6 +89,7 @@ async def where_it_stands(product: str, service: Serving, key: MayAudit) -> Json
 
     def read() -> Json:
         learner, tally = service.trainer(chosen).learner, service.tally(chosen)
+        report = learner.report
         tally.refresh(0)
         counts = service.ledger.counts(key.tenant, product)
         due = learner.epoch.first_round + learner.epoch.rounds
@@ -99,7 +100,8 @@ async def where_it_stands(product: str, service: Serving, key: MayAudit) -> Json
             "next_epoch_after": min(due, 2**53),
             "to_go": max(min(due, 2**53) - counts.usable, 0),
             "learned_weight": learner.learned_weight,
-            "notes": list(learner.report.notes),
+            "notes": list(report.notes),
+            "forecast": list(report.forecast),
             "overruled": [asdict(line) for line in tally.overruled_lines()],
             "as_drawn": AS_DRAWN,
         }

@@ -144,7 +144,7 @@ class Trainer:
 
     def _info(self) -> Json:
         """What the record says besides the policy: the closing, and what a human wants to know."""
-        epoch, drift = self._learner.epoch, self._learner.drift
+        epoch, drift, report = self._learner.epoch, self._learner.drift, self._learner.report
         return {
             "promise": self.product.digest,
             "closing": self._closing.to_json(),
@@ -155,7 +155,8 @@ class Trainer:
             "oracle_calls": epoch.oracle_calls,
             "delta": [entry.to_json() for entry in self._learner.bookings],
             "drift": [] if drift is None else [_stream(name, test) for name, test in drift.streams.items()],
-            "notes": list(self._learner.report.notes),
+            "notes": list(report.notes),
+            "forecast": list(report.forecast),
         }
 
     # learning

@@ -1,0 +1,402 @@
+"""What labels will bring: how wide the intervals will be, how much weight that certifies, and what it costs.
+
+Let a rule h accept a share f_j of those people of group j who count for a rate, and let N say who counts. A round in which x is
+accepted with probability p moves the process of h for the gap between groups j and i by
+
+    X = c_j 1[a = j] phi (h - f_j) - c_i 1[a = i] phi (h - f_i),    phi = m + 1[accepted]/p (N - m),    c_j = 1 / P[a = j, N].
+
+If the regression m is right, the second and third absolute moments of X are sums over people, w their shares:
+
+    V(p) = sum w c_a^2 (h - f_a)^2 (m^2 + m (1 - m)/p),    K(p) = sum w c_a^3 |h - f_a|^3 E|phi|^3.
+
+A round bets mu / V(p). With the information I = sum of 1 / V(p) over rounds, and J = sum of K(p) / V(p)^3, the logarithm of the wealth
+against a gap that is off by U is about mu I U - mu^2 I / 2 - mu^3 J / 3. It reaches the threshold L of the bound at
+
+    U = L / (mu I) + mu / 2 + mu^2 J / (3 I),    mu = min( sqrt(2 L / I), the boldest bet ),
+
+which is sqrt(2 L V / n) + (2/3) L K / (V n) after n rounds with one p, if n is large. I and J add over rounds. So a forecast starts
+from the width that a process has now (a rule that was nominated late starts from nothing) and goes on epoch by epoch: widths, the cheapest
+mixture that they allow, and the labels that this mixture and the audit coin will bring. Nothing here enters a certificate.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from math import inf, isfinite
+
+import numpy as np
+
+from evenhand.fairness.rates import Rate
+from evenhand.learners.certified_set import cheapest_mixture
+from evenhand.words import BoolArray, FloatArray, IntArray
+
+SHARES, DECAYS = (0.01, 0.03, 0.1, 0.3, 1.0), (1.0, 0.5)
+"""The parts of the uncertified weight that the audit coin may be given at first, and the powers of 1/t by which they may fall."""
+WORTHWHILE = 0.9
+"""The smallest share is taken that brings this part of the largest gain: what audits bring is forecast, what they cost is sure."""
+LITTLE = 0.02
+"""With less uncertified weight than this there is nothing to audit with."""
+HALF = 0.5
+"""The limit is certified in time if this part of the learned policy's full weight is certified within the horizon."""
+BOLDEST, FIRST_BET = 0.5, 1000.0
+"""A stake is at most one half, and the boldest bet is the best one for so many rounds."""
+MARGIN, LEAST_ACCEPTANCE, LEAST_EFFICIENCY = 0.01, 1e-6, 0.1
+"""Rates and regressions are kept MARGIN away from 0 (and rates from 1), so that no variance vanishes."""
+SHORTEST, GROWTH = 50, 1.5
+"""An epoch has at least so many rounds, and ends after this multiple of the rounds before it."""
+SCALES = (*np.geomspace(1.0, 0.02, 9), 0.0)
+"""Widths, in units of the present ones, at which members are looked for that may ever be mixed."""
+MOST_PEOPLE = 1e9
+"""Who needs more labelled people than this needs too many."""
+
+Evidence = tuple[FloatArray, FloatArray]
+"""I and J, each (gaps, M)."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trajectory:
+    """What is expected of the rounds ahead, epoch by epoch.
+
+    share: of the uncertified weight that the audit coin has in the first epoch, which begins after `start` rounds. rounds: where each
+    epoch ends; weight, audit, cost: of learned rules, of accept-all, and per person. information (gaps, M): at the end; final (M,): the
+    mixture that it allows.
+    """
+
+    share: float
+    start: float
+    rounds: FloatArray
+    weight: FloatArray
+    audit: FloatArray
+    cost: FloatArray
+    information: FloatArray
+    final: FloatArray
+
+    def cost_until(self, round: float) -> float:
+        """The expected cost of the rounds from `start` on, all together."""
+        total = np.cumsum(np.diff(self.rounds, prepend=self.start) * self.cost)
+        return float(np.interp(round, np.r_[self.start, self.rounds], np.r_[0.0, total]))
+
+    def reaches(self, weight: float) -> float:
+        """The round from which on learned rules have at least this weight; inf if that is not within the horizon."""
+        below = np.flatnonzero(self.weight < weight - 1e-9)
+        if len(below) == 0:
+            return self.start
+        return inf if below[-1] == len(self.weight) - 1 else float(self.rounds[below[-1]])
+
+
+@dataclass(frozen=True)
+class RateForecast:
+    """How far a rate's evidence will come. Rounds and people count from the first one.
+
+    needed: labelled people, accepted whatever their features, with whom this rate would allow half of the learned weight; seen: what all
+    rounds up to the horizon tell about it, in such people. half: the round from which on half of the weight is certified under all
+    rates; None if that is not within the horizon. round: where the forecast was made. labels: whether the rate needs labels at all.
+    """
+
+    rate: str
+    limit: float
+    needed: float
+    seen: float
+    half: float | None
+    round: float
+    horizon: float
+    labels: bool = True
+
+    @property
+    def in_time(self) -> bool:
+        """Whether this rate is expected to allow half of the weight within the horizon."""
+        return self.half is not None or self.seen >= self.needed
+
+    def describe(self) -> str:
+        """One sentence."""
+        people = "labelled people" if self.labels else "people"
+        if self.needed > MOST_PEOPLE:
+            return f"{self.rate} at {self.limit:g}: no number of {people} would do here."
+        need = f"{self.rate} at {self.limit:g} needs about {_two_digits(self.needed)} {people} here"
+        return f"{need}; you will see {_two_digits(self.seen)} by round {self.horizon:,.0f}."
+
+
+def sentences(forecasts: Sequence[RateForecast]) -> tuple[str, ...]:
+    """When half of the weight will be learned, or else what each rate lacks that will not be certified in time."""
+    if not forecasts:
+        return ()
+    half = forecasts[0].half
+    if half is not None and half <= forecasts[0].round:
+        return ("half of the weight is learned by now.",)
+    if half is not None:
+        return (f"half of the weight is learned after about {_two_digits(half)} rounds.",)
+    lacking = [one for one in forecasts if not one.in_time]
+    return tuple(one.describe() for one in lacking or forecasts)
+
+
+def _two_digits(number: float) -> str:
+    """As much as a forecast knows: "52,000" for 51,634."""
+    if number < 1.0:
+        return "0"
+    unit = 10.0 ** max(np.floor(np.log10(number)) - 1.0, 0.0)
+    return f"{round(number / unit) * unit:,.0f}"
+
+
+@dataclass(frozen=True, eq=False)
+class Prospect:
+    """Who will come, which rules may be mixed, what each costs, and how well its gaps are known now.
+
+    weight, group, negative (n,): people, with their share, the code of their group (-1 outside) and m = P[y = -1 | x]. accepts (M, n):
+    members, accept-all and reject-all first. cost (M,): of each, per person, as the learner estimates it and chooses by it; sure_cost (M,):
+    the same without what may be chance, by which audits are judged. lower, upper, threshold (gaps, M): the present intervals and the L of
+    their processes, for each rate and pair (earlier, later) of groups. floor: that of the audit coin at round t. audits_only: the
+    bound looks at audited people alone. played: of each past epoch its rounds, acceptance (n,) and audit coin, and which processes saw it.
+    """
+
+    weight: FloatArray
+    group: IntArray
+    negative: FloatArray
+    accepts: FloatArray
+    cost: FloatArray
+    sure_cost: FloatArray
+    rates: tuple[Rate, ...]
+    groups: int
+    limit: float
+    lower: FloatArray
+    upper: FloatArray
+    threshold: FloatArray
+    floor: Callable[[float], float]
+    audits_only: bool = False
+    played: tuple[tuple[float, FloatArray, float, BoolArray], ...] = ()
+
+    # widths
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int]]:
+        """(earlier, later) for each pair of groups."""
+        return list(combinations(range(self.groups), 2))
+
+    @cached_property
+    def _by_group(self) -> FloatArray:
+        """(n, G): the weights of one group's people in each column."""
+        return np.where(self.group[:, np.newaxis] == np.arange(self.groups), self.weight[:, np.newaxis], 0.0)
+
+    @cached_property
+    def _counting(self) -> list[tuple[FloatArray, bool, FloatArray, FloatArray]]:
+        """For each rate: P[N | x], whether N depends on the label, c (G,) and f (M, G)."""
+        found = []
+        for rate in self.rates:
+            negatives, positives = rate.in_denominator(np.array([-1, 1])).astype(np.float64)
+            m = np.clip(negatives * self.negative + positives * (1.0 - self.negative), MARGIN, 1.0)
+            mass = self._by_group * m[:, np.newaxis]
+            c = 1.0 / np.maximum(mass.sum(axis=0), 1e-9)
+            found.append((m, not (negatives and positives), c, np.clip((self.accepts @ mass) * c, 0.0, 1.0)))
+        return found
+
+    def moments(self, acceptance: FloatArray, audit: float) -> tuple[FloatArray, FloatArray]:
+        """V and K (gaps, M) of a round in which row i is accepted with probability acceptance_i, `audit` of it by the audit coin."""
+        p, coin = np.clip(acceptance, LEAST_ACCEPTANCE, 1.0), max(audit, LEAST_ACCEPTANCE)
+        second: list[FloatArray] = []
+        third: list[FloatArray] = []
+        for m, labels, c, f in self._counting:
+            if not labels:  # phi = 1
+                squares = cubes = np.ones_like(p)
+            elif self.audits_only:  # phi = 1[audited]/coin N
+                squares, cubes = m / coin, m / coin**2
+            else:
+                squares = m * m + m * (1.0 - m) / p
+                cubes = (1.0 - p) * m**3 + p * (m * (m + (1.0 - m) / p) ** 3 + (1.0 - m) * (m / p - m) ** 3)
+            rate = np.clip(f, MARGIN, 1.0 - MARGIN)
+            for power, moment, found in ((2, squares, second), (3, cubes, third)):
+                rows = self._by_group * moment[:, np.newaxis]
+                accepted = self.accepts @ rows
+                of_group = c**power * ((1.0 - rate) ** power * accepted + rate**power * (rows.sum(axis=0) - accepted))
+                found += [of_group[:, i] + of_group[:, j] for i, j in self._pairs]
+        return np.array(second), np.array(third)
+
+    @cached_property
+    def _labelled(self) -> tuple[FloatArray, FloatArray]:
+        """V and K of a round in which everybody is accepted."""
+        return self.moments(np.ones(len(self.weight)), 1.0)
+
+    @cached_property
+    def _exact(self) -> BoolArray:
+        """(gaps, M): gaps that need no evidence, those of the constants first of all."""
+        return np.asarray(self.upper - self.lower < 1e-9)
+
+    @cached_property
+    def _boldest(self) -> FloatArray:
+        """(gaps, M): the largest mu."""
+        V = self._labelled[0]
+        largest = np.repeat([c.max() for _, _, c, _ in self._counting], len(self._pairs))[:, np.newaxis]
+        return np.asarray(np.minimum(BOLDEST * V / largest, np.sqrt(2.0 * self.threshold * V / FIRST_BET)))
+
+    def widths(self, information: FloatArray, skewness: FloatArray) -> FloatArray:
+        """U (gaps, M) from I and J, at most 2; 0 where no evidence is needed."""
+        known = np.maximum(information, 1e-12)
+        mu = np.maximum(np.minimum(np.sqrt(2.0 * self.threshold / known), self._boldest), 1e-12)
+        U = self.threshold / (mu * known) + mu / 2.0 + mu**2 * skewness / (3.0 * known)
+        return np.where(self._exact, 0.0, np.minimum(U, 2.0))
+
+    @cached_property
+    def present(self) -> tuple[FloatArray, FloatArray]:
+        """I and J (gaps, M) that explain the present half-widths if everybody was accepted: by bisection, because U falls with I."""
+        V, K = self._labelled
+        ratio, half = K / V**2, 0.5 * (self.upper - self.lower)
+        low, high = np.full(half.shape, -12.0), np.full(half.shape, 14.0)
+        for _ in range(40):
+            middle = 0.5 * (low + high)
+            wide = self.widths(10.0**middle, ratio * 10.0**middle) > half
+            low, high = np.where(wide, middle, low), np.where(wide, high, middle)
+        found = np.where(half < 1.0, 10.0**high, 0.0)
+        return found, ratio * found
+
+    @cached_property
+    def efficiency(self) -> FloatArray:
+        """(gaps, M): which part of the information that past epochs should have brought they did bring.
+
+        A bound may be wider than the formula, and the regression less right than it seems. A process that has seen nothing yet is taken for
+        the median one.
+        """
+        expected = np.zeros_like(self.gap)
+        for rounds, acceptance, audit, saw in self.played:
+            expected += saw * rounds / self.moments(acceptance, audit)[0]
+        seen = (expected > 0) & (self.present[0] > 0) & ~self._exact
+        part = np.divide(self.present[0], expected, out=np.ones_like(expected), where=seen)
+        part = np.clip(part, LEAST_EFFICIENCY, 1.0)
+        return np.where(seen, part, np.median(part[seen]) if seen.any() else 1.0)
+
+    # what they allow
+
+    @cached_property
+    def gap(self) -> FloatArray:
+        """(gaps, M): the expected gaps, by the regression, but in the middle half of the present interval."""
+        foretold = [
+            rate.sign * (f[:, later] - f[:, earlier])
+            for rate, (_, _, _, f) in zip(self.rates, self._counting, strict=True)
+            for earlier, later in self._pairs
+        ]
+        middle, quarter = 0.5 * (self.lower + self.upper), 0.25 * (self.upper - self.lower)
+        return np.clip(np.array(foretold), middle - quarter, middle + quarter)
+
+    def allowed(self, widths: FloatArray, old: FloatArray | float = 0.0, rate: int | None = None) -> FloatArray:
+        """(M,): the cheapest mixture that these widths allow, under all rates or under one of them.
+
+        old: the part of the information that is there already. An interval lies around the middle of the present one at first, and
+        around the expected gap once later rounds have told more.
+        """
+        rows = slice(None) if rate is None else slice(rate * len(self._pairs), (rate + 1) * len(self._pairs))
+        middle = self.gap + (0.5 * (self.lower + self.upper) - self.gap) * old
+        upper, lower = np.minimum(middle + widths, 1.0)[rows], np.maximum(middle - widths, -1.0)[rows]
+        return cheapest_mixture(self.cost, np.concatenate([upper, -lower]), self.limit)
+
+    @cached_property
+    def _known(self) -> FloatArray:
+        """(M,): the cheapest mixture once the gaps are known."""
+        return self.allowed(np.zeros_like(self.gap))
+
+    @property
+    def full(self) -> float:
+        """The weight of learned rules then."""
+        return float(self._known[2:].sum())
+
+    def narrowed(self) -> "Prospect":
+        """The same with those members alone of which mixtures may consist while the widths fall from the present ones to nothing."""
+        known, skewness = self.present
+        base = np.where(
+            known > 0, self.widths(known, skewness), np.sqrt(2.0 * self.threshold * self._labelled[0] / FIRST_BET)
+        )
+        used = np.zeros(len(self.cost), dtype=bool)
+        used[:2] = True
+        for scale in SCALES:
+            used |= self.allowed(np.where(self._exact, 0.0, scale * base), scale**2) > 0
+        played = tuple((rounds, p, audit, saw[used]) for rounds, p, audit, saw in self.played)
+        members = {name: getattr(self, name)[used] for name in ("accepts", "cost", "sure_cost")}
+        gaps = {name: getattr(self, name)[:, used] for name in ("lower", "upper", "threshold")}
+        return replace(self, played=played, **members, **gaps)
+
+    # the rounds ahead
+
+    def trajectory(
+        self, share: float, start: float, horizon: float, decay: float = 1.0, evidence: Evidence | None = None
+    ) -> Trajectory:
+        """Epochs from `start` to `horizon`; at round t the audit coin has share (start / t)^decay of the uncertified weight.
+
+        evidence: I and J at `start`, those of the present intervals by default.
+        """
+        return self._played(lambda t, _: share * (start / t) ** decay, start, horizon, evidence)
+
+    def best(self, start: float, horizon: float, evidence: Evidence | None = None) -> Trajectory:
+        """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over no audits beyond the floor.
+
+        A horizon is a plan and not a fact: the cost is the mean of those per person up to the horizon and up to a third of it.
+        """
+        found = [self.trajectory(0.0, start, horizon, evidence=evidence)]
+        uncertified = 1.0 - found[0].weight[0] - self.floor(start)
+        if self.cost[0] > self.cost[1] and uncertified > LITTLE:  # else it is accepted anyway, or there is none
+            found += [self.trajectory(s, start, horizon, decay, evidence) for s in SHARES for decay in DECAYS]
+        ends = [end for end in (horizon / 3.0, horizon) if end > start]
+        costs = np.array([sum(one.cost_until(end) / end for end in ends) for one in found])
+        return found[int(np.argmax(costs <= costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())))]
+
+    def course(self, start: float, horizon: float) -> Trajectory:
+        """Epochs from `start` to `horizon` if the best share is chosen anew in each of them, as the learner does."""
+        return self._played(lambda t, evidence: self.best(t, horizon, evidence).share, start, horizon, None)
+
+    def _played(
+        self, choose: Callable[[float, Evidence], float], start: float, horizon: float, evidence: Evidence | None
+    ) -> Trajectory:
+        (known, skewness), t = evidence or self.present, start
+        shares, rounds, learned, audit, costs = [], [], [], [], []
+        mixture = self._mixed(known, skewness)
+        while t < horizon:
+            length, floor = min(max(SHORTEST, int(t * (GROWTH - 1.0))), horizon - t), self.floor(t)
+            shares.append(choose(t, (known, skewness)))
+            weights = (1.0 - floor) * mixture
+            constants = weights[0] + weights[1]
+            weights[0] = floor + max(weights[0], shares[-1] * constants)
+            weights[1] = max(floor + constants - weights[0], 0.0)
+            V, K = self.moments(weights @ self.accepts, float(weights[0]))
+            told = length * self.efficiency / V
+            known, skewness, t = known + told, skewness + told * K / V**2, t + length
+            rounds.append(t)
+            learned.append(float(weights[2:].sum()))
+            audit.append(float(weights[0]))
+            costs.append(float(weights @ self.sure_cost))
+            mixture = self._mixed(known, skewness)
+        ends, weight, coin, cost = (np.array(column) for column in (rounds, learned, audit, costs))
+        return Trajectory(shares[0], start, ends, weight, coin, cost, known, mixture)
+
+    def _mixed(self, known: FloatArray, skewness: FloatArray) -> FloatArray:
+        """The cheapest mixture with this evidence."""
+        return self.allowed(self.widths(known, skewness), self.present[0] / np.maximum(known, 1e-300))
+
+    def forecasts(self, course: Trajectory, horizon: float) -> tuple[RateForecast, ...]:
+        """What to say of each rate if the rounds ahead go as in `course`; nothing if no learned rule is cheaper than a constant."""
+        if self.full == 0.0:
+            return ()
+        half, pairs = course.reaches(HALF * self.full), len(self._pairs)
+        mixed = course.final[2:] if course.final[2:].any() else self._known[2:]
+        found = []
+        for r, rate in enumerate(self.rates):
+            told = (self._labelled[0] * course.information)[r * pairs : (r + 1) * pairs, 2:].min(axis=0)
+            seen = float(told @ mixed / mixed.sum()) if mixed.any() else 0.0
+            in_time = half if isfinite(half) else None
+            labels = self._counting[r][1]
+            found.append(
+                RateForecast(rate.name, self.limit, self.needed(r), seen, in_time, course.start, horizon, labels)
+            )
+        return tuple(found)
+
+    def needed(self, rate: int) -> float:
+        """Labelled people with whom one rate alone allows half of the weight that it allows once the gaps are known; inf if none do."""
+        V, K = self._labelled
+        full = float(self.allowed(np.zeros_like(self.gap), rate=rate)[2:].sum())
+
+        def enough(people: float) -> bool:
+            widths = self.widths(people / V, people * K / V**3)
+            return float(self.allowed(widths, rate=rate)[2:].sum()) >= HALF * full
+
+        if full == 0.0 or not enough(MOST_PEOPLE):
+            return inf
+        low, high = 1.0, MOST_PEOPLE
+        while high > 1.02 * low:
+            middle = float(np.sqrt(low * high))
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        return high
