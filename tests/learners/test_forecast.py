@@ -309,10 +309,18 @@ def life(limit, rounds, horizon, world, rate="FNR", **more):
     return simulate(learner, world, rounds, 0, limit)
 
 
+def hopeless_life():
+    """False accepts are dear, one group is small, and the limit is far too small for so few people."""
+    rng = np.random.default_rng(1)
+    quality, group = rng.normal(size=2_000), rng.choice(["a", "b"], 2_000, p=[0.8, 0.2])
+    features = np.c_[quality + 0.5 * rng.normal(size=2_000), rng.normal(size=(2_000, 2))]
+    world = Replay(LabelledSample(features, group, np.where(quality > 0.2, 1, -1)), hypotheses=Linear())
+    return life(0.005, 4_000, 20_000, world, prices=Prices(2.0, 1.0))
+
+
 @pytest.fixture(scope="module")
 def hopeless():
-    """False accepts are dear, one group is small, and the limit is far too small for so few people."""
-    return life(0.005, 4_000, 20_000, small_group(0.2), prices=Prices(4.0, 1.0))
+    return hopeless_life()
 
 
 def test_audits_stop_where_the_limit_cannot_be_certified_in_time(hopeless):
@@ -326,7 +334,7 @@ def test_audits_stop_where_the_limit_cannot_be_certified_in_time(hopeless):
 def test_a_learner_that_always_hopes_audits_more(hopeless, monkeypatch):
     """Negative control: with every trajectory in time, what the bandit explores stays."""
     monkeypatch.setattr(Trajectory, "reaches", lambda *_: 0.0)
-    hoping = life(0.005, 4_000, 20_000, small_group(0.2), prices=Prices(4.0, 1.0))
+    hoping = hopeless_life()
     audits = [
         sum(
             length * policy.weights[policy.hypotheses.index(certified.ACCEPT_ALL)]
@@ -345,6 +353,11 @@ def test_the_report_says_what_is_lacking(hopeless):
     assert told.half is None
     assert told.seen < told.needed
     assert told.horizon == 20_000
+
+
+def test_enumerated_classes_are_told_what_is_lacking_too():
+    (said,) = life(0.005, 4_000, 20_000, small_group(0.2)).learner.report.forecast
+    assert said.startswith("false negative rate at 0.005 needs about ")
 
 
 def test_the_report_says_when_half_of_the_weight_comes():
