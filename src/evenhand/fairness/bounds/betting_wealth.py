@@ -172,7 +172,10 @@ def add_wealth(wealth: FloatArray, entries: Entries, bets: FloatArray, inverse_s
         for bet, change, added in zip(some, *entries.changes(some * inverse_share, nodes), strict=True):
             members, k = np.nonzero(bets == bet)
             brought = (entries.people[members, : len(change)] @ change + added).reshape(-1, 2, len(nodes))
-            wealth[members[:, np.newaxis, np.newaxis], k[:, np.newaxis, np.newaxis], SIDES, nodes] += brought
+            if len(nodes) == wealth.shape[-1]:  # whole rows are added faster
+                wealth[members, k] += brought
+            else:
+                wealth[members[:, np.newaxis, np.newaxis], k[:, np.newaxis, np.newaxis], SIDES, nodes] += brought
 
 
 def narrow_cells(wealth: FloatArray, threshold: FloatArray, lower: FloatArray, upper: FloatArray) -> None:
