@@ -245,7 +245,7 @@ def test_audits_alone_bring_less_than_all_rounds():
 
 
 def test_a_trajectory_tells_when_a_weight_is_reached_for_good():
-    columns = (np.array(column) for column in ([150.0, 225.0, 337.0], [0.1, 0.6, 0.7], [0.1] * 3, [0.2] * 3))
+    columns = (np.array(column) for column in ([150.0, 225.0, 337.0], [0.1, 0.6, 0.7], [0.2] * 3))
     told = Trajectory(0.0, 100.0, *columns, np.zeros((1, 2)), np.zeros(2))
     assert told.reaches(0.5) == 150.0
     assert told.reaches(0.05) == 100.0

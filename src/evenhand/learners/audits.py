@@ -1,4 +1,4 @@
-"""What a learned policy saves for sure: how much of its weight is kept, and how much auditing for it may cost."""
+"""What a learned policy saves, as far as that is sure: how much of its weight is kept."""
 
 from dataclasses import dataclass
 
@@ -37,8 +37,3 @@ class Gain:
         """How much of its weight the policy keeps: 0 up to DOUBT standard errors, 1 from TRUST on."""
         doubt, trust = self.saved - DOUBT * self.error, (TRUST - DOUBT) * self.error
         return float(np.clip(doubt / trust, 0.0, 1.0)) if trust > 0 else float(doubt > 0)
-
-    @property
-    def safe(self) -> float:
-        """What it saves for sure, nearly: by this the worth of auditing for it is judged."""
-        return max(self.saved - SURE * self.error, 0.0)

@@ -475,8 +475,9 @@ class CertifiedLearner(EpochLearner):
     ) -> Mixture:
         """Move uncertified mass between the constants, within the budget of bad accepts.
 
-        Where accepting is a sacrifice, accept-all has at least the share that minimises the expected total cost. What the bandit explores
-        beyond it stays if half of the learned weight is expected in time, because labels also make better rules; else it is stopped.
+        Where accepting is a sacrifice, accept-all has at least the share that minimises the
+        expected total cost. What the bandit explores beyond it stays if half of the learned weight
+        is expected in time, because labels also make better rules; else it is stopped.
         """
         weights = self._cautious(deployable.weights_of(policy), deployable, loss, variances)
         if self.audit_rate != "auto":
@@ -518,9 +519,12 @@ class CertifiedLearner(EpochLearner):
         cost: FloatArray,
         variance: FloatArray,
         regression: OutcomeRegression,
-    ) -> "_Ahead | None":
-        """What the rounds after `round`, where epoch `number` begins, are expected to bring; None if no past people are known. It is
-        remembered for the report. cost, variance: of accepting all people of each column of `deployable`, per person."""
+    ) -> _Ahead | None:
+        """What the rounds after `round`, where epoch `number` begins, are expected to bring.
+
+        None if no past people are known. It is remembered for the report. cost, variance: of accepting all people of each
+        column of `deployable`, per person.
+        """
         self._ahead = None
         if not len(self._life.tally.past.weight):
             return None
@@ -531,8 +535,10 @@ class CertifiedLearner(EpochLearner):
     def _prospect(
         self, deployable: CertifiedSet, cost: FloatArray, variance: FloatArray, regression: OutcomeRegression
     ) -> Prospect:
-        """Who will come, and what is known of the members: all from closed cohorts. A member is sure to save what it is estimated to save,
-        less SURE standard errors."""
+        """Who will come, and what is known of the members: all from closed cohorts.
+
+        A member is sure to save what it is estimated to save, less SURE standard errors.
+        """
         life, (process, groups) = self._life, self._life.running
         others = len(deployable.members) - 2 - len(process.members)
         features, group, people, negative = foretold(life, regression)
@@ -575,10 +581,11 @@ class CertifiedLearner(EpochLearner):
     @property
     @locked
     def forecast(self) -> tuple[RateForecast, ...]:
-        """How far the evidence of each rate is expected to come within the horizon (without one, ten times the rounds so far).
+        """How far the evidence of each rate is expected to come within the horizon.
 
-        Empty before a hypothesis has an interval, once the policy is frozen, and where no rule is cheaper than a constant. A
-        forecast is no part of a certificate.
+        Without a horizon: within ten times the rounds so far and 20,000. Empty before a hypothesis
+        has an interval, once the policy is frozen, and where no rule is cheaper than a constant.
+        A forecast is no part of a certificate.
         """
         life, ahead, number = self._life, self._ahead, self.epoch.number
         if life.process is None or not life.process.members or life.frozen or not self._history.logs:

@@ -1,22 +1,27 @@
-"""What labels will bring: how wide the intervals will be, how much weight that certifies, and what it costs.
+"""What labels will bring: the widths of intervals, the weight that they certify, and the cost.
 
-Let a rule h accept a share f_j of those people of group j who count for a rate, and let N say who counts. A round in which x is
-accepted with probability p moves the process of h for the gap between groups j and i by
+Let a rule h accept a share f_j of those people of group j who count for a rate, and let N say who
+counts. A round in which x is accepted with probability p moves the process of h for the gap between
+groups j and i by
 
-    X = c_j 1[a = j] phi (h - f_j) - c_i 1[a = i] phi (h - f_i),    phi = m + 1[accepted]/p (N - m),    c_j = 1 / P[a = j, N].
+    X = c_j 1[a = j] phi (h - f_j) - c_i 1[a = i] phi (h - f_i),
+    phi = m + 1[accepted]/p (N - m),    c_j = 1 / P[a = j, N].
 
-If the regression m is right, the second and third absolute moments of X are sums over people, w their shares:
+If the regression m is right, the second and third absolute moments of X are sums over people, w
+their shares:
 
     V(p) = sum w c_a^2 (h - f_a)^2 (m^2 + m (1 - m)/p),    K(p) = sum w c_a^3 |h - f_a|^3 E|phi|^3.
 
-A round bets mu / V(p). With the information I = sum of 1 / V(p) over rounds, and J = sum of K(p) / V(p)^3, the logarithm of the wealth
-against a gap that is off by U is about mu I U - mu^2 I / 2 - mu^3 J / 3. It reaches the threshold L of the bound at
+A round bets mu / V(p). With the information I = sum of 1 / V(p) over rounds, and J = sum of K(p) /
+V(p)^3, the logarithm of the wealth against a gap that is off by U is about mu I U - mu^2 I / 2 -
+mu^3 J / 3. It reaches the threshold L of the bound at
 
     U = L / (mu I) + mu / 2 + mu^2 J / (3 I),    mu = min( sqrt(2 L / I), the boldest bet ),
 
-which is sqrt(2 L V / n) + (2/3) L K / (V n) after n rounds with one p, if n is large. I and J add over rounds. So a forecast starts
-from the width that a process has now (a rule that was nominated late starts from nothing) and goes on epoch by epoch: widths, the cheapest
-mixture that they allow, and the labels that this mixture and the audit coin will bring. Nothing here enters a certificate.
+which is sqrt(2 L V / n) + (2/3) L K / (V n) after n rounds with one p, if n is large. I and J add
+over rounds. So a forecast starts from the width that a process has now (a rule that was nominated
+late starts from nothing) and goes on epoch by epoch: widths, the cheapest mixture that they allow,
+and the labels that this mixture and the audit coin will bring. Nothing here enters a certificate.
 """
 
 from collections.abc import Callable, Sequence
@@ -32,17 +37,21 @@ from evenhand.learners.certified_set import cheapest_mixture
 from evenhand.words import BoolArray, FloatArray, IntArray
 
 SHARES, DECAYS = (0.01, 0.03, 0.1, 0.3, 1.0), (1.0, 0.5)
-"""The parts of the uncertified weight that the audit coin may be given at first, and the powers of 1/t by which they may fall."""
+"""The parts of the uncertified weight that the audit coin may be given at first, and the powers
+of 1/t by which they may fall."""
 WORTHWHILE = 0.9
-"""The smallest share is taken that brings this part of the largest gain: what audits bring is forecast, what they cost is sure."""
+"""The smallest share is taken that brings this part of the largest gain: what audits bring is
+forecast, what they cost is sure."""
 LITTLE = 0.02
 """With less uncertified weight than this there is nothing to audit with."""
 HALF = 0.5
-"""The limit is certified in time if this part of the learned policy's full weight is certified within the horizon."""
+"""The limit is certified in time if this part of the learned policy's full weight is certified
+within the horizon."""
 BOLDEST, FIRST_BET = 0.5, 1000.0
 """A stake is at most one half, and the boldest bet is the best one for so many rounds."""
 MARGIN, LEAST_ACCEPTANCE, LEAST_EFFICIENCY = 0.01, 1e-6, 0.1
-"""Rates and regressions are kept MARGIN away from 0 (and rates from 1), so that no variance vanishes."""
+"""Rates and regressions are kept MARGIN away from 0 (and rates from 1), so that no variance
+vanishes. Acceptance and efficiency have least values, too."""
 SHORTEST, GROWTH = 50, 1.5
 """An epoch has at least so many rounds, and ends after this multiple of the rounds before it."""
 SCALES = (*np.geomspace(1.0, 0.02, 9), 0.0)
@@ -58,16 +67,15 @@ Evidence = tuple[FloatArray, FloatArray]
 class Trajectory:
     """What is expected of the rounds ahead, epoch by epoch.
 
-    share: of the uncertified weight that the audit coin has in the first epoch, which begins after `start` rounds. rounds: where each
-    epoch ends; weight, audit, cost: of learned rules, of accept-all, and per person. information (gaps, M): at the end; final (M,): the
-    mixture that it allows.
+    share: of the uncertified weight that the audit coin has in the first epoch, which begins after
+    `start` rounds. rounds: where each epoch ends; weight, cost: the weight of learned rules, and
+    the cost per person. information (gaps, M): at the end; final (M,): the mixture that it allows.
     """
 
     share: float
     start: float
     rounds: FloatArray
     weight: FloatArray
-    audit: FloatArray
     cost: FloatArray
     information: FloatArray
     final: FloatArray
@@ -78,7 +86,8 @@ class Trajectory:
         return float(np.interp(round, np.r_[self.start, self.rounds], np.r_[0.0, total]))
 
     def reaches(self, weight: float) -> float:
-        """The round from which on learned rules have at least this weight; inf if that is not within the horizon."""
+        """The round from which on learned rules have at least this weight; inf if that is not
+        within the horizon."""
         below = np.flatnonzero(self.weight < weight - 1e-9)
         if len(below) == 0:
             return self.start
@@ -89,9 +98,11 @@ class Trajectory:
 class RateForecast:
     """How far a rate's evidence will come. Rounds and people count from the first one.
 
-    needed: labelled people, accepted whatever their features, with whom this rate would allow half of the learned weight; seen: what all
-    rounds up to the horizon tell about it, in such people. half: the round from which on half of the weight is certified under all
-    rates; None if that is not within the horizon. round: where the forecast was made. labels: whether the rate needs labels at all.
+    needed: labelled people, accepted whatever their features, with whom this rate would allow half
+    of the learned weight; seen: what all rounds up to the horizon tell about it, in such people.
+    half: the round from which on half of the weight is certified under all rates; None if that is
+    not within the horizon. round: where the forecast was made. labels: whether the rate needs
+    labels at all.
     """
 
     rate: str
@@ -118,7 +129,8 @@ class RateForecast:
 
 
 def sentences(forecasts: Sequence[RateForecast]) -> tuple[str, ...]:
-    """When half of the weight will be learned, or else what each rate lacks that will not be certified in time."""
+    """When half of the weight will be learned, or else what each rate lacks that will not be
+    certified in time."""
     if not forecasts:
         return ()
     half = forecasts[0].half
@@ -140,13 +152,16 @@ def _two_digits(number: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Prospect:
-    """Who will come, which rules may be mixed, what each costs, and how well its gaps are known now.
+    """Who will come, which rules may be mixed, what each costs, and how well its gaps are known.
 
-    weight, group, negative (n,): people, with their share, the code of their group (-1 outside) and m = P[y = -1 | x]. accepts (M, n):
-    members, accept-all and reject-all first. cost (M,): of each, per person, as the learner estimates it and chooses by it; sure_cost (M,):
-    the same without what may be chance, by which audits are judged. lower, upper, threshold (gaps, M): the present intervals and the L of
-    their processes, for each rate and pair (earlier, later) of groups. floor: that of the audit coin at round t. audits_only: the
-    bound looks at audited people alone. played: of each past epoch its rounds, acceptance (n,) and audit coin, and which processes saw it.
+    weight, group, negative (n,): people, with their share, the code of their group (-1 outside) and
+    m = P[y = -1 | x]. accepts (M, n): members, accept-all and reject-all first. cost (M,): of each,
+    per person, as the learner estimates it and chooses by it; sure_cost (M,): the same without what
+    may be chance, by which audits are judged. lower, upper, threshold (gaps, M): the present
+    intervals and the L of their processes, for each rate and pair (earlier, later) of groups.
+    floor: that of the audit coin at round t. audits_only: the bound looks at audited people alone.
+    played: of each past epoch its rounds, acceptance (n,) and audit coin, and which processes saw
+    it.
     """
 
     weight: FloatArray
@@ -190,7 +205,8 @@ class Prospect:
         return found
 
     def moments(self, acceptance: FloatArray, audit: float) -> tuple[FloatArray, FloatArray]:
-        """V and K (gaps, M) of a round in which row i is accepted with probability acceptance_i, `audit` of it by the audit coin."""
+        """V and K (gaps, M) of a round in which row i is accepted with probability acceptance_i,
+        `audit` of it by the audit coin."""
         p, coin = np.clip(acceptance, LEAST_ACCEPTANCE, 1.0), max(audit, LEAST_ACCEPTANCE)
         second: list[FloatArray] = []
         third: list[FloatArray] = []
@@ -229,14 +245,15 @@ class Prospect:
 
     def widths(self, information: FloatArray, skewness: FloatArray) -> FloatArray:
         """U (gaps, M) from I and J, at most 2; 0 where no evidence is needed."""
-        known = np.maximum(information, 1e-12)
-        mu = np.maximum(np.minimum(np.sqrt(2.0 * self.threshold / known), self._boldest), 1e-12)
-        U = self.threshold / (mu * known) + mu / 2.0 + mu**2 * skewness / (3.0 * known)
+        information = np.maximum(information, 1e-12)
+        mu = np.maximum(np.minimum(np.sqrt(2.0 * self.threshold / information), self._boldest), 1e-12)
+        U = self.threshold / (mu * information) + mu / 2.0 + mu**2 * skewness / (3.0 * information)
         return np.where(self._exact, 0.0, np.minimum(U, 2.0))
 
     @cached_property
     def present(self) -> tuple[FloatArray, FloatArray]:
-        """I and J (gaps, M) that explain the present half-widths if everybody was accepted: by bisection, because U falls with I."""
+        """I and J (gaps, M) that explain the present half-widths if everybody was accepted: by
+        bisection, because U falls with I."""
         V, K = self._labelled
         ratio, half = K / V**2, 0.5 * (self.upper - self.lower)
         low, high = np.full(half.shape, -12.0), np.full(half.shape, 14.0)
@@ -249,10 +266,10 @@ class Prospect:
 
     @cached_property
     def efficiency(self) -> FloatArray:
-        """(gaps, M): which part of the information that past epochs should have brought they did bring.
+        """(gaps, M): the information that past epochs brought, over what they should have brought.
 
-        A bound may be wider than the formula, and the regression less right than it seems. A process that has seen nothing yet is taken for
-        the median one.
+        A bound may be wider than the formula, and the regression less right than it seems. A
+        process that has seen nothing yet is taken for the median one.
         """
         expected = np.zeros_like(self.gap)
         for rounds, acceptance, audit, saw in self.played:
@@ -266,7 +283,7 @@ class Prospect:
 
     @cached_property
     def gap(self) -> FloatArray:
-        """(gaps, M): the expected gaps, by the regression, but in the middle half of the present interval."""
+        """(gaps, M): what the regression expects, kept in the middle half of the present interval."""
         foretold = [
             rate.sign * (f[:, later] - f[:, earlier])
             for rate, (_, _, _, f) in zip(self.rates, self._counting, strict=True)
@@ -278,8 +295,8 @@ class Prospect:
     def allowed(self, widths: FloatArray, old: FloatArray | float = 0.0, rate: int | None = None) -> FloatArray:
         """(M,): the cheapest mixture that these widths allow, under all rates or under one of them.
 
-        old: the part of the information that is there already. An interval lies around the middle of the present one at first, and
-        around the expected gap once later rounds have told more.
+        old: the part of the information that is there already. An interval lies around the middle
+        of the present one at first, and around the expected gap once later rounds have told more.
         """
         rows = slice(None) if rate is None else slice(rate * len(self._pairs), (rate + 1) * len(self._pairs))
         middle = self.gap + (0.5 * (self.lower + self.upper) - self.gap) * old
@@ -297,10 +314,13 @@ class Prospect:
         return float(self._known[2:].sum())
 
     def narrowed(self) -> "Prospect":
-        """The same with those members alone of which mixtures may consist while the widths fall from the present ones to nothing."""
-        known, skewness = self.present
+        """The same with those members alone of which mixtures may consist while the widths fall
+        from the present ones to nothing."""
+        information, skewness = self.present
         base = np.where(
-            known > 0, self.widths(known, skewness), np.sqrt(2.0 * self.threshold * self._labelled[0] / FIRST_BET)
+            information > 0,
+            self.widths(information, skewness),
+            np.sqrt(2.0 * self.threshold * self._labelled[0] / FIRST_BET),
         )
         used = np.zeros(len(self.cost), dtype=bool)
         used[:2] = True
@@ -316,16 +336,18 @@ class Prospect:
     def trajectory(
         self, share: float, start: float, horizon: float, decay: float = 1.0, evidence: Evidence | None = None
     ) -> Trajectory:
-        """Epochs from `start` to `horizon`; at round t the audit coin has share (start / t)^decay of the uncertified weight.
+        """Epochs from `start` to `horizon` with a given course of the audit coin.
 
-        evidence: I and J at `start`, those of the present intervals by default.
+        At round t it has share (start / t)^decay of the uncertified weight. evidence: I and J at
+        `start`, those of the present intervals by default.
         """
-        return self._played(lambda t, _: share * (start / t) ** decay, start, horizon, evidence)
+        return self._foreseen(lambda t, _: share * (start / t) ** decay, start, horizon, evidence)
 
     def best(self, start: float, horizon: float, evidence: Evidence | None = None) -> Trajectory:
-        """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over no audits beyond the floor.
+        """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over none.
 
-        A horizon is a plan and not a fact: the cost is the mean of those per person up to the horizon and up to a third of it.
+        A horizon is a plan and not a fact: the cost is the mean of those per person up to the
+        horizon and up to a third of it.
         """
         found = [self.trajectory(0.0, start, horizon, evidence=evidence)]
         uncertified = 1.0 - found[0].weight[0] - self.floor(start)
@@ -336,56 +358,54 @@ class Prospect:
         return found[int(np.argmax(costs <= costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())))]
 
     def course(self, start: float, horizon: float) -> Trajectory:
-        """Epochs from `start` to `horizon` if the best share is chosen anew in each of them, as the learner does."""
-        return self._played(lambda t, evidence: self.best(t, horizon, evidence).share, start, horizon, None)
+        """Epochs up to `horizon` with the best share chosen anew in each, as the learner does."""
+        return self._foreseen(lambda t, evidence: self.best(t, horizon, evidence).share, start, horizon, None)
 
-    def _played(
+    def _foreseen(
         self, choose: Callable[[float, Evidence], float], start: float, horizon: float, evidence: Evidence | None
     ) -> Trajectory:
-        (known, skewness), t = evidence or self.present, start
-        shares, rounds, learned, audit, costs = [], [], [], [], []
-        mixture = self._mixed(known, skewness)
+        (information, skewness), t = evidence or self.present, start
+        shares, rounds, learned, costs = [], [], [], []
+        mixture = self._mixed(information, skewness)
         while t < horizon:
             length, floor = min(max(SHORTEST, int(t * (GROWTH - 1.0))), horizon - t), self.floor(t)
-            shares.append(choose(t, (known, skewness)))
+            shares.append(choose(t, (information, skewness)))
             weights = (1.0 - floor) * mixture
             constants = weights[0] + weights[1]
             weights[0] = floor + max(weights[0], shares[-1] * constants)
             weights[1] = max(floor + constants - weights[0], 0.0)
             V, K = self.moments(weights @ self.accepts, float(weights[0]))
             told = length * self.efficiency / V
-            known, skewness, t = known + told, skewness + told * K / V**2, t + length
+            information, skewness, t = information + told, skewness + told * K / V**2, t + length
             rounds.append(t)
             learned.append(float(weights[2:].sum()))
-            audit.append(float(weights[0]))
             costs.append(float(weights @ self.sure_cost))
-            mixture = self._mixed(known, skewness)
-        ends, weight, coin, cost = (np.array(column) for column in (rounds, learned, audit, costs))
-        return Trajectory(shares[0], start, ends, weight, coin, cost, known, mixture)
+            mixture = self._mixed(information, skewness)
+        ends, weight, cost = (np.array(column) for column in (rounds, learned, costs))
+        return Trajectory(shares[0], start, ends, weight, cost, information, mixture)
 
-    def _mixed(self, known: FloatArray, skewness: FloatArray) -> FloatArray:
+    def _mixed(self, information: FloatArray, skewness: FloatArray) -> FloatArray:
         """The cheapest mixture with this evidence."""
-        return self.allowed(self.widths(known, skewness), self.present[0] / np.maximum(known, 1e-300))
+        return self.allowed(self.widths(information, skewness), self.present[0] / np.maximum(information, 1e-300))
 
     def forecasts(self, course: Trajectory, horizon: float) -> tuple[RateForecast, ...]:
-        """What to say of each rate if the rounds ahead go as in `course`; nothing if no learned rule is cheaper than a constant."""
+        """What to say of each rate if the rounds ahead go as in `course`; nothing if no learned
+        rule is cheaper than a constant."""
         if self.full == 0.0:
             return ()
-        half, pairs = course.reaches(HALF * self.full), len(self._pairs)
+        reached, pairs = course.reaches(HALF * self.full), len(self._pairs)
+        half = reached if isfinite(reached) else None
         mixed = course.final[2:] if course.final[2:].any() else self._known[2:]
         found = []
         for r, rate in enumerate(self.rates):
             told = (self._labelled[0] * course.information)[r * pairs : (r + 1) * pairs, 2:].min(axis=0)
-            seen = float(told @ mixed / mixed.sum()) if mixed.any() else 0.0
-            in_time = half if isfinite(half) else None
-            labels = self._counting[r][1]
-            found.append(
-                RateForecast(rate.name, self.limit, self.needed(r), seen, in_time, course.start, horizon, labels)
-            )
+            seen, labels = float(told @ mixed / mixed.sum()), self._counting[r][1]
+            found.append(RateForecast(rate.name, self.limit, self.needed(r), seen, half, course.start, horizon, labels))
         return tuple(found)
 
     def needed(self, rate: int) -> float:
-        """Labelled people with whom one rate alone allows half of the weight that it allows once the gaps are known; inf if none do."""
+        """Labelled people with whom one rate alone allows half of the weight that it allows once
+        the gaps are known; inf if none do."""
         V, K = self._labelled
         full = float(self.allowed(np.zeros_like(self.gap), rate=rate)[2:].sum())
 
