@@ -4,7 +4,6 @@ fit solves FairCSC on the training table; predict_proba gives the mixture's prob
 holds for the mixture on the training table: it is measured in sample and certifies nothing about the population (the learners do).
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -17,16 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass
 from evenhand.errors import BadLabel, InvalidInput
 from evenhand.faircsc import solve_fair
-from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, Rate, SelectionRate
+from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses import Estimator, Linear
 from evenhand.words import CostSensitiveProblem, FloatArray, GroupArray, LabelledSample, Prices, as_group, as_numbers
-
-RATES: dict[str, tuple[Rate, ...]] = {
-    "fpr": (FalsePositiveRate(),),
-    "fnr": (FalseNegativeRate(),),
-    "selection": (SelectionRate(),),
-    "equalised-odds": (FalsePositiveRate(), FalseNegativeRate()),
-}
 
 
 @dataclass(frozen=True)
@@ -48,7 +40,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def __init__(
         self,
         estimator: Any = None,
-        rate: str | Rate | Sequence[Rate] = "fpr",
+        rate: RateLike = "fpr",
         allowed_gap: float = 0.05,
         prices: Prices | None = None,
         *,
@@ -89,7 +81,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         solution = solve_fair(
             problem,
             _hypotheses(self.estimator),
-            _rates(self.rate),
+            as_rates(self.rate),
             sample,
             self.allowed_gap,
             group_use=self.group_use,
@@ -180,14 +172,6 @@ def _labels(outcome: NDArray[Any], everybody: NDArray[Any]) -> tuple[NDArray[Any
     if len(classes) < 2:
         raise BadLabel(f"y has only one class, {classes[0]!r}; a classifier can't be trained on one class.")
     return classes, np.where(outcome == classes[1], 1, -1).astype(np.int64)
-
-
-def _rates(rate: str | Rate | Sequence[Rate]) -> tuple[Rate, ...]:
-    if isinstance(rate, str):
-        if rate not in RATES:
-            raise InvalidInput(f"rate is {rate!r}; it is one of {', '.join(RATES)}, or Rate objects.")
-        return RATES[rate]
-    return (rate,) if isinstance(rate, Rate) else tuple(rate)
 
 
 def _hypotheses(estimator: Any) -> HypothesisClass:

@@ -7,12 +7,22 @@ acceptance costs with the cheapest hypothesis. An enumerable class also answers 
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.words import BoolArray, CostSensitiveProblem, Decisions, FloatArray, GroupArray, IntArray, LabelledSample
+from evenhand.errors import CannotEstimateRate
+from evenhand.words import (
+    BoolArray,
+    CostSensitiveProblem,
+    Decisions,
+    FloatArray,
+    GroupArray,
+    IntArray,
+    LabelledSample,
+    Prices,
+)
 
 GroupUse = Literal["certify_only", "decide"]
 """Whether the group may influence a decision. In "certify_only" hypotheses are called with group=None."""
@@ -161,6 +171,56 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class Rate(Protocol):
+    """One rate per group that is linear in acceptance. Subclass it and say who counts, and with which sign.
+
+        rate_j(pi) = offset + sum_i w_ji P[pi(x_i) = +1],    w_ji = sign 1[a_i = j, i counts] / n_j
+
+    with n_j the people of group j who count.
+
+    Laws: rates lie between 0 and 1 whatever is accepted; the constants have no gap; swapping two groups
+    flips the sign of their gap; the order of the rows changes nothing.
+    """
+
+    name: ClassVar[str]
+    """In words, "false positive rate"."""
+    symbol: ClassVar[str]
+    """In short, "FPR"."""
+    denominator_name: ClassVar[str]
+    """Who counts, in words: "negatives (label -1)"."""
+    sign: ClassVar[int] = 1
+    """+1 if accepting raises the rate, -1 if it lowers it."""
+    offset: ClassVar[float] = 0.0
+    """The rate where nobody is accepted."""
+
+    @staticmethod
+    def in_denominator(label: IntArray) -> BoolArray:
+        """Which labels count for this rate."""
+        ...
+
+    def group_weights(self, sample: LabelledSample) -> FloatArray:
+        """(groups, rows): w_ji in the order of sample.groups.
+
+        Raises CannotEstimateRate if there is one group only, or nobody of a group counts.
+        """
+        sample.require_two_groups()
+        counted = self.in_denominator(sample.label) * sample.weight
+        weights = np.zeros((len(sample.groups), len(sample)))
+        for j, group in enumerate(sample.groups):
+            members = np.where(sample.group == group, counted, 0.0)
+            total = members.sum()
+            if total == 0:
+                people = sample.weight[sample.group == group].sum()
+                raise CannotEstimateRate(
+                    f"group {group!r} has {people:g} people in the sample but 0 {self.denominator_name}, "
+                    f"so its {self.name} cannot be estimated.",
+                    hint=f"gather more people of group {group!r}, or constrain another rate.",
+                )
+            weights[j] = self.sign * members / total
+        return weights
+
+
 class FairAnswer(Protocol):
     """What a fair oracle answers: a policy, its acceptance on the oracle's objective rows, and what it took to find it."""
 
@@ -194,6 +254,10 @@ class FairOracle(Protocol):
 class Learner(Protocol):
     """A learner under one-sided feedback.
 
+    `simulate`, `compare` and `study` need no more than this. They look at `policy` before every person, unless the learner is an
+    `EpochLearner`, which says for how long its policy lasts; return the same object as long as it is the same policy. The `epoch` of a
+    decision counts the policies: it is larger whenever the policy is another one.
+
     Laws: each person is one round, also where several threads call; `decide` alone advances the counter; looking at `policy` changes
     nothing; a label can be observed once, for an accepted round, in any order, however late, or never; what is refused changes
     nothing; a group may be unknown (None, NaN and pandas.NA are the same) or new. What else may happen to a round is a
@@ -209,6 +273,25 @@ class Learner(Protocol):
     @property
     def params(self) -> Mapping[str, Any]:
         """The learner's settings as plain values."""
+        ...
+
+    @property
+    def rates(self) -> Sequence[Rate]:
+        """The rates whose gaps it is judged by; at least one."""
+        ...
+
+    @property
+    def prices(self) -> Prices:
+        """What its errors cost."""
+        ...
+
+    @property
+    def round(self) -> int:
+        """People decided about so far."""
+        ...
+
+    def restarted(self, seed: int | None = None) -> Self:
+        """A fresh learner with the same settings, which has met nobody."""
         ...
 
     def decide(self, features: FloatArray, group: GroupArray | None = None) -> Decisions:
@@ -298,14 +381,14 @@ class Environment(Protocol):
         """The next `rounds` people with their labels."""
         ...
 
-    def loss(self, policy: Policy) -> float:
-        """E[1[pi(x) != y]] on the population."""
+    def loss(self, policy: Policy, prices: Prices, /) -> float:
+        """E[false_accept 1[accepted, y = -1] + false_reject 1[rejected, y = +1]] on the population."""
         ...
 
-    def gaps(self, policy: Policy, rates: Any) -> FloatArray:
-        """The signed gap of each rate and pair of groups on the population."""
+    def gaps(self, policy: Policy, rates: Rate | Sequence[Rate], /) -> FloatArray:
+        """The signed gap of each rate and pair of groups on the population, later group minus earlier."""
         ...
 
-    def optimum(self, allowed_gap: float) -> tuple[float, Policy]:
-        """The smallest loss of a mixture with all gaps (of the false positive rate) within the limit, and that mixture."""
+    def optimum(self, allowed_gap: float, rates: Rate | Sequence[Rate], prices: Prices, /) -> tuple[float, Policy]:
+        """The smallest loss of a mixture with all gaps within the limit, and that mixture."""
         ...

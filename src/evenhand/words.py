@@ -13,7 +13,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, NotFinite
+from evenhand.errors import BadLabel, CannotEstimateRate, InvalidInput, LengthMismatch, NotFinite
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -190,6 +190,15 @@ class LabelledSample:
             return tuple(sorted(values))
         except TypeError:
             return tuple(sorted(values, key=str))
+
+    def require_two_groups(self) -> None:
+        """A gap needs two groups; CannotEstimateRate if there is one."""
+        if len(self.groups) < 2:
+            raise CannotEstimateRate(
+                f"the sample has only the group {self.groups[0]!r} ({self.weight.sum():g} people); "
+                "a gap needs two groups.",
+                hint="check the group column, or add people of the other group.",
+            )
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ def test_limit(case, limit):
 
 
 def test_no_rates(case):
-    with pytest.raises(eh.InvalidInput, match="rates is empty"):
+    with pytest.raises(eh.InvalidInput, match="rate is an empty list"):
         solve(case, rates=[])
 
 

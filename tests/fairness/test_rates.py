@@ -80,5 +80,5 @@ def test_one_group_only():
 
 
 def test_no_rates():
-    with pytest.raises(InvalidInput, match="rates is empty"):
+    with pytest.raises(InvalidInput, match="rate is an empty list"):
         GapConstraints.on([], draw_sample(0, ["a", "b"]))

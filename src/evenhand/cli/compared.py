@@ -13,8 +13,8 @@ from evenhand import report as drawn
 from evenhand.cli.catalogue import ENVIRONMENTS, about, make_learner, split
 from evenhand.cli.playing import Request
 from evenhand.cli.show import heading, progress
-from evenhand.cli.task import RATES
 from evenhand.environments import Discrete
+from evenhand.fairness.rates import RATES
 from evenhand.learners import CertifiedLearner
 from evenhand.report import Report
 from evenhand.simulate import Comparison, PromiseCost, Summary, Tradeoff, promise_cost
@@ -144,7 +144,7 @@ def _report(asked: Request, comparison: Comparison, traded: Tradeoff | None, cos
         comparison=comparison,
         about={name: about(name) for name in asked.learners},
         facts=_facts(asked, comparison),
-        rate=RATES[asked.play.rate].name,
+        rate=RATES.make(asked.play.rate).name,
         command=asked.command,
         version=__version__,
         results="results.json",
@@ -155,7 +155,7 @@ def _report(asked: Request, comparison: Comparison, traded: Tradeoff | None, cos
 
 def _facts(asked: Request, comparison: Comparison) -> dict[str, str]:
     play = asked.play
-    rate, sure = RATES[play.rate].name, 1 - play.delta
+    rate, sure = RATES.make(play.rate).name, 1 - play.delta
     options = f" ({', '.join(play.env_options)})" if play.env_options else ""
     return {
         "Population": f"{play.environment}{options}. {ENVIRONMENTS[play.environment].text}",

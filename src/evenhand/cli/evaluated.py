@@ -11,9 +11,9 @@ from rich.text import Text
 
 from evenhand.cli.lending import COLUMNS, GOOD, make_lending_table
 from evenhand.cli.show import console, heading
-from evenhand.cli.task import RATES
 from evenhand.errors import InvalidInput
 from evenhand.evaluation import Candidate, DecisionLog, Evaluation, evaluate, read_log
+from evenhand.fairness.rates import as_rates
 from evenhand.words import Prices
 
 DEMO, DEMO_ROWS, DEMO_SEED = "demo", 20_000, 2020
@@ -57,7 +57,7 @@ def judge(log: DecisionLog, policy: str, options: Mapping[str, Any]) -> Evaluati
     return evaluate(
         log,
         Candidate.read(policy),
-        rates=[RATES[name] for name in dict.fromkeys(options["rate"])],
+        rates=as_rates(tuple(dict.fromkeys(options["rate"]))),
         limit=options["limit"],
         failure_probability=options["delta"],
         prices=Prices(options["price_false_accept"], options["price_false_reject"]),

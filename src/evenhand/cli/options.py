@@ -8,7 +8,18 @@ import click
 
 Command = Callable[..., Any]
 
-RATES = ("fpr", "fnr", "selection")
+
+def _require_rates(_: click.Context, __: click.Parameter, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
+    from evenhand.fairness.rates import RATES
+
+    for name in (value,) if isinstance(value, str) else value:
+        if name not in RATES:
+            raise click.BadParameter(f"{name!r} is not one of {', '.join(map(repr, RATES))}.")
+    return value
+
+
+RATE_NAME: dict[str, Any] = {"callback": _require_rates, "metavar": "[fpr|fnr|selection|...]"}
+"""How --rate is read: rates of other packages are known, too."""
 CLASSES = ("stumps", "thresholds", "linear", "tree", "logistic")
 
 TABLE_OPTIONS = (
@@ -73,14 +84,14 @@ PROBLEM_OPTIONS = (
 
 ONE_RATE = click.option(
     "--rate",
-    type=click.Choice(RATES),
+    **RATE_NAME,
     default="fpr",
     show_default=True,
     help="The rate to hold even: false positive, false negative, selection.",
 )
 MANY_RATES = click.option(
     "--rate",
-    type=click.Choice(RATES),
+    **RATE_NAME,
     multiple=True,
     default=("fpr",),
     show_default=True,

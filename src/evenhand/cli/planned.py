@@ -9,9 +9,10 @@ from rich.text import Text
 
 from evenhand.cli import table as tables
 from evenhand.cli.show import heading, show_task
-from evenhand.cli.task import RATES, Request, prepare
+from evenhand.cli.task import Request, prepare
 from evenhand.contracts import GroupUse
 from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import as_rates
 from evenhand.planning import Course, LaunchPlan, plan, plan_from_sample
 from evenhand.planning.plan import ASSUMPTIONS
 from evenhand.words import Prices
@@ -53,7 +54,7 @@ def _shared(options: dict[str, Any]) -> dict[str, Any]:
         "per_day": options["per_day"],
         "days": options["days"] if told or options["people"] is not None else None,
         "prices": Prices(options["price_false_accept"], options["price_false_reject"]),
-        "rate": tuple(RATES[name] for name in dict.fromkeys(options["rate"])),
+        "rate": as_rates(tuple(dict.fromkeys(options["rate"]))),
         "group_use": cast(GroupUse, options["group_use"].replace("-", "_")),
         "rules": options["rules"],
         "audit_budget": options["audit_budget"],

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import RATES
+from evenhand.cli.options import RATE_NAME
 
 if TYPE_CHECKING:
     from evenhand.cli.catalogue import Setting
@@ -53,7 +53,7 @@ PLAY_OPTIONS = (
     ),
     click.option(
         "--rate",
-        type=click.Choice(RATES),
+        **RATE_NAME,
         default="fpr",
         show_default=True,
         help="The rate whose gap is limited: false positive, false negative, selection.",
@@ -100,11 +100,11 @@ class Play:
     def setting(self, world: Any) -> "Setting":
         """What the learners are told."""
         from evenhand.cli.catalogue import Setting
-        from evenhand.cli.task import RATES as BY_NAME
+        from evenhand.fairness.rates import RATES
 
         return Setting(
             hypotheses=world.hypotheses,
-            rate=BY_NAME[self.rate],
+            rate=RATES.make(self.rate),
             allowed_gap=self.allowed_gap,
             comparator_gap=self.comparator_gap,
             failure_probability=self.delta,

@@ -11,11 +11,11 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.cli.task import RATES, Task
+from evenhand.cli.task import Task
 from evenhand.contracts import Hypothesis
 from evenhand.errors import CannotEstimateRate
 from evenhand.faircsc import FairSolution, Frontier
-from evenhand.fairness.rates import GapConstraints, Rate
+from evenhand.fairness.rates import RATES, GapConstraints, Rate
 from evenhand.policies import Mixture
 
 IN_SAMPLE = (
@@ -77,7 +77,7 @@ def show_policy(out: Console, task: Task, policy: Mixture) -> None:
 def measured_rates(task: Task, solution: FairSolution) -> dict[str, dict[Any, float]]:
     """{symbol: {group: rate}} for every rate that the table lets us estimate."""
     found: dict[str, dict[Any, float]] = {}
-    for rate in RATES.values():
+    for rate in map(RATES.make, RATES):
         try:
             found |= GapConstraints.on(rate, task.sample).group_rates(solution.acceptance)
         except CannotEstimateRate:  # a rate that is not limited may be unknown; a limited one was refused before
@@ -94,7 +94,7 @@ def show_rates(out: Console, task: Task, solution: FairSolution) -> None:
     table.add_column("largest gap", justify="right")
     table.add_column("limit", justify="left")
     measured = measured_rates(task, solution)
-    for rate in RATES.values():
+    for rate in map(RATES.make, RATES):
         if rate.symbol in measured:
             table.add_row(*_rate_row(task, rate, measured[rate.symbol]))
     out.print(heading("\nRates on this table"))

@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.cli.show import RuleBook
-    from evenhand.policies import Mixture
+    from evenhand.contracts import Policy
+    from evenhand.learners import EpochLearner
     from evenhand.simulate import Run
 
 PARTS = 2
@@ -61,7 +62,7 @@ def command(learner: str, seed: int, figure: Path | None, **options: Any) -> Non
         click.echo(f"\nFigure: {figure}")
 
 
-def play(asked: Play, learner: str, seed: int) -> "tuple[Run, Any]":
+def play(asked: Play, learner: str, seed: int) -> "tuple[Run[EpochLearner], Any]":
     """The run and its environment, with a bar of rounds on stderr."""
     from evenhand.cli.catalogue import make_learner
     from evenhand.cli.show import progress
@@ -74,7 +75,7 @@ def play(asked: Play, learner: str, seed: int) -> "tuple[Run, Any]":
     return run, world
 
 
-def tell(out: "Console", asked: Play, learner: str, run: "Run") -> None:
+def tell(out: "Console", asked: Play, learner: str, run: "Run[EpochLearner]") -> None:
     """The table of epochs and what it comes to."""
     from rich.text import Text
 
@@ -88,7 +89,7 @@ def tell(out: "Console", asked: Play, learner: str, run: "Run") -> None:
         out.print(Text(line))
 
 
-def _table(run: "Run", rules: "RuleBook", promise: float) -> Any:
+def _table(run: "Run[EpochLearner]", rules: "RuleBook", promise: float) -> Any:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 1))
@@ -112,7 +113,7 @@ def _table(run: "Run", rules: "RuleBook", promise: float) -> Any:
     return table
 
 
-def stretches(run: "Run") -> list[tuple[int, int]]:
+def stretches(run: "Run[EpochLearner]") -> list[tuple[int, int]]:
     """(first, last) of consecutive epochs with the same phase and policy: an exploration of many epochs is one row."""
     found: list[tuple[int, int]] = []
     for i, (phase, policy) in enumerate(zip(run.phases, run.policies, strict=True)):
@@ -123,8 +124,12 @@ def stretches(run: "Run") -> list[tuple[int, int]]:
     return found
 
 
-def in_short(policy: "Mixture", rules: "RuleBook") -> str:
-    """The heaviest rules of a mixture: "0.67 rule 1 + 0.29 rule 2 + 5 more"."""
+def in_short(policy: "Policy", rules: "RuleBook") -> str:
+    """The heaviest rules of a mixture: "0.67 rule 1 + 0.29 rule 2 + 5 more"; in its own words where it is none."""
+    from evenhand.policies import Mixture
+
+    if not isinstance(policy, Mixture):
+        return policy.describe(rules.names)
     parts = sorted(zip(policy.weights, policy.hypotheses, strict=True), key=lambda part: -part[0])
     if len(parts) == 1:
         return rules.short(parts[0][1])
@@ -133,7 +138,7 @@ def in_short(policy: "Mixture", rules: "RuleBook") -> str:
     return " + ".join([*named, *([f"{more} more"] if more > 0 else [])])
 
 
-def _ends(asked: Play, run: "Run") -> list[str]:
+def _ends(asked: Play, run: "Run[EpochLearner]") -> list[str]:
     from evenhand.simulate.record import promises
 
     share = run.share_above(asked.allowed_gap)
@@ -153,7 +158,7 @@ def _ends(asked: Play, run: "Run") -> list[str]:
     ]
 
 
-def draw(asked: Play, name: str, run: "Run", world: Any, path: Path) -> None:
+def draw(asked: Play, name: str, run: "Run[EpochLearner]", world: Any, path: Path) -> None:
     """Regret and gap of this run."""
     from evenhand.report import regret_and_gap_figure, save_figure
     from evenhand.simulate import Comparison, LearnerRuns

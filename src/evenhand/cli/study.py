@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import RATES, with_options
+from evenhand.cli.options import RATE_NAME, with_options
 
 if TYPE_CHECKING:
     from evenhand.simulate.study import Source, Study, StudyPlan, Workers
@@ -52,7 +52,7 @@ SWEEP = (
     ),
     click.option(
         "--rate",
-        type=click.Choice(RATES),
+        **RATE_NAME,
         default="fpr",
         show_default=True,
         help="The rate whose gap is limited: false positive, false negative, selection.",
@@ -212,8 +212,8 @@ def report(found: "Study", options: dict[str, Any]) -> str:
     from evenhand import __version__
     from evenhand.cli.data import about
     from evenhand.environments.datasets import DATASETS
+    from evenhand.fairness.rates import RATES
     from evenhand.report.study import StudyReport, study_page
-    from evenhand.simulate.study.roster import RATES as BY_NAME
 
     told = {
         source.name: about(
@@ -221,7 +221,7 @@ def report(found: "Study", options: dict[str, Any]) -> str:
         )
         for source in found.plan.sources
     }
-    rate = BY_NAME[found.plan.rate].name
+    rate = RATES.make(found.plan.rate).name
     return study_page(StudyReport(found, told, rate, command_line(options), __version__, "results.parquet"))
 
 

@@ -11,14 +11,11 @@ from evenhand.cli import table as tables
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.oracle import require_limit
-from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
-from evenhand.fairness.rates import Rate
+from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses import Estimator, Linear, ScoreThresholds, Stumps
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample, Prices
 
 MOST_LIMITS = 10_000
-
-RATES: Mapping[str, Rate] = {"fpr": FalsePositiveRate(), "fnr": FalseNegativeRate(), "selection": SelectionRate()}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,7 +134,7 @@ def _delimiter(text: str) -> str:
 
 
 def _rates(names: str | tuple[str, ...]) -> tuple[Rate, ...]:
-    return tuple(RATES[name] for name in dict.fromkeys((names,) if isinstance(names, str) else names))
+    return as_rates(names if isinstance(names, str) else tuple(dict.fromkeys(names)))
 
 
 def _split(text: str) -> list[str]:

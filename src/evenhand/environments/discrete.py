@@ -61,7 +61,7 @@ class Discrete(TablePopulation):
             raise LengthMismatch(
                 f"accepts has shape {self.accepts.shape}; with {contexts} contexts it must be (hypotheses, {contexts})."
             )
-        self.hypotheses = FiniteClass.from_table(self.accepts)
+        self.hypotheses: FiniteClass = FiniteClass.from_table(self.accepts)
         self._population = self._table()
         self._require_two_groups()
 

@@ -11,7 +11,6 @@ from evenhand.environments.truth import TablePopulation, require_rows
 from evenhand.errors import InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness import Rate
-from evenhand.fairness.rates import require_two_groups
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import CostSensitiveProblem, FloatArray, IntArray, LabelledSample, Prices
@@ -34,7 +33,7 @@ class Replay(TablePopulation):
         name: str = "replay",
     ) -> None:
         super().__init__()
-        require_two_groups(sample)
+        sample.require_two_groups()
         if streamed and not (sample.weight == 1).all():
             raise InvalidInput(
                 "a table with counts cannot be streamed once.", hint="repeat the rows, or use streamed=False."

@@ -80,7 +80,7 @@ class Scores(Population):
             raise InvalidInput(
                 f"{len(self.groups)} groups have shares that sum to {total:.12g}; at least two must sum to 1."
             )
-        self.hypotheses = ScoreThresholds()
+        self.hypotheses: ScoreThresholds = ScoreThresholds()
         self._names: GroupArray = np.asarray(list(self.groups))
 
     @property

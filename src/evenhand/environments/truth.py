@@ -10,10 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 
-from evenhand.contracts import Policy
+from evenhand.contracts import HypothesisClass, Policy
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.oracle import require_limit
 from evenhand.fairness import FalsePositiveRate, GapConstraints, Rate
+from evenhand.fairness.rates import as_rates
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, LabelledSample, Prices
 
@@ -23,6 +24,9 @@ ZERO_ONE = Prices()
 
 class Population(ABC):
     """Loss, gaps and optimum from a table of truth; subclasses say which table, and how the optimum is found."""
+
+    hypotheses: HypothesisClass | None
+    """The class that belongs to it, if any."""
 
     def __init__(self) -> None:
         self._optima: dict[Any, tuple[float, Mixture]] = {}
@@ -132,11 +136,6 @@ def loss_on(sample: LabelledSample, acceptance: FloatArray, prices: Prices) -> f
     missed = np.where(sample.label == 1, prices.false_reject * (1.0 - acceptance), 0.0)
     mistaken = np.where(sample.label == -1, prices.false_accept * acceptance, 0.0)
     return float(sample.weight @ (missed + mistaken))
-
-
-def as_rates(rates: Rate | Sequence[Rate]) -> tuple[Rate, ...]:
-    """One rate or several, as a tuple."""
-    return (rates,) if isinstance(rates, Rate) else tuple(rates)
 
 
 def require_rows(rows: int) -> int:

@@ -213,7 +213,7 @@ def bind_fair(
     limit = require_limit(allowed_gap)
     _require_use(hypotheses, group, group_use)
     _require_columns(features, sample)
-    constraints = GapConstraints.on(rates if isinstance(rates, Rate) else tuple(rates), sample)
+    constraints = GapConstraints.on(rates, sample)
     rows = _merge(features, group if group_use == "decide" else None, sample, constraints, group_use)
     return FairCSC(
         oracle=hypotheses.bind(rows.features, rows.group),

@@ -8,57 +8,29 @@ Every rate is linear in acceptance. For group j, with n_j the people of the samp
     selection rate_j: offset 0, w_ji = +1[a_i = j] / n_j
 """
 
-from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, ClassVar
+from reprlib import repr as short
+from typing import Any
 
 import numpy as np
 
-from evenhand.errors import CannotEstimateRate, InvalidInput
+from evenhand.contracts import Rate
+from evenhand.errors import InvalidInput
+from evenhand.registry import Registry
 from evenhand.words import BoolArray, FloatArray, IntArray, LabelledSample
 
-
-@dataclass(frozen=True)
-class Rate(ABC):
-    """One rate per group; subclasses say who is in the denominator and with which sign acceptance enters."""
-
-    name: ClassVar[str]
-    symbol: ClassVar[str]
-    denominator_name: ClassVar[str]
-    sign: ClassVar[int] = 1
-    offset: ClassVar[float] = 0.0
-
-    @staticmethod
-    @abstractmethod
-    def in_denominator(label: IntArray) -> BoolArray:
-        """Which labels count for this rate."""
-
-    def group_weights(self, sample: LabelledSample) -> FloatArray:
-        """(groups, rows): w_ji in the order of sample.groups; CannotEstimateRate if a denominator is empty."""
-        require_two_groups(sample)
-        counted = self.in_denominator(sample.label) * sample.weight
-        weights = np.zeros((len(sample.groups), len(sample)))
-        for j, group in enumerate(sample.groups):
-            members = np.where(sample.group == group, counted, 0.0)
-            total = members.sum()
-            if total == 0:
-                raise CannotEstimateRate(
-                    f"group {group!r} has {sample.weight[sample.group == group].sum():g} people in the sample but 0 "
-                    f"{self.denominator_name}, so its {self.name} cannot be estimated.",
-                    hint=f"gather more people of group {group!r}, or constrain another rate.",
-                )
-            weights[j] = self.sign * members / total
-        return weights
-
-
-def require_two_groups(sample: LabelledSample) -> None:
-    """A gap needs two groups."""
-    if len(sample.groups) < 2:
-        raise CannotEstimateRate(
-            f"the sample has only the group {sample.groups[0]!r} ({sample.weight.sum():g} people); a gap needs two groups.",
-            hint="check the group column, or add people of the other group.",
-        )
+__all__ = [
+    "RATES",
+    "FalseNegativeRate",
+    "FalsePositiveRate",
+    "GapConstraints",
+    "Rate",
+    "RateLike",
+    "SelectionRate",
+    "as_rates",
+]
 
 
 @dataclass(frozen=True)
@@ -105,6 +77,40 @@ class SelectionRate(Rate):
         return np.ones(len(label), dtype=bool)
 
 
+RATES: Registry[Rate] = Registry("rate", "evenhand.rates")
+"""Rates by name."""
+RATES.add("fpr", FalsePositiveRate)
+RATES.add("fnr", FalseNegativeRate)
+RATES.add("selection", SelectionRate)
+
+RateLike = str | Rate | Sequence[str | Rate]
+"""A rate, its name, or several of them."""
+
+
+def as_rates(rate: RateLike) -> tuple[Rate, ...]:
+    """The rates, at least one and each once; "equalised-odds" means "fpr" and "fnr".
+
+    >>> [one.symbol for one in as_rates(["fpr", SelectionRate()])]
+    ['FPR', 'SR']
+    """
+    if isinstance(rate, str):
+        rate = ("fpr", "fnr") if rate == "equalised-odds" else (rate,)
+    asked = (rate,) if isinstance(rate, Rate) or not isinstance(rate, Sequence) else tuple(rate)
+    rates = tuple(RATES.make(one) if isinstance(one, str) else one for one in asked)
+    for one in rates:
+        if not isinstance(one, Rate):
+            raise InvalidInput(
+                f"rate is {short(rate)}; it is a rate, the name of one, or a list of them.",
+                hint=f"use evenhand.FalsePositiveRate(), or a name: {', '.join(RATES)}.",
+            )
+    if not rates:
+        raise InvalidInput("rate is an empty list; at least one rate is limited.", hint="name a rate.")
+    if len(set(rates)) < len(rates):
+        named = ", ".join(one.symbol for one in rates)
+        raise InvalidInput(f"rate is [{named}], in which a rate occurs twice.", hint="name each rate once.")
+    return rates
+
+
 @dataclass(frozen=True, eq=False)
 class GapConstraints:
     """The gaps between all pairs of groups for all rates, on one sample.
@@ -120,13 +126,9 @@ class GapConstraints:
     groups: tuple[Any, ...]
 
     @classmethod
-    def on(cls, rates: "Rate | tuple[Rate, ...] | list[Rate]", sample: LabelledSample) -> "GapConstraints":
+    def on(cls, rates: RateLike, sample: LabelledSample) -> "GapConstraints":
         """Measure `rates` on `sample`."""
-        chosen = (rates,) if isinstance(rates, Rate) else tuple(rates)
-        if not chosen:
-            raise InvalidInput(
-                "rates is empty; at least one rate must be constrained.", hint="pass [FalsePositiveRate()]."
-            )
+        chosen = as_rates(rates)
         groups = sample.groups
         channels = np.concatenate([rate.group_weights(sample) for rate in chosen])
         rows, names = [], []

@@ -17,11 +17,11 @@ from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, RowOracle
 from evenhand.errors import CannotEstimateRate
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided
 from evenhand.faircsc import bind_fair
-from evenhand.fairness.rates import FalsePositiveRate, Rate
+from evenhand.fairness.rates import FalsePositiveRate, Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.learners.epochs import Epoch, EpochLearner
 from evenhand.learners.exploration import sample_of
-from evenhand.learners.settings import as_rates, require_gap, require_horizon, require_hypotheses, require_whole
+from evenhand.learners.settings import require_gap, require_horizon, require_hypotheses, require_whole
 from evenhand.learners.two_phase import FIRST_EPOCH, TwoPhaseLearner
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, Prices

@@ -25,7 +25,7 @@ from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
 from evenhand.fairness.certificate import RULES, Certificate
 from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import DriftMonitor
-from evenhand.fairness.rates import Rate
+from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.audit_process import AuditProcess
 from evenhand.learners.audits import SURE, Gain
@@ -42,7 +42,6 @@ from evenhand.learners.promise import Promise
 from evenhand.learners.rounds import Block, Lost, Single, merged
 from evenhand.learners.settings import (
     as_groups,
-    as_rates,
     require_bound,
     require_hypotheses,
     require_number,

@@ -19,7 +19,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.contracts import GroupUse
+from evenhand.contracts import GroupUse, Rate
 from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.fairness.certificate import OLD_RULES, RULES
@@ -178,6 +178,10 @@ class EpochLearner(ABC):
 
     needs_group: bool = True
     """Whether decide() must be told the group (for the constraint), even if no hypothesis may see it."""
+    rates: tuple[Rate, ...]
+    """The rates whose gaps it is judged by."""
+    prices: Prices
+    """What its errors cost."""
     maturity: float | None = None
     """How long after a decision its label is complete, for learners who wait for that."""
     _now: float | None = None
@@ -232,7 +236,7 @@ class EpochLearner(ABC):
         """The settings as plain values."""
         return {"learner": type(self).__name__, **{name: plain(value) for name, value in self._settings.items()}}
 
-    def restarted(self, seed: int | None = None) -> "EpochLearner":
+    def restarted(self, seed: int | None = None) -> Self:
         """A fresh learner with the same settings."""
         return type(self)(**{**self._settings, "seed": seed})
 
@@ -322,6 +326,12 @@ class EpochLearner(ABC):
             else (f"this learner began under rules {self._rules}: {OLD_RULES[self._rules]}.",)
         )
         return (*older, *self._notes())
+
+    @property
+    @locked
+    def gathered(self) -> tuple[tuple[int, RoundLog], ...]:
+        """(epoch, log) of what has been learned from so far."""
+        return tuple(self._history.logs)
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
         """P[accept] of each row under the current policy; changes nothing."""

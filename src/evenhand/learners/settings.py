@@ -13,7 +13,6 @@ import numpy as np
 
 from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import Rate
 from evenhand.learners.lives import AUDIT_BOUNDS, MOST_LOG_SIZE
 from evenhand.words import Prices, as_known_groups
 
@@ -58,23 +57,6 @@ def require_hypotheses(hypotheses: Any) -> None:
         f"hypotheses is {short(hypotheses)}; it is a hypothesis class, an object with {', '.join(_CLASS)}{lacks}.",
         hint=hint,
     )
-
-
-def as_rates(rate: Any) -> tuple[Rate, ...]:
-    """The rates whose gaps are limited: at least one, each once."""
-    rates = (rate,) if isinstance(rate, Rate) or not isinstance(rate, list | tuple) else tuple(rate)
-    for one in rates:
-        if not isinstance(one, Rate):
-            raise InvalidInput(
-                f"rate is {short(rate)}; it is a rate, or a list of rates.",
-                hint="use evenhand.FalsePositiveRate(), FalseNegativeRate() or SelectionRate().",
-            )
-    if not rates:
-        raise InvalidInput("rate is an empty list; at least one rate is limited.", hint="name a rate.")
-    if len(set(rates)) < len(rates):
-        named = ", ".join(one.symbol for one in rates)
-        raise InvalidInput(f"rate is [{named}], in which a rate occurs twice.", hint="name each rate once.")
-    return rates
 
 
 def as_groups(groups: Any) -> tuple[Any, ...] | None:

@@ -21,7 +21,7 @@ from evenhand.estimation import EstimatedLoss, RoundLog, one_sided, two_sided
 from evenhand.estimation.contexts import joined
 from evenhand.faircsc import FairCSC, bind_fair
 from evenhand.fairness.bounds.slack import SlackBound
-from evenhand.fairness.rates import Rate
+from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.epochs import Epoch, EpochLearner, round_count
 from evenhand.learners.exploration import (
@@ -38,7 +38,6 @@ from evenhand.learners.exploration import (
 )
 from evenhand.learners.rounds import Lost
 from evenhand.learners.settings import (
-    as_rates,
     require_delta,
     require_exploration,
     require_gap,

@@ -10,7 +10,7 @@ from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.bounds.slack import require_probability
-from evenhand.fairness.rates import Rate
+from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import EpochLearner
 from evenhand.planning.lives import (
@@ -221,7 +221,7 @@ def _terms(
     told = prices or Prices()
     if not (isinstance(told.false_accept, float) and isinstance(told.false_reject, float)):
         raise InvalidInput("a plan takes two prices, not one per person.", hint="give the average price of each error.")
-    rates = (rate,) if isinstance(rate, Rate) else tuple(rate)
+    rates = as_rates(rate)
     return Terms(limit, failure_probability, _horizon(horizon, per_day, days), rates, told, audit_budget)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.contracts import Policy
 from evenhand.environments.truth import ZERO_ONE
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.slack import JointHoeffding, people_needed
@@ -22,7 +23,6 @@ from evenhand.learners.forecast import Prospect, RateForecast
 from evenhand.learners.lives import LATER_GROUPS
 from evenhand.learners.tally import FIRST_PEOPLE
 from evenhand.planning.population import Planned
-from evenhand.policies import Mixture
 from evenhand.simulate import Run, simulate
 from evenhand.simulate.record import promises
 from evenhand.simulate.trail import audit_weight, learned_weight
@@ -189,16 +189,16 @@ def _delta(planned: Planned, terms: Terms) -> float:
     return terms.failure_probability * len(planned.world.hypotheses) / planned.rules
 
 
-def _deployed(run: Run) -> Iterator[tuple[Mixture, str]]:
+def _deployed(run: Run[EpochLearner]) -> Iterator[tuple[Policy, str]]:
     """(policy, phase) of each epoch; once the audit budget is spent ("frozen"), accept-all is a constant like the other."""
     return zip(run.policies, run.phases, strict=True)
 
 
-def _cost_at(run: Run, rounds: FloatArray) -> FloatArray:
+def _cost_at(run: Run[EpochLearner], rounds: FloatArray) -> FloatArray:
     total = np.cumsum(run.lengths * run.losses)
     return np.interp(rounds, np.r_[0, run.rounds], np.r_[0.0, total])
 
 
-def _at(run: Run, values: FloatArray, rounds: FloatArray) -> FloatArray:
+def _at(run: Run[EpochLearner], values: FloatArray, rounds: FloatArray) -> FloatArray:
     """The value of the epoch in which each round lies."""
     return values[np.minimum(np.searchsorted(run.rounds, rounds), len(values) - 1)]

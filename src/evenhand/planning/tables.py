@@ -5,7 +5,6 @@ import numpy as np
 from evenhand.contracts import Enumeration, GroupUse, HypothesisClass
 from evenhand.environments import Discrete
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import require_two_groups
 from evenhand.hypotheses import Estimator, Linear, ScoreThresholds, Stumps
 from evenhand.planning.population import BINS, MOST_RULES, THRESHOLD_RULES, Planned, binned, paid_rules
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample
@@ -22,7 +21,7 @@ FITTED_RULES = 30
 def from_table(sample: LabelledSample, hypotheses: HypothesisClass, group_use: GroupUse, rules: int | None) -> Planned:
     """The table as a population. Thresholds: its score in bins; finite classes and stumps: its rows; fitted classes: an out-of-fold score
     of the same kind of model in bins."""
-    require_two_groups(sample)
+    sample.require_two_groups()
     if isinstance(hypotheses, ScoreThresholds):
         world = _score_bins(
             sample, sample.features[:, hypotheses.column], "decide" if hypotheses.per_group else group_use

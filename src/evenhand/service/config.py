@@ -14,16 +14,11 @@ from typing import Any, Literal
 
 from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import FalseNegativeRate, FalsePositiveRate, Rate, SelectionRate
+from evenhand.fairness.rates import RATES, as_rates
 from evenhand.hypotheses.serialise import class_from_json
 from evenhand.learners import CertifiedLearner
 from evenhand.words import Prices
 
-RATES: Mapping[str, Rate] = {
-    "fpr": FalsePositiveRate(),
-    "fnr": FalseNegativeRate(),
-    "selection": SelectionRate(),
-}
 DAY = 86400.0
 
 
@@ -91,7 +86,7 @@ class Product:
         """A fresh learner under this promise."""
         return CertifiedLearner(
             self.hypothesis_class,
-            [RATES[rate] for rate in self.rates],
+            as_rates(self.rates),
             self.limit,
             self.delta,
             prices=Prices(self.price_false_accept, self.price_false_reject),

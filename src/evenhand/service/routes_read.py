@@ -112,8 +112,8 @@ async def where_it_stands(product: str, service: Serving, key: MayAudit) -> Json
 @ROUTER.post("/v1/plan", tags=["looking"])
 async def launch_plan(body: bodies.LaunchQuestion, service: Serving, key: MayAudit) -> Json:
     """What a launch under the product's promise is expected to cost and to bring; simulated, so it takes seconds."""
+    from evenhand.fairness.rates import as_rates
     from evenhand.planning import plan
-    from evenhand.service.config import RATES
     from evenhand.words import Prices
 
     chosen = service.desk.product(key.tenant, body.product)
@@ -126,7 +126,7 @@ async def launch_plan(body: bodies.LaunchQuestion, service: Serving, key: MayAud
             auc=body.auc,
             horizon=body.horizon,
             prices=Prices(chosen.price_false_accept, chosen.price_false_reject),
-            rate=[RATES[rate] for rate in chosen.rates],
+            rate=as_rates(chosen.rates),
             lives=2,
         )
     )

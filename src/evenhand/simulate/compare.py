@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import scipy
 
+from evenhand.contracts import Environment, Learner
 from evenhand.errors import InvalidInput
-from evenhand.learners import EpochLearner
 from evenhand.simulate.record import RunRecord, record
 from evenhand.simulate.run import Engine, simulate
 from evenhand.words import FloatArray
@@ -22,8 +22,8 @@ from evenhand.words import FloatArray
 class Task:
     """One run to be played. regret_gap: the gap of the policies that the regret is measured against; limit: the promise."""
 
-    learner: EpochLearner
-    environment: Any
+    learner: Learner
+    environment: Environment
     rounds: int
     seed: int
     regret_gap: float
@@ -174,8 +174,8 @@ class Comparison:
 
 
 def compare(
-    learners: Mapping[str, EpochLearner],
-    environment: Any,
+    learners: Mapping[str, Learner],
+    environment: Environment,
     rounds: int,
     seeds: Sequence[int],
     *,
@@ -213,7 +213,7 @@ def compare(
     )
 
 
-def _settings(learner: EpochLearner) -> dict[str, Any]:
+def _settings(learner: Learner) -> dict[str, Any]:
     """A learner's parameters; the seed is each run's own."""
     return {name: value for name, value in learner.params.items() if name != "seed"}
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -69,8 +69,11 @@ class Mailbox:
         return found
 
 
+Late = TypeVar("Late", bound=EpochLearner)
+
+
 def simulate_late(
-    learner: EpochLearner,
+    learner: Late,
     environment: Environment,
     rounds: int,
     seed: int,
@@ -78,7 +81,7 @@ def simulate_late(
     *,
     per_step: int = 100,
     comparator_gap: float | None = None,
-) -> Run:
+) -> Run[Late]:
     """As `simulate`, person by person, with `per_step` people in each unit of time and labels that come when they come.
 
     Any learner: whoever has a clock (`at` in decide and observe) is told the time.
@@ -88,7 +91,7 @@ def simulate_late(
     world, fresh = environment.fresh(), learner.restarted(seed)
     clock = {call: "at" in signature(getattr(fresh, call)).parameters for call in ("decide", "observe")}
     people, lateness, box = stream(seed, "people"), stream(seed, "delays"), Mailbox()
-    started, trace, now = time.perf_counter(), _Trace(world, fresh), 0.0
+    started, trace, now = time.perf_counter(), _Trace(), 0.0
     while fresh.round < rounds:
         now += 1.0
         when: dict[str, Any] = {call: {"at": now} if told else {} for call, told in clock.items()}
@@ -102,6 +105,6 @@ def simulate_late(
             due = now + delays.draw(block, lateness)
             accepted: IntArray = np.flatnonzero(decisions.accept).astype(np.int64)
             box.post(due[accepted], decisions.first_round + accepted, block.label[accepted])
-            trace.add(len(block), len(accepted))
+            trace.blocks.append((len(block), len(accepted), fresh.epoch.phase, fresh.policy))
             coming -= len(block)
-    return trace.finish(compared_gap(fresh, comparator_gap), time.perf_counter() - started, seed)
+    return trace.finish(world, fresh, compared_gap(fresh, comparator_gap), time.perf_counter() - started, seed)

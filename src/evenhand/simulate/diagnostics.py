@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.contracts import Environment
 from evenhand.environments.truth import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.faircsc import FairCSC, FairSolution, bind_fair
@@ -53,7 +54,7 @@ def policy_set(learner: Any, environment: Any) -> PolicySet:
     )
 
 
-def regret_in_set(run: Run, environment: Any) -> FloatArray:
+def regret_in_set(run: Run[Any], environment: Environment) -> FloatArray:
     """At the end of each epoch: the sum over rounds *after the exploration* of loss(pi_t) - best loss in the learner's own set.
 
     The promise for the bandit alone. It is never negative, because every deployed policy belongs to the (convex) set.

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.contracts import Environment, Learner
 from evenhand.environments.truth import TablePopulation
-from evenhand.learners import AcceptAll, CertifiedLearner, TwoPhaseLearner, Uniform
+from evenhand.learners import AcceptAll, CertifiedLearner, EpochLearner, TwoPhaseLearner, Uniform
 from evenhand.simulate.diagnostics import policy_set, regret_in_set
 from evenhand.simulate.run import Run
 from evenhand.simulate.trail import Trail, trail
@@ -93,7 +94,7 @@ class RunRecord:
         return cls(**{**document, **arrays, "phases": tuple(document["phases"])})
 
 
-def record(run: Run, environment: Any, limit: float) -> RunRecord:
+def record(run: Run[Any], environment: Environment, limit: float) -> RunRecord:
     """The numbers of a run; consecutive epochs with the same policy become one stretch."""
     last = _ends_of_stretches(run)
     accepted = np.diff(np.cumsum(run.accepted)[last], prepend=0)
@@ -111,13 +112,13 @@ def record(run: Run, environment: Any, limit: float) -> RunRecord:
         seconds=run.seconds,
         promised=promises(run.learner, limit),
         slack=None if slack is None else slack.beta,
-        note=" ".join(run.learner.report.notes),
+        note=" ".join(run.learner.report.notes) if isinstance(run.learner, EpochLearner) else "",
         trail=trail(run, environment),
         **_own_set(run, environment),
     )
 
 
-def promises(learner: Any, limit: float) -> bool:
+def promises(learner: Learner, limit: float) -> bool:
     """Whether the learner's bound covers `limit` for all it has deployed: constants have gap 0; a set Pi needs limit + beta within it."""
     if limit >= 1 or isinstance(learner, AcceptAll | Uniform):
         return True
@@ -128,13 +129,13 @@ def promises(learner: Any, limit: float) -> bool:
     return learner.slack is None or learner.slack.limit + learner.slack.beta <= limit + 1e-9
 
 
-def _ends_of_stretches(run: Run) -> IntArray:
+def _ends_of_stretches(run: Run[Any]) -> IntArray:
     same = (np.diff(run.gaps) == 0) & (np.diff(run.losses) == 0)
     same &= np.array(run.phases[1:], str) == np.array(run.phases[:-1], str)
     return np.flatnonzero(np.append(~same, True))
 
 
-def _own_set(run: Run, environment: Any) -> dict[str, float]:
+def _own_set(run: Run[Any], environment: Environment) -> dict[str, float]:
     """Regret inside the learner's own set and its worst member, where there is such a set and the population is a table."""
     learner = run.learner
     if (

@@ -5,17 +5,18 @@ true         |gap| of the policy on the population
 certified    the largest |gap| that the learner's certificate allowed for that policy (certified learners only)
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from evenhand.contracts import Environment, Policy, Rate
 from evenhand.environments import Discrete
 from evenhand.errors import CannotEstimateRate
 from evenhand.fairness import GapConstraints
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.learners import CertifiedLearner
+from evenhand.learners import CertifiedLearner, EpochLearner
 from evenhand.policies import Mixture
 from evenhand.simulate.run import Run
 from evenhand.words import FloatArray, IntArray, LabelledSample
@@ -54,9 +55,9 @@ class Trail:
         )
 
 
-def trail(run: Run, environment: Any) -> Trail | None:
-    """The trail of a run on a discrete population; None elsewhere."""
-    if not isinstance(environment, Discrete):
+def trail(run: Run[Any], environment: Environment) -> Trail | None:
+    """The trail of a run of a learner with epochs on a discrete population; None elsewhere."""
+    if not isinstance(environment, Discrete) or not isinstance(run.learner, EpochLearner):
         return None
     return Trail(
         rounds=run.rounds,
@@ -68,28 +69,32 @@ def trail(run: Run, environment: Any) -> Trail | None:
     )
 
 
-def learned_weight(policy: Mixture) -> float:
-    """How much of a policy is not a constant."""
+def learned_weight(policy: Policy) -> float:
+    """How much of a policy is not a constant; all of one that is no mixture."""
+    if not isinstance(policy, Mixture):
+        return 1.0
     return float(
         sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h not in (ACCEPT_ALL, REJECT_ALL))
     )
 
 
-def audit_weight(policy: Mixture) -> float:
-    """The weight of accept-all."""
+def audit_weight(policy: Policy) -> float:
+    """The weight of accept-all; a policy that is no mixture has none."""
+    if not isinstance(policy, Mixture):
+        return 0.0
     return float(sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h == ACCEPT_ALL))
 
 
-def _certified(run: Run) -> FloatArray:
+def _certified(run: Run[EpochLearner]) -> FloatArray:
     if not isinstance(run.learner, CertifiedLearner):
         return np.full(len(run.rounds), np.nan)
     ends = [max(float(hi.max(initial=0.0)), float(-lo.min(initial=0.0))) for _, lo, hi in run.learner.trail]
     return np.array(ends[: len(run.rounds)])
 
 
-def _in_sample(run: Run, environment: Discrete) -> FloatArray:
+def _in_sample(run: Run[EpochLearner], environment: Discrete) -> FloatArray:
     """On the labels of all earlier epochs."""
-    rates = tuple(getattr(run.learner, "rates", ()))
+    rates = run.learner.rates
     good, bad = np.zeros(len(environment)), np.zeros(len(environment))
     by_epoch = _gathered(run, len(environment))
     found = []
@@ -101,17 +106,17 @@ def _in_sample(run: Run, environment: Discrete) -> FloatArray:
     return np.array(found)
 
 
-def _gathered(run: Run, contexts: int) -> dict[int, FloatArray]:
+def _gathered(run: Run[EpochLearner], contexts: int) -> dict[int, FloatArray]:
     """epoch -> (good, bad) labels per context; a context's number is its only feature."""
     found: dict[int, FloatArray] = {}
-    for epoch, log in run.learner._history.logs:  # wish: a public accessor for the gathered labels
+    for epoch, log in run.learner.gathered:
         place = log.features[:, 0].astype(np.int64)
         counts = np.array([np.bincount(place, column, contexts) for column in (log.positive, log.negative)])
         found[epoch] = found.get(epoch, np.zeros((2, contexts))) + counts
     return found
 
 
-def _gap_on(good: FloatArray, bad: FloatArray, policy: Mixture, environment: Discrete, rates: Any) -> float:
+def _gap_on(good: FloatArray, bad: FloatArray, policy: Policy, environment: Discrete, rates: Sequence[Rate]) -> float:
     label, count = np.repeat([1, -1], len(good)), np.concatenate([good, bad])
     seen = count > 0
     if not seen.any():

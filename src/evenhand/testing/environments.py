@@ -8,18 +8,19 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import Environment, Hypothesis
-from evenhand.fairness import FalsePositiveRate
+from evenhand.contracts import Environment, Hypothesis, Policy
+from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.testing.laws import require, same, through_text
-from evenhand.words import LabelledSample
+from evenhand.testing.playing import nothing_fails
+from evenhand.words import FloatArray, LabelledSample, Prices
 
 LIMITS = (0.0, 0.02, 0.1, 1.0)
+ERRORS, FPR = Prices(), FalsePositiveRate()
 ROUNDING = 1e-9
 
 
@@ -60,9 +61,17 @@ class EnvironmentCase:
         share = np.random.default_rng(self.seed + 2).dirichlet(np.ones(len(rules)))
         return (*(Mixture((rule,), (1.0,)) for rule in rules), Mixture(rules, tuple(share.tolist())))
 
-    def gaps(self, policy: Any) -> np.ndarray[Any, Any]:
+    def loss(self, policy: Policy) -> float:
+        """The share of mistakes: both errors cost 1."""
+        return self.environment.loss(policy, ERRORS)
+
+    def gaps(self, policy: Policy) -> FloatArray:
         """The gaps of the false positive rate."""
-        return np.asarray(self.environment.gaps(policy, FalsePositiveRate()))
+        return np.asarray(self.environment.gaps(policy, FPR))
+
+    def optimum(self, limit: float) -> tuple[float, Policy]:
+        """The best policy by that loss with those gaps."""
+        return self.environment.optimum(limit, FPR, ERRORS)
 
 
 Law = Callable[[EnvironmentCase], None]
@@ -80,10 +89,10 @@ def draws_depend_on_the_generator_alone(case: EnvironmentCase) -> None:
 
 def loss_is_a_share_of_mistakes(case: EnvironmentCase) -> None:
     """loss(accept all) = P[y = -1], loss(reject all) = P[y = +1]: they sum to one, and every loss lies in [0, 1]."""
-    accept, reject = (case.environment.loss(policy) for policy in case.mixtures[:2])
+    accept, reject = (case.loss(policy) for policy in case.mixtures[:2])
     require(abs(accept + reject - 1) <= ROUNDING, "loss_is_a_share_of_mistakes", f"{accept!r} + {reject!r} is not 1")
     for policy in case.mixtures:
-        loss = case.environment.loss(policy)
+        loss = case.loss(policy)
         require(-ROUNDING <= loss <= 1 + ROUNDING, "loss_is_a_share_of_mistakes", f"a loss is {loss!r}")
 
 
@@ -94,7 +103,7 @@ def truth_is_that_of_the_draws(case: EnvironmentCase) -> None:
     for policy in case.mixtures:
         acceptance = policy.acceptance(people.features, people.group)
         seen = float(np.mean(np.where(people.label == 1, 1 - acceptance, acceptance)))
-        loss = case.environment.loss(policy)
+        loss = case.loss(policy)
         figures = (
             f"{policy.describe()!r} has loss {loss:.4f}, but {seen:.4f} among {len(people)} people (+-{width:.4f})"
         )
@@ -105,10 +114,34 @@ def truth_is_linear_in_mixtures(case: EnvironmentCase) -> None:
     """loss and gaps of a mixture are the averages of those of its rules."""
     *alone, mixed = case.mixtures
     weights = np.array(mixed.weights)
-    loss = float(weights @ [case.environment.loss(policy) for policy in alone])
-    gaps = weights @ [case.gaps(policy) for policy in alone]
-    off = max(abs(case.environment.loss(mixed) - loss), float(np.abs(case.gaps(mixed) - gaps).max()))
+    loss = float(weights @ np.array([case.loss(policy) for policy in alone]))
+    gaps = weights @ np.array([case.gaps(policy) for policy in alone])
+    off = max(abs(case.loss(mixed) - loss), float(np.abs(case.gaps(mixed) - gaps).max()))
     require(off <= ROUNDING, "truth_is_linear_in_mixtures", f"a mixture is off by {off:.3g}")
+
+
+def prices_weigh_the_errors(case: EnvironmentCase) -> None:
+    """With prices (a, b) the loss is a times the share of false accepts plus b times that of false rejects."""
+    law = "prices_weigh_the_errors"
+    for policy in case.mixtures:
+        shares = (case.environment.loss(policy, Prices(1.0, 0.0)), case.environment.loss(policy, Prices(0.0, 1.0)))
+        require(abs(sum(shares) - case.loss(policy)) <= ROUNDING, law, f"{shares} do not sum to {case.loss(policy)!r}")
+        priced = case.environment.loss(policy, Prices(3.0, 0.5))
+        expected = 3.0 * shares[0] + 0.5 * shares[1]
+        require(abs(priced - expected) <= ROUNDING, law, f"the loss at prices 3 and .5 is {priced!r}, not {expected!r}")
+
+
+def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
+    """Rates may be asked for alone or together: the gaps are the same, one for each rate and pair of groups."""
+    law, policy = "every_rate_has_its_gaps", case.mixtures[-1]
+    rates = (FPR, FalseNegativeRate(), SelectionRate())
+    alone = [np.asarray(case.environment.gaps(policy, rate)) for rate in rates]
+    together = np.asarray(case.environment.gaps(policy, rates))
+    groups = len(case.people.groups)
+    require(
+        all(len(gaps) >= groups * (groups - 1) // 2 for gaps in alone), law, f"{[len(gaps) for gaps in alone]} gaps"
+    )
+    require(same(np.concatenate(alone), together), law, "gaps of several rates differ from those of each alone")
 
 
 def constants_are_fair(case: EnvironmentCase) -> None:
@@ -122,12 +155,14 @@ def drawing_changes_no_truth(case: EnvironmentCase) -> None:
     """loss, gaps and optimum after a draw are those before it."""
     world = case.environment.fresh()
     policy = case.mixtures[-1]
-    before = world.loss(policy), case.gaps(policy).tolist()
-    best = world.optimum(0.1)[0] if world.hypotheses is not None else None
+    before = world.loss(policy, ERRORS), case.gaps(policy).tolist()
+    best = world.optimum(0.1, FPR, ERRORS)[0] if world.hypotheses is not None else None
     world.draw(min(len(case.people), 50), case.generator())
-    after = world.loss(policy), np.asarray(world.gaps(policy, FalsePositiveRate())).tolist()
+    after = world.loss(policy, ERRORS), np.asarray(world.gaps(policy, FPR)).tolist()
     require(before == after, "drawing_changes_no_truth", f"{before} became {after}")
-    require(best is None or world.optimum(0.1)[0] == best, "drawing_changes_no_truth", "the optimum changed")
+    require(
+        best is None or world.optimum(0.1, FPR, ERRORS)[0] == best, "drawing_changes_no_truth", "the optimum changed"
+    )
 
 
 def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
@@ -137,8 +172,8 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
     law, before = "optimum_is_fair_and_best", math.inf
     exact = case.environment.hypotheses.exact
     for limit in LIMITS:
-        told, policy = case.environment.optimum(limit)
-        gap, loss = float(np.abs(case.gaps(policy)).max()), case.environment.loss(policy)
+        told, policy = case.optimum(limit)
+        gap, loss = float(np.abs(case.gaps(policy)).max()), case.loss(policy)
         require(gap <= limit + ROUNDING, law, f"the optimum at {limit} has a gap of {gap!r}")
         require(
             abs(loss - told) <= ROUNDING, law, f"the optimum at {limit} is said to lose {told!r} and loses {loss!r}"
@@ -149,7 +184,7 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
         before = told
         for rule in case.mixtures if exact else case.mixtures[:2]:
             fair = float(np.abs(case.gaps(rule)).max()) <= limit
-            theirs = case.environment.loss(rule)
+            theirs = case.loss(rule)
             tolerance = ROUNDING if _enumerated(case) else 1e-3
             require(
                 not fair or told <= theirs + tolerance,
@@ -173,6 +208,8 @@ ENVIRONMENT_LAWS: tuple[Law, ...] = (
     loss_is_a_share_of_mistakes,
     truth_is_that_of_the_draws,
     truth_is_linear_in_mixtures,
+    prices_weigh_the_errors,
+    every_rate_has_its_gaps,
     constants_are_fair,
     drawing_changes_no_truth,
     optimum_is_fair_and_best,
@@ -184,7 +221,8 @@ def check_environment(environment: Environment, *, rows: int = 4000, seed: int =
     """Run every law of environments; the names of the laws, or LawBroken at the first that does not hold."""
     case = EnvironmentCase(environment, rows, seed)
     for law in ENVIRONMENT_LAWS:
-        law(case)
+        with nothing_fails(law.__name__, "the law"):
+            law(case)
     return tuple(law.__name__ for law in ENVIRONMENT_LAWS)
 
 

@@ -62,7 +62,7 @@ from evenhand.fairness.bounds.betting_wealth import (
     largest_gaps,
     narrow_cells,
 )
-from evenhand.fairness.rates import Rate
+from evenhand.fairness.rates import Rate, as_rates
 from evenhand.words import FloatArray, IntArray
 
 HORIZONS = tuple(1000.0 * 4**k for k in range(6))
@@ -98,7 +98,7 @@ class BettingBound:
 
     def __post_init__(self) -> None:
         rates: Rate | Sequence[Rate] = self.rates
-        object.__setattr__(self, "rates", (rates,) if isinstance(rates, Rate) else tuple(rates))
+        object.__setattr__(self, "rates", as_rates(rates))
         object.__setattr__(self, "groups", tuple(self.groups))
         self._refuse_nonsense()
         equal = np.full(self.hypotheses, self.failure_probability / max(self.hypotheses, 1))

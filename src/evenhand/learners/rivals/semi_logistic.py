@@ -14,11 +14,10 @@ import numpy as np
 from evenhand.errors import CannotEstimateRate
 from evenhand.estimation import RoundLog
 from evenhand.fairness import GapConstraints
-from evenhand.fairness.rates import Rate
+from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL
 from evenhand.learners.epochs import Epoch, EpochLearner
 from evenhand.learners.rivals.cutoffs import Standard, logistic, random_cutoff
-from evenhand.learners.settings import as_rates
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, LabelledSample, Prices
 

@@ -17,10 +17,9 @@ from numpy.typing import ArrayLike
 
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.estimation import RoundLog
-from evenhand.fairness.rates import Rate
+from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.epochs import Epoch, EpochLearner
-from evenhand.learners.settings import as_rates
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, GroupArray, Prices, as_features
 

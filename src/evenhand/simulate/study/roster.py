@@ -7,13 +7,10 @@ from typing import Any
 from evenhand import learners
 from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput
-from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses import Estimator, Linear, Stumps
 from evenhand.learners import rivals
 from evenhand.words import Prices
-
-RATES: Mapping[str, Rate] = {"fpr": FalsePositiveRate(), "fnr": FalseNegativeRate(), "selection": SelectionRate()}
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,16 +13,20 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.contracts import Policy
 from evenhand.environments.datasets import Description, Table, load, read_described
 from evenhand.environments.replay import Replay
 from evenhand.errors import InvalidInput, NotSerialisable
+from evenhand.fairness.rates import RATES
 from evenhand.hypotheses import policy_from_json
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.learners import EpochLearner
 from evenhand.learners.rivals.vw import VwPolicy
 from evenhand.policies import Mixture
 from evenhand.simulate.record import promises
 from evenhand.simulate.run import Run, simulate
-from evenhand.simulate.study.roster import RATES, Terms, entrant, require_playable, rules
+from evenhand.simulate.study.roster import Terms, entrant, require_playable, rules
+from evenhand.simulate.trail import audit_weight
 from evenhand.words import Prices
 
 FORMAT = 1
@@ -94,7 +98,7 @@ class OptimumTask:
     def play(self) -> dict[str, Any]:
         """Solve it on the whole table."""
         asked = self.question
-        world, rate = population(asked.source, asked.kind), RATES[asked.rate]
+        world, rate = population(asked.source, asked.kind), RATES.make(asked.rate)
         loss, policy = world.optimum(asked.limit, rate, asked.prices)
         costs = [world.loss(Mixture((constant,), (1.0,)), asked.prices) for constant in (ACCEPT_ALL, REJECT_ALL)]
         try:
@@ -131,10 +135,10 @@ class RunTask:
         world = population(asked.source, asked.kind)
         if found["policy"] is not None:
             world.know_optimum(
-                asked.limit, RATES[asked.rate], asked.prices, found["optimum"], policy_from_json(found["policy"])
+                asked.limit, RATES.make(asked.rate), asked.prices, found["optimum"], policy_from_json(found["policy"])
             )
         terms = Terms(
-            rules(asked.kind), RATES[asked.rate], asked.limit, self.failure_probability, self.rounds, asked.prices
+            rules(asked.kind), RATES.make(asked.rate), asked.limit, self.failure_probability, self.rounds, asked.prices
         )
         run = simulate(entrant(self.learner).make(terms), world, self.rounds, self.seed, asked.limit)
         return {**asked.plain, **self._own, **measured(run, asked.limit, found["optimum"], found["constant"])}
@@ -143,7 +147,7 @@ class RunTask:
 Task = OptimumTask | RunTask
 
 
-def measured(run: Run, limit: float, optimum: float, constant: float) -> dict[str, Any]:
+def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> dict[str, Any]:
     """The figures of a run: costs per person, regret, gaps, audits, and the curves behind the figures."""
     share = run.lengths / run.rounds[-1]
     regret = float((run.lengths * (run.losses - optimum)).sum())
@@ -162,17 +166,17 @@ def measured(run: Run, limit: float, optimum: float, constant: float) -> dict[st
         "accepted_share": float(run.accepted.sum() / run.rounds[-1]),
         "promised": promises(run.learner, limit),
         "oracle_calls": run.oracle_calls,
-        "note": " ".join(run.learner.report.notes),
+        "note": " ".join(run.learner.report.notes) if isinstance(run.learner, EpochLearner) else "",
         "curve_rounds": run.rounds.tolist(),
         "curve_loss": run.losses.tolist(),
         "curve_gap": run.gaps.tolist(),
     }
 
 
-def _audit(policy: Mixture) -> float:
+def _audit(policy: Policy) -> float:
     if isinstance(policy, VwPolicy):  # what VW does is no mixture of ours
         return 0.0
-    return float(sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h == ACCEPT_ALL))
+    return audit_weight(policy)
 
 
 @lru_cache(maxsize=4)
@@ -226,8 +230,7 @@ class StudyPlan:
             raise InvalidInput(
                 f"two tables are called {max(names, key=names.count)!r}.", hint="give one of them another name."
             )
-        if self.rate not in RATES:
-            raise InvalidInput(f"there is no rate {self.rate!r}.", hint=f"known are {', '.join(RATES)}.")
+        RATES.make(self.rate)
         for limit in self.limits:
             if not 0 < limit <= 1:
                 raise InvalidInput(f"the limit {limit} is not in (0, 1].")
