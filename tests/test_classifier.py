@@ -177,7 +177,7 @@ def test_refusals():
     features, group, outcome = table()
     with pytest.raises(eh.InvalidInput, match="sensitive_features is None"):
         eh.FairClassifier().fit(features, outcome)
-    with pytest.raises(eh.InvalidInput, match="rate is 'tpr'"):
+    with pytest.raises(eh.InvalidInput, match="there is no rate 'tpr'"):
         eh.FairClassifier(rate="tpr").fit(features, outcome, sensitive_features=group)
     with pytest.raises(eh.BadLabel, match="3 classes"):
         eh.FairClassifier().fit(features, np.arange(len(group)) % 3, sensitive_features=group)

@@ -1,26 +1,26 @@
 """Things that can be named: rates, classes of rules, learners, populations.
 
-Each kind has one `Registry`, which lives beside what it names (`fairness.rates.RATES`, ...). Commands,
+Each kind has one `Registry`, which lives beside what it names: `fairness.rates.RATES`,
+`hypotheses.named.CLASSES`, `learners.named.LEARNERS`, `environments.named.POPULATIONS`. Commands,
 studies, the service and the classifier look names up there and nowhere else. Another package adds its
 own by an entry point of the registry's group, in its pyproject.toml:
 
     [project.entry-points."evenhand.rates"]
-    my-rate = "my_package.rates:MyRate"
+    my-rate = "my_package.rates:MY_RATE"
 """
 
-from collections.abc import Callable, Iterator, Mapping
-from functools import partial
+from collections.abc import Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from threading import Lock
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from evenhand.errors import InvalidInput
 
-Made = TypeVar("Made")
+Named = TypeVar("Named")
 
 
-class Registry(Mapping[str, Callable[[], Made]], Generic[Made]):
-    """Names and how the things are made that they stand for.
+class Registry(Mapping[str, Named], Generic[Named]):
+    """Names, and what they stand for.
 
     Parameters
     ----------
@@ -28,57 +28,48 @@ class Registry(Mapping[str, Callable[[], Made]], Generic[Made]):
         What is named, in the singular: "rate".
     group : str
         The group of entry points by which other packages add names: "evenhand.rates".
+    things : Mapping
+        The names that evenhand knows itself; no other package can replace them.
 
     Examples
     --------
-    >>> numbers = Registry[int]("number", "evenhand.doctest")
-    >>> numbers.add("two", lambda: 2)
-    >>> numbers.make("two")
+    >>> numbers = Registry("number", "evenhand.doctest", {"two": 2})
+    >>> numbers["two"]
     2
-    >>> numbers.make("three")
+    >>> numbers["three"]
     Traceback (most recent call last):
         ...
     evenhand.errors.InvalidInput: there is no number 'three'. Hint: known are two.
     """
 
-    def __init__(self, kind: str, group: str) -> None:
-        self.kind, self.group = kind, group
-        self._makers: dict[str, Callable[[], Made]] = {}
-        self._lock, self._complete = Lock(), False
+    def __init__(self, kind: str, group: str, things: Mapping[str, Named]) -> None:
+        self.kind, self.group, self.own = kind, group, dict(things)
+        self._foreign: dict[str, EntryPoint] | None = None
+        self._lock = Lock()
 
-    def add(self, name: str, make: Callable[[], Made]) -> None:
-        """Name what `make()` makes; a name that is taken is refused."""
-        if name in self._makers:
-            raise InvalidInput(
-                f"the {self.kind} {name!r} exists already.", hint=f"choose another name for the new {self.kind}."
-            )
-        self._makers[name] = make
-
-    def make(self, name: str) -> Made:
+    def __getitem__(self, name: str) -> Named:
         """What the name stands for; InvalidInput lists the names if it stands for nothing."""
-        known = self._all()
-        if name not in known:
-            raise InvalidInput(f"there is no {self.kind} {name!r}.", hint=f"known are {', '.join(known)}.")
-        return known[name]()
+        if name in self.own:
+            return self.own[name]
+        if name in self.foreign:
+            found: Named = self.foreign[name].load()
+            return found
+        raise InvalidInput(f"there is no {self.kind} {name!r}.", hint=f"known are {', '.join(self)}.")
 
-    def _all(self) -> dict[str, Callable[[], Made]]:
-        """With the names of other packages, which are asked for once; a name of ours is never replaced."""
+    @property
+    def foreign(self) -> Mapping[str, EntryPoint]:
+        """The names of other packages, which are looked for once and loaded when they are used."""
         with self._lock:
-            if not self._complete:
-                for point in entry_points(group=self.group):
-                    self._makers.setdefault(point.name, partial(_loaded, point))
-                self._complete = True
-        return self._makers
+            if self._foreign is None:
+                points = entry_points(group=self.group)
+                self._foreign = {point.name: point for point in points if point.name not in self.own}
+        return self._foreign
 
-    def __getitem__(self, name: str) -> Callable[[], Made]:
-        return self._all()[name]
+    def __contains__(self, name: object) -> bool:
+        return name in self.own or name in self.foreign
 
     def __iter__(self) -> Iterator[str]:
-        return iter(tuple(self._all()))
+        return iter((*self.own, *self.foreign))
 
     def __len__(self) -> int:
-        return len(self._all())
-
-
-def _loaded(point: EntryPoint) -> Any:
-    return point.load()()
+        return len(self.own) + len(self.foreign)

@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 from evenhand.cli import main
-from evenhand.cli.catalogue import ENVIRONMENTS, LEARNERS, STANDARD, Setting, make_environment, make_learner, split
 from evenhand.fairness import FalsePositiveRate
 from evenhand.simulate import Comparison
+from evenhand.simulate.catalogue import COMPARED, LEARNERS, POPULATIONS, Setting, make_environment, make_learner, split
 
 SMALL = ("--allowed-gap", 0.3, "--rounds", 6000, "--seeds", 2, "--jobs", 1)
 THREE = ("--learner", "two-phase", "--learner", "fair-on-gathered", "--learner", "explore-then-commit-same")
@@ -111,7 +111,7 @@ def test_the_tradeoff(run, tmp_path):
 
 
 REFUSED = {
-    "unknown environment": (["--environment", "lendign"], ["there is no environment 'lendign'", *ENVIRONMENTS]),
+    "unknown environment": (["--environment", "lendign"], ["there is no environment 'lendign'", *POPULATIONS]),
     "unknown learner": (["--learner", "two-fase"], ["there is no learner 'two-fase'", *LEARNERS]),
     "option typo": (["--learner", "two-phase:estimater=two-sided"], ["no option 'estimater'", "estimator, schedule, bound"]),
     "option without options": (["--learner", "accept-all:x=1"], ["no option 'x'", "it has none"]),
@@ -164,18 +164,18 @@ def test_a_file_in_the_way(run, tmp_path):
 def test_every_entry_of_the_catalogue_can_be_made():
     setting = Setting(make_environment("lending", [], 10).hypotheses, FalsePositiveRate(), 0.3, 0.02, 0.05, 1000)
     for name, entry in LEARNERS.items():
-        made = make_learner(name, setting)
+        made = make_learner(name, setting)  # VW itself is loaded when it first learns
         assert type(made) is entry.make
         accepted = set(made.params) | set(made._settings)
         assert set(entry.options) <= accepted, name
-    for name in ENVIRONMENTS:
+    for name in POPULATIONS:
         assert make_environment(name, [], 10_000).hypotheses is not None
-    assert set(STANDARD) <= set(LEARNERS)
+    assert set(COMPARED) <= set(LEARNERS)
 
 
 def test_the_help_lists_the_whole_catalogue(run):
     text = run("compare", "--help").stdout
-    for name, entry in {**ENVIRONMENTS, **LEARNERS}.items():
+    for name, entry in {**POPULATIONS, **LEARNERS}.items():
         assert name in text
         assert all(option in text for option in entry.options), name
 

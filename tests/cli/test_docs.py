@@ -8,8 +8,8 @@ import click
 import pytest
 
 from evenhand.cli import COMMANDS, main
-from evenhand.cli.catalogue import ENVIRONMENTS, LEARNERS
 from evenhand.cli.options import PROBLEM_OPTIONS, TABLE_OPTIONS
+from evenhand.simulate.catalogue import LEARNERS, POPULATIONS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
@@ -58,7 +58,7 @@ def test_a_command_s_options_are_the_documented_ones(name):
 
 
 def test_every_environment_and_learner_is_documented_with_its_options():
-    for name, entry in {**ENVIRONMENTS, **LEARNERS}.items():
+    for name, entry in {**POPULATIONS, **LEARNERS}.items():
         row = next(
             line for line in SECTIONS[RUN].splitlines() if line.startswith("| ") and f"`{name}`" in line.split("|")[1]
         )

@@ -75,6 +75,10 @@ def command(**options: Any) -> None:
       exp4                      exponential weights on a net of fair pairs: the same options, grid
       unconstrained             the bandit without a limit: first_rounds
       fair-on-gathered          a limit on the gathered labels only: first_rounds
+      semi-logistic             Kilbertus et al. 2020, with a fairness penalty
+      explore-exploit           Keswani et al. 2024
+      vw-epsilon-greedy         Vowpal Wabbit (pip install 'evenhand[vw]')
+      vw-squarecb               the same with squarecb
       accept-all, uniform       no learning
     """
     from evenhand.cli.compared import promise_costs, tell, tell_tradeoff, write
@@ -93,10 +97,10 @@ def command(**options: Any) -> None:
 
 def run(asked: Request) -> "tuple[Comparison, Tradeoff | None]":
     """Play all runs, with a bar on stderr."""
-    from evenhand.cli.catalogue import make_learner
     from evenhand.cli.show import progress
     from evenhand.errors import InvalidInput
     from evenhand.simulate import compare
+    from evenhand.simulate.catalogue import make_learner
 
     twice = sorted({name for name in asked.learners if asked.learners.count(name) > 1})
     if twice:
@@ -136,7 +140,7 @@ def _tradeoff(asked: Request, world: Any) -> "Tradeoff":
             setting.rate,
             asked.play.rounds,
             asked.all_seeds,
-            comparator_gap=setting.comparator_gap,
+            comparator_gap=asked.play.comparator_gap,
             failure_probability=setting.failure_probability,
             jobs=asked.jobs,
             progress=told,

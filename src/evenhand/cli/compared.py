@@ -10,7 +10,6 @@ from rich.text import Text
 
 from evenhand import __version__
 from evenhand import report as drawn
-from evenhand.cli.catalogue import ENVIRONMENTS, about, make_learner, split
 from evenhand.cli.playing import Request
 from evenhand.cli.show import heading, progress
 from evenhand.environments import Discrete
@@ -18,6 +17,7 @@ from evenhand.fairness.rates import RATES
 from evenhand.learners import CertifiedLearner
 from evenhand.report import Report
 from evenhand.simulate import Comparison, PromiseCost, Summary, Tradeoff, promise_cost
+from evenhand.simulate.catalogue import POPULATIONS, about, make_learner, split
 from evenhand.simulate.promise import LIMITS, MOST_SEEDS
 
 
@@ -144,7 +144,7 @@ def _report(asked: Request, comparison: Comparison, traded: Tradeoff | None, cos
         comparison=comparison,
         about={name: about(name) for name in asked.learners},
         facts=_facts(asked, comparison),
-        rate=RATES.make(asked.play.rate).name,
+        rate=RATES[asked.play.rate].name,
         command=asked.command,
         version=__version__,
         results="results.json",
@@ -155,10 +155,10 @@ def _report(asked: Request, comparison: Comparison, traded: Tradeoff | None, cos
 
 def _facts(asked: Request, comparison: Comparison) -> dict[str, str]:
     play = asked.play
-    rate, sure = RATES.make(play.rate).name, 1 - play.delta
+    rate, sure = RATES[play.rate].name, 1 - play.delta
     options = f" ({', '.join(play.env_options)})" if play.env_options else ""
     return {
-        "Population": f"{play.environment}{options}. {ENVIRONMENTS[play.environment].text}",
+        "Population": f"{play.environment}{options}. {POPULATIONS[play.environment].text}",
         "Protocol": f"{play.rounds:,} people arrive one after another. The label of a rejected person is never shown to the learner.",
         "Promise": f"gap in {rate} of at most \u03b3\u2032 = {play.allowed_gap:g} in every round, with probability {sure:g}",
         "Competing with": f"policies whose gap is at most \u03b3 = {play.comparator_gap:g}; regret is measured at {play.regret_to:g}",

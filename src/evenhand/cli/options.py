@@ -1,6 +1,7 @@
 """The options that describe a table and a problem, shared by the commands that read one."""
 
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -9,18 +10,21 @@ import click
 Command = Callable[..., Any]
 
 
-def _require_rates(_: click.Context, __: click.Parameter, value: str | tuple[str, ...]) -> str | tuple[str, ...]:
-    from evenhand.fairness.rates import RATES
+def _named(module: str, registry: str, metavar: str) -> dict[str, Any]:
+    """How an option is read that names an entry of a registry; names of other packages are known, too."""
 
-    for name in (value,) if isinstance(value, str) else value:
-        if name not in RATES:
-            raise click.BadParameter(f"{name!r} is not one of {', '.join(map(repr, RATES))}.")
-    return value
+    def check(_: click.Context, __: click.Parameter, value: str | tuple[str, ...] | None) -> Any:
+        known = getattr(import_module(module), registry)  # loaded when the command runs, not for --help
+        for name in (value,) if isinstance(value, str) else value or ():
+            if name not in known:
+                raise click.BadParameter(f"{name!r} is not one of {', '.join(map(repr, known))}.")
+        return value
+
+    return {"callback": check, "metavar": metavar}
 
 
-RATE_NAME: dict[str, Any] = {"callback": _require_rates, "metavar": "[fpr|fnr|selection|...]"}
-"""How --rate is read: rates of other packages are known, too."""
-CLASSES = ("stumps", "thresholds", "linear", "tree", "logistic")
+RATE_NAME = _named("evenhand.fairness.rates", "RATES", "[fpr|fnr|selection]")
+CLASS_NAME = _named("evenhand.hypotheses.named", "CLASSES", "[stumps|thresholds|linear|tree|logistic|lightgbm]")
 
 TABLE_OPTIONS = (
     click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
@@ -53,7 +57,7 @@ PROBLEM_OPTIONS = (
     click.option(
         "--class",
         "kind",
-        type=click.Choice(CLASSES),
+        **CLASS_NAME,
         default="stumps",
         show_default=True,
         help="The rules to choose from.",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import CLASSES, MANY_RATES, output_path, with_options
+from evenhand.cli.options import CLASS_NAME, MANY_RATES, output_path, with_options
 
 if TYPE_CHECKING:
     from evenhand.planning import LaunchPlan
@@ -37,7 +37,7 @@ TABLE = (
     click.option(
         "--class",
         "kind",
-        type=click.Choice(CLASSES),
+        **CLASS_NAME,
         help="The rules.  [default: thresholds with --score, else stumps]",
     ),
     click.option("--score", metavar="COL", help="The score column for --class thresholds (high is good)."),

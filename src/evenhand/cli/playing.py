@@ -11,7 +11,7 @@ import click
 from evenhand.cli.options import RATE_NAME
 
 if TYPE_CHECKING:
-    from evenhand.cli.catalogue import Setting
+    from evenhand.simulate.catalogue import Setting
 
 PLAY_OPTIONS = (
     click.option(
@@ -90,8 +90,8 @@ class Play:
 
     def world(self) -> Any:
         """The environment; refuses what no run could have."""
-        from evenhand.cli.catalogue import make_environment
         from evenhand.errors import InvalidInput
+        from evenhand.simulate.catalogue import make_environment
 
         if self.rounds < 1:
             raise InvalidInput(f"rounds is {self.rounds}; a run has at least one round.")
@@ -99,12 +99,12 @@ class Play:
 
     def setting(self, world: Any) -> "Setting":
         """What the learners are told."""
-        from evenhand.cli.catalogue import Setting
         from evenhand.fairness.rates import RATES
+        from evenhand.simulate.catalogue import Setting
 
         return Setting(
             hypotheses=world.hypotheses,
-            rate=RATES.make(self.rate),
+            rate=RATES[self.rate],
             allowed_gap=self.allowed_gap,
             comparator_gap=self.comparator_gap,
             failure_probability=self.delta,
@@ -140,10 +140,10 @@ class Request:
     @classmethod
     def of(cls, options: dict[str, Any]) -> "Request":
         """From the command's options."""
-        from evenhand.cli.catalogue import STANDARD
+        from evenhand.simulate.catalogue import COMPARED
 
         own = {name: options.pop(name) for name in ("seeds", "first_seed", "tradeoff", "out")}
-        learners, jobs = tuple(options.pop("learners")) or STANDARD, options.pop("jobs") or os.cpu_count() or 1
+        learners, jobs = tuple(options.pop("learners")) or COMPARED, options.pop("jobs") or os.cpu_count() or 1
         return cls(play=Play(**options), learners=learners, jobs=jobs, **own)
 
     @property

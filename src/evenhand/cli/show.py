@@ -77,7 +77,7 @@ def show_policy(out: Console, task: Task, policy: Mixture) -> None:
 def measured_rates(task: Task, solution: FairSolution) -> dict[str, dict[Any, float]]:
     """{symbol: {group: rate}} for every rate that the table lets us estimate."""
     found: dict[str, dict[Any, float]] = {}
-    for rate in map(RATES.make, RATES):
+    for rate in RATES.values():
         try:
             found |= GapConstraints.on(rate, task.sample).group_rates(solution.acceptance)
         except CannotEstimateRate:  # a rate that is not limited may be unknown; a limited one was refused before
@@ -94,7 +94,7 @@ def show_rates(out: Console, task: Task, solution: FairSolution) -> None:
     table.add_column("largest gap", justify="right")
     table.add_column("limit", justify="left")
     measured = measured_rates(task, solution)
-    for rate in map(RATES.make, RATES):
+    for rate in RATES.values():
         if rate.symbol in measured:
             table.add_row(*_rate_row(task, rate, measured[rate.symbol]))
     out.print(heading("\nRates on this table"))

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.cli.show import RuleBook
-    from evenhand.contracts import Policy
-    from evenhand.learners import EpochLearner
+    from evenhand.contracts import Learner, Policy
     from evenhand.simulate import Run
 
 PARTS = 2
@@ -62,11 +61,11 @@ def command(learner: str, seed: int, figure: Path | None, **options: Any) -> Non
         click.echo(f"\nFigure: {figure}")
 
 
-def play(asked: Play, learner: str, seed: int) -> "tuple[Run[EpochLearner], Any]":
+def play(asked: Play, learner: str, seed: int) -> "tuple[Run[Learner], Any]":
     """The run and its environment, with a bar of rounds on stderr."""
-    from evenhand.cli.catalogue import make_learner
     from evenhand.cli.show import progress
     from evenhand.simulate import simulate
+    from evenhand.simulate.catalogue import make_learner
 
     world = asked.world()
     made = make_learner(learner, asked.setting(world))
@@ -75,7 +74,7 @@ def play(asked: Play, learner: str, seed: int) -> "tuple[Run[EpochLearner], Any]
     return run, world
 
 
-def tell(out: "Console", asked: Play, learner: str, run: "Run[EpochLearner]") -> None:
+def tell(out: "Console", asked: Play, learner: str, run: "Run[Learner]") -> None:
     """The table of epochs and what it comes to."""
     from rich.text import Text
 
@@ -89,7 +88,7 @@ def tell(out: "Console", asked: Play, learner: str, run: "Run[EpochLearner]") ->
         out.print(Text(line))
 
 
-def _table(run: "Run[EpochLearner]", rules: "RuleBook", promise: float) -> Any:
+def _table(run: "Run[Learner]", rules: "RuleBook", promise: float) -> Any:
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 1))
@@ -113,7 +112,7 @@ def _table(run: "Run[EpochLearner]", rules: "RuleBook", promise: float) -> Any:
     return table
 
 
-def stretches(run: "Run[EpochLearner]") -> list[tuple[int, int]]:
+def stretches(run: "Run[Learner]") -> list[tuple[int, int]]:
     """(first, last) of consecutive epochs with the same phase and policy: an exploration of many epochs is one row."""
     found: list[tuple[int, int]] = []
     for i, (phase, policy) in enumerate(zip(run.phases, run.policies, strict=True)):
@@ -138,9 +137,11 @@ def in_short(policy: "Policy", rules: "RuleBook") -> str:
     return " + ".join([*named, *([f"{more} more"] if more > 0 else [])])
 
 
-def _ends(asked: Play, run: "Run[EpochLearner]") -> list[str]:
+def _ends(asked: Play, run: "Run[Learner]") -> list[str]:
+    from evenhand.learners import EpochLearner
     from evenhand.simulate.record import promises
 
+    report = run.learner.report if isinstance(run.learner, EpochLearner) else None
     share = run.share_above(asked.allowed_gap)
     said = "never above" if not share else f"above in {share:.1%} of the rounds:"
     certified = (
@@ -153,12 +154,12 @@ def _ends(asked: Play, run: "Run[EpochLearner]") -> list[str]:
         f"Regret {run.regret[-1]:,.1f} against the best policy with a gap of at most {asked.regret_to:g}, which loses {run.optimum:.4f} "
         "a round; negative where a larger gap buys a smaller loss.",
         f"{int(run.accepted.sum()):,} accepted, {run.oracle_calls} oracle calls, {run.seconds:.2f} s.",
-        *run.learner.report.notes,
-        *(f"Forecast: {text}" for text in run.learner.report.forecast),
+        *(report.notes if report else ()),
+        *(f"Forecast: {text}" for text in (report.forecast if report else ())),
     ]
 
 
-def draw(asked: Play, name: str, run: "Run[EpochLearner]", world: Any, path: Path) -> None:
+def draw(asked: Play, name: str, run: "Run[Learner]", world: Any, path: Path) -> None:
     """Regret and gap of this run."""
     from evenhand.report import regret_and_gap_figure, save_figure
     from evenhand.simulate import Comparison, LearnerRuns

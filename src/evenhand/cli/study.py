@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import RATE_NAME, with_options
+from evenhand.cli.options import CLASS_NAME, RATE_NAME, with_options
 
 if TYPE_CHECKING:
     from evenhand.simulate.study import Source, Study, StudyPlan, Workers
@@ -45,7 +45,7 @@ SWEEP = (
     click.option(
         "--class",
         "kind",
-        type=click.Choice(("linear", "stumps", "tree", "lightgbm")),
+        **CLASS_NAME,
         default="linear",
         show_default=True,
         help="The rules to choose from.",
@@ -123,11 +123,12 @@ def command(**options: Any) -> None:
 
 def made_plan(options: dict[str, Any]) -> "StudyPlan":
     """The plan, with every complaint about tables and names made before anything runs."""
-    from evenhand.simulate.study import STANDARD, StudyPlan
+    from evenhand.simulate.catalogue import STUDIED
+    from evenhand.simulate.study import StudyPlan
 
     return StudyPlan(
         sources=tuple(made_source(name, options) for name in dict.fromkeys(options["tables"])),
-        learners=tuple(dict.fromkeys(options["learners"])) or STANDARD,
+        learners=tuple(dict.fromkeys(options["learners"])) or STUDIED,
         limits=tuple(dict.fromkeys(options["limits"])) or (0.05,),
         seeds=options["seeds"],
         rounds=options["rounds"],
@@ -221,7 +222,7 @@ def report(found: "Study", options: dict[str, Any]) -> str:
         )
         for source in found.plan.sources
     }
-    rate = RATES.make(found.plan.rate).name
+    rate = RATES[found.plan.rate].name
     return study_page(StudyReport(found, told, rate, command_line(options), __version__, "results.parquet"))
 
 

@@ -1,6 +1,6 @@
 """From the words of the command line to the nouns of the package: a table and options become a problem to solve."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -12,7 +12,8 @@ from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.oracle import require_limit
 from evenhand.fairness.rates import Rate, as_rates
-from evenhand.hypotheses import Estimator, Linear, ScoreThresholds, Stumps
+from evenhand.hypotheses import ScoreThresholds
+from evenhand.hypotheses.named import CLASSES
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample, Prices
 
 MOST_LIMITS = 10_000
@@ -184,28 +185,7 @@ def _prices(request: Request, table: tables.Table) -> Prices:
 
 def _class(kind: str, decide: bool) -> HypothesisClass:
     """The class of that name; `decide`: the group may influence the decision."""
-    return ScoreThresholds(per_group=True) if kind == "thresholds" and decide else _CLASSES[kind]()
-
-
-def _tree() -> HypothesisClass:
-    from sklearn.tree import DecisionTreeClassifier  # heavy: loaded only for --class tree
-
-    return Estimator(DecisionTreeClassifier(max_depth=4, min_samples_leaf=10, random_state=0))
-
-
-def _logistic() -> HypothesisClass:
-    from sklearn.linear_model import LogisticRegression  # heavy: loaded only for --class logistic
-
-    return Estimator(LogisticRegression(solver="newton-cholesky", max_iter=200))
-
-
-_CLASSES: Mapping[str, Callable[[], HypothesisClass]] = {
-    "stumps": Stumps,
-    "thresholds": ScoreThresholds,
-    "linear": Linear,
-    "tree": _tree,
-    "logistic": _logistic,
-}
+    return ScoreThresholds(per_group=True) if kind == "thresholds" and decide else CLASSES[kind]()
 
 
 def parse_limits(text: str, limit: float) -> FloatArray:

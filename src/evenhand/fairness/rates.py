@@ -77,11 +77,12 @@ class SelectionRate(Rate):
         return np.ones(len(label), dtype=bool)
 
 
-RATES: Registry[Rate] = Registry("rate", "evenhand.rates")
+RATES: Registry[Rate] = Registry(
+    "rate",
+    "evenhand.rates",
+    {"fpr": FalsePositiveRate(), "fnr": FalseNegativeRate(), "selection": SelectionRate()},
+)
 """Rates by name."""
-RATES.add("fpr", FalsePositiveRate)
-RATES.add("fnr", FalseNegativeRate)
-RATES.add("selection", SelectionRate)
 
 RateLike = str | Rate | Sequence[str | Rate]
 """A rate, its name, or several of them."""
@@ -96,7 +97,7 @@ def as_rates(rate: RateLike) -> tuple[Rate, ...]:
     if isinstance(rate, str):
         rate = ("fpr", "fnr") if rate == "equalised-odds" else (rate,)
     asked = (rate,) if isinstance(rate, Rate) or not isinstance(rate, Sequence) else tuple(rate)
-    rates = tuple(RATES.make(one) if isinstance(one, str) else one for one in asked)
+    rates = tuple(RATES[one] if isinstance(one, str) else one for one in asked)
     for one in rates:
         if not isinstance(one, Rate):
             raise InvalidInput(

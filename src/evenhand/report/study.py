@@ -13,8 +13,9 @@ import numpy as np
 
 from evenhand.report.palette import css_variables, looks, variable
 from evenhand.report.study_panels import study_figures
+from evenhand.simulate.catalogue import LEARNERS
 from evenhand.simulate.compare import upper_limit
-from evenhand.simulate.study import LEARNERS, Cell, Study
+from evenhand.simulate.study import Cell, Study
 
 HEADS = (
     "learner", "certified", "error", "regret / best constant's", "worst true gap", "runs above the limit",

@@ -15,7 +15,8 @@ from typing import Any, Literal
 from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, as_rates
-from evenhand.hypotheses.serialise import class_from_json
+from evenhand.hypotheses.named import CLASSES
+from evenhand.hypotheses.serialise import class_from_json, class_to_json
 from evenhand.learners import CertifiedLearner
 from evenhand.words import Prices
 
@@ -61,7 +62,7 @@ class Product:
         plain: dict[str, Json] = {
             "stumps": {"kind": "stumps", "max_bins": None},
             "thresholds": {"kind": "thresholds", "column": column, "per_group": self.group_use == "decide"},
-            "linear": {"kind": "linear", "penalty": 1.0},
+            "linear": class_to_json(CLASSES["linear"]()),
         }
         if self.hypotheses not in plain:
             raise InvalidInput(f"hypotheses is {self.hypotheses!r}; the service knows {', '.join(plain)}.")

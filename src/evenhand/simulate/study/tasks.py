@@ -20,12 +20,13 @@ from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.fairness.rates import RATES
 from evenhand.hypotheses import policy_from_json
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses.named import CLASSES
 from evenhand.learners import EpochLearner
 from evenhand.learners.rivals.vw import VwPolicy
 from evenhand.policies import Mixture
+from evenhand.simulate.catalogue import LEARNERS, Setting, make_learner, require_playable
 from evenhand.simulate.record import promises
 from evenhand.simulate.run import Run, simulate
-from evenhand.simulate.study.roster import Terms, entrant, require_playable, rules
 from evenhand.simulate.trail import audit_weight
 from evenhand.words import Prices
 
@@ -98,7 +99,7 @@ class OptimumTask:
     def play(self) -> dict[str, Any]:
         """Solve it on the whole table."""
         asked = self.question
-        world, rate = population(asked.source, asked.kind), RATES.make(asked.rate)
+        world, rate = population(asked.source, asked.kind), RATES[asked.rate]
         loss, policy = world.optimum(asked.limit, rate, asked.prices)
         costs = [world.loss(Mixture((constant,), (1.0,)), asked.prices) for constant in (ACCEPT_ALL, REJECT_ALL)]
         try:
@@ -135,12 +136,18 @@ class RunTask:
         world = population(asked.source, asked.kind)
         if found["policy"] is not None:
             world.know_optimum(
-                asked.limit, RATES.make(asked.rate), asked.prices, found["optimum"], policy_from_json(found["policy"])
+                asked.limit, RATES[asked.rate], asked.prices, found["optimum"], policy_from_json(found["policy"])
             )
-        terms = Terms(
-            rules(asked.kind), RATES.make(asked.rate), asked.limit, self.failure_probability, self.rounds, asked.prices
+        setting = Setting(
+            hypotheses=CLASSES[asked.kind](),
+            rate=RATES[asked.rate],
+            allowed_gap=asked.limit,
+            comparator_gap=None,
+            failure_probability=self.failure_probability,
+            horizon=self.rounds,
+            prices=asked.prices,
         )
-        run = simulate(entrant(self.learner).make(terms), world, self.rounds, self.seed, asked.limit)
+        run = simulate(make_learner(self.learner, setting), world, self.rounds, self.seed, asked.limit)
         return {**asked.plain, **self._own, **measured(run, asked.limit, found["optimum"], found["constant"])}
 
 
@@ -182,7 +189,7 @@ def _audit(policy: Policy) -> float:
 @lru_cache(maxsize=4)
 def population(source: Source, kind: str) -> Replay:
     """The table as a population; a process keeps the last four."""
-    return source.table().population(rules(kind))
+    return source.table().population(CLASSES[kind]())
 
 
 def played(task: Task) -> tuple[str, dict[str, Any], float]:
@@ -222,7 +229,7 @@ class StudyPlan:
 
     def __post_init__(self) -> None:
         for name in self.learners:
-            entrant(name)
+            LEARNERS[name]  # InvalidInput if there is none
         if not self.sources or not self.learners or not self.limits or self.seeds < 1 or self.rounds < 1:
             raise InvalidInput("a study needs at least one table, learner, limit, seed and round.")
         names = [source.name for source in self.sources]
@@ -230,11 +237,11 @@ class StudyPlan:
             raise InvalidInput(
                 f"two tables are called {max(names, key=names.count)!r}.", hint="give one of them another name."
             )
-        RATES.make(self.rate)
+        RATES[self.rate]  # InvalidInput if there is none
         for limit in self.limits:
             if not 0 < limit <= 1:
                 raise InvalidInput(f"the limit {limit} is not in (0, 1].")
-        rules(self.kind)
+        CLASSES[self.kind]  # InvalidInput if there is none
         for name in self.learners:
             require_playable(name, self.kind)
 

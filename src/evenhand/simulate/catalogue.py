@@ -1,4 +1,4 @@
-"""Environments and learners by name, each with its options and a few words: what `simulate` and `compare` choose from."""
+"""Populations and learners by name, each with its options and a few words: what the commands and studies choose from."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -6,8 +6,11 @@ from typing import Any
 
 from evenhand import environments as worlds
 from evenhand import learners
+from evenhand.contracts import Environment, HypothesisClass, Learner, Rate
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import Rate
+from evenhand.learners import rivals
+from evenhand.registry import Registry
+from evenhand.words import Prices
 
 Parse = Callable[[str], Any]
 
@@ -35,28 +38,36 @@ NAMES: Mapping[Any, str] = {int: "a whole number", float: "a number", _yes_or_no
 @dataclass(frozen=True)
 class Entry:
     """Something that can be named: how it is made, what it is in words, the options it takes (name -> parser), and what it is told
-    besides: `fixed` values, and the parts of the `Setting` that it `needs`."""
+    besides: `fixed` values, and the parts of the `Setting` that it `needs`.
+
+    certified: whether a bound covers what it deploys; extra: the extra of evenhand that it needs; kinds: the classes of rules that
+    it can play on tables (none named: all).
+    """
 
     make: Callable[..., Any]
     text: str
     options: Mapping[str, Parse] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
+    certified: bool = False
+    extra: str | None = None
+    kinds: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What the learners of a comparison are told: the class, the rate, gamma', gamma, delta and T."""
+    """What learners are told: the class, the rate, gamma', gamma, delta, T and prices; None is left to the learner."""
 
-    hypotheses: Any
+    hypotheses: HypothesisClass
     rate: Rate
     allowed_gap: float
-    comparator_gap: float
+    comparator_gap: float | None
     failure_probability: float
     horizon: int
+    prices: Prices | None = None
 
 
-ENVIRONMENTS: Mapping[str, Entry] = {
+_POPULATIONS: Mapping[str, Entry] = {
     "lending": Entry(
         worlds.lending,
         "A lender's two regions: a credit score, the rent history, and 98 scorecards. Leaning on the score alone loses least and "
@@ -99,28 +110,33 @@ _TWO_PHASE: Mapping[str, Parse] = {
     "tradeoff_exponent": float,
 }
 _GREEDY: Mapping[str, Parse] = {"first_rounds": int}
-_ALL = ("hypotheses", "rate", "allowed_gap", "comparator_gap", "failure_probability", "horizon")
+_ALL = ("hypotheses", "rate", "allowed_gap", "comparator_gap", "failure_probability", "horizon", "prices")
 
-LEARNERS: Mapping[str, Entry] = {
+_LEARNERS: Mapping[str, Entry] = {
     "two-phase": Entry(
         learners.TwoPhaseLearner,
         "The paper's algorithm. It accepts everybody until the labels tell every rule's gap well enough, and from then on runs a bandit "
         "over the mixtures that keep the promise.",
         _TWO_PHASE,
         needs=_ALL,
+        certified=True,
+        kinds=("stumps", "thresholds"),
     ),
     "certified": Entry(
         learners.CertifiedLearner,
         "Beyond the paper: no exploration phase. It deploys mixtures that are mostly accept-all from the start, certifies rules as "
         "labels come in, and gives them as much weight as the promise allows.",
         {"bound": _one_of("betting", "nominate", "hoeffding", "kl", "binomial", "dkw"), "audit_rate": float},
-        needs=("hypotheses", "rate", "allowed_gap", "failure_probability", "horizon"),
+        needs=("hypotheses", "rate", "allowed_gap", "failure_probability", "horizon", "prices"),
+        certified=True,
     ),
     "explore-then-commit": Entry(
         learners.ExploreThenCommit,
         "Accepts everybody for T^(2/3) rounds, then deploys the best policy that keeps the promise on that sample, for good.",
         {**_TWO_PHASE, "same_exploration": _yes_or_no},
         needs=_ALL,
+        certified=True,
+        kinds=("stumps", "thresholds"),
     ),
     "explore-then-commit-same": Entry(
         learners.ExploreThenCommit,
@@ -128,33 +144,72 @@ LEARNERS: Mapping[str, Entry] = {
         _TWO_PHASE,
         {"same_exploration": True},
         needs=_ALL,
+        certified=True,
+        kinds=("stumps", "thresholds"),
     ),
     "exp4": Entry(
         learners.Exp4,
         "After the same exploration, exponential weights over a net of all fair pairs of rules: the paper's inefficient baseline.",
         {**_TWO_PHASE, "grid": int},
         needs=_ALL,
+        certified=True,
+        kinds=("stumps", "thresholds"),
     ),
     "unconstrained": Entry(
         learners.Unconstrained,
         "The same bandit over all mixtures, fair or not. It promises nothing about the gap.",
         _GREEDY,
-        needs=("hypotheses", "rate"),
+        needs=("hypotheses", "rate", "prices"),
     ),
     "fair-on-gathered": Entry(
         learners.FairOnGathered,
         "What ordinary tools do: the best policy whose gap, measured on the labels gathered so far, is within the limit. Those labels come "
         "from people it chose to accept, so the measured gap is not the population's.",
         _GREEDY,
-        needs=("hypotheses", "rate", "allowed_gap"),
+        needs=("hypotheses", "rate", "allowed_gap", "prices"),
     ),
     "accept-all": Entry(
-        learners.AcceptAll, "Accepts everybody: a gap of exactly 0, and the losses that go with it.", needs=("rate",)
+        learners.AcceptAll,
+        "Accepts everybody: a gap of exactly 0, and the losses that go with it.",
+        needs=("rate", "prices"),
+        certified=True,
     ),
-    "uniform": Entry(learners.Uniform, "Tosses a fair coin for everybody: a gap of exactly 0.", needs=("rate",)),
+    "uniform": Entry(
+        learners.Uniform,
+        "Tosses a fair coin for everybody: a gap of exactly 0.",
+        needs=("rate", "prices"),
+        certified=True,
+    ),
+    "semi-logistic": Entry(
+        rivals.SemiLogistic,
+        "Kilbertus et al. (2020): a policy that never rejects for sure, trained with a penalty on the estimated gap.",
+        needs=("rate", "allowed_gap", "prices"),
+    ),
+    "explore-exploit": Entry(
+        rivals.ExploreExploit,
+        "Keswani et al. (2024): accepts where success is likely enough and explores elsewhere within a bound on false positives.",
+        needs=("rate", "allowed_gap", "prices"),
+    ),
+    "vw-epsilon-greedy": Entry(
+        rivals.VwBandit,
+        "Vowpal Wabbit's contextual bandit with 5% random decisions; looks at cost alone.",
+        fixed={"exploration": "epsilon-greedy"},
+        needs=("rate", "prices"),
+        extra="vw",
+    ),
+    "vw-squarecb": Entry(
+        rivals.VwBandit,
+        "Vowpal Wabbit's contextual bandit with squarecb exploration; looks at cost alone.",
+        fixed={"exploration": "squarecb"},
+        needs=("rate", "prices"),
+        extra="vw",
+    ),
 }
 
-STANDARD = (
+POPULATIONS: Registry[Entry] = Registry("environment", "evenhand.populations", _POPULATIONS)
+LEARNERS: Registry[Entry] = Registry("learner", "evenhand.learners", _LEARNERS)
+
+COMPARED = (
     "two-phase",
     "explore-then-commit",
     "explore-then-commit-same",
@@ -164,24 +219,37 @@ STANDARD = (
     "accept-all",
 )
 """The learners of a comparison in which none is named; explore-then-commit with the same exploration is always among them."""
+STUDIED = ("certified", "fair-on-gathered", "unconstrained", "semi-logistic", "explore-exploit", "accept-all")
+"""The learners of a study in which none is named: those that play every class of rules and need no extra package."""
 
 
-def make_environment(name: str, options: Sequence[str], rounds: int) -> Any:
-    """The environment called `name` with options "key=value"."""
-    entry = _entry(ENVIRONMENTS, name, "environment")
+def make_environment(name: str, options: Sequence[str], rounds: int) -> Environment:
+    """The population called `name` with options "key=value"."""
+    entry = POPULATIONS[name]
     told = _parsed(entry, f"environment {name}", options)
     if name == "hard":
         told = {"horizon": rounds, **told}
-    return entry.make(**{**entry.fixed, **told})
+    made: Environment = entry.make(**{**entry.fixed, **told})
+    return made
 
 
-def make_learner(text: str, setting: Setting) -> learners.EpochLearner:
+def make_learner(text: str, setting: Setting) -> Learner:
     """The learner of "name" or "name:key=value,key=value"."""
     name, options = split(text)
-    entry = _entry(LEARNERS, name, "learner")
-    told = {need: getattr(setting, need) for need in entry.needs}
-    made: learners.EpochLearner = entry.make(**told, **entry.fixed, **_parsed(entry, f"learner {name}", options))
+    entry = LEARNERS[name]
+    told = {need: value for need in entry.needs if (value := getattr(setting, need)) is not None}
+    made: Learner = entry.make(**told, **entry.fixed, **_parsed(entry, f"learner {name}", options))
     return made
+
+
+def require_playable(name: str, kind: str) -> None:
+    """The learner can play the class of rules, or the message says with which it can."""
+    kinds = LEARNERS[name].kinds
+    if kinds and kind not in kinds:
+        raise InvalidInput(
+            f"the learner {name!r} cannot play {kind!r}: its bound covers {' and '.join(kinds)} only.",
+            hint=f"add --class {kinds[0]}, or leave the learner out; 'certified' plays every class.",
+        )
 
 
 def about(text: str) -> str:
@@ -194,12 +262,6 @@ def split(text: str) -> tuple[str, list[str]]:
     """ "two-phase:estimator=two-sided,bound=dkw" -> ("two-phase", ["estimator=two-sided", "bound=dkw"])."""
     name, _, rest = text.partition(":")
     return name.strip(), [part.strip() for part in rest.split(",") if part.strip()]
-
-
-def _entry(catalogue: Mapping[str, Entry], name: str, kind: str) -> Entry:
-    if name not in catalogue:
-        raise InvalidInput(f"there is no {kind} {name!r}.", hint=f"the {kind}s are {', '.join(catalogue)}.")
-    return catalogue[name]
 
 
 def _parsed(entry: Entry, owner: str, options: Sequence[str]) -> dict[str, Any]:

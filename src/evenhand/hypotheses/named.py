@@ -1,0 +1,43 @@
+"""Classes of rules by name, with the settings that they have in every command, study and service."""
+
+from collections.abc import Callable
+
+from evenhand.contracts import HypothesisClass
+from evenhand.hypotheses.estimator import Estimator
+from evenhand.hypotheses.linear import Linear
+from evenhand.hypotheses.stumps import Stumps
+from evenhand.hypotheses.thresholds import ScoreThresholds
+from evenhand.registry import Registry
+
+
+def _tree() -> HypothesisClass:
+    from sklearn.tree import DecisionTreeClassifier  # heavy: loaded only for this class
+
+    return Estimator(DecisionTreeClassifier(max_depth=5, min_samples_leaf=20, random_state=0))
+
+
+def _logistic() -> HypothesisClass:
+    from sklearn.linear_model import LogisticRegression  # heavy: loaded only for this class
+
+    return Estimator(LogisticRegression(solver="newton-cholesky", max_iter=200))
+
+
+def _lightgbm() -> HypothesisClass:
+    from evenhand.hypotheses.boosting import lightgbm_class
+
+    return lightgbm_class()
+
+
+CLASSES: Registry[Callable[[], HypothesisClass]] = Registry(
+    "class",
+    "evenhand.classes",
+    {
+        "stumps": Stumps,
+        "thresholds": ScoreThresholds,
+        "linear": Linear,
+        "tree": _tree,
+        "logistic": _logistic,
+        "lightgbm": _lightgbm,
+    },
+)
+"""How a class is made, by its name. Thresholds cut the first column."""
