@@ -22,7 +22,7 @@ from evenhand.environments import LowerBound, Replay, random_population, small_g
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.betting_records import Cohort, Forecast
 from evenhand.learners import certified
-from evenhand.learners.forecast import HALF, Prospect, RateForecast, Trajectory, sentences
+from evenhand.learners.forecast import DECAYS, HALF, Prospect, RateForecast, Trajectory, sentences
 
 RATES = {"FPR": FalsePositiveRate(), "FNR": FalseNegativeRate(), "selection rate": SelectionRate()}
 WORLD = random_population(3, contexts=15, hypotheses=30)
@@ -213,6 +213,13 @@ def test_audits_are_for_what_will_pay():
     assert bought.share > 0
     assert bought.cost_until(300_000) < dear.trajectory(0.0, 500, 300_000).cost_until(300_000)
     assert dear.best(500, 700).share == 0.0
+
+
+def test_courses_that_are_compared_together_are_those_that_are_foreseen_alone():
+    dear = prospect(prices=(3.0, 1.0))
+    best = dear.best(500, 300_000)
+    alone = [dear.trajectory(best.share, 500, 300_000, decay) for decay in DECAYS]
+    assert any(best.weight == pytest.approx(one.weight) and best.cost == pytest.approx(one.cost) for one in alone)
 
 
 def test_where_accepting_is_cheaper_there_is_nothing_to_choose():
