@@ -208,7 +208,7 @@ def test_certificate_policies_and_plan_over_http(bank):
 def test_what_is_expected_is_said_over_http_and_on_the_page_and_not_in_the_certificate(bank):
     live(bank, 6)
     (said,) = bank.get("/v1/plan?product=loan").json()["forecast"]
-    assert said.startswith(("false positive rate at ", "half of the weight is learned "))
+    assert said.startswith(("False positive rate at ", "Half of the weight is learned "))
     page = bank.client.get("/dashboard", headers={"Cookie": session(bank)}).text
     assert said in page
     assert "A forecast from the labels so far; it is no part of the certificate." in page

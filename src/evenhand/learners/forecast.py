@@ -122,9 +122,10 @@ class RateForecast:
     def describe(self) -> str:
         """One sentence."""
         people = "labelled people" if self.labels else "people"
+        limit = f"{self.rate[0].upper()}{self.rate[1:]} at {self.limit:g}"
         if self.needed > MOST_PEOPLE:
-            return f"{self.rate} at {self.limit:g}: no number of {people} would do here."
-        need = f"{self.rate} at {self.limit:g} needs about {_two_digits(self.needed)} {people} here"
+            return f"{limit}: no number of {people} would do here."
+        need = f"{limit} needs about {_two_digits(self.needed)} {people} here"
         return f"{need}; you will see {_two_digits(self.seen)} by round {self.horizon:,.0f}."
 
 
@@ -135,9 +136,9 @@ def sentences(forecasts: Sequence[RateForecast]) -> tuple[str, ...]:
         return ()
     half = forecasts[0].half
     if half is not None and half <= forecasts[0].round:
-        return ("half of the weight is learned by now.",)
+        return ("Half of the weight is learned by now.",)
     if half is not None:
-        return (f"half of the weight is learned after about {_two_digits(half)} rounds.",)
+        return (f"Half of the weight is learned after about {_two_digits(half)} rounds.",)
     lacking = [one for one in forecasts if not one.in_time]
     return tuple(one.describe() for one in lacking or forecasts)
 
