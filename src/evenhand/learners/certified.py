@@ -33,7 +33,7 @@ from evenhand.learners.certified_set import CertifiedSet
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
 from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
 from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, holds_lock, locked, without_group
-from evenhand.learners.forecast import HALF, Prospect, RateForecast, sentences
+from evenhand.learners.forecast import HALF, LITTLE, Prospect, RateForecast, sentences
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import foretold, nominate
@@ -484,7 +484,7 @@ class CertifiedLearner(EpochLearner):
             return deployable.mixture(weights)
         free = weights[0] - floor + weights[1]
         share = weights[0] - floor
-        if loss.acceptance_cost.sum() > 0:  # accepting is a sacrifice: is it worth what labels will bring?
+        if loss.acceptance_cost.sum() > 0 and free > LITTLE:  # accepting is a sacrifice: will it pay?
             known = loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
             ahead = self._foreseen(number, round, deployable, *known, regression)
             if ahead is not None:
