@@ -364,7 +364,7 @@ def test_the_report_says_what_is_lacking(hopeless):
 
 def test_enumerated_classes_are_told_what_is_lacking_too():
     (said,) = life(0.005, 4_000, 20_000, small_group(0.2)).learner.report.forecast
-    assert said.startswith("false negative rate at 0.005 needs about ")
+    assert said.startswith("False negative rate at 0.005 needs about ")
 
 
 def test_the_report_says_when_half_of_the_weight_comes():

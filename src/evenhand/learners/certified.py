@@ -372,8 +372,9 @@ class CertifiedLearner(EpochLearner):
         return (self._by_descent if self.fitted else self._by_price)(log, number, round, length)
 
     def _by_price(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
-        """The certified mixture with the least J (`pricing`), and the audit coin beside it."""
+        """The certified mixture with the least J (`pricing`) without what may be chance, and the audit coin beside it."""
         life, floor = self._life, self._floor(log.rounds)
+        most_audits = self._most_audits(floor, length)
         cells, costs, deployable = self._pooled(log)
         past, groups, process = life.tally.past, life.groups or (), life.process
         codes = group_codes(past.group, groups)
@@ -388,12 +389,14 @@ class CertifiedLearner(EpochLearner):
             rounds=log.rounds,
             length=float(length),
             ahead=max(self._rounds_ahead(round) - length, 0.0),
-            most_audits=self._most_audits(floor, length),
+            most_audits=most_audits,
             more_audits=self.audit_rate == "auto",
             audited=process.audits / log.rounds if isinstance(process, AuditProcess) else None,
             generator=stream(self.seed, "pricing", number),
         )
-        weights = (1.0 - floor) * found.weights
+        kept = self._cautious(found.weights, deployable, costs.cost, costs.variance)
+        kept[0], kept[1] = min(kept[0], most_audits), kept[1] + max(kept[0] - most_audits, 0.0)
+        weights = (1.0 - floor) * kept
         weights[0] += floor
         policy = deployable.mixture(weights)
         return _Chosen(policy, deployable, floor, found.steps, found.oracle_calls, found.halted)
@@ -441,6 +444,14 @@ class CertifiedLearner(EpochLearner):
         """The loss of fitted classes and the variances of its acceptance costs: doubly robust with capped weights."""
         return doubly_robust(log, regression, self.loss, cap=WEIGHT_CAP)
 
+    def _estimated(self, log: RoundLog, regression: OutcomeRegression) -> tuple[CertifiedSet, FloatArray, FloatArray]:
+        """What may be deployed, and the cost of accepting all people of each of its columns, per person, with its variance."""
+        if not self.fitted:
+            _, costs, deployable = self._pooled(log)
+            return deployable, costs.cost, costs.variance
+        loss, variances = self._estimated_loss(log, regression)
+        return self._deployable(loss), loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
+
     def _deployable(self, loss: EstimatedLoss) -> CertifiedSet:
         members, lo, hi = self._life.certified()
         accepts = self._life.table(loss.features, loss.group).astype(np.float64)
@@ -479,14 +490,14 @@ class CertifiedLearner(EpochLearner):
         expected total cost. What the bandit explores beyond it stays if half of the learned weight
         is expected in time, because labels also make better rules; else it is stopped.
         """
-        weights = self._cautious(deployable.weights_of(policy), deployable, loss, variances)
+        cost, variance = loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
+        weights = self._cautious(deployable.weights_of(policy), deployable, cost, variance)
         if self.audit_rate != "auto":
             return deployable.mixture(weights)
         free = weights[0] - floor + weights[1]
         share = weights[0] - floor
         if loss.acceptance_cost.sum() > 0 and free > LITTLE:  # accepting is a sacrifice: will it pay?
-            known = loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
-            ahead = self._foreseen(number, round, deployable, *known, regression)
+            ahead = self._foreseen(number, round, deployable, cost, variance, regression)
             if ahead is not None:
                 best = ahead.prospect.best(ahead.start, ahead.horizon)
                 in_time = np.isfinite(best.reaches(HALF * ahead.prospect.full))
@@ -498,15 +509,13 @@ class CertifiedLearner(EpochLearner):
         return deployable.mixture(weights)
 
     @staticmethod
-    def _cautious(
-        weights: FloatArray, deployable: CertifiedSet, loss: EstimatedLoss, variances: FloatArray
-    ) -> FloatArray:
+    def _cautious(weights: FloatArray, deployable: CertifiedSet, cost: FloatArray, variance: FloatArray) -> FloatArray:
         """Learned weight whose gain over the better constant may be chance goes to that constant."""
         learned = np.concatenate([np.zeros(2), weights[2:]])
         total = float(learned.sum())
         if total == 0.0:
             return weights
-        gain = Gain.of(learned @ deployable.accepts / total, loss, variances)
+        gain = Gain.of(learned @ deployable.accepts / total, cost, variance)
         kept = weights - (1.0 - gain.trusted) * learned
         kept[gain.constant] += (1.0 - gain.trusted) * total
         return kept
@@ -593,12 +602,7 @@ class CertifiedLearner(EpochLearner):
         if ahead is None or ahead.number != number:
             log = self._resolved()
             regression = fit_outcomes(log)
-            if self.fitted:
-                loss, variances = self._estimated_loss(log, regression)
-                known = self._deployable(loss), loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
-            else:
-                _, costs, deployable = self._pooled(log)
-                known = deployable, costs.cost, costs.variance
+            known = self._estimated(log, regression)
             ahead = self._foreseen(number, self.epoch.first_round, *known, regression)
         if ahead is None:
             return ()
@@ -616,14 +620,9 @@ class CertifiedLearner(EpochLearner):
     def _frozen(self, number: int, round: int) -> Epoch:
         """The budget of bad accepts is spent: the best certified policy, without audits, for good."""
         log = self._resolved()
-        if self.fitted:
-            loss, variances = self._estimated_loss(log, fit_outcomes(log))
-            deployable = self._deployable(loss)
-            cheapest = deployable.weights_of(deployable.cheapest(loss.acceptance_cost).policy)
-            policy = deployable.mixture(self._cautious(cheapest, deployable, loss, variances))
-        else:
-            _, costs, deployable = self._pooled(log)
-            policy = deployable.cheapest(costs.cost).policy
+        deployable, cost, variance = self._estimated(log, fit_outcomes(log))
+        cheapest = deployable.weights_of(deployable.cheapest(cost).policy)
+        policy = deployable.mixture(self._cautious(cheapest, deployable, cost, variance))
         self._record(number, policy, deployable)
         ends = self._records[number]
         self._frozen_certificate = issue(self._life, policy, ends, FOREVER)
