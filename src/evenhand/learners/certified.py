@@ -372,9 +372,8 @@ class CertifiedLearner(EpochLearner):
         return (self._by_descent if self.fitted else self._by_price)(log, number, round, length)
 
     def _by_price(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
-        """The certified mixture with the least J (`pricing`) without what may be chance, and the audit coin beside it."""
+        """The certified mixture with the least J (`pricing`), and the audit coin beside it."""
         life, floor = self._life, self._floor(log.rounds)
-        most_audits = self._most_audits(floor, length)
         cells, costs, deployable = self._pooled(log)
         past, groups, process = life.tally.past, life.groups or (), life.process
         codes = group_codes(past.group, groups)
@@ -389,14 +388,12 @@ class CertifiedLearner(EpochLearner):
             rounds=log.rounds,
             length=float(length),
             ahead=max(self._rounds_ahead(round) - length, 0.0),
-            most_audits=most_audits,
+            most_audits=self._most_audits(floor, length),
             more_audits=self.audit_rate == "auto",
             audited=process.audits / log.rounds if isinstance(process, AuditProcess) else None,
             generator=stream(self.seed, "pricing", number),
         )
-        kept = self._cautious(found.weights, deployable, costs.cost, costs.variance)
-        kept[0], kept[1] = min(kept[0], most_audits), kept[1] + max(kept[0] - most_audits, 0.0)
-        weights = (1.0 - floor) * kept
+        weights = (1.0 - floor) * found.weights
         weights[0] += floor
         policy = deployable.mixture(weights)
         return _Chosen(policy, deployable, floor, found.steps, found.oracle_calls, found.halted)

@@ -47,10 +47,6 @@ F is the mean logarithm of the widths ahead, over logarithmic time. No constant 
 convex: 1/V is concave in p (a harmonic mean), and -dJ/d(1/V) = g integral of dr / (2I + 3r/V) falls in
 1/V. So Frank-Wolfe with the linear program over certified members finds its least value.
 
-**Caution.** An estimate that is the best of many is too good. What the learned part of Q saves over the
-better constant counts in full from 1.5 standard errors on; below, some of its weight goes to that
-constant (`audits.Gain`).
-
 **Validity.** Nothing here enters the certificate. Q is computed from closed cohorts before the coins of
 its epoch are tossed. It is a mixture of members and constants that meets the limit for all values that
 the intervals allow, mixing it with accept-all keeps it so, and mu > 0 keeps every probability of being
