@@ -191,6 +191,22 @@ def test_it_is_a_frozen_record_and_plain_json(easy):
         easy.limit = 0.5
 
 
+def test_the_learner_s_own_forecast_is_told(easy, hopeless):
+    (said,) = hopeless.outlook
+    assert said.startswith("False positive rate at 0.002 needs about ")
+    assert said.endswith(" by round 5,000.")
+    assert f"Forecast: {said}" in hopeless.describe()
+    (told,) = hopeless.forecast
+    assert told.seen < told.needed
+    (soon,) = easy.outlook
+    assert soon.startswith("Half of the weight is learned after about ")
+    assert easy.half.early / 1.5 <= easy.forecast[0].half <= 1.5 * easy.half.late  # an epoch beyond the lives at most
+    for plan in (easy, hopeless):
+        document = json.loads(json.dumps(plan.to_json(), allow_nan=False))
+        assert document["outlook"] == list(plan.outlook)
+        assert document["forecast"][0]["rate"] == "false positive rate"
+
+
 def test_it_says_no_more_than_it_knows(easy, hopeless):
     for plan in (easy, hopeless):
         text = plan.describe()

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
-from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture
+from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture, cheapest_mixtures
 
 
 def random_program(seed: int, members: int, gaps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -38,6 +38,18 @@ def test_ties_and_degenerate_programs_end():
     assert cheapest_mixture(costs, constraints, 0.05).sum() == pytest.approx(1)
     costs = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.5])
     assert costs @ cheapest_mixture(costs, constraints, 0.05) == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("gaps", [1, 2, 10])
+def test_many_programs_at_once_are_solved_as_one_by_one(gaps):
+    costs, _ = random_program(0, 40, gaps)
+    many = np.array([random_program(seed, 40, gaps)[1] for seed in range(24)])
+    found = cheapest_mixtures(costs, many.reshape(4, 6, *many.shape[1:]), 0.05)
+    assert found.shape == (4, 6, 40)
+    for weights, constraints in zip(found.reshape(24, 40), many, strict=True):
+        assert weights == pytest.approx(cheapest_mixture(costs, constraints, 0.05), abs=1e-9)
+    tied = np.tile([0.0, 0.0, 0.3, 0.3, -0.3, 0.0], (3, 4, 1))
+    assert cheapest_mixtures(np.zeros(6), tied, 0.05).sum(axis=1) == pytest.approx(np.ones(3))
 
 
 def test_the_answer_is_a_mixture_of_members_with_its_acceptance():

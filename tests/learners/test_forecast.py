@@ -22,7 +22,7 @@ from evenhand.environments import LowerBound, Replay, random_population, small_g
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.betting_records import Cohort, Forecast
 from evenhand.learners import certified
-from evenhand.learners.forecast import HALF, Prospect, RateForecast, Trajectory, sentences
+from evenhand.learners.forecast import DECAYS, HALF, Prospect, RateForecast, Trajectory, sentences
 
 RATES = {"FPR": FalsePositiveRate(), "FNR": FalseNegativeRate(), "selection rate": SelectionRate()}
 WORLD = random_population(3, contexts=15, hypotheses=30)
@@ -215,6 +215,13 @@ def test_audits_are_for_what_will_pay():
     assert dear.best(500, 700).share == 0.0
 
 
+def test_courses_that_are_compared_together_are_those_that_are_foreseen_alone():
+    dear = prospect(prices=(3.0, 1.0))
+    best = dear.best(500, 300_000)
+    alone = [dear.trajectory(best.share, 500, 300_000, decay) for decay in DECAYS]
+    assert any(best.weight == pytest.approx(one.weight) and best.cost == pytest.approx(one.cost) for one in alone)
+
+
 def test_where_accepting_is_cheaper_there_is_nothing_to_choose():
     cheap = prospect(prices=(1.0, 3.0))
     assert cheap.cost[0] < cheap.cost[1]
@@ -268,20 +275,20 @@ def test_the_people_it_asks_for_are_those_it_takes(rate):
 def test_sentences():
     lacks = RateForecast("false negative rate", 0.05, 51_634.0, 3_071.0, None, 1_000.0, 100_000.0)
     has = RateForecast("selection rate", 0.05, 2_000.0, 99_000.0, None, 1_000.0, 100_000.0, labels=False)
-    said = "false negative rate at 0.05 needs about 52,000 labelled people here; you will see 3,100 by round 100,000."
+    said = "False negative rate at 0.05 needs about 52,000 labelled people here; you will see 3,100 by round 100,000."
     assert sentences([lacks, has]) == (said,)
     assert not lacks.in_time
     assert has.in_time
     assert sentences([has]) == (
-        "selection rate at 0.05 needs about 2,000 people here; you will see 99,000 by round 100,000.",
+        "Selection rate at 0.05 needs about 2,000 people here; you will see 99,000 by round 100,000.",
     )
     soon = replace(lacks, half=12_921.0)
     assert soon.in_time
-    assert sentences([soon]) == ("half of the weight is learned after about 13,000 rounds.",)
-    assert sentences([replace(lacks, half=1_000.0)]) == ("half of the weight is learned by now.",)
+    assert sentences([soon]) == ("Half of the weight is learned after about 13,000 rounds.",)
+    assert sentences([replace(lacks, half=1_000.0)]) == ("Half of the weight is learned by now.",)
     assert (
         replace(lacks, needed=inf).describe()
-        == "false negative rate at 0.05: no number of labelled people would do here."
+        == "False negative rate at 0.05: no number of labelled people would do here."
     )
     assert sentences([]) == ()
 
@@ -347,7 +354,7 @@ def test_a_learner_that_always_hopes_audits_more(hopeless, monkeypatch):
 
 def test_the_report_says_what_is_lacking(hopeless):
     (said,) = hopeless.learner.report.forecast
-    assert said.startswith("false negative rate at 0.005 needs about ")
+    assert said.startswith("False negative rate at 0.005 needs about ")
     assert said.endswith(" by round 20,000.")
     (told,) = hopeless.learner.forecast
     assert told.half is None
@@ -357,15 +364,15 @@ def test_the_report_says_what_is_lacking(hopeless):
 
 def test_enumerated_classes_are_told_what_is_lacking_too():
     (said,) = life(0.005, 4_000, 20_000, small_group(0.2)).learner.report.forecast
-    assert said.startswith("false negative rate at 0.005 needs about ")
+    assert said.startswith("False negative rate at 0.005 needs about ")
 
 
 def test_the_report_says_when_half_of_the_weight_comes():
     run = life(0.1, 150, 20_000, LowerBound(1, 1 / 16), rate="FPR")
     (said,) = run.learner.report.forecast
-    assert said.startswith("half of the weight is learned after about ")
+    assert said.startswith("Half of the weight is learned after about ")
     later = life(0.1, 15_000, 20_000, LowerBound(1, 1 / 16), rate="FPR")
-    assert later.learner.report.forecast == ("half of the weight is learned by now.",)
+    assert later.learner.report.forecast == ("Half of the weight is learned by now.",)
 
 
 def test_before_the_start_nothing_is_said():

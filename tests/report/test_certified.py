@@ -130,3 +130,17 @@ def test_the_plan_s_figure(limit, tmp_path):
     assert ("infeasible at this volume" in told) == (feasible < 3)
     assert f"{plan.audited.mean:,.0f} people" in audits.texts[0].get_text()
     save_figure(figure, tmp_path / "plan.png")
+
+
+def test_the_plan_s_figure_says_what_is_lacking():
+    plan = eh.plan(
+        limit=0.002,
+        group_shares={"a": 0.6, "b": 0.4},
+        bad_rates={"a": 0.4, "b": 0.5},
+        separation=1.5,
+        horizon=2_000,
+        lives=2,
+    )
+    assert plan.half.round is None
+    (told,) = (text.get_text() for text in plan_figure(plan).axes[0].texts)
+    assert told.replace("\n", " ") == f"Forecast: {plan.outlook[0]}"

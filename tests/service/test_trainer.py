@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 
 import pytest
+from tests.service.attacks import session
 from tests.service.bank import DAY, LOAN, application
 from tests.service.lives import closings, live, played_by_the_library
 from tests.without_clocks import PATIENCE
@@ -202,6 +203,16 @@ def test_certificate_policies_and_plan_over_http(bank):
     assert plan["epoch"] == 3
     assert plan["to_go"] > 0
     assert b"evenhand_people" in bank.get("/metrics").content
+
+
+def test_what_is_expected_is_said_over_http_and_on_the_page_and_not_in_the_certificate(bank):
+    live(bank, 6)
+    (said,) = bank.get("/v1/plan?product=loan").json()["forecast"]
+    assert said.startswith(("False positive rate at ", "Half of the weight is learned "))
+    page = bank.client.get("/dashboard", headers={"Cookie": session(bank)}).text
+    assert said in page
+    assert "A forecast from the labels so far; it is no part of the certificate." in page
+    assert "forecast" not in bank.get("/v1/certificate?product=loan").text.lower()
 
 
 def test_an_explanation_names_rules_coin_and_what_would_have_changed_it(bank):

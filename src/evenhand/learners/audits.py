@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.estimation import EstimatedLoss
 from evenhand.words import FloatArray
 
 DOUBT, TRUST, SURE = 0.5, 1.5, 2.0
@@ -25,12 +24,11 @@ class Gain:
     error: float
 
     @classmethod
-    def of(cls, acceptance: FloatArray, loss: EstimatedLoss, variances: FloatArray) -> "Gain":
-        """`acceptance`: the policy's on the rows of `loss`; `variances`: those of `cost_variances`."""
-        constant = 0 if loss.acceptance_cost.sum() <= 0 else 1
+    def of(cls, acceptance: FloatArray, cost: FloatArray, variance: FloatArray) -> "Gain":
+        """acceptance: the policy's on some rows; cost, variance: of accepting all people of a row, per person."""
+        constant = 0 if cost.sum() <= 0 else 1
         change = (1.0 - constant) - acceptance
-        saved, error = float(change @ loss.acceptance_cost), float(np.sqrt(variances @ change**2))
-        return cls(constant, saved / loss.rounds, error / loss.rounds)
+        return cls(constant, float(change @ cost), float(np.sqrt(variance @ change**2)))
 
     @property
     def trusted(self) -> float:

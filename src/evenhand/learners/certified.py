@@ -33,7 +33,7 @@ from evenhand.learners.certified_set import CertifiedSet
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
 from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
 from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, holds_lock, locked, without_group
-from evenhand.learners.forecast import HALF, Prospect, RateForecast, sentences
+from evenhand.learners.forecast import HALF, LITTLE, Prospect, RateForecast, sentences
 from evenhand.learners.issuing import issue, refusal
 from evenhand.learners.lives import Life
 from evenhand.learners.nomination import foretold, nominate
@@ -440,6 +440,14 @@ class CertifiedLearner(EpochLearner):
         """The loss of fitted classes and the variances of its acceptance costs: doubly robust with capped weights."""
         return doubly_robust(log, regression, self.loss, cap=WEIGHT_CAP)
 
+    def _estimated(self, log: RoundLog, regression: OutcomeRegression) -> tuple[CertifiedSet, FloatArray, FloatArray]:
+        """What may be deployed, and the cost of accepting all people of each of its columns, per person, with its variance."""
+        if not self.fitted:
+            _, costs, deployable = self._pooled(log)
+            return deployable, costs.cost, costs.variance
+        loss, variances = self._estimated_loss(log, regression)
+        return self._deployable(loss), loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
+
     def _deployable(self, loss: EstimatedLoss) -> CertifiedSet:
         members, lo, hi = self._life.certified()
         accepts = self._life.table(loss.features, loss.group).astype(np.float64)
@@ -478,14 +486,14 @@ class CertifiedLearner(EpochLearner):
         expected total cost. What the bandit explores beyond it stays if half of the learned weight
         is expected in time, because labels also make better rules; else it is stopped.
         """
-        weights = self._cautious(deployable.weights_of(policy), deployable, loss, variances)
+        cost, variance = loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
+        weights = self._cautious(deployable.weights_of(policy), deployable, cost, variance)
         if self.audit_rate != "auto":
             return deployable.mixture(weights)
         free = weights[0] - floor + weights[1]
         share = weights[0] - floor
-        if loss.acceptance_cost.sum() > 0:  # accepting is a sacrifice: is it worth what labels will bring?
-            known = loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
-            ahead = self._foreseen(number, round, deployable, *known, regression)
+        if loss.acceptance_cost.sum() > 0 and free > LITTLE:  # accepting is a sacrifice: will it pay?
+            ahead = self._foreseen(number, round, deployable, cost, variance, regression)
             if ahead is not None:
                 best = ahead.prospect.best(ahead.start, ahead.horizon)
                 in_time = np.isfinite(best.reaches(HALF * ahead.prospect.full))
@@ -497,15 +505,13 @@ class CertifiedLearner(EpochLearner):
         return deployable.mixture(weights)
 
     @staticmethod
-    def _cautious(
-        weights: FloatArray, deployable: CertifiedSet, loss: EstimatedLoss, variances: FloatArray
-    ) -> FloatArray:
+    def _cautious(weights: FloatArray, deployable: CertifiedSet, cost: FloatArray, variance: FloatArray) -> FloatArray:
         """Learned weight whose gain over the better constant may be chance goes to that constant."""
         learned = np.concatenate([np.zeros(2), weights[2:]])
         total = float(learned.sum())
         if total == 0.0:
             return weights
-        gain = Gain.of(learned @ deployable.accepts / total, loss, variances)
+        gain = Gain.of(learned @ deployable.accepts / total, cost, variance)
         kept = weights - (1.0 - gain.trusted) * learned
         kept[gain.constant] += (1.0 - gain.trusted) * total
         return kept
@@ -592,12 +598,7 @@ class CertifiedLearner(EpochLearner):
         if ahead is None or ahead.number != number:
             log = self._resolved()
             regression = fit_outcomes(log)
-            if self.fitted:
-                loss, variances = self._estimated_loss(log, regression)
-                known = self._deployable(loss), loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
-            else:
-                _, costs, deployable = self._pooled(log)
-                known = deployable, costs.cost, costs.variance
+            known = self._estimated(log, regression)
             ahead = self._foreseen(number, self.epoch.first_round, *known, regression)
         if ahead is None:
             return ()
@@ -615,14 +616,9 @@ class CertifiedLearner(EpochLearner):
     def _frozen(self, number: int, round: int) -> Epoch:
         """The budget of bad accepts is spent: the best certified policy, without audits, for good."""
         log = self._resolved()
-        if self.fitted:
-            loss, variances = self._estimated_loss(log, fit_outcomes(log))
-            deployable = self._deployable(loss)
-            cheapest = deployable.weights_of(deployable.cheapest(loss.acceptance_cost).policy)
-            policy = deployable.mixture(self._cautious(cheapest, deployable, loss, variances))
-        else:
-            _, costs, deployable = self._pooled(log)
-            policy = deployable.cheapest(costs.cost).policy
+        deployable, cost, variance = self._estimated(log, fit_outcomes(log))
+        cheapest = deployable.weights_of(deployable.cheapest(cost).policy)
+        policy = deployable.mixture(self._cautious(cheapest, deployable, cost, variance))
         self._record(number, policy, deployable)
         ends = self._records[number]
         self._frozen_certificate = issue(self._life, policy, ends, FOREVER)

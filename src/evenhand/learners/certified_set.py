@@ -162,3 +162,42 @@ class MixtureProgram:
             weights *= float((self.limits[over] / used[over]).min())
             weights[constant] += 1.0 - weights.sum()
         return weights
+
+
+def cheapest_mixtures(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
+    """`cheapest_mixture` (..., M) for each of the constraints (..., rows, M), all pivoted together.
+
+    For forecasts, which ask for many at once: a pivot of numpy costs hardly more for ten small programs than for one.
+    """
+    many = constraints.reshape(-1, *constraints.shape[-2:])
+    count, slacks, members = many.shape
+    scale = float(np.abs(costs).max()) or 1.0
+    rows = np.concatenate([np.ones((count, 1, members)), many], axis=1)
+    columns = np.concatenate([rows, np.broadcast_to(np.eye(slacks + 1)[:, 1:], (count, slacks + 1, slacks))], axis=2)
+    prices = np.concatenate([costs / scale, np.zeros(slacks)])
+    right = np.concatenate([[1.0], np.full(slacks, limit)])
+    constant, each = int(np.argmin(costs[:2])), np.arange(count)
+    basis = np.tile(np.concatenate([[constant], members + np.arange(slacks)]), (count, 1))
+    for pivot in range(MOST_PIVOTS):
+        inverse = np.linalg.inv(np.take_along_axis(columns, basis[:, np.newaxis], axis=2))
+        reduced = prices - ((prices[basis][:, np.newaxis] @ inverse) @ columns)[:, 0]
+        np.put_along_axis(reduced, basis, 0.0, axis=1)
+        first = pivot >= MOST_PIVOTS // 2
+        entering = np.argmax(reduced < -PIVOT_GAIN, axis=1) if first else np.argmin(reduced, axis=1)
+        going = np.flatnonzero(reduced[each, entering] < -PIVOT_GAIN)
+        if not len(going):
+            break
+        direction, values = (inverse @ columns[each, :, entering][..., np.newaxis])[..., 0], inverse @ right
+        ratios = np.divide(
+            np.maximum(values, 0.0), direction, out=np.full(basis.shape, np.inf), where=direction > 1e-12
+        )
+        basis[going, np.argmin(ratios, axis=1)[going]] = entering[going]
+    values = np.linalg.inv(np.take_along_axis(columns, basis[:, np.newaxis], axis=2)) @ right
+    weights = np.zeros((count, members + slacks))
+    np.put_along_axis(weights, basis, np.where(values > ROUNDING, values, 0.0), axis=1)
+    weights = weights[:, :members] / weights[:, :members].sum(axis=1, keepdims=True)
+    worst = (many @ weights[..., np.newaxis])[..., 0].max(axis=1, initial=0.0)
+    outside = worst > limit + ROUNDING
+    weights[outside] *= (limit / worst[outside])[:, np.newaxis]
+    weights[outside, constant] += 1.0 - weights[outside].sum(axis=1)
+    return np.asarray(weights.reshape(*constraints.shape[:-2], members))

@@ -27,13 +27,13 @@ and the labels that this mixture and the audit coin will bring. Nothing here ent
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import combinations
+from itertools import combinations, product
 from math import inf, isfinite
 
 import numpy as np
 
 from evenhand.fairness.rates import Rate
-from evenhand.learners.certified_set import cheapest_mixture
+from evenhand.learners.certified_set import cheapest_mixtures
 from evenhand.words import BoolArray, FloatArray, IntArray
 
 SHARES, DECAYS = (0.01, 0.03, 0.1, 0.3, 1.0), (1.0, 0.5)
@@ -122,9 +122,10 @@ class RateForecast:
     def describe(self) -> str:
         """One sentence."""
         people = "labelled people" if self.labels else "people"
+        limit = f"{self.rate[0].upper()}{self.rate[1:]} at {self.limit:g}"
         if self.needed > MOST_PEOPLE:
-            return f"{self.rate} at {self.limit:g}: no number of {people} would do here."
-        need = f"{self.rate} at {self.limit:g} needs about {_two_digits(self.needed)} {people} here"
+            return f"{limit}: no number of {people} would do here."
+        need = f"{limit} needs about {_two_digits(self.needed)} {people} here"
         return f"{need}; you will see {_two_digits(self.seen)} by round {self.horizon:,.0f}."
 
 
@@ -135,9 +136,9 @@ def sentences(forecasts: Sequence[RateForecast]) -> tuple[str, ...]:
         return ()
     half = forecasts[0].half
     if half is not None and half <= forecasts[0].round:
-        return ("half of the weight is learned by now.",)
+        return ("Half of the weight is learned by now.",)
     if half is not None:
-        return (f"half of the weight is learned after about {_two_digits(half)} rounds.",)
+        return (f"Half of the weight is learned after about {_two_digits(half)} rounds.",)
     lacking = [one for one in forecasts if not one.in_time]
     return tuple(one.describe() for one in lacking or forecasts)
 
@@ -204,10 +205,11 @@ class Prospect:
             found.append((m, not (negatives and positives), c, np.clip((self.accepts @ mass) * c, 0.0, 1.0)))
         return found
 
-    def moments(self, acceptance: FloatArray, audit: float) -> tuple[FloatArray, FloatArray]:
-        """V and K (gaps, M) of a round in which row i is accepted with probability acceptance_i,
-        `audit` of it by the audit coin."""
-        p, coin = np.clip(acceptance, LEAST_ACCEPTANCE, 1.0), max(audit, LEAST_ACCEPTANCE)
+    def moments(self, acceptance: FloatArray, audit: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+        """V and K (..., gaps, M) of a round in which row i is accepted with probability
+        acceptance (..., i), `audit` (...) of it by the audit coin."""
+        p = np.clip(acceptance, LEAST_ACCEPTANCE, 1.0)
+        coin = np.maximum(audit, LEAST_ACCEPTANCE)[..., np.newaxis]
         second: list[FloatArray] = []
         third: list[FloatArray] = []
         for m, labels, c, f in self._counting:
@@ -220,11 +222,12 @@ class Prospect:
                 cubes = (1.0 - p) * m**3 + p * (m * (m + (1.0 - m) / p) ** 3 + (1.0 - m) * (m / p - m) ** 3)
             rate = np.clip(f, MARGIN, 1.0 - MARGIN)
             for power, moment, found in ((2, squares, second), (3, cubes, third)):
-                rows = self._by_group * moment[:, np.newaxis]
+                rows = self._by_group * moment[..., np.newaxis]
                 accepted = self.accepts @ rows
-                of_group = c**power * ((1.0 - rate) ** power * accepted + rate**power * (rows.sum(axis=0) - accepted))
-                found += [of_group[:, i] + of_group[:, j] for i, j in self._pairs]
-        return np.array(second), np.array(third)
+                rejected = rows.sum(axis=-2, keepdims=True) - accepted
+                of_group = c**power * ((1.0 - rate) ** power * accepted + rate**power * rejected)
+                found += [of_group[..., i] + of_group[..., j] for i, j in self._pairs]
+        return np.stack(second, axis=-2), np.stack(third, axis=-2)
 
     @cached_property
     def _labelled(self) -> tuple[FloatArray, FloatArray]:
@@ -293,15 +296,15 @@ class Prospect:
         return np.clip(np.array(foretold), middle - quarter, middle + quarter)
 
     def allowed(self, widths: FloatArray, old: FloatArray | float = 0.0, rate: int | None = None) -> FloatArray:
-        """(M,): the cheapest mixture that these widths allow, under all rates or under one of them.
+        """(..., M): the cheapest mixture that widths (..., gaps, M) allow, under all rates or one.
 
         old: the part of the information that is there already. An interval lies around the middle
         of the present one at first, and around the expected gap once later rounds have told more.
         """
         rows = slice(None) if rate is None else slice(rate * len(self._pairs), (rate + 1) * len(self._pairs))
         middle = self.gap + (0.5 * (self.lower + self.upper) - self.gap) * old
-        upper, lower = np.minimum(middle + widths, 1.0)[rows], np.maximum(middle - widths, -1.0)[rows]
-        return cheapest_mixture(self.cost, np.concatenate([upper, -lower]), self.limit)
+        ends = np.minimum(middle + widths, 1.0), np.minimum(widths - middle, 1.0)
+        return cheapest_mixtures(self.cost, np.concatenate([end[..., rows, :] for end in ends], axis=-2), self.limit)
 
     @cached_property
     def _known(self) -> FloatArray:
@@ -322,10 +325,9 @@ class Prospect:
             self.widths(information, skewness),
             np.sqrt(2.0 * self.threshold * self._labelled[0] / FIRST_BET),
         )
-        used = np.zeros(len(self.cost), dtype=bool)
+        scale = np.array(SCALES)[:, np.newaxis, np.newaxis]
+        used = np.asarray((self.allowed(np.where(self._exact, 0.0, scale * base), scale**2) > 0).any(axis=0))
         used[:2] = True
-        for scale in SCALES:
-            used |= self.allowed(np.where(self._exact, 0.0, scale * base), scale**2) > 0
         played = tuple((rounds, p, audit, saw[used]) for rounds, p, audit, saw in self.played)
         members = {name: getattr(self, name)[used] for name in ("accepts", "cost", "sure_cost")}
         gaps = {name: getattr(self, name)[:, used] for name in ("lower", "upper", "threshold")}
@@ -341,7 +343,8 @@ class Prospect:
         At round t it has share (start / t)^decay of the uncertified weight. evidence: I and J at
         `start`, those of the present intervals by default.
         """
-        return self._foreseen(lambda t, _: share * (start / t) ** decay, start, horizon, evidence)
+        (found,) = self._foreseen(lambda t, _: np.array([share * (start / t) ** decay]), start, horizon, evidence)
+        return found
 
     def best(self, start: float, horizon: float, evidence: Evidence | None = None) -> Trajectory:
         """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over none.
@@ -349,40 +352,51 @@ class Prospect:
         A horizon is a plan and not a fact: the cost is the mean of those per person up to the
         horizon and up to a third of it.
         """
-        found = [self.trajectory(0.0, start, horizon, evidence=evidence)]
-        uncertified = 1.0 - found[0].weight[0] - self.floor(start)
+        floor, courses = self.floor(start), [(0.0, 1.0)]
+        uncertified = (1.0 - floor) * float(self._mixed(*(evidence or self.present))[..., :2].sum())
         if self.cost[0] > self.cost[1] and uncertified > LITTLE:  # else it is accepted anyway, or there is none
-            found += [self.trajectory(s, start, horizon, decay, evidence) for s in SHARES for decay in DECAYS]
+            courses += product(SHARES, DECAYS)
+        share, decay = np.array(courses).T
+        found = self._foreseen(lambda t, _: share * (start / t) ** decay, start, horizon, evidence)
         ends = [end for end in (horizon / 3.0, horizon) if end > start]
         costs = np.array([sum(one.cost_until(end) / end for end in ends) for one in found])
         return found[int(np.argmax(costs <= costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())))]
 
     def course(self, start: float, horizon: float) -> Trajectory:
         """Epochs up to `horizon` with the best share chosen anew in each, as the learner does."""
-        return self._foreseen(lambda t, evidence: self.best(t, horizon, evidence).share, start, horizon, None)
+
+        def choose(t: float, evidence: Evidence) -> FloatArray:
+            return np.array([self.best(t, horizon, evidence).share])
+
+        (found,) = self._foreseen(choose, start, horizon, None)
+        return found
 
     def _foreseen(
-        self, choose: Callable[[float, Evidence], float], start: float, horizon: float, evidence: Evidence | None
-    ) -> Trajectory:
+        self, choose: Callable[[float, Evidence], FloatArray], start: float, horizon: float, evidence: Evidence | None
+    ) -> list[Trajectory]:
+        """A trajectory for each of the shares that `choose` returns at every round; in one pass."""
         (information, skewness), t = evidence or self.present, start
         shares, rounds, learned, costs = [], [], [], []
         mixture = self._mixed(information, skewness)
         while t < horizon:
             length, floor = min(max(SHORTEST, int(t * (GROWTH - 1.0))), horizon - t), self.floor(t)
             shares.append(choose(t, (information, skewness)))
-            weights = (1.0 - floor) * mixture
-            constants = weights[0] + weights[1]
-            weights[0] = floor + max(weights[0], shares[-1] * constants)
-            weights[1] = max(floor + constants - weights[0], 0.0)
-            V, K = self.moments(weights @ self.accepts, float(weights[0]))
+            weights = (1.0 - floor) * np.broadcast_to(mixture, (len(shares[-1]), len(self.cost)))
+            constants = weights[:, 0] + weights[:, 1]
+            weights[:, 0] = floor + np.maximum(weights[:, 0], shares[-1] * constants)
+            weights[:, 1] = np.maximum(floor + constants - weights[:, 0], 0.0)
+            V, K = self.moments(weights @ self.accepts, weights[:, 0])
             told = length * self.efficiency / V
             information, skewness, t = information + told, skewness + told * K / V**2, t + length
             rounds.append(t)
-            learned.append(float(weights[2:].sum()))
-            costs.append(float(weights @ self.sure_cost))
+            learned.append(weights[:, 2:].sum(axis=1))
+            costs.append(weights @ self.sure_cost)
             mixture = self._mixed(information, skewness)
-        ends, weight, cost = (np.array(column) for column in (rounds, learned, costs))
-        return Trajectory(shares[0], start, ends, weight, cost, information, mixture)
+        ends, weight, cost = np.array(rounds), np.array(learned), np.array(costs)
+        return [
+            Trajectory(float(share), start, ends, weight[:, k], cost[:, k], information[k], mixture[k])
+            for k, share in enumerate(shares[0])
+        ]
 
     def _mixed(self, information: FloatArray, skewness: FloatArray) -> FloatArray:
         """The cheapest mixture with this evidence."""

@@ -157,7 +157,7 @@ class LaunchPlan:
     @property
     def outlook(self) -> tuple[str, ...]:
         """The forecast in sentences: when half of the weight is learned, or which rate lacks how many labelled people."""
-        return tuple(text[0].upper() + text[1:] for text in sentences(self.forecast))
+        return sentences(self.forecast)
 
     @property
     def worth_it(self) -> bool:

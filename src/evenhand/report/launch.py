@@ -40,8 +40,8 @@ def _weight(axes: "Axes", plan: LaunchPlan) -> None:
                 f"{name}: {stone.round:,}", (stone.round, stone.share), xytext=(-8, 6), textcoords="offset points",
                 ha="right", fontsize=9.5, color=INK, zorder=7,
             )  # fmt: skip
-    if plan.half.round is None and plan.outlook:
-        told = "\n".join(line for text in plan.outlook for line in wrap(text, 44))
+    if plan.half.round is None and plan.forecast and plan.forecast[0].half is None:
+        told = "\n".join(line for text in plan.outlook for line in wrap(f"Forecast: {text}", 44))
         axes.annotate(told, (0.03, 0.88), xycoords="axes fraction", va="top", fontsize=9, color=ALARM, linespacing=1.25)
     _log_rounds(axes, float(plan.rounds[plan.rounds >= min(100, plan.horizon / 2)][0]), plan.horizon)
     axes.set_xlabel("people so far")
