@@ -17,7 +17,7 @@ from evenhand import theory
 from evenhand.environments import ScoreGroup
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.planning import lives as lives_module
-from evenhand.planning.lives import Terms, commit_exploration, two_phase_exploration
+from evenhand.planning.lives import LaunchTerms, commit_exploration, two_phase_exploration
 from evenhand.planning.plan import Milestone, Spread
 from evenhand.planning.population import auc_of, from_numbers, separation_of
 from evenhand.planning.tables import from_table
@@ -103,12 +103,12 @@ def test_a_class_of_m_rules_is_simulated_by_fewer_rules_and_less_delta():
 
 
 def test_two_phase_explores_as_long_as_theory_says():
-    population, terms = planned(), Terms(0.06, 0.05, 100_000, (FPR,))
+    population, terms = planned(), LaunchTerms(0.06, 0.05, 100_000, (FPR,))
     masses = [SHARES[g] * BAD[g] for g in SHARES]
     expected = theory.exploration_rounds(masses, math.log(population.rules), 0.05, 0.03)
     assert two_phase_exploration(population, terms) == pytest.approx(expected, rel=1e-3)
     assert commit_exploration(population, terms) == pytest.approx(expected / 4, rel=1e-3)
-    assert commit_exploration(population, Terms(1.0, 0.05, 10**6, (FPR,))) == 10_000  # T^(2/3)
+    assert commit_exploration(population, LaunchTerms(1.0, 0.05, 10**6, (FPR,))) == 10_000  # T^(2/3)
 
 
 # the plan

@@ -20,7 +20,7 @@ from evenhand.environments import LowerBound, random_population, threshold_popul
 from evenhand.environments.datasets import DataUnavailable, load
 from evenhand.learners.forecast import Prospect
 from evenhand.planning import lives as planned_lives
-from evenhand.planning.lives import Terms, foreseen
+from evenhand.planning.lives import LaunchTerms, foreseen
 from evenhand.planning.population import Planned
 from evenhand.planning.tables import from_table
 from evenhand.simulate.trail import learned_weight
@@ -39,7 +39,7 @@ TABLES = ("adult", "compas", "taiwan", "gmsc")
 
 def forecast(population, rate, limit, rounds):
     """The forecast round, or inf."""
-    told = foreseen(population, Terms(limit, DELTA, rounds, (RATES[rate],)))
+    told = foreseen(population, LaunchTerms(limit, DELTA, rounds, (RATES[rate],)))
     return inf if not told or told[0].half is None else told[0].half
 
 

@@ -13,7 +13,7 @@ from scipy.stats import binom
 
 from evenhand.evaluation import DecisionLog
 from evenhand.evaluation.evaluate import _loss_rows
-from evenhand.evaluation.gap_process import GapProcess, cohort_of
+from evenhand.evaluation.gap_process import LoggedGaps, cohort_of
 from evenhand.evaluation.loss_betting import LossBound
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.bounds.betting import BettingBound
@@ -71,7 +71,7 @@ def loss_misses(bound, name, seed):
 
 def gap_misses(bound, policy, name, seed):
     (log, kind), m = log_of(name, seed), WORLDS[name][1]
-    process, truth, missed = GapProcess.start(bound), truths()[1], False
+    process, truth, missed = LoggedGaps.start(bound), truths()[1], False
     for start in range(0, ROWS, BLOCK):
         at = slice(start, start + BLOCK)
         process = process.step(cohort_of(log, at, policy[kind[at]], GROUP[kind], m[kind[at]]))

@@ -8,7 +8,7 @@ import pytest
 from tests.evaluation.worlds import logged
 from tests.fairness.bounds.exact_wealth import clamped_regression, terms
 
-from evenhand.evaluation.gap_process import GapProcess, cohort_of
+from evenhand.evaluation.gap_process import LoggedGaps, cohort_of
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.betting_wealth import CLASS_OF_NODE, NODES, THETA
@@ -45,7 +45,7 @@ def test_the_evidence_is_below_the_exact_wealth_of_the_mixture(seed):
     rng = np.random.default_rng(seed)
     q, m = rng.random(60), rng.random(60)
     group = (log.group == "b").astype(np.int64)
-    process = GapProcess.start(bound())
+    process = LoggedGaps.start(bound())
     plan = process.plan()
     after = process.step(cohort_of(log, slice(0, 60), q, group, m))
     for j, k, side, node in itertools.product((0, 1), range(6), (0, 1), range(0, len(NODES), 5)):
@@ -75,11 +75,11 @@ def test_estimates_are_the_self_normalised_doubly_robust_ones():
     log, _ = logged(500, 5)
     q, m = np.random.default_rng(0).random(500), np.full(500, 0.3)
     group = (log.group == "b").astype(np.int64)
-    process = GapProcess.start(bound()).step(cohort_of(log, slice(0, 500), q, group, m))
+    process = LoggedGaps.start(bound()).step(cohort_of(log, slice(0, 500), q, group, m))
     weight = m + np.where(log.accept, ((log.label == -1) - m) / log.acceptance, 0.0)
     by_hand = [(weight * q)[group == j].sum() / weight[group == j].sum() for j in (0, 1)]
     assert process.estimates[0].tolist() == pytest.approx(by_hand, rel=1e-12)
 
 
 def test_nobody_in_a_denominator_is_unknown_not_zero():
-    assert np.isnan(GapProcess.start(bound()).estimates).all()
+    assert np.isnan(LoggedGaps.start(bound()).estimates).all()

@@ -9,7 +9,7 @@ from tests.torture.identity import _throw_coins
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.service.board import SMALLEST, Tally, read_board
+from evenhand.service.board import SMALLEST, ProductCounts, read_board
 
 
 def lines(bank, tally):
@@ -22,7 +22,7 @@ def tell(bank, keys, group):
 
 
 def test_groups_that_are_told_late_are_shown(bank):
-    tally = Tally(bank.ledger, LOAN)
+    tally = ProductCounts(bank.ledger, LOAN)
     keys = [f"k{number}" for number in range(24)]
     bank.post("/v1/decisions/batch", {"decisions": [application(key) for key in keys]})
     assert lines(bank, tally) == {}
@@ -38,7 +38,7 @@ def test_groups_that_are_told_late_are_shown(bank):
 
 
 def test_a_disputed_group_leaves_its_line_and_small_ones_are_never_named(bank):
-    tally, keys = Tally(bank.ledger, LOAN), [f"k{number}" for number in range(SMALLEST)]
+    tally, keys = ProductCounts(bank.ledger, LOAN), [f"k{number}" for number in range(SMALLEST)]
     bank.post("/v1/decisions/batch", {"decisions": [application(key) for key in keys]})
     tell(bank, keys, "rare-group")
     assert lines(bank, tally) == {"rare-group": (10, 10)}
@@ -52,7 +52,7 @@ def test_however_often_it_is_looked_at_the_table_is_that_of_the_history(bank, mo
     """Decisions, groups, disputes and overrides in random order, with looks in between, in small portions."""
     monkeypatch.setattr("evenhand.service.board.ONE_GO", 7)
     _throw_coins(bank)
-    chosen, tally, number = random.Random(4), Tally(bank.ledger, LOAN), 0
+    chosen, tally, number = random.Random(4), ProductCounts(bank.ledger, LOAN), 0
     for _ in range(150):
         what = chosen.random()
         if what < 0.4 or number == 0:
@@ -97,7 +97,7 @@ def test_overruled_decisions_are_shown_by_group_and_direction_without_small_grou
         bank.post("/v1/overrides", {"key": key, "accept": not answers[key], "by": "clerk"})
     bank.post("/v1/overrides", {"key": keys[30], "accept": answers[keys[30]], "by": "clerk"})  # agrees with the draw
     expected = collections.Counter(("north" if key in keys[:50] else None, answers[key]) for key in chosen)
-    board = read_board(bank.service.desk, LOAN, Tally(bank.ledger, LOAN))
+    board = read_board(bank.service.desk, LOAN, ProductCounts(bank.ledger, LOAN))
     assert {(line.group, line.drawn == "accept"): line.decisions for line in board.overruled} == expected
     page = bank.client.get("/dashboard", headers={"Cookie": session(bank)}).text
     assert "as drawn, before people overrule it" in page

@@ -25,7 +25,7 @@ COMMANDS = {
 """Name -> module that holds the click command `command`. The order is that of `evenhand --help`."""
 
 
-class Refusal(click.ClickException):
+class RefusedCommand(click.ClickException):
     """An EvenhandError as one clean message on stderr: what is wrong, then the way out."""
 
     exit_code = 2
@@ -54,11 +54,13 @@ class Registry(click.Group):
         try:
             return super().invoke(ctx)
         except EvenhandError as error:
-            raise Refusal(error) from error
+            raise RefusedCommand(error) from error
         except OSError as error:
             if error.errno == EPIPE:  # the reader of our output has gone; click ends quietly
                 raise
-            raise Refusal(EvenhandError(f"{error.filename} cannot be read or written: {error.strerror}.")) from error
+            raise RefusedCommand(
+                EvenhandError(f"{error.filename} cannot be read or written: {error.strerror}.")
+            ) from error
 
 
 @click.group(cls=Registry, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli.options import with_options
-from evenhand.cli.playing import PLAY_OPTIONS, Request
+from evenhand.cli.playing import PLAY_OPTIONS, CompareRequest
 
 if TYPE_CHECKING:
     from evenhand.simulate import Comparison, Tradeoff
@@ -86,7 +86,7 @@ def command(**options: Any) -> None:
     from evenhand.report.region import require_matplotlib
 
     require_matplotlib()
-    asked, out = Request.of(options), console()
+    asked, out = CompareRequest.of(options), console()
     comparison, traded = run(asked)
     tell(out, comparison)
     if traded is not None:
@@ -95,7 +95,7 @@ def command(**options: Any) -> None:
     out.print(f"\nReport: {asked.out / 'report.html'}", markup=False, soft_wrap=True)
 
 
-def run(asked: Request) -> "tuple[Comparison, Tradeoff | None]":
+def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
     """Play all runs, with a bar on stderr."""
     from evenhand.cli.show import progress
     from evenhand.errors import InvalidInput
@@ -127,7 +127,7 @@ def run(asked: Request) -> "tuple[Comparison, Tradeoff | None]":
     return comparison, _tradeoff(asked, world) if asked.tradeoff else None
 
 
-def _tradeoff(asked: Request, world: Any) -> "Tradeoff":
+def _tradeoff(asked: CompareRequest, world: Any) -> "Tradeoff":
     from evenhand.cli.show import progress
     from evenhand.simulate import tradeoff
     from evenhand.simulate.tradeoff import EXPONENTS, HORIZONS

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from evenhand import __version__
 from evenhand import report as drawn
-from evenhand.cli.playing import Request
+from evenhand.cli.playing import CompareRequest
 from evenhand.cli.show import heading, progress
 from evenhand.environments import Discrete
 from evenhand.fairness.rates import RATES
@@ -90,7 +90,7 @@ def tell_tradeoff(out: Console, found: Tradeoff) -> None:
         out.print(f"  alpha {exponent:.3f}: {bought}, cost ~ T^{cost:+.2f} (theory {2 * exponent:+.2f})")
 
 
-def promise_costs(asked: Request) -> PromiseCost | None:
+def promise_costs(asked: CompareRequest) -> PromiseCost | None:
     """The cost of the promise over a grid of limits, where a certified learner is compared on a discrete population."""
     name = next((one for one in asked.learners if split(one)[0] == "certified"), None)
     world = asked.play.world()
@@ -109,7 +109,9 @@ def promise_costs(asked: Request) -> PromiseCost | None:
         )
 
 
-def write(asked: Request, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None = None) -> None:
+def write(
+    asked: CompareRequest, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None = None
+) -> None:
     """results.json, the figures, and report.html."""
     document = results(asked, comparison, traded, cost)
     (asked.out / "results.json").write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
@@ -127,7 +129,7 @@ def write(asked: Request, comparison: Comparison, traded: Tradeoff | None, cost:
 
 
 def results(
-    asked: Request, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None = None
+    asked: CompareRequest, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None = None
 ) -> dict[str, Any]:
     """Everything, as plain JSON; `Comparison.from_json(document["comparison"])` reads the comparison back."""
     return {
@@ -139,7 +141,7 @@ def results(
     }
 
 
-def _report(asked: Request, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None) -> Report:
+def _report(asked: CompareRequest, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None) -> Report:
     return Report(
         comparison=comparison,
         about={name: about(name) for name in asked.learners},
@@ -153,7 +155,7 @@ def _report(asked: Request, comparison: Comparison, traded: Tradeoff | None, cos
     )
 
 
-def _facts(asked: Request, comparison: Comparison) -> dict[str, str]:
+def _facts(asked: CompareRequest, comparison: Comparison) -> dict[str, str]:
     play = asked.play
     rate, sure = RATES[play.rate].name, 1 - play.delta
     options = f" ({', '.join(play.env_options)})" if play.env_options else ""

@@ -10,7 +10,7 @@ import click
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.cli.task import Task
+    from evenhand.cli.task import TableProblem
     from evenhand.faircsc import FairSolution, Frontier
 
 LIMIT = 0.05
@@ -74,22 +74,22 @@ def tell(out: "Console", folder: Path, seeds: int) -> None:
     tell_the_paths(out, paths)
 
 
-def lending_task(data: Path, limit: float) -> "Task":
+def lending_task(data: Path, limit: float) -> "TableProblem":
     """The built-in table as a task: stumps, false positive rate."""
     from evenhand.cli import lending
-    from evenhand.cli.task import Request, prepare
+    from evenhand.cli.task import TableRequest, prepare
 
-    return prepare(Request(data=data, label=lending.LABEL, good=lending.GOOD, group=lending.GROUP, limit=limit))
+    return prepare(TableRequest(data=data, label=lending.LABEL, good=lending.GOOD, group=lending.GROUP, limit=limit))
 
 
-def _rates_in_words(task: "Task", solution: "FairSolution") -> str:
+def _rates_in_words(task: "TableProblem", solution: "FairSolution") -> str:
     from evenhand.cli.show import measured_rates
 
     rates = measured_rates(task, solution)["FPR"]
     return " and ".join(f"{rate:.0%} of group {group}" for group, rate in rates.items())
 
 
-def tell_the_problem(out: "Console", task: "Task", solution: "FairSolution") -> None:
+def tell_the_problem(out: "Console", task: "TableProblem", solution: "FairSolution") -> None:
     """What goes wrong without a limit."""
     from evenhand.cli.show import heading, show_task
 
@@ -103,7 +103,7 @@ def tell_the_problem(out: "Console", task: "Task", solution: "FairSolution") -> 
     )
 
 
-def tell_the_answer(out: "Console", task: "Task", solution: "FairSolution") -> None:
+def tell_the_answer(out: "Console", task: "TableProblem", solution: "FairSolution") -> None:
     """The mixture within the limit."""
     from evenhand.cli.show import heading, optimality, show_policy, show_rates
 
@@ -117,7 +117,7 @@ def tell_the_answer(out: "Console", task: "Task", solution: "FairSolution") -> N
     )
 
 
-def tell_the_price(out: "Console", task: "Task", traced: "Frontier") -> None:
+def tell_the_price(out: "Console", task: "TableProblem", traced: "Frontier") -> None:
     """The cost of fairness over a few limits."""
     from dataclasses import replace
 
@@ -130,7 +130,7 @@ def tell_the_price(out: "Console", task: "Task", traced: "Frontier") -> None:
     out.print(f"\n[dim]{IN_SAMPLE}[/dim]\n")
 
 
-def picture(out: "Console", task: "Task", traced: "Frontier", path: Path) -> Path | None:
+def picture(out: "Console", task: "TableProblem", traced: "Frontier", path: Path) -> Path | None:
     """Draw it; without matplotlib the demo goes on without a picture."""
     from evenhand.cli.frontier import draw
     from evenhand.errors import EvenhandError

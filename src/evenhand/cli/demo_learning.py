@@ -6,7 +6,7 @@ from rich.console import Console
 
 from evenhand.cli.compare import run
 from evenhand.cli.compared import tell, write
-from evenhand.cli.playing import Play, Request
+from evenhand.cli.playing import CompareRequest, Play
 from evenhand.cli.show import heading
 from evenhand.errors import EvenhandError
 from evenhand.report.findings import findings
@@ -24,7 +24,7 @@ LEARNERS = (
 PROMISE = 0.15
 
 
-def request(folder: Path, seeds: int, jobs: int) -> Request:
+def request(folder: Path, seeds: int, jobs: int) -> CompareRequest:
     """100,000 applicants; regret against the best policy that keeps the promise."""
     play = Play(
         environment="lending",
@@ -37,7 +37,7 @@ def request(folder: Path, seeds: int, jobs: int) -> Request:
         rounds=100_000,
         engine="auto",
     )
-    return Request(play, LEARNERS, seeds, 0, jobs, tradeoff=False, out=folder)
+    return CompareRequest(play, LEARNERS, seeds, 0, jobs, tradeoff=False, out=folder)
 
 
 def tell_the_learning(out: Console, folder: Path, seeds: int, jobs: int) -> Path | None:
@@ -61,7 +61,7 @@ def tell_the_learning(out: Console, folder: Path, seeds: int, jobs: int) -> Path
     return _report(out, asked, comparison)
 
 
-def _report(out: Console, asked: Request, comparison: Comparison) -> Path | None:
+def _report(out: Console, asked: CompareRequest, comparison: Comparison) -> Path | None:
     try:
         write(asked, comparison, None)
     except EvenhandError as error:

@@ -9,7 +9,7 @@ import click
 from evenhand.cli.options import ONE_RATE, PROBLEM_OPTIONS, TABLE_OPTIONS, output_path, with_options
 
 if TYPE_CHECKING:
-    from evenhand.cli.task import Task
+    from evenhand.cli.task import TableProblem
     from evenhand.faircsc import Frontier
     from evenhand.words import FloatArray
 
@@ -53,10 +53,10 @@ def command(limits: str, out: Path, table: Path | None, **options: Any) -> None:
       evenhand frontier loans.csv --label repaid --good yes --group sex \\
           --rate fpr --limit 0.05 --limits 0:0.3:31 --out frontier.png --table frontier.csv
     """
-    from evenhand.cli.task import Request, parse_limits, prepare
+    from evenhand.cli.task import TableRequest, parse_limits, prepare
 
     grid = parse_limits(limits, options["limit"])
-    task = prepare(Request(**options))
+    task = prepare(TableRequest(**options))
     traced = trace(task, grid)
     draw(task, traced, out)
     if table is not None:
@@ -65,7 +65,7 @@ def command(limits: str, out: Path, table: Path | None, **options: Any) -> None:
     click.echo(f"\nPicture: {out}" + (f"\nTable: {table}" if table else ""))
 
 
-def report(task: "Task", traced: "Frontier") -> None:
+def report(task: "TableProblem", traced: "Frontier") -> None:
     """Print the table of limits."""
     from evenhand.cli import show
 
@@ -75,7 +75,7 @@ def report(task: "Task", traced: "Frontier") -> None:
     out.print(f"\n{show.IN_SAMPLE}")
 
 
-def trace(task: "Task", grid: "FloatArray") -> "Frontier":
+def trace(task: "TableProblem", grid: "FloatArray") -> "Frontier":
     """Solve at every limit, with a bar on stderr."""
     from evenhand.cli.show import progress
     from evenhand.errors import InvalidInput
@@ -98,7 +98,7 @@ def trace(task: "Task", grid: "FloatArray") -> "Frontier":
         )
 
 
-def draw(task: "Task", traced: "Frontier", path: Path) -> None:
+def draw(task: "TableProblem", traced: "Frontier", path: Path) -> None:
     """Write the picture."""
     from evenhand.report import draw_region, save_figure
 
@@ -116,7 +116,7 @@ def draw(task: "Task", traced: "Frontier", path: Path) -> None:
     save_figure(figure, path)
 
 
-def save_table(task: "Task", traced: "Frontier", path: Path) -> None:
+def save_table(task: "TableProblem", traced: "Frontier", path: Path) -> None:
     """One line per limit."""
     name = task.cost_name.replace(" ", "_")
     with path.open("w", newline="", encoding="utf-8") as file:

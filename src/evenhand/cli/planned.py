@@ -9,7 +9,7 @@ from rich.text import Text
 
 from evenhand.cli import table as tables
 from evenhand.cli.show import heading, show_task
-from evenhand.cli.task import Request, prepare
+from evenhand.cli.task import TableRequest, prepare
 from evenhand.contracts import GroupUse
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
@@ -70,7 +70,7 @@ def _from_table(options: dict[str, Any], shared: dict[str, Any], out: Console) -
             raise InvalidInput(f"--data needs --{name}.", hint="name the columns with --label and --group.")
     kind = options["kind"] or ("thresholds" if options["score"] else "stumps")
     names = ("label", "good", "group", "features", "encode", "drop_missing", "score", "group_use")
-    asked = Request(data=cast(Path, options["data"]), kind=kind, **{name: options[name] for name in names})
+    asked = TableRequest(data=cast(Path, options["data"]), kind=kind, **{name: options[name] for name in names})
     task = prepare(asked)
     show_task(out, task)
     return plan_from_sample(task.sample, task.hypotheses, **shared)

@@ -126,7 +126,7 @@ class Play:
 
 
 @dataclass(frozen=True)
-class Request:
+class CompareRequest:
     """A comparison as it was asked for."""
 
     play: Play
@@ -138,7 +138,7 @@ class Request:
     out: Path
 
     @classmethod
-    def of(cls, options: dict[str, Any]) -> "Request":
+    def of(cls, options: dict[str, Any]) -> "CompareRequest":
         """From the command's options."""
         from evenhand.simulate.catalogue import COMPARED
 

@@ -74,7 +74,7 @@ def _settings(config: Path | None, chosen: dict[str, object]) -> "Iterator[Setti
 
 def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | None) -> None:
     from evenhand.service import create_app
-    from evenhand.service.demo import FastClock, Population
+    from evenhand.service.demo import DemoPopulation, FastClock
     from evenhand.service.opening import open_keys, open_ledger
     from evenhand.service.running import require_safe_address, run, server, stop_after
 
@@ -88,7 +88,7 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
         _tell(settings, url, {} if demo else fresh)
         if seconds is not None:
             stop_after(running, seconds)
-        people = Population(url, next(iter(fresh.values())), fast) if demo else None
+        people = DemoPopulation(url, next(iter(fresh.values())), fast) if demo else None
         if people is not None:
             people.start()
         try:

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.cli.task import Task
+from evenhand.cli.task import TableProblem
 from evenhand.contracts import Hypothesis
 from evenhand.errors import CannotEstimateRate
 from evenhand.faircsc import FairSolution, Frontier
@@ -49,7 +49,7 @@ def heading(text: str) -> Text:
     return Text(text, style="bold")
 
 
-def show_task(out: Console, task: Task) -> None:
+def show_task(out: Console, task: TableProblem) -> None:
     """Whom the table is about, and how it was read."""
     good = int((task.sample.label == 1).sum())
     sizes = ", ".join(f"{g} ({int((task.sample.group == g).sum()):,})" for g in task.sample.groups)
@@ -64,7 +64,7 @@ def show_task(out: Console, task: Task) -> None:
         )
 
 
-def show_policy(out: Console, task: Task, policy: Mixture) -> None:
+def show_policy(out: Console, task: TableProblem, policy: Mixture) -> None:
     """The mixture in words."""
     use = "the group is not looked at" if task.group_use == "certify_only" else "the group may influence the decision"
     out.print(heading(f"\nPolicy ({use})"))
@@ -74,7 +74,7 @@ def show_policy(out: Console, task: Task, policy: Mixture) -> None:
         out.print(Text("  A coin that knows nothing about the person picks the rule, anew for each person."))
 
 
-def measured_rates(task: Task, solution: FairSolution) -> dict[str, dict[Any, float]]:
+def measured_rates(task: TableProblem, solution: FairSolution) -> dict[str, dict[Any, float]]:
     """{symbol: {group: rate}} for every rate that the table lets us estimate."""
     found: dict[str, dict[Any, float]] = {}
     for rate in RATES.values():
@@ -85,7 +85,7 @@ def measured_rates(task: Task, solution: FairSolution) -> dict[str, dict[Any, fl
     return found
 
 
-def show_rates(out: Console, task: Task, solution: FairSolution) -> None:
+def show_rates(out: Console, task: TableProblem, solution: FairSolution) -> None:
     """A table of rates per group with the people behind each, and the largest gap beside its limit."""
     table = Table(box=None, padding=(0, 2))
     table.add_column("rate")
@@ -102,7 +102,7 @@ def show_rates(out: Console, task: Task, solution: FairSolution) -> None:
     out.print(Text("  (n): the people that the rate is a share of.", style="dim"))
 
 
-def _rate_row(task: Task, rate: Rate, values: dict[Any, float]) -> list[str]:
+def _rate_row(task: TableProblem, rate: Rate, values: dict[Any, float]) -> list[str]:
     counted = rate.in_denominator(task.sample.label)
     cells = [f"{value:.3f} ({int((counted & (task.sample.group == g)).sum()):,})" for g, value in values.items()]
     gap = max(values.values()) - min(values.values())
@@ -110,7 +110,7 @@ def _rate_row(task: Task, rate: Rate, values: dict[Any, float]) -> list[str]:
     return [rate.name, *cells, f"{gap:.3f}", f"≤ {task.limit:g} {kept}" if rate in task.rates else "not limited"]
 
 
-def show_cost(out: Console, task: Task, solution: FairSolution) -> None:
+def show_cost(out: Console, task: TableProblem, solution: FairSolution) -> None:
     """Cost, what it is compared with, how near to optimal, and the work it took."""
     out.print(heading("\nCost"))
     out.print(Text(f"  {task.cost_name}: {money(task, task.per_person(solution.cost))}"))
@@ -125,7 +125,7 @@ def show_cost(out: Console, task: Task, solution: FairSolution) -> None:
     )
 
 
-def reference_costs(task: Task, solution: FairSolution) -> dict[str, float]:
+def reference_costs(task: TableProblem, solution: FairSolution) -> dict[str, float]:
     """Total costs to compare with: the constants, and the class's answer at multiplier 0, which is the one without a limit."""
     free = [step for step in solution.report.iterations if not any(step.multipliers)]
     costs = (
@@ -137,11 +137,11 @@ def reference_costs(task: Task, solution: FairSolution) -> dict[str, float]:
     return costs | {"accept everybody": task.problem.cost(everybody), "reject everybody": task.problem.rejection_total}
 
 
-def _total(task: Task, solution: FairSolution, normalised: float) -> float:
+def _total(task: TableProblem, solution: FairSolution, normalised: float) -> float:
     return task.problem.rejection_total + solution.report.cost_scale * normalised
 
 
-def optimality(task: Task, solution: FairSolution) -> str:
+def optimality(task: TableProblem, solution: FairSolution) -> str:
     """How far from the best mixture within the limit, in words."""
     if solution.lower_bound is None:
         reason = "this class searches by a heuristic" if not task.hypotheses.exact else "this method proves none"
@@ -152,7 +152,7 @@ def optimality(task: Task, solution: FairSolution) -> str:
     return f"lower bound {money(task, task.per_person(solution.lower_bound))}: at most {slack:.2g} above the optimum"
 
 
-def money(task: Task, cost: float) -> str:
+def money(task: TableProblem, cost: float) -> str:
     """A cost per person: four decimals of an error rate, five digits of a price."""
     return f"{cost:.4f}" if not task.priced else f"{cost:,.0f}" if abs(cost) >= 1000 else f"{cost:.5g}"
 
@@ -183,7 +183,7 @@ class RuleBook:
             out.print(Text(f"  rule {number}: {rule if len(rule) <= LONG else rule[:LONG] + ' ...'}"))
 
 
-def show_frontier(out: Console, task: Task, frontier: Frontier) -> None:
+def show_frontier(out: Console, task: TableProblem, frontier: Frontier) -> None:
     """limit -> cost, what fairness costs, the mixture in short; limits that change nothing any more share one row."""
     table, rules = Table(box=None, padding=(0, 1)), RuleBook(task.names)
     for name in ("limit", task.cost_name, "price of fairness", "gap"):
@@ -207,7 +207,7 @@ def _first_free(frontier: Frontier) -> int:
     return int(changes[-1]) + 1 if len(changes) else 0
 
 
-def _frontier_row(task: Task, frontier: Frontier, i: int, more: str) -> list[str]:
+def _frontier_row(task: TableProblem, frontier: Frontier, i: int, more: str) -> list[str]:
     solution, price = frontier.solutions[i], max(0.0, task.per_person(float(frontier.price_of_fairness[i])))
     figures = [f"{frontier.limits[i]:.4g}{more}", money(task, task.per_person(solution.cost)), money(task, price)]
     return [*figures, f"{float(solution.gaps[0]):+.3f}"]

@@ -9,7 +9,7 @@ import click
 from evenhand.cli.options import MANY_RATES, PROBLEM_OPTIONS, TABLE_OPTIONS, output_path, with_options
 
 if TYPE_CHECKING:
-    from evenhand.cli.task import Task
+    from evenhand.cli.task import TableProblem
     from evenhand.faircsc import FairSolution
 
 
@@ -54,9 +54,9 @@ def command(method: str, max_calls: int | None, out: Path | None, **options: Any
 
     The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the mixture, on this table.
     """
-    from evenhand.cli.task import Request, prepare
+    from evenhand.cli.task import TableRequest, prepare
 
-    task = prepare(Request(**options))
+    task = prepare(TableRequest(**options))
     solution = solve_task(task, method, max_calls)
     if out is not None:
         save_policy(task, solution, out)
@@ -65,7 +65,7 @@ def command(method: str, max_calls: int | None, out: Path | None, **options: Any
         click.echo(f"\nSaved: {out}")
 
 
-def solve_task(task: "Task", method: str = "column-generation", max_calls: int | None = None) -> "FairSolution":
+def solve_task(task: "TableProblem", method: str = "column-generation", max_calls: int | None = None) -> "FairSolution":
     """Solve, with a counter of oracle calls on stderr."""
     from evenhand.cli.show import progress
     from evenhand.faircsc import solve_fair
@@ -84,7 +84,7 @@ def solve_task(task: "Task", method: str = "column-generation", max_calls: int |
         )
 
 
-def report(task: "Task", solution: "FairSolution") -> None:
+def report(task: "TableProblem", solution: "FairSolution") -> None:
     """Print the answer."""
     from evenhand.cli import show
 
@@ -96,12 +96,12 @@ def report(task: "Task", solution: "FairSolution") -> None:
     out.print(f"\n{show.IN_SAMPLE}")
 
 
-def save_policy(task: "Task", solution: "FairSolution", path: Path) -> None:
+def save_policy(task: "TableProblem", solution: "FairSolution", path: Path) -> None:
     """Write the policy with what is needed to use it and to know what it is worth; plain JSON."""
     path.write_text(json.dumps(policy_document(task, solution), indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def policy_document(task: "Task", solution: "FairSolution") -> dict[str, Any]:
+def policy_document(task: "TableProblem", solution: "FairSolution") -> dict[str, Any]:
     """The policy and its metadata; `evenhand.policy_from_json(document["policy"])` reads the policy back."""
     from evenhand import __version__
     from evenhand.cli import show

@@ -20,7 +20,7 @@ MOST_LIMITS = 10_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Request:
+class TableRequest:
     """What the user asked for, as typed."""
 
     data: Path
@@ -42,7 +42,7 @@ class Request:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class TableProblem:
     """A problem ready to be solved, with the names that let its answer be told in words."""
 
     source: str
@@ -80,7 +80,7 @@ class Task:
         return "cost per person" if self.priced else "error rate"
 
 
-def prepare(request: Request) -> Task:
+def prepare(request: TableRequest) -> TableProblem:
     """Read the table and build the problem; every complaint about the input is made here."""
     names, rates = _feature_names(request), _rates(request.rate)
     table = tables.read_table(request.data, _delimiter(request.delimiter))
@@ -90,7 +90,7 @@ def prepare(request: Request) -> Task:
     label, good = tables.labels(rows, request.label, request.good)
     group, columns = tables.groups(rows, request.group), tables.features(rows, names, request.encode)
     use = cast(GroupUse, request.group_use.replace("-", "_"))
-    return Task(
+    return TableProblem(
         source=request.data.name,
         problem=_prices(request, rows).problem(columns.values, group, label),
         sample=LabelledSample(columns.values, group, label),
@@ -108,14 +108,14 @@ def prepare(request: Request) -> Task:
     )
 
 
-def _all_but(table: tables.Table, request: Request) -> list[str]:
+def _all_but(table: tables.Table, request: TableRequest) -> list[str]:
     names = [name for name in table.columns if name not in (request.label, request.group)]
     if not names:
         raise InvalidInput(f"{table.source} has nothing but the label and the group: no column is left to decide by.")
     return names
 
 
-def _rows(table: tables.Table, request: Request, names: list[str]) -> tables.Table:
+def _rows(table: tables.Table, request: TableRequest, names: list[str]) -> tables.Table:
     """The rows to learn from: wanted groups only, nothing missing."""
     used = [request.label, request.group, *names, *_price_columns(request)]
     table.require(used)
@@ -142,7 +142,7 @@ def _split(text: str) -> list[str]:
     return [part.strip() for part in text.split(",") if part.strip()]
 
 
-def _feature_names(request: Request) -> list[str]:
+def _feature_names(request: TableRequest) -> list[str]:
     """The columns asked for, or none for "all but label and group"."""
     names = _split(request.features or "")
     if request.kind == "thresholds":
@@ -161,7 +161,7 @@ def _feature_names(request: Request) -> list[str]:
     return names
 
 
-def _score(request: Request, names: list[str]) -> str:
+def _score(request: TableRequest, names: list[str]) -> str:
     if request.score is None or names:
         given = "--features was given" if names else "--score is missing"
         raise InvalidInput(
@@ -170,12 +170,12 @@ def _score(request: Request, names: list[str]) -> str:
     return request.score
 
 
-def _price_columns(request: Request) -> list[str]:
+def _price_columns(request: TableRequest) -> list[str]:
     prices = (request.price_false_accept, request.price_false_reject)
     return [price for price in prices if tables.number(price) is None]
 
 
-def _prices(request: Request, table: tables.Table) -> Prices:
+def _prices(request: TableRequest, table: tables.Table) -> Prices:
     def price(text: str) -> float | FloatArray:
         value = tables.number(text)
         return tables.numbers(table, text) if value is None else value

@@ -18,8 +18,8 @@ from evenhand.estimation.log import RoundLog
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
 from evenhand.evaluation.candidate import Candidate
 from evenhand.evaluation.decision_log import DecisionLog
-from evenhand.evaluation.figures import Course, Estimate, Evaluation, Gap, GroupRate
-from evenhand.evaluation.gap_process import GapProcess, cohort_of
+from evenhand.evaluation.figures import Estimate, EstimateCourse, Evaluation, Gap, GroupRate
+from evenhand.evaluation.gap_process import LoggedGaps, cohort_of
 from evenhand.evaluation.loss_betting import LossBound, LossRows, LossState
 from evenhand.evaluation.support import denominator_warnings, effective, require_honest, support_of
 from evenhand.fairness import FalsePositiveRate
@@ -148,11 +148,11 @@ class _Play:
 
     # the pass
 
-    def _pass(self, pi: FloatArray, code: IntArray) -> "tuple[LossState, GapProcess | None, Course]":
+    def _pass(self, pi: FloatArray, code: IntArray) -> "tuple[LossState, LoggedGaps | None, EstimateCourse]":
         base, scale = self.candidate.spread
         rule = np.clip((pi - base) / scale, 0.0, 1.0) if scale > 0 else pi
         bound, loss = self._loss_bound, self._loss_bound.start()
-        gap = GapProcess.start(self._gap_bound) if self.rates else None
+        gap = LoggedGaps.start(self._gap_bound) if self.rates else None
         seen = _regressors(self.log, code, len(self.groups))
         first, labelled = self._first_rows(code), _first(self.log.label != 0)
         rows, gaps, losses = [], [], []
@@ -171,7 +171,7 @@ class _Play:
             losses.append(
                 [told.value if told.value is not None and labelled < at.stop else np.nan, told.low, told.high]
             )
-        return loss, gap, Course(np.array(rows), np.array(gaps).reshape(len(rows), -1, 3), np.array(losses))
+        return loss, gap, EstimateCourse(np.array(rows), np.array(gaps).reshape(len(rows), -1, 3), np.array(losses))
 
     @property
     def _loss_bound(self) -> LossBound:
@@ -191,7 +191,7 @@ class _Play:
         ]
         return np.array(found, dtype=np.float64)
 
-    def _gap_figures(self, gap: GapProcess, rows: int, first: FloatArray) -> FloatArray:
+    def _gap_figures(self, gap: LoggedGaps, rows: int, first: FloatArray) -> FloatArray:
         """(gaps, 3): estimate, low, high of every rate and pair after so many rows, as the user knows the rates."""
         _, scale = self.candidate.spread
         pairs = self._gap_bound.pairs
@@ -204,7 +204,7 @@ class _Play:
         values = sign * (estimates[:, later] - estimates[:, earlier])
         return scale * np.stack([values, found.lower[0], found.upper[0]], axis=-1).reshape(-1, 3)
 
-    def _gaps(self, course: Course) -> tuple[Gap, ...]:
+    def _gaps(self, course: EstimateCourse) -> tuple[Gap, ...]:
         if not self.rates:
             return ()
         names = [(rate.symbol, self.groups[j], self.groups[i]) for rate in self.rates for j, i in self._gap_bound.pairs]
@@ -212,7 +212,7 @@ class _Play:
             Gap(*name, _estimate(*figures)) for name, figures in zip(names, course.gaps[-1].tolist(), strict=True)
         )
 
-    def _rates(self, gap: GapProcess | None, code: IntArray) -> tuple[GroupRate, ...]:
+    def _rates(self, gap: LoggedGaps | None, code: IntArray) -> tuple[GroupRate, ...]:
         if gap is None:
             return ()
         found, estimates = self._gap_bound.intervals(gap.state), gap.estimates

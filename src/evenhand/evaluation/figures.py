@@ -64,7 +64,7 @@ class Gap:
 
 
 @dataclass(frozen=True, eq=False)
-class Course:
+class EstimateCourse:
     """Estimates and intervals along the log: rows (T,); gaps (T, gaps, 3) and loss (T, 3) as estimate, low, high."""
 
     rows: FloatArray
@@ -95,7 +95,7 @@ class Evaluation:
     ledger: DeltaLedger
     assumptions: tuple[str, ...]
     warnings: tuple[str, ...]
-    course: Course
+    course: EstimateCourse
 
     @property
     def failure_probability(self) -> float:

@@ -48,7 +48,7 @@ def cohort_of(log: DecisionLog, at: slice, policy: FloatArray, group: IntArray, 
 
 
 @dataclass(frozen=True, eq=False)
-class GapProcess:
+class LoggedGaps:
     """One candidate's processes; `step` returns the process after a block, with bets fixed from the blocks before it."""
 
     bound: BettingBound
@@ -56,11 +56,11 @@ class GapProcess:
     last: Cohort | None = None
 
     @classmethod
-    def start(cls, bound: BettingBound) -> "GapProcess":
+    def start(cls, bound: BettingBound) -> "LoggedGaps":
         """Nothing seen."""
         return cls(bound, bound.start())
 
-    def step(self, cohort: Cohort) -> "GapProcess":
+    def step(self, cohort: Cohort) -> "LoggedGaps":
         """Add a block; a process that has contradicted itself claims nothing any more."""
         state, _ = self.bound.update(self.state, cohort, self.plan())
         return replace(self, state=state, last=cohort)

@@ -14,8 +14,8 @@ from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import EpochLearner
 from evenhand.planning.lives import (
+    LaunchTerms,
     Lives,
-    Terms,
     certified,
     commit_exploration,
     explore_then_commit,
@@ -102,7 +102,7 @@ def plan_from_sample(
     return _plan(population, terms, per_day, _seeds(lives, seed))
 
 
-def _plan(population: Planned, terms: Terms, per_day: float | None, seeds: range) -> LaunchPlan:
+def _plan(population: Planned, terms: LaunchTerms, per_day: float | None, seeds: range) -> LaunchPlan:
     world, price = population.world, float(np.max(terms.prices.false_accept))
     costs = {name: world.loss(Mixture((rule,), (1.0,)), terms.prices) for name, rule in CONSTANTS.items()}
     constant = min(costs, key=lambda name: costs[name])
@@ -165,7 +165,7 @@ def _facts(population: Planned) -> dict[str, Any]:
 # the other ways to decide
 
 
-def _others(population: Planned, terms: Terms, seeds: range, best: float) -> list[Course]:
+def _others(population: Planned, terms: LaunchTerms, seeds: range, best: float) -> list[Course]:
     asked = {
         "two-phase": (two_phase_exploration(population, terms), two_phase),
         "explore-then-commit": (commit_exploration(population, terms), explore_then_commit),
@@ -176,9 +176,9 @@ def _others(population: Planned, terms: Terms, seeds: range, best: float) -> lis
 def _explorer(
     name: str,
     rounds: float,
-    make: Callable[[Planned, Terms, int], EpochLearner],
+    make: Callable[[Planned, LaunchTerms, int], EpochLearner],
     population: Planned,
-    terms: Terms,
+    terms: LaunchTerms,
     seeds: range,
     best: float,
 ) -> Course:
@@ -190,7 +190,7 @@ def _explorer(
     return replace(_course(name, lives, terms, best), explored=rounds)
 
 
-def _course(name: str, lives: Lives, terms: Terms, best: float) -> Course:
+def _course(name: str, lives: Lives, terms: LaunchTerms, best: float) -> Course:
     return Course(
         name=name,
         explored=0.0,
@@ -214,7 +214,7 @@ def _terms(
     prices: Prices | None,
     rate: Rate | Sequence[Rate],
     audit_budget: float | None,
-) -> Terms:
+) -> LaunchTerms:
     if not 0 < limit <= 1:
         raise InvalidInput(f"limit is {limit}; the gap that may never be exceeded is a number in (0, 1].")
     require_probability(failure_probability)
@@ -222,7 +222,7 @@ def _terms(
     if not (isinstance(told.false_accept, float) and isinstance(told.false_reject, float)):
         raise InvalidInput("a plan takes two prices, not one per person.", hint="give the average price of each error.")
     rates = as_rates(rate)
-    return Terms(limit, failure_probability, _horizon(horizon, per_day, days), rates, told, audit_budget)
+    return LaunchTerms(limit, failure_probability, _horizon(horizon, per_day, days), rates, told, audit_budget)
 
 
 def _horizon(horizon: int | None, per_day: float | None, days: float | None) -> int:

@@ -33,7 +33,7 @@ POINTS = 72
 
 
 @dataclass(frozen=True)
-class Terms:
+class LaunchTerms:
     """What is promised and what errors cost: the limit, delta, T, the rates and the prices."""
 
     limit: float
@@ -66,7 +66,7 @@ def grid(horizon: int) -> FloatArray:
     return np.unique(np.r_[np.geomspace(min(100, horizon), horizon, POINTS), np.linspace(1, horizon, 24)].round())
 
 
-def live(learner: EpochLearner, planned: Planned, terms: Terms, seeds: range) -> Lives:
+def live(learner: EpochLearner, planned: Planned, terms: LaunchTerms, seeds: range) -> Lives:
     """Play the learner once per seed."""
     rounds = grid(terms.horizon)
     runs = [simulate(learner, planned.world, terms.horizon, seed, terms.limit) for seed in seeds]
@@ -84,7 +84,7 @@ def live(learner: EpochLearner, planned: Planned, terms: Terms, seeds: range) ->
     )
 
 
-def certified(planned: Planned, terms: Terms) -> CertifiedLearner:
+def certified(planned: Planned, terms: LaunchTerms) -> CertifiedLearner:
     """The certified learner."""
     return CertifiedLearner(
         planned.world.hypotheses,
@@ -98,7 +98,7 @@ def certified(planned: Planned, terms: Terms) -> CertifiedLearner:
     )
 
 
-def foreseen(planned: Planned, terms: Terms) -> tuple[RateForecast, ...]:
+def foreseen(planned: Planned, terms: LaunchTerms) -> tuple[RateForecast, ...]:
     """What the certified learner would expect on the planned population after its first rounds: the forecast by which it audits.
 
     Nothing is simulated: the regression is right, costs and gaps are known, and every process starts from nothing.
@@ -138,27 +138,27 @@ def foreseen(planned: Planned, terms: Terms) -> tuple[RateForecast, ...]:
     return prospect.forecasts(prospect.course(min(start, horizon - 1.0), horizon), horizon)
 
 
-def two_phase(planned: Planned, terms: Terms, exploration: int) -> TwoPhaseLearner:
+def two_phase(planned: Planned, terms: LaunchTerms, exploration: int) -> TwoPhaseLearner:
     """The paper's algorithm, which explores as long as its own rule asks for."""
     return TwoPhaseLearner(**_settings(planned, terms), exploration_rounds=exploration)
 
 
-def explore_then_commit(planned: Planned, terms: Terms, exploration: int) -> ExploreThenCommit:
+def explore_then_commit(planned: Planned, terms: LaunchTerms, exploration: int) -> ExploreThenCommit:
     """Accept everybody for a while, then deploy the best policy for good."""
     return ExploreThenCommit(**_settings(planned, terms), exploration_rounds=exploration)
 
 
-def two_phase_exploration(planned: Planned, terms: Terms) -> float:
+def two_phase_exploration(planned: Planned, terms: LaunchTerms) -> float:
     """T0 of the paper's algorithm: until twice the slack fits between the limit and half of it, the gap that it competes with."""
     return _rounds_until(planned, terms, terms.limit / 4)
 
 
-def commit_exploration(planned: Planned, terms: Terms) -> float:
+def commit_exploration(planned: Planned, terms: LaunchTerms) -> float:
     """T0 of explore-then-commit: T^(2/3), but at least until half of the limit is left for the policy."""
     return max(float(ceil(terms.horizon ** (2 / 3))), _rounds_until(planned, terms, terms.limit / 2))
 
 
-def _rounds_until(planned: Planned, terms: Terms, slack: float) -> float:
+def _rounds_until(planned: Planned, terms: LaunchTerms, slack: float) -> float:
     """Expected people to accept until the slack is that small; infinity if it never is."""
     people = 1.0
     need = people_needed(
@@ -172,7 +172,7 @@ def _rounds_until(planned: Planned, terms: Terms, slack: float) -> float:
     return float(ceil(people * need.multiple)) if np.isfinite(need.multiple) else inf
 
 
-def _settings(planned: Planned, terms: Terms) -> dict[str, Any]:
+def _settings(planned: Planned, terms: LaunchTerms) -> dict[str, Any]:
     return {
         "hypotheses": planned.world.hypotheses,
         "rate": terms.rates,
@@ -185,7 +185,7 @@ def _settings(planned: Planned, terms: Terms) -> dict[str, Any]:
     }
 
 
-def _delta(planned: Planned, terms: Terms) -> float:
+def _delta(planned: Planned, terms: LaunchTerms) -> float:
     return terms.failure_probability * len(planned.world.hypotheses) / planned.rules
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from evenhand.planning.lives import Lives, Terms, certified, live
+from evenhand.planning.lives import LaunchTerms, Lives, certified, live
 from evenhand.planning.plan import Answer, Spread
 from evenhand.planning.population import Planned
 from evenhand.simulate.trail import learned_weight
@@ -26,7 +26,7 @@ weight itself is below their product: a limit of .001 allows .001 of any rule wi
 class Stakes:
     """What a verdict weighs: costs per person of the best constant and of the best policy within the limit, and the simulated lives."""
 
-    terms: Terms
+    terms: LaunchTerms
     constant: str
     constant_cost: float
     best_cost: float
@@ -117,7 +117,7 @@ def _held_back(stakes: Stakes) -> list[str]:
     ]
 
 
-def _way_out(terms: Terms, wider: Terms | None, longer: Terms | None) -> list[str]:
+def _way_out(terms: LaunchTerms, wider: LaunchTerms | None, longer: LaunchTerms | None) -> list[str]:
     ways = [f"a limit of about {wider.limit:.2g} at this volume"] if wider is not None else []
     ways += [f"about {longer.horizon:,} people at this limit"] if longer is not None else []
     if ways:
@@ -141,7 +141,7 @@ def _gain_elsewhere(population: Planned, stakes: Stakes) -> tuple[str, ...]:
     return ("At these prices the rules cannot beat the constant even without a limit; check prices and features.",)
 
 
-def _succeeds(population: Planned, terms: Terms, constant: float) -> bool:
+def _succeeds(population: Planned, terms: LaunchTerms, constant: float) -> bool:
     full = learned_weight(population.world.optimum(terms.limit, terms.rates, terms.prices)[1])
     if full == 0:
         return False

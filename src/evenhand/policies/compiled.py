@@ -24,7 +24,7 @@ TILE = 4096
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class CompiledPart:
     """Rules of one kind with their weights; `batch` is None for kinds that can only be asked one by one."""
 
     hypotheses: tuple[Hypothesis, ...]
@@ -44,7 +44,7 @@ class Part:
 class Compiled:
     """The parts of a mixture, in the order in which they are added up; `width`: the number of columns that they ask for."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[CompiledPart, ...]
     width: int
 
     @classmethod
@@ -99,6 +99,6 @@ class Compiled:
             part.one_by_one(features, group)
 
 
-def _part(hypotheses: tuple[Hypothesis, ...], weights: tuple[float, ...]) -> Part:
+def _part(hypotheses: tuple[Hypothesis, ...], weights: tuple[float, ...]) -> CompiledPart:
     together = getattr(type(hypotheses[0]), "together", None)
-    return Part(hypotheses, weights, together(hypotheses) if together else None)
+    return CompiledPart(hypotheses, weights, together(hypotheses) if together else None)

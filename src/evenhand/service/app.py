@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 
 from evenhand.errors import EvenhandError
 from evenhand.ledger import Ledger
-from evenhand.service.board import Tally
+from evenhand.service.board import ProductCounts
 from evenhand.service.config import Product, Settings
 from evenhand.service.desk import Desk
 from evenhand.service.keys import Key, KeyStore, Scope
@@ -38,7 +38,7 @@ class Service:
         self.desk = Desk(ledger, settings)
         holder = f"{socket.gethostname()}:{os.getpid()}"
         self.trainers = {(p.tenant, p.name): Trainer(ledger, p, holder) for p in settings.products}
-        self.tallies = {(p.tenant, p.name): Tally(ledger, p) for p in settings.products}
+        self.tallies = {(p.tenant, p.name): ProductCounts(ledger, p) for p in settings.products}
         self.buckets = Buckets(settings.rate, settings.burst)
         self.strangers = Buckets(5.0, 50.0)
         self.metrics = Metrics(self.desk)
@@ -57,7 +57,7 @@ class Service:
         """The product's trainer."""
         return self.trainers[product.tenant, product.name]
 
-    def tally(self, product: Product) -> Tally:
+    def tally(self, product: Product) -> ProductCounts:
         """What is counted of the product by group."""
         return self.tallies[product.tenant, product.name]
 

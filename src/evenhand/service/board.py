@@ -42,7 +42,7 @@ class OverruledLine:
 
 
 @dataclass
-class Tally:
+class ProductCounts:
     """People, acceptances and overruled decisions by group, grown from the ledger; usable decisions only, so people, not applications.
     Somebody whose group is told later moves to that group."""
 
@@ -148,7 +148,7 @@ def stamp(at: float) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.gmtime(at)) + " UTC"
 
 
-def read_board(desk: Desk, product: Product, tally: Tally) -> Board:
+def read_board(desk: Desk, product: Product, tally: ProductCounts) -> Board:
     """One look at the ledger."""
     ledger, names = desk.ledger, (product.tenant, product.name)
     tally.refresh()

@@ -42,7 +42,7 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
 
-class Prices(Body):
+class PricesBody(Body):
     """What a false accept and a false reject of this person cost."""
 
     false_accept: Annotated[Number, Field(ge=0)]
@@ -60,7 +60,7 @@ class Asked(Body):
         | Annotated[dict[Name, Number], Field(min_length=1, max_length=1000)]
     )
     group: Group | None = None
-    prices: Prices | None = None
+    prices: PricesBody | None = None
 
 
 class AskedMany(Body):
@@ -100,7 +100,7 @@ class SettlementTold(Body):
     note: Note = ""
 
 
-class GroupTold(Body):
+class GroupBody(Body):
     """A group that became known after the decision, for accepted and rejected people alike."""
 
     key: Name

@@ -62,7 +62,7 @@ def demo_settings(directory: Path, host: str, port: int) -> Settings:
 
 
 @dataclass
-class Population:
+class DemoPopulation:
     """Clients of the bank: apply in batches, and tell outcomes 1 to 6 days later."""
 
     url: str

@@ -23,7 +23,7 @@ NUDGE = 1e-9
 
 
 @dataclass(frozen=True)
-class Part:
+class RulePart:
     """One rule of the mixture, and what it said."""
 
     weight: float
@@ -59,7 +59,7 @@ class Explanation:
     status: str
     overruled: bool
     usable: bool
-    parts: tuple[Part, ...]
+    parts: tuple[RulePart, ...]
     levers: tuple[Lever, ...]
     sentence: str
 
@@ -81,7 +81,7 @@ def explained(found: Explained, mixture: Mixture, product: Product) -> Explanati
     drawn, group = found.drawn, _group(found, mixture)
     rows = np.array([found.features])
     parts = tuple(
-        Part(weight, rule.describe(product.features), bool(np.asarray(rule.accepts(rows, group))[0]))
+        RulePart(weight, rule.describe(product.features), bool(np.asarray(rule.accepts(rows, group))[0]))
         for rule, weight in sorted(zip(mixture.hypotheses, mixture.weights, strict=True), key=lambda part: -part[1])
     )
     levers = tuple(sorted(_levers(found, mixture, product), key=lambda lever: -lever.gain))

@@ -90,7 +90,7 @@ async def override(body: bodies.OverrideTold, service: Serving, key: MayObserve)
 
 
 @ROUTER.post("/groups", tags=["outcomes"])
-async def tell_group(body: bodies.GroupTold, service: Serving, key: MayObserve) -> Response:
+async def tell_group(body: bodies.GroupBody, service: Serving, key: MayObserve) -> Response:
     """A group that became known after the decision, of accepted and rejected people alike."""
     return _one(await _reported(service, key.tenant, [(body.key, GroupTold(body.group))]))
 

@@ -19,7 +19,7 @@ from evenhand.words import FloatArray
 
 
 @dataclass(frozen=True)
-class Task:
+class RunToPlay:
     """One run to be played. regret_gap: the gap of the policies that the regret is measured against; limit: the promise."""
 
     learner: Learner
@@ -31,14 +31,14 @@ class Task:
     engine: Engine = "auto"
 
 
-def play(task: Task) -> RunRecord:
+def play(task: RunToPlay) -> RunRecord:
     """Play one task."""
     run = simulate(task.learner, task.environment, task.rounds, task.seed, task.regret_gap, engine=task.engine)
     return record(run, task.environment, task.limit)
 
 
 def play_all(
-    tasks: Sequence[Task], jobs: int = 1, progress: Callable[[int], None] | None = None
+    tasks: Sequence[RunToPlay], jobs: int = 1, progress: Callable[[int], None] | None = None
 ) -> tuple[RunRecord, ...]:
     """Play all tasks on `jobs` processes; the answers are in the order of the tasks, whatever order they finished in."""
     if jobs < 1:
@@ -53,7 +53,7 @@ def play_all(
     return tuple(answer for _, answer in sorted(found, key=lambda pair: pair[0]))
 
 
-def _numbered(number: int, task: Task) -> tuple[int, RunRecord]:
+def _numbered(number: int, task: RunToPlay) -> tuple[int, RunRecord]:
     return number, play(task)
 
 
@@ -192,7 +192,7 @@ def compare(
             f"{len(learners)} learners and {len(seeds)} seeds were given; a comparison needs one of each."
         )
     tasks = [
-        Task(learner, environment, rounds, seed, regret_gap, promise, engine)
+        RunToPlay(learner, environment, rounds, seed, regret_gap, promise, engine)
         for learner in learners.values()
         for seed in seeds
     ]

@@ -13,7 +13,7 @@ import numpy as np
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner
 from evenhand.policies import Mixture
-from evenhand.simulate.compare import Task, play_all
+from evenhand.simulate.compare import RunToPlay, play_all
 
 LIMITS = (0.02, 0.04, 0.07, 0.12, 0.2)
 MOST_SEEDS = 3
@@ -62,7 +62,9 @@ def promise_cost(
     grid, lives = tuple(sorted(set(limits))), tuple(seeds)[:MOST_SEEDS]
     learners = [make(limit) for limit in grid]
     tasks = [
-        Task(one, environment, rounds, seed, one.allowed_gap, one.allowed_gap) for one in learners for seed in lives
+        RunToPlay(one, environment, rounds, seed, one.allowed_gap, one.allowed_gap)
+        for one in learners
+        for seed in lives
     ]
     played = play_all(tasks, jobs, progress)
     means = np.array([float(run.lengths @ run.losses) / rounds for run in played]).reshape(len(grid), len(lives))

@@ -17,7 +17,7 @@ from evenhand.environments.truth import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate
 from evenhand.learners import TwoPhaseLearner
-from evenhand.simulate.compare import Task, play_all
+from evenhand.simulate.compare import RunToPlay, play_all
 from evenhand.simulate.record import RunRecord
 from evenhand.words import FloatArray
 
@@ -83,7 +83,7 @@ def tradeoff(
         )
     horizons = tuple(int(h) for h in np.geomspace(rounds / 10, rounds * 10, HORIZONS).round())
     tasks = [
-        Task(
+        RunToPlay(
             TwoPhaseLearner(
                 hypotheses,
                 rate,

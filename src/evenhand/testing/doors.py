@@ -22,10 +22,10 @@ from evenhand.learners import load
 from evenhand.testing.laws import LawBroken, require
 from evenhand.testing.playing import (
     BLOCK,
+    Copy,
     Decided,
     Law,
     LearnerCase,
-    Run,
     decide,
     nothing_fails,
     play,
@@ -64,7 +64,7 @@ def late_labels_find_their_round(case: LearnerCase) -> None:
         if len(met) > LATE:
             met[-LATE].tell(learner, met[-LATE].every(4, 1))
 
-    (learner,) = play(case, law, Run(some_late))
+    (learner,) = play(case, law, Copy(some_late))
     for number, decided in enumerate(met):
         late = decided.every(4, 1) & (number + LATE <= len(met))
         require_labels(law, learner, decided, decided.every(2) | late)
@@ -82,7 +82,7 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
             decided.tell(learner, coming)
             missing += int((decided.accepted & ~coming).sum())
 
-        (learner,) = play(case, law, Run(some))
+        (learner,) = play(case, law, Copy(some))
         counted = getattr(getattr(learner, "report", None), "missing_labels", missing)
         figures = f"the report counts {counted} missing labels after {case.rounds} rounds"
         require(counted == missing, law, f"{figures}, but {missing} never came (told: {told or 'none'})")
@@ -104,13 +104,13 @@ def repeated_reports_change_nothing(case: LearnerCase) -> None:
         for block in before[-HELD:]:
             tell_all(learner, block)
 
-    play(case, "repeated_reports_change_nothing", Run(tell_all), Run(twice), Run(again_later))
+    play(case, "repeated_reports_change_nothing", Copy(tell_all), Copy(twice), Copy(again_later))
 
 
 def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
     """Labels that are told between the same two decisions, in any order, one by one or together, teach the same."""
 
-    def held_back(order: str) -> Run:
+    def held_back(order: str) -> Copy:
         waiting: list[tuple[int, int]] = []
         draw = np.random.default_rng(case.seed)
 
@@ -129,7 +129,7 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
                 learner.observe(rounds, told)
             waiting.clear()
 
-        return Run(tell_held)
+        return Copy(tell_held)
 
     play(
         case, "the_order_of_reports_is_irrelevant", *map(held_back, ("forwards", "one by one", "backwards", "shuffled"))
@@ -160,7 +160,7 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
         decided.tell(learner, ~decided.every(2))
         decided.tell(learner, decided.every(2))
 
-    play(case, law, Run(without), Run(with_refusals))
+    play(case, law, Copy(without), Copy(with_refusals))
 
 
 # humans who decide otherwise
@@ -170,7 +170,7 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
     """The label of an accept that a human refused changes no later policy: told before, it is forgotten; told afterwards, it is refused."""
     law = "refused_accepts_teach_nothing"
 
-    def refusing(label: int | None, *, attempted: bool = False) -> Run:
+    def refusing(label: int | None, *, attempted: bool = False) -> Copy:
         def refuse_some(learner: Any, decided: Decided) -> None:
             chosen = decided.accepted & decided.every(3)
             if label is not None:
@@ -181,7 +181,7 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
             for round in decided.rounds[chosen].tolist() if attempted or label is not None else ():
                 require_refusal(law, "the label of a refused person", learner.observe, round, label or 1)
 
-        return Run(refuse_some)
+        return Copy(refuse_some)
 
     met: list[Decided] = []
 
@@ -195,7 +195,7 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
             require_refusal(law, "the label of a person who was refused long after", learner.observe, round, label)
 
     play(case, law, refusing(None), refusing(1), refusing(-1), refusing(None, attempted=True))
-    play(case, law, Run(refuse_late))
+    play(case, law, Copy(refuse_late))
 
 
 def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
@@ -211,7 +211,7 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
             require_refusal(law, "the label of a reject that a human accepted", learner.observe, round, label)
         tell_all(learner, decided)
 
-    play(case, law, Run(tell_all), Run(accept_some))
+    play(case, law, Copy(tell_all), Copy(accept_some))
 
 
 def agreeing_humans_change_nothing(case: LearnerCase) -> None:
@@ -232,7 +232,7 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
         decided.tell(learner, decided.every(2))
         decided.tell(learner, ~decided.every(2))
 
-    def overruled(times: int) -> Run:
+    def overruled(times: int) -> Copy:
         met: list[Decided] = []
 
         def overrule_some(learner: Any, decided: Decided) -> None:
@@ -243,9 +243,9 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
                 for _ in range(times):
                     learner.overrule(block.rounds[chosen], ~block.accepted[chosen])
 
-        return Run(overrule_some)
+        return Copy(overrule_some)
 
-    play(case, law, Run(alone), Run(agree))
+    play(case, law, Copy(alone), Copy(agree))
     play(case, law, overruled(1), overruled(3))
 
 
@@ -310,7 +310,7 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
     """An erased round takes no label, group or overruling, however long ago it was played; to erase it again changes nothing."""
     law = "erased_rounds_stay_erased"
 
-    def erasing(*, attempts: bool) -> Run:
+    def erasing(*, attempts: bool) -> Copy:
         met: list[Decided] = []
 
         def erase_some(learner: Any, decided: Decided) -> None:
@@ -331,7 +331,7 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
                 more = [*decided.rounds.tolist(), case.rounds + 10**6]
                 require_refusal(law, "an erasure that ends with a round that was never played", learner.erase, more)
 
-        return Run(erase_some)
+        return Copy(erase_some)
 
     play(case, law, erasing(attempts=False), erasing(attempts=True))
 
@@ -353,17 +353,17 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
     """None, NaN and pandas.NA in the group all mean "unknown": all are refused alike or taken alike, and teach the same."""
     numeric = bool(case.people().group.dtype.kind in "iuf")
 
-    def hiding(missing: Any, kind: Any = object) -> Run:
+    def hiding(missing: Any, kind: Any = object) -> Copy:
         def hide_some(group: GroupArray) -> Any:
             shown = group.astype(kind)
             shown[::5] = missing
             return shown
 
-        return Run(tell_all, hide_some)
+        return Copy(tell_all, hide_some)
 
     some = [hiding(None), hiding(float("nan")), hiding(np.float64("nan"))]
     some += [hiding(np.nan, np.float64)] if numeric else []
-    everybody = [Run(tell_all, lambda _: None), Run(tell_all, lambda group: np.full(len(group), None))]
+    everybody = [Copy(tell_all, lambda _: None), Copy(tell_all, lambda group: np.full(len(group), None))]
     if find_spec("pandas") is not None:
         pandas = import_module("pandas")
 
@@ -372,8 +372,8 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
             shown[::5] = None
             return shown.astype("category")
 
-        some += [hiding(pandas.NA), Run(tell_all, categories)]
-        everybody.append(Run(tell_all, lambda group: np.full(len(group), pandas.NA, dtype=object)))
+        some += [hiding(pandas.NA), Copy(tell_all, categories)]
+        everybody.append(Copy(tell_all, lambda group: np.full(len(group), pandas.NA, dtype=object)))
     play(case, "missing_groups_are_the_same", *some)
     play(case, "missing_groups_are_the_same", *everybody)
 
@@ -392,7 +392,7 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
                     shown[min(place, len(shown) - 1)] = strange
                 return shown
 
-            play(case, "new_groups_stop_nobody", Run(tell_all, once))
+            play(case, "new_groups_stop_nobody", Copy(tell_all, once))
 
 
 def late_groups_are_told_once(case: LearnerCase) -> None:
@@ -405,7 +405,7 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
         shown[::5] = None
         return shown
 
-    def telling(*, attempts: bool) -> Run:
+    def telling(*, attempts: bool) -> Copy:
         def tell_groups(learner: Any, decided: Decided) -> None:
             tell_all(learner, decided)
             rounds, group = decided.rounds[::5], decided.people.group[::5]
@@ -421,7 +421,7 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
                 told = (int(rounds[0]), other[0])
                 require_refusal(law, f"group {other[0]!r} after {group.tolist()[0]!r}", learner.tell_group, *told)
 
-        return Run(tell_groups, hide_some)
+        return Copy(tell_groups, hide_some)
 
     play(case, law, telling(attempts=False), telling(attempts=True))
 
@@ -432,7 +432,7 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
 def a_large_block_counts_everybody(case: LearnerCase) -> None:
     """All people in one call are as many rounds as block by block: each is counted once, with its own number, draw and label."""
     law, people, whole = "a_large_block_counts_everybody", case.people(), case.fresh()
-    (cut,) = play(case, law, Run(tell_all))
+    (cut,) = play(case, law, Copy(tell_all))
     with nothing_fails(law, f"deciding {len(people)} people in one call, and telling their labels,"):
         everybody = Decided(people, decide(whole, people.features, people.group))
         rounds = everybody.rounds

@@ -91,7 +91,7 @@ Reports = Callable[[Any, Decided], None]
 
 
 @dataclass(frozen=True, eq=False)
-class Run:
+class Copy:
     """One copy of a learner: what it is told after each block, and how the group is shown when it decides."""
 
     reports: Reports
@@ -118,7 +118,7 @@ def nothing_fails(law: str, what: str) -> Iterator[None]:
         raise LawBroken(law, f"{what} failed with {type(error).__name__}: {error}") from error
 
 
-def play(case: LearnerCase, law: str, *runs: Run) -> list[Any]:
+def play(case: LearnerCase, law: str, *runs: Copy) -> list[Any]:
     """Play one fresh copy for each run, side by side: all must decide as the first does, to the end. The copies, played.
 
     A group that is refused (InvalidInput) is refused by all or by none; the people then come again with the group as it is.
@@ -208,7 +208,7 @@ def require_labels(law: str, learner: Any, decided: Decided, told: BoolArray) ->
 
 
 def together(jobs: list[Callable[[], None]]) -> list[BaseException]:
-    """Run every job in a thread of its own, all starting at once; what they raised. A thread that never ends is given up."""
+    """Copy every job in a thread of its own, all starting at once; what they raised. A thread that never ends is given up."""
     start, ended = Barrier(len(jobs)), [Future[None]() for _ in jobs]
 
     def run(job: Callable[[], None], end: Future[None]) -> None:

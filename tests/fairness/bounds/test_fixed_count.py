@@ -11,7 +11,7 @@ from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness.bounds import chernoff, staircase
 from evenhand.fairness.bounds.chernoff import AuditBinomial, AuditKl
 from evenhand.fairness.bounds.dkw import AuditDkw
-from evenhand.fairness.bounds.fixed_count import AuditCounts, FixedCountBound, GapIntervals, PresetLooks
+from evenhand.fairness.bounds.fixed_count import AuditCounts, AuditIntervals, FixedCountBound, PresetLooks
 from evenhand.fairness.bounds.hoeffding import AuditHoeffding
 from evenhand.randomness import stream
 
@@ -22,11 +22,11 @@ by_name = pytest.mark.parametrize("bound", BOUNDS, ids=lambda b: b.name)
 
 def look(
     bound: FixedCountBound, counts: AuditCounts, delta: float = 0.05, log_size: float = 0.0, columns: int = 1
-) -> GapIntervals:
+) -> AuditIntervals:
     return bound.intervals(counts, failure_probability=delta, log_size=log_size, columns=columns)
 
 
-def worst_miss(intervals: GapIntervals, n: int, m: int) -> float:
+def worst_miss(intervals: AuditIntervals, n: int, m: int) -> float:
     """The largest probability over a grid of true rates that the gap f_2 - f_1 is outside; rows are all pairs of counts."""
     worst = 0.0
     for p, q in product(RATES, RATES):
@@ -203,11 +203,11 @@ def test_looks_are_strictly_increasing_and_their_shares_sum_to_delta() -> None:
 
 
 def test_intersections_shrink_and_an_empty_one_is_seen() -> None:
-    first = GapIntervals(np.array([[-0.1]]), np.array([[0.2]]))
-    second = GapIntervals(np.array([[0.0]]), np.array([[0.3]]))
+    first = AuditIntervals(np.array([[-0.1]]), np.array([[0.2]]))
+    second = AuditIntervals(np.array([[0.0]]), np.array([[0.3]]))
     both = first.intersect(second)
     assert (both.low[0, 0], both.high[0, 0]) == (0.0, 0.2)
-    assert first.intersect(GapIntervals(np.array([[0.25]]), np.array([[0.3]]))).empty.all()
+    assert first.intersect(AuditIntervals(np.array([[0.25]]), np.array([[0.3]]))).empty.all()
 
 
 class TestTheTrap:

@@ -29,7 +29,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.fairness.bounds.fixed_count import AuditCounts, GapIntervals, clipped_pairs
+from evenhand.fairness.bounds.fixed_count import AuditCounts, AuditIntervals, clipped_pairs
 from evenhand.fairness.bounds.slack import require_finite_class, require_probability
 from evenhand.fairness.bounds.staircase import largest_rise, one_sided_share, staircase
 from evenhand.words import FloatArray
@@ -54,7 +54,7 @@ class AuditBinomial:
 
     def intervals(
         self, counts: AuditCounts, *, failure_probability: float, log_size: float, columns: int
-    ) -> GapIntervals:
+    ) -> AuditIntervals:
         """The intervals; see the module."""
         require_finite_class(log_size, self.name)
         return _joint(counts, exact_upper, failure_probability, log_size)
@@ -76,13 +76,13 @@ class AuditKl:
 
     def intervals(
         self, counts: AuditCounts, *, failure_probability: float, log_size: float, columns: int
-    ) -> GapIntervals:
+    ) -> AuditIntervals:
         """The intervals; see the module."""
         require_finite_class(log_size, self.name)
         return _joint(counts, kl_upper, failure_probability, log_size)
 
 
-def _joint(counts: AuditCounts, upper: UpperLimit, failure_probability: float, log_size: float) -> GapIntervals:
+def _joint(counts: AuditCounts, upper: UpperLimit, failure_probability: float, log_size: float) -> AuditIntervals:
     require_probability(failure_probability)
     stairs = staircase(one_sided_share(counts, log_size, failure_probability))
     ups = _limits(upper, counts.most, counts.most_people, stairs.log_first)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.fairness.bounds.fixed_count import AuditCounts, GapIntervals, clipped_pairs
+from evenhand.fairness.bounds.fixed_count import AuditCounts, AuditIntervals, clipped_pairs
 from evenhand.fairness.bounds.slack import inverse, require_columns, require_probability
 from evenhand.fairness.bounds.staircase import largest_rise, staircase
 from evenhand.words import FloatArray
@@ -36,7 +36,7 @@ class AuditDkw:
 
     def intervals(
         self, counts: AuditCounts, *, failure_probability: float, log_size: float, columns: int
-    ) -> GapIntervals:
+    ) -> AuditIntervals:
         """The intervals; see the class. `log_size` is not used."""
         require_probability(failure_probability)
         require_columns(columns)

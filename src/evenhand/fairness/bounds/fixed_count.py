@@ -104,15 +104,15 @@ def _per_hypothesis(counts: ArrayLike, denominator: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class GapIntervals:
+class AuditIntervals:
     """low, high (M, gaps) in the order of `GapConstraints`: rate by rate, pair by pair, later group minus earlier group."""
 
     low: FloatArray
     high: FloatArray
 
-    def intersect(self, other: "GapIntervals") -> "GapIntervals":
+    def intersect(self, other: "AuditIntervals") -> "AuditIntervals":
         """What both allow; for looks whose failure probabilities were booked separately."""
-        return GapIntervals(np.maximum(self.low, other.low), np.minimum(self.high, other.high))
+        return AuditIntervals(np.maximum(self.low, other.low), np.minimum(self.high, other.high))
 
     @property
     def empty(self) -> BoolArray:
@@ -141,7 +141,7 @@ class FixedCountBound(Protocol):
 
     def intervals(
         self, counts: AuditCounts, *, failure_probability: float, log_size: float, columns: int
-    ) -> GapIntervals:
+    ) -> AuditIntervals:
         """The intervals. `log_size` is ln|H| of the class fixed before the data, not of the rows in `counts`.
 
         (A list of cut-offs found in the audited features is not fixed before the data; DKW covers those.)
@@ -183,7 +183,7 @@ class PresetLooks:
         return look
 
 
-def clipped_pairs(counts: AuditCounts, rises: FloatArray) -> GapIntervals:
+def clipped_pairs(counts: AuditCounts, rises: FloatArray) -> AuditIntervals:
     """Intervals from one-sided limits of acceptance differences, clipped to [-1, 1] and turned by the rates' signs.
 
     rises (M, rates, groups, groups): rises[..., j, k] is an upper limit of f_k - f_j. So f_k - f_j lies in
@@ -191,7 +191,7 @@ def clipped_pairs(counts: AuditCounts, rises: FloatArray) -> GapIntervals:
     """
     high = [np.minimum(rises[:, r, j, k], 1.0) for r, j, k in _turned(counts)]
     low = [np.maximum(-rises[:, r, k, j], -1.0) for r, j, k in _turned(counts)]
-    return GapIntervals(np.stack(low, axis=1), np.stack(high, axis=1))
+    return AuditIntervals(np.stack(low, axis=1), np.stack(high, axis=1))
 
 
 def _turned(counts: AuditCounts) -> Iterator[tuple[int, int, int]]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.fairness.bounds.fixed_count import AuditCounts, GapIntervals, clipped_pairs
+from evenhand.fairness.bounds.fixed_count import AuditCounts, AuditIntervals, clipped_pairs
 from evenhand.fairness.bounds.slack import inverse, require_finite_class, require_probability
 from evenhand.fairness.bounds.staircase import one_sided_share
 from evenhand.words import FloatArray
@@ -36,7 +36,7 @@ class AuditHoeffding:
 
     def intervals(
         self, counts: AuditCounts, *, failure_probability: float, log_size: float, columns: int
-    ) -> GapIntervals:
+    ) -> AuditIntervals:
         """The intervals; see the class."""
         require_probability(failure_probability)
         require_finite_class(log_size, self.name)
