@@ -702,3 +702,19 @@ def test_groups_of_many_people_are_stored_as_numbers():
     assert len(text) < 200
     found = codec.Decoder(encoder.arrays).decode(json.loads(text))
     assert [(type(v), v) for v in found] == [(type(v), v) for v in groups]
+
+
+def test_a_class_of_yours_may_be_called_like_one_of_ours(tmp_path):
+    """It is stored under its module's name, and ours is found as before."""
+
+    @dataclass(frozen=True)
+    class Block:
+        size: int
+
+    codec.storable(Block)
+    learner = Uniform(seed=1)
+    learner.decide(np.zeros((3, 1)))
+    learner.save(tmp_path / "learner")
+    assert eh.load(tmp_path / "learner").round == 3
+    assert codec.Encoder().record(Block(3))["kind"].endswith("Block")
+    assert codec.Encoder().record(Block(3))["kind"] != "Block"

@@ -31,14 +31,20 @@ _RECORDS: dict[str, type] = {}
 _RANGES: dict[str, Mapping[str, tuple[float, float]]] = {}
 
 
+def stored_name(kind: type) -> str:
+    """The name of a class in files: its own for those of evenhand; others may be called the same, so that they have their module's too."""
+    own = kind.__module__.startswith("evenhand.")
+    return kind.__name__ if own else f"{kind.__module__}.{kind.__qualname__}"
+
+
 def storable(record: type[Record], **ranges: tuple[float, float]) -> type[Record]:
     """Register a dataclass, as a decorator or by a call; its fields must be storable themselves.
 
     `ranges`: between which values the numbers of a field lie; a file in which they do not is refused.
     """
-    _RECORDS[record.__name__] = record
+    _RECORDS[stored_name(record)] = record
     if ranges:
-        _RANGES[record.__name__] = ranges
+        _RANGES[stored_name(record)] = ranges
     return record
 
 
@@ -66,7 +72,7 @@ class Encoder:
             return self.encode(value.item())
         if value is self.hypotheses:
             return {"is": "hypotheses"}
-        if _RECORDS.get(type(value).__name__) is type(value):
+        if _RECORDS.get(stored_name(type(value))) is type(value):
             return self.record(value)
         for kind, write in _WRITERS.items():
             if isinstance(value, kind):
@@ -79,7 +85,7 @@ class Encoder:
     def record(self, value: Any) -> Any:
         """A registered dataclass, field by field."""
         stored = {f.name: self.encode(getattr(value, f.name)) for f in fields(value) if f.init}
-        return {"is": "record", "kind": type(value).__name__, "fields": stored}
+        return {"is": "record", "kind": stored_name(type(value)), "fields": stored}
 
     def sequence(self, kind: str, values: Any) -> Any:
         """Any collection, item by item."""

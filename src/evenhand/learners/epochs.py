@@ -24,7 +24,7 @@ from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
-from evenhand.learners.codec import storable
+from evenhand.learners.codec import storable, stored_name
 from evenhand.learners.rounds import Block, Lost, RoundBook, Single
 from evenhand.learners.settings import require_common
 from evenhand.policies import Mixture
@@ -191,7 +191,7 @@ class EpochLearner(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        LEARNERS[_stored_name(cls)] = cls
+        LEARNERS[stored_name(cls)] = cls
         for name, member in list(vars(cls).items()):
             if isfunction(member) and not name.startswith("_") and not hasattr(member, "holds_lock"):
                 setattr(cls, name, locked(member))
@@ -256,7 +256,7 @@ class EpochLearner(ABC):
                 f"{type(self).__name__} keeps {', '.join(forgotten)}, which its _state() does not give.",
                 hint="extend _state(), or list what follows from the settings in _not_stored.",
             )
-        storage.write(path, storage.Stored(_stored_name(type(self)), self._settings, state))
+        storage.write(path, storage.Stored(stored_name(type(self)), self._settings, state))
 
     def _state(self) -> dict[str, Any]:
         """What the settings do not say, as values that `codec.Encoder` knows: plain values, arrays, collections, generators, policies,
@@ -562,11 +562,6 @@ def as_told_groups(group: Any, rounds: int) -> GroupArray:
 def _own(checked: Kind, given: object) -> Kind:
     """An array that nobody else can change."""
     return checked.copy() if checked is given or checked.base is not None else checked
-
-
-def _stored_name(kind: type) -> str:
-    own = kind.__module__.startswith("evenhand.")
-    return kind.__name__ if own else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def round_count(log: RoundLog) -> int:
