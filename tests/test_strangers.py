@@ -3,6 +3,10 @@
 None of these classes uses anything of evenhand but the contracts, the nouns (`words`) and the errors.
 """
 
+import os
+import subprocess
+import sys
+from importlib.metadata import EntryPoint
 from threading import Lock
 from typing import ClassVar
 
@@ -13,6 +17,7 @@ from evenhand import CertifiedLearner, simulate
 from evenhand.contracts import Rate
 from evenhand.errors import BadLabel, InvalidInput, NotSerialisable, ProtocolError
 from evenhand.fairness.rates import RATES, as_rates
+from evenhand.registry import Registry
 from evenhand.simulate import compare
 from evenhand.testing import LawBroken, check_environment, check_hypothesis_class, check_learner, check_rate
 from evenhand.words import Decisions, LabelledSample, Prices
@@ -250,3 +255,70 @@ def test_rates_are_named_once():
         CertifiedLearner(TenCuts(), "tpr", 0.1, 0.05)
     with pytest.raises(InvalidInput, match="it is a rate, the name of one"):
         as_rates([1])
+
+
+ENTRY_POINTS = """
+[evenhand.rates]
+rejected-good = tests.test_strangers:REJECTED_GOOD
+[evenhand.classes]
+ten-cuts = tests.test_strangers:TenCuts
+[evenhand.learners]
+cautious = tests.test_strangers:Cautious
+[evenhand.populations]
+two-towns = tests.test_strangers:TwoTowns
+"""
+REJECTED_GOOD = RejectedGood()
+
+
+@pytest.fixture
+def installed(tmp_path, monkeypatch):
+    """A package whose entry points name what is written above, as an installer leaves it."""
+    folder = tmp_path / "stranger-1.0.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: stranger\nVersion: 1.0\n")
+    (folder / "entry_points.txt").write_text(ENTRY_POINTS)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), *sys.path]))
+    return tmp_path
+
+
+def command(*words, cwd):
+    return subprocess.run(
+        [sys.executable, "-m", "evenhand.cli", *words], cwd=cwd, capture_output=True, text=True, check=False
+    )
+
+
+def test_another_package_adds_names_to_the_commands(installed):
+    """All four at once, in a process of its own: the command finds them by their entry points."""
+    words = ("--environment", "two-towns", "--learner", "cautious", "--rate", "rejected-good", "--rounds", "400")
+    done = command("simulate", *words, cwd=installed)
+    assert done.returncode == 0, done.stderr
+    assert "cautious on two-towns: 400 rounds" in done.stdout
+    refused = command("simulate", "--learner", "reckless", cwd=installed)
+    assert refused.returncode == 2
+    assert "there is no learner 'reckless'" in refused.stderr
+    assert "cautious" in refused.stderr
+
+
+def test_another_package_adds_a_class_to_solve(installed):
+    (installed / "t.csv").write_text(
+        "score,town,paid\n" + "".join(f"{i / 50},{'ab'[i % 2]},{i % 3 > 0}\n" for i in range(50))
+    )
+    words = ("--label", "paid", "--good", "True", "--group", "town", "--class", "ten-cuts", "--limit", "0.3")
+    done = command("solve", "t.csv", *words, cwd=installed)
+    assert done.returncode == 0, done.stderr
+    wrong = command("solve", "t.csv", *words[:-3], "nine-cuts", cwd=installed)
+    assert wrong.returncode == 2
+    assert "'nine-cuts' is not one of" in wrong.stderr
+    assert "'ten-cuts'" in wrong.stderr
+
+
+def test_a_name_of_ours_is_not_replaced(monkeypatch):
+    foreign = Registry("thing", "evenhand.things", {"ours": 1})
+    monkeypatch.setattr(
+        "evenhand.registry.entry_points",
+        lambda group: [EntryPoint("ours", "math:pi", group), EntryPoint("theirs", "math:pi", group)],
+    )
+    assert foreign["ours"] == 1
+    assert foreign["theirs"] == pytest.approx(3.14159, abs=1e-4)
+    assert list(foreign) == ["ours", "theirs"]
+    assert len(foreign) == 2

@@ -9,10 +9,10 @@ own by an entry point of the registry's group, in its pyproject.toml:
     my-rate = "my_package.rates:MY_RATE"
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
 from threading import Lock
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from evenhand.errors import InvalidInput
 
@@ -30,6 +30,8 @@ class Registry(Mapping[str, Named], Generic[Named]):
         The group of entry points by which other packages add names: "evenhand.rates".
     things : Mapping
         The names that evenhand knows itself; no other package can replace them.
+    adopt : callable, optional
+        What is done to the object of an entry point before it is given out.
 
     Examples
     --------
@@ -42,8 +44,14 @@ class Registry(Mapping[str, Named], Generic[Named]):
     evenhand.errors.InvalidInput: there is no number 'three'. Hint: known are two.
     """
 
-    def __init__(self, kind: str, group: str, things: Mapping[str, Named]) -> None:
-        self.kind, self.group, self.own = kind, group, dict(things)
+    def __init__(
+        self,
+        kind: str,
+        group: str,
+        things: Mapping[str, Named],
+        adopt: Callable[[Any], Named] | None = None,
+    ) -> None:
+        self.kind, self.group, self.own, self.adopt = kind, group, dict(things), adopt
         self._foreign: dict[str, EntryPoint] | None = None
         self._lock = Lock()
 
@@ -53,7 +61,7 @@ class Registry(Mapping[str, Named], Generic[Named]):
             return self.own[name]
         if name in self.foreign:
             found: Named = self.foreign[name].load()
-            return found
+            return found if self.adopt is None else self.adopt(found)
         raise InvalidInput(f"there is no {self.kind} {name!r}.", hint=f"known are {', '.join(self)}.")
 
     @property

@@ -1,7 +1,8 @@
 """Populations and learners by name, each with its options and a few words: what the commands and studies choose from."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from inspect import getdoc, signature
 from typing import Any
 
 from evenhand import environments as worlds
@@ -206,8 +207,18 @@ _LEARNERS: Mapping[str, Entry] = {
     ),
 }
 
-POPULATIONS: Registry[Entry] = Registry("environment", "evenhand.populations", _POPULATIONS)
-LEARNERS: Registry[Entry] = Registry("learner", "evenhand.learners", _LEARNERS)
+
+def _adopted(thing: Any) -> Entry:
+    """Another package may give an `Entry`, or a plain class: it is then told what its arguments name in a `Setting`."""
+    if isinstance(thing, Entry):
+        return thing
+    asked = signature(thing).parameters
+    needs = tuple(field.name for field in fields(Setting) if field.name in asked)
+    return Entry(thing, (getdoc(thing) or thing.__name__).split("\n\n")[0].replace("\n", " "), needs=needs)
+
+
+POPULATIONS: Registry[Entry] = Registry("environment", "evenhand.populations", _POPULATIONS, _adopted)
+LEARNERS: Registry[Entry] = Registry("learner", "evenhand.learners", _LEARNERS, _adopted)
 
 COMPARED = (
     "two-phase",
