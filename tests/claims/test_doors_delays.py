@@ -21,8 +21,8 @@ from tests.claims.doors import DELTA, FPR, People
 from tests.claims.test_certified_drift import world
 
 from evenhand.learners import CertifiedLearner, certified
-from evenhand.learners.cohorts import from_block
-from evenhand.learners.lives import Life
+from evenhand.learners.certified.cohorts import from_block
+from evenhand.learners.certified.run import Life
 from evenhand.simulate.delays import LabelDelays, simulate_late
 
 WINDOW, STEP, ROUNDS = 10.0, 50, 20_000

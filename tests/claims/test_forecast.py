@@ -1,6 +1,7 @@
 """The forecast of the round from which half of the learned weight is certified, against lives.
 
-The forecast is the one by which the learner decides how many people to audit and which a launch plan shows (`learners/forecast.py`);
+The forecast is the one by which the learner decides how many people to audit and which a launch plan shows
+(`learners/certified/forecast.py`);
 nothing is simulated for it. Eight populations with their own finite classes, and four real tables with linear rules, for
 which the plan knows the table as an out-of-fold score in bins; three rates; T = 3e5. The policy changes at the end of an epoch,
 and each epoch is 1.5 times as long as all before it together, so that "within a factor of 1.5" is within one epoch of the median life.
@@ -18,7 +19,7 @@ from joblib import Parallel, delayed
 from evenhand import CertifiedLearner, FalseNegativeRate, FalsePositiveRate, Linear, Prices, SelectionRate, simulate
 from evenhand.environments import LowerBound, random_population, threshold_population
 from evenhand.environments.datasets import DataUnavailable, load
-from evenhand.learners.forecast import Prospect
+from evenhand.learners.certified.forecast import Prospect
 from evenhand.planning import lives as planned_lives
 from evenhand.planning.lives import LaunchTerms, foreseen
 from evenhand.planning.population import Planned

@@ -12,7 +12,7 @@ from tests.learners.play import FPR, WORLD, everybody
 import evenhand as eh
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.learners import CertifiedLearner, Unconstrained
-from evenhand.learners.lives import Life
+from evenhand.learners.certified.run import Life
 
 SIZES = (20_000, 50_000)
 

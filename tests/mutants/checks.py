@@ -17,7 +17,7 @@ from evenhand.fairness import FalsePositiveRate, SelectionRate
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.betting_records import counts_labels
 from evenhand.learners import CertifiedLearner
-from evenhand.learners.audit_process import AuditProcess
+from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.randomness import stream
 
 FPR, SR = FalsePositiveRate(), SelectionRate()

@@ -17,11 +17,10 @@ from evenhand.errors import EvenhandError
 from evenhand.estimation import RoundLog
 from evenhand.fairness.bounds.betting_records import Cohort
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner, certified, processes
-from evenhand.learners.cohorts import ClosedCohort
+from evenhand.learners.certified.cohorts import ClosedCohort
+from evenhand.learners.certified.intervals import BettingProcess
+from evenhand.learners.certified.run import Life, Tally
 from evenhand.learners.exploration import sample_of
-from evenhand.learners.lives import Life
-from evenhand.learners.processes import BettingProcess
-from evenhand.learners.tally import Tally
 
 
 def rows_without_chance_dropped(patch):

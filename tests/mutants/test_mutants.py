@@ -20,10 +20,11 @@ from evenhand.fairness.bounds import betting, betting_wealth
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.betting_records import Cohort
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.learners import certified, lives, processes
-from evenhand.learners.audit_process import AuditProcess
-from evenhand.learners.cohorts import ClosedCohort
-from evenhand.learners.processes import BettingProcess
+from evenhand.learners.certified import intervals
+from evenhand.learners.certified import learner as certified
+from evenhand.learners.certified import run as certification
+from evenhand.learners.certified.cohorts import ClosedCohort
+from evenhand.learners.certified.intervals import AuditProcess, BettingProcess
 from evenhand.policies import Mixture
 
 
@@ -60,7 +61,7 @@ def delta_not_split(patch):
 
 
 def every_nominee_gets_all_of_delta(patch):
-    patch.setattr(lives, "inverse_square_share", lambda total, number: total)
+    patch.setattr(certification, "inverse_square_share", lambda total, number: total)
 
 
 def only_arrived_labels(patch):
@@ -71,7 +72,7 @@ def only_arrived_labels(patch):
         def of(*arguments, **columns):
             return Cohort.of(*arguments, **{**columns, "unresolved": 0.0})
 
-    patch.setattr(processes, "Cohort", Arrived)
+    patch.setattr(intervals, "Cohort", Arrived)
 
 
 def groups_swapped(patch):
@@ -97,7 +98,7 @@ def floor_dropped(patch):
 
 def certified_on_fitting_rows(patch):
     """A newly nominated hypothesis is shown the cohorts it was fitted on."""
-    seen, look, join = [], lives.Life.look, BettingProcess.join
+    seen, look, join = [], certification.Life.look, BettingProcess.join
 
     def remembering(life, cohort, policy):
         seen.append(cohort)
@@ -109,11 +110,11 @@ def certified_on_fitting_rows(patch):
         judge = BettingProcess(alone, (member,), alone.start())
         everywhere = np.ones(len(process.bound.groups), bool)
         for cohort in seen:
-            judge.update(cohort, processes.Prepared(alone.plan(judge.state), ConstantOutcome(), everywhere))
+            judge.update(cohort, intervals.Prepared(alone.plan(judge.state), ConstantOutcome(), everywhere))
         arrays, last = process.state.to_arrays(), judge.state.to_arrays()
         process.state = type(process.state)(**{k: np.concatenate([v[:-1], last[k]]) for k, v in arrays.items()})
 
-    patch.setattr(lives.Life, "look", remembering)
+    patch.setattr(certification.Life, "look", remembering)
     patch.setattr(BettingProcess, "join", judged_by_the_past)
 
 
@@ -153,14 +154,14 @@ def every_counted_accept_is_an_audit(patch):
 
 
 def regression_on_its_own_epoch(patch):
-    real = lives.Life.look
+    real = certification.Life.look
 
     def hindsight(life, cohort, policy):
         if cohort.epoch in life.prepared:
             life.prepared[cohort.epoch] = replace(life.prepared[cohort.epoch], regression=fit_outcomes(cohort.log))
         real(life, cohort, policy)
 
-    patch.setattr(lives.Life, "look", hindsight)
+    patch.setattr(certification.Life, "look", hindsight)
 
 
 def clamp_left_out(patch):

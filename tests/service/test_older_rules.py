@@ -143,7 +143,7 @@ def test_two_trainers_do_not_succeed_it_twice(shop):
 
 def test_a_lineage_of_newer_rules_is_not_touched(shop, monkeypatch):
     shop.close()
-    for module in ("evenhand.service.trainer", "evenhand.learners.certified"):
+    for module in ("evenhand.service.trainer", "evenhand.learners.certified.learner"):
         monkeypatch.setattr(f"{module}.RULES", 1)
     with pytest.raises(Damaged, match="this evenhand knows rules 1"):
         Trainer(shop.ledger, shop.product, "old software").close()

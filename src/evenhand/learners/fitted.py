@@ -3,7 +3,7 @@
 A class of fitted models has no finite union, so no bound can pay for all of it. Fitted on an earlier sample and written down, it is a
 finite class like any other for everybody who comes later, in `TwoPhaseLearner` and `CertifiedLearner` alike. The people of that sample
 must not be shown to the learner again: gaps on rows that were fitted are not those of the population (COMPAS: .05 in sample was .15 to
-.20 out of sample). `CertifiedLearner(Linear(), ...)` does the same by itself, again and again (see `nomination`).
+.20 out of sample). `CertifiedLearner(Linear(), ...)` does the same by itself, again and again (see `certified.nomination`).
 """
 
 from collections.abc import Sequence

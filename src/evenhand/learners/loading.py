@@ -13,15 +13,13 @@ from evenhand.errors import InvalidInput, StorageError
 from evenhand.fairness.bounds.betting_records import BettingState
 from evenhand.fairness.certificate import RULES
 from evenhand.learners import storage
-from evenhand.learners.audit_process import AuditProcess, AuditTotals
-from evenhand.learners.certified import CertifiedLearner
+from evenhand.learners.certified.cohorts import ClosedCohort
+from evenhand.learners.certified.intervals import AuditProcess, AuditTotals, BettingProcess
+from evenhand.learners.certified.learner import CertifiedLearner
+from evenhand.learners.certified.run import Past, Promise, Tally
 from evenhand.learners.codec import storable
-from evenhand.learners.cohorts import ClosedCohort
 from evenhand.learners.epochs import LEARNERS, EpochLearner, plain
 from evenhand.learners.older_rules import take_over
-from evenhand.learners.processes import BettingProcess
-from evenhand.learners.promise import Promise
-from evenhand.learners.tally import Past, Tally
 
 _COUNT, _PROBABILITY, _GAP = (0.0, inf), (0.0, 1.0), (-1.0, 1.0)
 _RANGES: dict[type, dict[tuple[float, float], str]] = {

@@ -13,7 +13,7 @@ import numpy as np
 from evenhand.contracts import Json
 from evenhand.errors import StorageError
 from evenhand.fairness.certificate import OLD_RULES
-from evenhand.learners.certified import CertifiedLearner
+from evenhand.learners.certified.learner import CertifiedLearner
 from evenhand.learners.codec import Decoder
 from evenhand.learners.epochs import EpochLearner
 from evenhand.learners.rounds import Block, RoundBook

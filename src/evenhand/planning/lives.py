@@ -17,11 +17,10 @@ from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.slack import JointHoeffding, people_needed
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
-from evenhand.learners.certified import FIRST_FITTED, FIRST_ROUNDS
-from evenhand.learners.cohorts import group_codes
-from evenhand.learners.forecast import Prospect, RateForecast
-from evenhand.learners.lives import LATER_GROUPS
-from evenhand.learners.tally import FIRST_PEOPLE
+from evenhand.learners.certified.cohorts import group_codes
+from evenhand.learners.certified.forecast import Prospect, RateForecast
+from evenhand.learners.certified.learner import FIRST_FITTED, FIRST_ROUNDS
+from evenhand.learners.certified.run import FIRST_PEOPLE, LATER_GROUPS
 from evenhand.planning.population import Planned
 from evenhand.simulate import Run, simulate
 from evenhand.simulate.record import promises

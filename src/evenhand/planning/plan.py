@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evenhand.learners.forecast import RateForecast, sentences
+from evenhand.learners.certified.forecast import RateForecast, sentences
 from evenhand.words import FloatArray
 
 Answer = Literal["worth it", "close call", "not worth it", "nothing to gain"]

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
-from evenhand.learners.certified_set import CertifiedSet, cheapest_mixture, cheapest_mixtures
+from evenhand.learners.certified.deployable import CertifiedSet, cheapest_mixture, cheapest_mixtures
 
 
 def random_program(seed: int, members: int, gaps: int) -> tuple[np.ndarray, np.ndarray]:

@@ -14,9 +14,9 @@ from evenhand.fairness.certificate import (
     policy_hash,
     standard_assumptions,
 )
+from evenhand.learners.certified.cohorts import GroupCounts
+from evenhand.learners.certified.run import Life
 from evenhand.learners.codec import storable
-from evenhand.learners.cohorts import GroupCounts
-from evenhand.learners.lives import Life
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray
 

@@ -14,8 +14,8 @@ import numpy as np
 from evenhand.contracts import Hypothesis
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.hypotheses.constants import ACCEPT_ALL, Constant
+from evenhand.learners.certified.cohorts import ClosedCohort
 from evenhand.learners.codec import storable
-from evenhand.learners.cohorts import ClosedCohort
 from evenhand.policies import Mixture
 
 LEAST_WEIGHT = 0.05

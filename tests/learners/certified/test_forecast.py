@@ -21,8 +21,8 @@ from evenhand import (
 from evenhand.environments import LowerBound, Replay, random_population, small_group
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.betting_records import Cohort, Forecast
-from evenhand.learners import certified
-from evenhand.learners.forecast import DECAYS, HALF, Prospect, RateForecast, Trajectory, sentences
+from evenhand.hypotheses import ACCEPT_ALL
+from evenhand.learners.certified.forecast import DECAYS, HALF, Prospect, RateForecast, Trajectory, sentences
 
 RATES = {"FPR": FalsePositiveRate(), "FNR": FalseNegativeRate(), "selection rate": SelectionRate()}
 WORLD = random_population(3, contexts=15, hypotheses=30)
@@ -333,9 +333,7 @@ def hopeless():
 def test_audits_stop_where_the_limit_cannot_be_certified_in_time(hopeless):
     """Only the floor of the coin remains."""
     last = hopeless.learner.epoch
-    assert last.policy.weights[last.policy.hypotheses.index(certified.ACCEPT_ALL)] == pytest.approx(
-        last.exploration_floor
-    )
+    assert last.policy.weights[last.policy.hypotheses.index(ACCEPT_ALL)] == pytest.approx(last.exploration_floor)
 
 
 def test_a_learner_that_always_hopes_audits_more(hopeless, monkeypatch):
@@ -344,7 +342,7 @@ def test_a_learner_that_always_hopes_audits_more(hopeless, monkeypatch):
     hoping = hopeless_life()
     audits = [
         sum(
-            length * policy.weights[policy.hypotheses.index(certified.ACCEPT_ALL)]
+            length * policy.weights[policy.hypotheses.index(ACCEPT_ALL)]
             for length, policy in zip(run.lengths, run.policies, strict=True)
         )
         for run in (hopeless, hoping)

@@ -27,28 +27,19 @@ from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.learners.audit_process import AuditProcess
-from evenhand.learners.audits import SURE, Gain
-from evenhand.learners.certified_set import CertifiedSet
+from evenhand.learners.certified.certificates import issue, refusal
+from evenhand.learners.certified.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
+from evenhand.learners.certified.deployable import SURE, CertifiedSet, Gain
+from evenhand.learners.certified.forecast import HALF, LITTLE, Prospect, RateForecast, sentences
+from evenhand.learners.certified.intervals import AuditProcess
+from evenhand.learners.certified.nomination import foretold, nominate
+from evenhand.learners.certified.pricing import Cells, PooledCosts, Witnesses, explore
+from evenhand.learners.certified.run import Life, Past, Promise
+from evenhand.learners.certified.settings import require_bound, require_settings, too_rich
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
-from evenhand.learners.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
 from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, holds_lock, locked, without_group
-from evenhand.learners.forecast import HALF, LITTLE, Prospect, RateForecast, sentences
-from evenhand.learners.issuing import issue, refusal
-from evenhand.learners.lives import Life
-from evenhand.learners.nomination import foretold, nominate
-from evenhand.learners.pricing import Cells, PooledCosts, Witnesses, explore
-from evenhand.learners.promise import Promise
 from evenhand.learners.rounds import Block, Lost, Single, merged
-from evenhand.learners.settings import (
-    as_groups,
-    require_bound,
-    require_hypotheses,
-    require_number,
-    require_settings,
-    too_rich,
-)
-from evenhand.learners.tally import Past
+from evenhand.learners.settings import as_groups, require_hypotheses, require_number
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_group

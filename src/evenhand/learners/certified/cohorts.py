@@ -4,7 +4,7 @@
     information, and lost information counts at its worst.
 
 So a cohort is a run of consecutive rounds, all of them: `ClosedCohort` counts its people and refuses
-to exist if one of rounds first .. stop - 1 is missing, and whoever looks at cohorts (`lives.Life`)
+to exist if one of rounds first .. stop - 1 is missing, and whoever looks at cohorts (`run.Life`)
 refuses one that does not begin where the last one ended. What became of a person after the coin only
 moves them between columns:
 

@@ -9,7 +9,7 @@ from evenhand.estimation import RoundLog, doubly_robust, one_sided
 from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
 from evenhand.hypotheses import linear
 from evenhand.learners import nomination
-from evenhand.learners.nomination import _thinned, logit_shift, shifted
+from evenhand.learners.certified.nomination import _thinned, logit_shift, shifted
 
 
 @pytest.fixture(scope="module")

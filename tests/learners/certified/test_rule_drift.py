@@ -8,8 +8,8 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner
-from evenhand.learners.cohorts import from_counts
-from evenhand.learners.watching import MOST_RULES, WatchedRules
+from evenhand.learners.certified.cohorts import from_counts
+from evenhand.learners.certified.rule_drift import MOST_RULES, WatchedRules
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.simulate import simulate

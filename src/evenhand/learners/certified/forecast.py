@@ -33,7 +33,7 @@ from math import inf, isfinite
 import numpy as np
 
 from evenhand.fairness.rates import Rate
-from evenhand.learners.certified_set import cheapest_mixtures
+from evenhand.learners.certified.deployable import cheapest_mixtures
 from evenhand.words import BoolArray, FloatArray, IntArray
 
 SHARES, DECAYS = (0.01, 0.03, 0.1, 0.3, 1.0), (1.0, 0.5)

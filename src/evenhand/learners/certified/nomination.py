@@ -27,7 +27,7 @@ from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.outcomes import OutcomeRegression
 from evenhand.faircsc import bind_fair
 from evenhand.fairness.rates import Rate
-from evenhand.learners.lives import Life
+from evenhand.learners.certified.run import Life
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
 
 FIRST_LABELS = 200

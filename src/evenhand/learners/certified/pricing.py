@@ -64,7 +64,7 @@ from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.contexts import find_contexts
 from evenhand.estimation.outcomes import PRIOR, OutcomeRegression, TabularOutcome
 from evenhand.fairness.rates import Rate
-from evenhand.learners.certified_set import CertifiedSet, MixtureProgram
+from evenhand.learners.certified.deployable import CertifiedSet, MixtureProgram
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 LEAST_PRIOR, MOST_PRIOR = 0.5, 64.0

@@ -11,7 +11,7 @@ from evenhand.fairness import FalseNegativeRate, SelectionRate
 from evenhand.fairness.delta_ledger import Booking
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.learners import CertifiedLearner
-from evenhand.learners.cohorts import from_block, labelled_groups
+from evenhand.learners.certified.cohorts import from_block, labelled_groups
 from evenhand.learners.rounds import Block
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
