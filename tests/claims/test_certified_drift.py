@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 from tests.claims.certified import DELTA, FPR
+from tests.claims.engines import Counts
 
 from evenhand.environments import Discrete
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner
 from evenhand.simulate import simulate
-from evenhand.simulate.run import _Counts
 
 MOVED = 0.1
 
@@ -30,7 +30,7 @@ def life_with_a_shift(seed, before, after, shift=MOVED, **settings):
     """Rounds on the first population, then on the shifted one. Returns (learner, round of the suspension or None, policies after it)."""
     learner = CertifiedLearner(world().hypotheses, FPR, 0.1, DELTA, seed=seed, **settings)
     generator = np.random.default_rng([seed, 77])
-    engines = {True: _Counts(world(), generator), False: _Counts(world(shift), generator)}
+    engines = {True: Counts(world(), generator), False: Counts(world(shift), generator)}
     suspended, policies = None, []
     while learner.round < before + after:
         learner.open_epoch()

@@ -20,7 +20,8 @@ from joblib import Parallel, delayed
 from tests.claims.doors import DELTA, FPR, People
 from tests.claims.test_certified_drift import world
 
-from evenhand.learners import CertifiedLearner, certified
+from evenhand.learners import CertifiedLearner
+from evenhand.learners.certified import learner as certified
 from evenhand.learners.certified.cohorts import from_block
 from evenhand.learners.certified.run import Life
 from evenhand.simulate.delays import LabelDelays, simulate_late

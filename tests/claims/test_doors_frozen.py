@@ -15,7 +15,9 @@ from joblib import Parallel, delayed
 from tests.claims.doors import DELTA, FPR, ROUNDING, People, two_scores
 
 from evenhand.fairness import FalseNegativeRate, SelectionRate
-from evenhand.learners import CertifiedLearner, lives, processes
+from evenhand.learners import CertifiedLearner
+from evenhand.learners.certified import intervals
+from evenhand.learners.certified import run as certification
 
 LIMIT, BUDGET, CLOSINGS, PEOPLE = 0.1, 300.0, 15, 3000
 LIVES, CONTROLS = 200, 20
@@ -53,8 +55,8 @@ def life(rate, seed, kind=CertifiedLearner):
 
 def wrong_life(rate, seed):
     with (
-        patch.object(lives, "labelled_groups", lambda policy, groups: np.ones(len(groups), bool)),
-        patch.object(processes, "LEAST_FORESEEN", 0.2),
+        patch.object(certification, "labelled_groups", lambda policy, groups: np.ones(len(groups), bool)),
+        patch.object(intervals, "LEAST_FORESEEN", 0.2),
     ):
         return life(rate, seed, Thawed)
 

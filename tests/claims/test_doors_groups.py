@@ -16,14 +16,14 @@ import pytest
 from joblib import Parallel, delayed
 from scipy.stats import ks_2samp
 from tests.claims.doors import DELTA, FPR, ROUNDING
+from tests.claims.engines import Counts, Events
 
 from evenhand.environments import Discrete
 from evenhand.learners import CertifiedLearner
-from evenhand.simulate.run import _Counts, _Events
 
 LIMIT, ROUNDS, LIVES, CONTROLS = 0.2, 200_000, 200, 20
 SOON, MOST, ALARM = 3000, 195, 1e-3
-ENGINES = {"events": _Events, "counts": _Counts}
+ENGINES = {"events": Events, "counts": Counts}
 GROUPS = ("a", "b", "c")
 
 

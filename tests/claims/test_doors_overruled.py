@@ -79,4 +79,6 @@ def measure(claims, workers, setting, plain):
     assert violated == 0
     assert not any(x.suspended for x in found)
     assert ratio <= 1.25
-    assert sum(x.violated for x in without) >= CONTROLS // 2  # the control must fail
+    assert (
+        sum(x.violated for x in without) >= CONTROLS // 4
+    )  # it must fail: at this rate 0 of LIVES has probability 1e-5

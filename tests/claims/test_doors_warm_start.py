@@ -12,12 +12,12 @@ import pytest
 from joblib import Parallel, delayed
 from tests.claims.certified import missed
 from tests.claims.doors import DELTA, FPR, ROUNDING, People, two_scores
+from tests.claims.engines import Counts
 from tests.claims.test_doors_groups import GROUPS, three_groups
 
 from evenhand.environments import Discrete
 from evenhand.estimation import RoundLog
 from evenhand.learners import CertifiedLearner
-from evenhand.simulate.run import _Counts
 
 LIMIT, HISTORY, ROUNDS, LIVES, CONTROLS = 0.1, 20_000, 50_000, 40, 12
 
@@ -41,7 +41,7 @@ def life(seed, rounds=ROUNDS):
     world = two_scores()
     learner = CertifiedLearner(world.hypotheses, FPR, LIMIT, DELTA, seed=seed)
     learner.warm_start(history(elsewhere(), seed), audited=True)
-    play, worst = _Counts(world, np.random.default_rng([seed, 9])), 0.0
+    play, worst = Counts(world, np.random.default_rng([seed, 9])), 0.0
     while learner.round < rounds:
         learner.open_epoch()
         worst = max(worst, float(np.abs(world.gaps(learner.policy)).max()))
@@ -66,7 +66,7 @@ def named_at(seed, audited):
     world = three_groups()
     learner = CertifiedLearner(world.hypotheses, FPR, LIMIT, DELTA, seed=seed)
     learner.warm_start(history(world, seed), audited=audited)
-    play = _Counts(world, np.random.default_rng([seed, 9]))
+    play = Counts(world, np.random.default_rng([seed, 9]))
     while set(learner.certificate.groups) != set(GROUPS):
         play(learner, learner.rounds_left)
         learner.open_epoch()

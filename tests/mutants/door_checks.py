@@ -26,7 +26,8 @@ from tests.mutants.checks import (
 )
 
 from evenhand.hypotheses.constants import REJECT_ALL
-from evenhand.learners import CertifiedLearner, processes
+from evenhand.learners import CertifiedLearner
+from evenhand.learners.certified import intervals
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 
@@ -48,7 +49,7 @@ def some_cannot_be_accepted(rate):
     learner = learner_at_work(rate=rate)
     members = learner._life.process.members
     rules = Mixture((members[0], members[-1], REJECT_ALL), (0.5, 0.3, 0.2))
-    with patch.object(processes, "LEAST_FORESEEN", 0.1):
+    with patch.object(intervals, "LEAST_FORESEEN", 0.1):
         learner.replay([], learner.round, published=rules)
     chances = learner.policy.acceptance(world().features)
     assert chances.min() == 0 < chances.max()

@@ -16,7 +16,9 @@ from tests.mutants.test_mutants import Mutant
 from evenhand.errors import EvenhandError
 from evenhand.estimation import RoundLog
 from evenhand.fairness.bounds.betting_records import Cohort
-from evenhand.learners import CertifiedLearner, TwoPhaseLearner, certified, processes
+from evenhand.learners import CertifiedLearner, TwoPhaseLearner
+from evenhand.learners.certified import intervals
+from evenhand.learners.certified import learner as certified
 from evenhand.learners.certified.cohorts import ClosedCohort
 from evenhand.learners.certified.intervals import BettingProcess
 from evenhand.learners.certified.run import Life, Tally
@@ -61,7 +63,7 @@ def erased_rows_dropped(patch):
         def of(*arguments, **columns):
             return Cohort.of(*arguments, **{**columns, "lost_count": np.zeros(0), "lost_weight": np.zeros(0)})
 
-    patch.setattr(processes, "Cohort", Present)
+    patch.setattr(intervals, "Cohort", Present)
 
 
 def rebuilt_without_the_erased(learner):

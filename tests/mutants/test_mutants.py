@@ -82,18 +82,19 @@ def groups_swapped(patch):
 
 def floor_dropped(patch):
     """The audit coin's weight goes to reject-all: some people are never accepted."""
-    real = certified.CertifiedLearner._with_audits
+    real = certified.CertifiedLearner._chosen
 
     def without_audits(learner, *arguments):
         weights = dict.fromkeys((ACCEPT_ALL, REJECT_ALL), 0.0)
-        policy = real(learner, *arguments)
+        chosen = real(learner, *arguments)
+        policy = chosen.policy
         for hypothesis, weight in zip(policy.hypotheses, policy.weights, strict=True):
             target = REJECT_ALL if hypothesis == ACCEPT_ALL else hypothesis
             weights[target] = weights.get(target, 0.0) + weight
         kept = {h: w for h, w in weights.items() if w > 0}
-        return Mixture(tuple(kept), tuple(kept.values()), policy.group_use)
+        return replace(chosen, policy=Mixture(tuple(kept), tuple(kept.values()), policy.group_use))
 
-    patch.setattr(certified.CertifiedLearner, "_with_audits", without_audits)
+    patch.setattr(certified.CertifiedLearner, "_chosen", without_audits)
 
 
 def certified_on_fitting_rows(patch):

@@ -8,7 +8,7 @@ from evenhand.environments import Replay
 from evenhand.estimation import RoundLog, doubly_robust, one_sided
 from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
 from evenhand.hypotheses import linear
-from evenhand.learners import nomination
+from evenhand.learners.certified import nomination
 from evenhand.learners.certified.nomination import _thinned, logit_shift, shifted
 
 

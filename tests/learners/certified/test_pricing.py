@@ -13,7 +13,7 @@ from evenhand.environments import random_population
 from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.hypotheses.constants import ACCEPT_ALL
-from evenhand.learners import pricing
+from evenhand.learners.certified import pricing
 from evenhand.learners.certified.deployable import CertifiedSet, MixtureProgram
 from evenhand.learners.certified.pricing import Cells, Objective, PooledCosts, Witnesses, explore
 from evenhand.words import Prices
