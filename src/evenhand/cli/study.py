@@ -184,7 +184,7 @@ def tell(out: Any, found: "Study") -> None:
     """The table on the terminal."""
     from rich.table import Table
 
-    from evenhand.report.study import percent
+    from evenhand.report.findings import percent
 
     grid = Table(box=None, padding=(0, 1))
     for name in ("table", "limit", "learner"):
@@ -212,7 +212,7 @@ def report(found: "Study", options: dict[str, Any]) -> str:
     from evenhand import __version__
     from evenhand.cli.data import about
     from evenhand.environments.datasets import DATASETS
-    from evenhand.report.study import StudyReport, study_page
+    from evenhand.report import StudyReport, study_page
     from evenhand.simulate.study.roster import RATES as BY_NAME
 
     told = {
