@@ -25,6 +25,7 @@ from evenhand.report.drawing import (
     draw_band,
     draw_panels,
     label_at_right,
+    label_beside,
     logarithmic_rounds,
     looks,
     mean_and_middle,
@@ -316,15 +317,7 @@ def draw_in_sample(
     else:
         verdict = "no policy that looks fair is above the limit"
     title_with_note(axes, learner.name, look.colour, verdict)
-    axes.annotate(
-        "\u2190 looks fair, is not",
-        (limit, 0.97 * top),
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="center",
-        color=ALARM,
-        fontsize=9,
-    )
+    label_beside(axes, (limit, 0.97 * top), "\u2190 looks fair, is not", ALARM)
     axes.set_xlabel("|gap| on the labels gathered so far")
     axes.set_ylabel("true |gap|")
 

@@ -39,6 +39,30 @@ STYLE: "dict[RcKeyType, Any]" = {
     "figure.constrained_layout.h_pad": 0.10,
 }
 
+OUTSIDE: dict[str, Any] = {
+    "facecolor": RED,
+    "alpha": 0.30,
+    "hatch": "...",
+    "edgecolor": "white",
+    "linewidth": 0.0,
+}
+WITHIN: dict[str, Any] = {
+    "facecolor": GREEN,
+    "alpha": 0.45,
+    "edgecolor": GREEN,
+    "linewidth": 1.2,
+}
+WITHIN_LINE: dict[str, Any] = {
+    "color": GREEN,
+    "linewidth": 7,
+    "alpha": 0.6,
+    "solid_capstyle": "butt",
+    "zorder": 4,
+}
+"""How the parts of the region are drawn: outside the limit, within it, and without a width."""
+BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.13)}
+"""Where a legend stands."""
+
 
 @dataclass(frozen=True, eq=False)
 class RegionPicture:
@@ -196,33 +220,15 @@ def _draw_reachable(axes: "Axes", picture: RegionPicture) -> None:
         part = clip_strip(region, left, right)
         x, y = part.T
         if abs(float(x @ np.roll(y, -1) - y @ np.roll(x, -1))) > 0:
-            axes.fill(
-                x,
-                y,
-                facecolor=RED,
-                alpha=0.30,
-                hatch="...",
-                edgecolor="white",
-                linewidth=0.0,
-                label=name,
-            )
+            axes.fill(x, y, label=name, **OUTSIDE)
             name = None
     # the part within it; a line where it has no width (a limit of 0, or constants only)
     x, y = clip_strip(region, -limit, limit).T
     name = f"reachable within |gap| ≤ {limit:g}"
     if len(x) and np.ptp(x) > 1e-9:
-        axes.fill(x, y, facecolor=GREEN, alpha=0.45, edgecolor=GREEN, linewidth=1.2, label=name)
+        axes.fill(x, y, label=name, **WITHIN)
     else:
-        axes.plot(
-            x,
-            y,
-            color=GREEN,
-            linewidth=7,
-            alpha=0.6,
-            solid_capstyle="butt",
-            zorder=4,
-            label=name,
-        )
+        axes.plot(x, y, label=name, **WITHIN_LINE)
     axes.plot(*np.concatenate([region, region[:1]]).T, color=GREY, linewidth=1.1, zorder=3)
     for side in (-limit, limit) if limit > 0 else ():
         name = f"limit ±{limit:g}" if side == limit else None
@@ -238,13 +244,7 @@ def _draw_reachable(axes: "Axes", picture: RegionPicture) -> None:
     axes.set_title(f"What mixtures can reach{found}", loc="left")
     cost, accuracy = "cost per person (lower is better)", "accuracy: share of right decisions"
     axes.set_ylabel(cost if picture.priced else accuracy)
-    axes.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.13),
-        ncols=2,
-        columnspacing=1.6,
-        handlelength=1.8,
-    )
+    axes.legend(ncols=2, columnspacing=1.6, handlelength=1.8, **BELOW)
 
 
 def _mark_points(axes: "Axes", picture: RegionPicture) -> None:
@@ -296,7 +296,7 @@ def _draw_price(axes: "Axes", picture: RegionPicture) -> None:
         axes.text(0.5, 0.5, text, transform=axes.transAxes, ha="center", color=GREY)
     axes.set_title("What a limit costs on this table", loc="left")
     axes.set_ylabel("extra cost per person" if picture.priced else "extra errors per 100 people")
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), ncols=1)
+    axes.legend(ncols=1, **BELOW)
 
 
 def _number(value: float) -> str:

@@ -20,6 +20,7 @@ from evenhand.report.drawing import (
     draw_band,
     draw_panels,
     label_at_right,
+    label_beside,
     label_line_ends,
     looks,
     mean_and_middle,
@@ -139,15 +140,7 @@ def draw_log_regret(axes: "Axes", comparison: Comparison) -> None:
     for power, name in ((0.5, "√T"), (1.0, "T")):
         y = bottom * (top / bottom) ** 0.06 * (x / x[0]) ** power
         axes.plot(x, y, color=MUTED, linewidth=1.0, zorder=1)
-        axes.annotate(
-            name,
-            (x[1], y[1]),
-            xytext=(3, 0),
-            textcoords="offset points",
-            va="center",
-            color=MUTED,
-            fontsize=9,
-        )
+        label_beside(axes, (x[1], y[1]), name, MUTED)
     axes.set_title("The same on logarithmic axes")
     axes.set_xlabel("round")
     axes.set_ylabel("regret (learners that end above zero)")
