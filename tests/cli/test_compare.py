@@ -2,11 +2,11 @@ import json
 import re
 import shlex
 import sys
-from html import escape
 from html.parser import HTMLParser
 
 import pytest
 from click.testing import CliRunner
+from markupsafe import escape
 
 from evenhand.cli import main
 from evenhand.fairness import FalsePositiveRate

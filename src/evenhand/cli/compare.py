@@ -83,9 +83,9 @@ def command(**options: Any) -> None:
     """
     from evenhand.cli.compared import promise_costs, tell, tell_tradeoff, write
     from evenhand.cli.show import console
-    from evenhand.report.region import require_matplotlib
+    from evenhand.report.drawing import require
 
-    require_matplotlib()
+    require("matplotlib", "jinja2")  # before hours are spent on playing
     asked, out = CompareRequest.of(options), console()
     comparison, traded = run(asked)
     tell(out, comparison)

@@ -10,8 +10,7 @@ from rich.text import Text
 from evenhand import CertifiedLearner, FalsePositiveRate, environments
 from evenhand.cli.show import heading
 from evenhand.errors import EvenhandError
-from evenhand.report.certified import life_figure
-from evenhand.report.region import save_figure
+from evenhand.report import certified_run_figure, save_figure
 from evenhand.simulate import Trail, simulate, trail
 
 if TYPE_CHECKING:
@@ -53,7 +52,7 @@ def _tell_milestones(out: Console, followed: Trail, worst: float) -> None:
 
 def _picture(out: Console, followed: Trail, path: Path) -> Path | None:
     try:
-        save_figure(life_figure(followed, LIMIT), path)
+        save_figure(certified_run_figure(followed, LIMIT), path)
     except EvenhandError as error:
         out.print(f"\nNo picture: {error}", markup=False)
         return None

@@ -137,8 +137,7 @@ def _save(found: Any, document: Path | None, figure: Path | None) -> None:
         document.write_text(json.dumps(found.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
         click.echo(f"Figures: {document}")
     if figure is not None:
-        from evenhand.report import save_figure
-        from evenhand.report.evaluated import evaluation_figure
+        from evenhand.report import evaluation_figure, save_figure
 
         save_figure(evaluation_figure(found), figure)
         click.echo(f"Picture: {figure}")

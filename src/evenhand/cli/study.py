@@ -185,7 +185,7 @@ def tell(out: Any, found: "Study") -> None:
     """The table on the terminal."""
     from rich.table import Table
 
-    from evenhand.report.study import percent
+    from evenhand.report.findings import percent
 
     grid = Table(box=None, padding=(0, 1))
     for name in ("table", "limit", "learner"):
@@ -214,7 +214,7 @@ def report(found: "Study", options: dict[str, Any]) -> str:
     from evenhand.cli.data import about
     from evenhand.environments.datasets import DATASETS
     from evenhand.fairness.rates import RATES
-    from evenhand.report.study import StudyReport, study_page
+    from evenhand.report import StudyReport, study_page
 
     told = {
         source.name: about(

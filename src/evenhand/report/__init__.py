@@ -1,16 +1,34 @@
-"""Figures and pages. matplotlib is loaded when one is drawn (pip install 'evenhand[plots]')."""
+"""Figures and pages of what was simulated, planned and evaluated.
 
-from evenhand.report.certified import certified_figure, certified_runs, in_sample_figure, promise_cost_figure
-from evenhand.report.html import Report, page
-from evenhand.report.launch import plan_figure
-from evenhand.report.region import draw_region, save_figure
-from evenhand.report.runs import gap_figure, regret_and_gap_figure, regret_figure, tradeoff_figure
+matplotlib and jinja2 are imported when one is made (pip install 'evenhand[plots]').
+"""
+
+from evenhand.report.certified_figures import (
+    certified_figure,
+    certified_run_figure,
+    certified_runs,
+    in_sample_figure,
+    promise_cost_figure,
+)
+from evenhand.report.drawing import save_figure
+from evenhand.report.estimate_figures import evaluation_figure, plan_figure
+from evenhand.report.pages import Report, StudyReport, page, study_page
+from evenhand.report.region import draw_region
+from evenhand.report.run_figures import (
+    gap_figure,
+    regret_and_gap_figure,
+    regret_figure,
+    tradeoff_figure,
+)
 
 __all__ = [
     "Report",
+    "StudyReport",
     "certified_figure",
+    "certified_run_figure",
     "certified_runs",
     "draw_region",
+    "evaluation_figure",
     "gap_figure",
     "in_sample_figure",
     "page",
@@ -19,5 +37,6 @@ __all__ = [
     "regret_and_gap_figure",
     "regret_figure",
     "save_figure",
+    "study_page",
     "tradeoff_figure",
 ]

@@ -1,0 +1,244 @@
+"""Figures of what is estimated and not known: a launch plan, and the evaluation of a log.
+
+A plan: when weight is certified, what each way to decide costs, and how many people are audited.
+An evaluation: each gap along the rows of the log, with its interval and the limit, and the cost.
+"""
+
+from dataclasses import replace
+from functools import partial
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evenhand.evaluation import Evaluation
+from evenhand.planning import LaunchPlan
+from evenhand.report.drawing import (
+    ALARM,
+    INK,
+    LOOKS,
+    MUTED,
+    Look,
+    Panel,
+    draw_band,
+    draw_panels,
+    label_line_ends,
+    logarithmic_rounds,
+    looks,
+    short_numbers,
+)
+from evenhand.words import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANEL = (5.3, 3.9)
+LEARNED = LOOKS["certified"]
+WARNING: dict[str, Any] = {
+    "xycoords": "axes fraction",
+    "va": "top",
+    "fontsize": 9,
+    "color": ALARM,
+    "linespacing": 1.25,
+}
+"""How a warning is written inside a panel."""
+
+
+def plan_figure(plan: LaunchPlan) -> "Figure":
+    """Draw a launch plan: the certified weight, the cost of each way to decide, and the audits.
+
+    Parameters
+    ----------
+    plan : LaunchPlan
+        What `evenhand.plan` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Three panels side by side.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> plan = eh.plan(
+    ...     limit=0.5, group_shares={"a": 0.6, "b": 0.4}, bad_rates={"a": 0.4, "b": 0.5},
+    ...     separation=1.5, horizon=500, lives=1,
+    ... )
+    >>> [axes.get_title(loc="left") for axes in plan_figure(plan).axes][1:]
+    ['What each way to decide costs', 'Accepted by the audit coin']
+    """
+    panels = [
+        Panel(partial(draw_plan_weight, plan=plan), "Certified weight by round"),
+        Panel(partial(draw_plan_cost, plan=plan), "Cost of each way to decide by round"),
+        Panel(partial(draw_plan_audits, plan=plan), "Share of people who are audited by round"),
+    ]
+    return draw_panels(panels, 3, PANEL)
+
+
+def draw_plan_weight(axes: "Axes", plan: LaunchPlan) -> None:
+    """The certified share of the learned policy's weight, and when it reaches half and 95%."""
+    share_of_people(axes, plan)
+    curves = (plan.weight.mean, plan.weight.low, plan.weight.high)
+    draw_band(axes, plan.rounds, curves, replace(LEARNED, width=2.6))
+    for milestone, name in ((plan.half, "half"), (plan.full, "95%")):
+        axes.axhline(milestone.share, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+        if milestone.round is not None:
+            at = (milestone.round, milestone.share)
+            axes.plot(*at, marker="o", markersize=6, color=INK, zorder=6)
+            axes.annotate(
+                f"{name}: {milestone.round:,}",
+                at,
+                xytext=(-8, 6),
+                textcoords="offset points",
+                ha="right",
+                fontsize=9.5,
+                color=INK,
+                zorder=7,
+            )
+    if plan.half.round is None and plan.forecast and plan.forecast[0].half is None:
+        forecast = "\n".join(line for text in plan.outlook for line in wrap(f"Forecast: {text}", 44))
+        axes.annotate(forecast, (0.03, 0.88), **WARNING)
+    axes.set_title("How much of the learned policy is certified")
+    axes.set_ylabel("share of its full weight")
+
+
+def draw_plan_cost(axes: "Axes", plan: LaunchPlan) -> None:
+    """Cost beyond the best policy within the limit; a line below the best constant's paid off."""
+    constant = plan.constant.replace("ing everybody", " everybody")
+    chosen = looks(course.name for course in plan.courses) | {constant: LOOKS["accept-all"]}
+    ends = {}
+    best = plan.rounds * plan.best_cost
+    for course in plan.courses:
+        if course.cost is not None:
+            cost = np.array([course.cost.mean, course.cost.low, course.cost.high]) - best
+            draw_band(axes, plan.rounds, cost, chosen[course.name])
+            ends[course.name] = float(cost[0, -1])
+    cost, look = plan.rounds * (plan.constant_cost - plan.best_cost), chosen[constant]
+    axes.plot(plan.rounds, cost, color=look.colour, linewidth=look.width, linestyle=look.dash)
+    ends[constant] = float(cost[-1])
+    axes.set_xlim(0, plan.horizon)
+    own = [end for name, end in ends.items() if name in ("certified", constant)]
+    axes.set_ylim(0, max(1.25 * max(own), 1e-9))
+    axes.set_title("What each way to decide costs")
+    axes.set_xlabel("people so far")
+    axes.set_ylabel(f"{plan.unit} so far, beyond the best\npolicy within the limit")
+    short_numbers(axes)
+    label_line_ends(axes, ends, chosen)
+    missing = [course.name for course in plan.courses if course.infeasible is not None]
+    if missing:
+        text = "\n".join(["infeasible at this volume:", *missing])
+        axes.annotate(text, (0.03, 0.96), **WARNING)
+
+
+def draw_plan_audits(axes: "Axes", plan: LaunchPlan) -> None:
+    """The share of people whom the audit coin accepts, and what all audits cost."""
+    share_of_people(axes, plan)
+    curves = (plan.audit.mean, plan.audit.low, plan.audit.high)
+    draw_band(axes, plan.rounds, curves, Look(INK, INK, width=2.0))
+    axes.set_title("Accepted by the audit coin")
+    axes.set_ylabel("share of the people")
+    total = (
+        f"in all {plan.audited.mean:,.0f} people,\n{plan.audited_bad.mean:,.0f} of them bad:\n"
+        f"a bill of {plan.bill.mean:,.0f}"
+    )
+    in_axes: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": 9.5, "color": INK}
+    if plan.audit.mean[-1] > 0.5:
+        axes.annotate(total, (0.03, 0.05), va="bottom", ha="left", **in_axes)
+    else:
+        axes.annotate(total, (0.97, 0.95), va="top", ha="right", **in_axes)
+
+
+def share_of_people(axes: "Axes", plan: LaunchPlan) -> None:
+    """Axes for a share from 0 to 1 by the number of people so far."""
+    start = float(plan.rounds[plan.rounds >= min(100, plan.horizon / 2)][0])
+    logarithmic_rounds(axes, start, plan.horizon)
+    axes.set_xlabel("people so far")
+    axes.set_ylim(0, 1.04)
+
+
+def evaluation_figure(evaluation: Evaluation) -> "Figure":
+    """Draw what a log says about a candidate policy: each gap, then the cost.
+
+    Parameters
+    ----------
+    evaluation : Evaluation
+        What `evenhand.evaluation.evaluate` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel per gap, with its interval along the rows of the log, and one for the cost.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.evaluation import DecisionLog, evaluate
+    >>> from evenhand.hypotheses.constants import ACCEPT_ALL
+    >>> from evenhand.policies import Mixture
+    >>> rng = np.random.default_rng(0)
+    >>> accept, label = rng.random(200) < 0.5, np.where(rng.random(200) < 0.7, 1, -1)
+    >>> log = DecisionLog.of(
+    ...     rng.normal(size=(200, 1)), accept, np.full(200, 0.5), np.where(accept, label, 0),
+    ...     group=["a", "b"] * 100,
+    ... )
+    >>> figure = evaluation_figure(evaluate(log, Mixture((ACCEPT_ALL,), (1.0,))))
+    >>> [axes.get_title(loc="left") for axes in figure.axes]
+    ['Within the limit', 'What it would cost']
+    """
+    panels = [
+        *(
+            Panel(
+                partial(draw_estimated_gap, evaluation=evaluation, number=number),
+                f"Estimated gap {gap.name} by row of the log",
+            )
+            for number, gap in enumerate(evaluation.gaps)
+        ),
+        Panel(
+            partial(draw_estimated_loss, evaluation=evaluation),
+            "Estimated loss by row of the log",
+        ),
+    ]
+    return draw_panels(panels, min(len(panels), 3), PANEL)
+
+
+def draw_estimated_gap(axes: "Axes", evaluation: Evaluation, number: int) -> None:
+    """One gap of the evaluation, with the limit on both sides of zero."""
+    gap, curve, limit = evaluation.gaps[number], evaluation.course.gaps[:, number], evaluation.limit
+    for side in (-limit, limit):
+        axes.axhline(side, color=ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=2)
+    axes.axhline(0.0, color=INK, linewidth=0.6, zorder=1)
+    draw_interval(axes, evaluation.course.rows, curve)
+    top = max(3.0 * limit, 1.3 * float(np.abs(curve[-1, 1:]).max()), 0.05)
+    axes.set_ylim(-top, top)
+    axes.annotate(
+        f"limit {limit:g}",
+        (0.02, limit),
+        xycoords=("axes fraction", "data"),
+        xytext=(0, 4),
+        textcoords="offset points",
+        fontsize=9.5,
+        color=ALARM,
+    )
+    titles = {"within": "Within the limit", "above": "Above the limit"}
+    axes.set_title(titles.get(gap.stands(limit), "Not shown"))
+    axes.set_ylabel(f"gap {gap.name}")
+
+
+def draw_estimated_loss(axes: "Axes", evaluation: Evaluation) -> None:
+    """The loss per person."""
+    curve = evaluation.course.loss
+    draw_interval(axes, evaluation.course.rows, curve)
+    spread = max(2.5 * float(curve[-1, 2] - curve[-1, 1]), 1e-3)
+    middle = float(curve[-1, 1:].mean())
+    axes.set_ylim(max(0.0, middle - spread), middle + spread)
+    axes.set_title("What it would cost")
+    axes.set_ylabel("loss per person")
+
+
+def draw_interval(axes: "Axes", rows: FloatArray, curve: FloatArray) -> None:
+    """curve (T, 3): estimate, lower end and upper end after each number of rows."""
+    draw_band(axes, rows, curve.T, replace(LEARNED, width=2.0))
+    if len(rows) > 1:
+        logarithmic_rounds(axes, float(rows[0]), int(rows[-1]))
+    axes.set_xlabel("rows of the log so far")

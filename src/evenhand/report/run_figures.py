@@ -1,0 +1,390 @@
+"""Figures of simulated runs: the regret of learners, their true gaps, and the cost so far.
+
+regret      the mean over runs, in a band that holds the middle 80% of them; on linear and on
+            logarithmic axes
+gap         one panel per learner: every run as a thin line, the run with the largest gap in bold
+trade-off   what a longer exploration of the two-phase learner buys, and what it costs
+study       the true gap of every round and the cost so far, on one table with one limit
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evenhand.report.drawing import (
+    ALARM,
+    MUTED,
+    Panel,
+    draw_band,
+    draw_panels,
+    label_at_right,
+    label_beside,
+    label_line_ends,
+    looks,
+    mean_and_middle,
+    short_number,
+    short_numbers,
+    step_corners,
+    title_with_note,
+)
+from evenhand.simulate import Comparison, LearnerRuns, Tradeoff
+from evenhand.simulate.study import Cell
+from evenhand.words import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANEL, SMALL = (5.6, 4.0), (3.9, 2.9)
+STUDY_PANEL = (1.5 * SMALL[0], 1.5 * SMALL[1])
+"""Sizes of one panel in inches."""
+NOT_LEARNING = ("accept-all", "uniform")
+"""Learners that do not learn: their regret is drawn but does not set the scale."""
+
+
+# regret
+
+
+def regret_figure(comparison: Comparison) -> "Figure":
+    """Draw the regret of every learner by round, on linear and on logarithmic axes.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `evenhand.simulate.compare` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Two panels side by side.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.simulate import compare
+    >>> comparison = compare(
+    ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0, 1],
+    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ... )
+    >>> [axes.get_title(loc="left") for axes in regret_figure(comparison).axes]
+    ['Regret so far', 'The same on logarithmic axes']
+    """
+    return draw_panels(regret_panels(comparison), 2, PANEL)
+
+
+def regret_panels(comparison: Comparison) -> list[Panel]:
+    """Regret on linear axes, then on logarithmic ones."""
+    label = "Regret of each learner by round"
+    return [
+        Panel(partial(draw_regret, comparison=comparison), label),
+        Panel(partial(draw_log_regret, comparison=comparison), f"{label}, logarithmic axes"),
+    ]
+
+
+def regret_grid(comparison: Comparison) -> FloatArray:
+    """Rounds at which curves are drawn, and those at which policies change if they are few."""
+    rounds = comparison.rounds
+    even = np.r_[np.geomspace(min(10, rounds), rounds, 120), np.linspace(1, rounds, 120)]
+    runs = [run for learner in comparison.learners for run in learner.runs]
+    changes = np.unique(np.concatenate([run.rounds for run in runs]))
+    return np.union1d(even, changes) if len(changes) <= 200 else np.unique(even)
+
+
+def draw_regret(axes: "Axes", comparison: Comparison) -> None:
+    """Mean regret with a band of the middle 80%; the learners that learn set the scale."""
+    grid = np.r_[0.0, regret_grid(comparison)]
+    chosen = looks(one.name for one in comparison.learners)
+    curves = {learner.name: learner.regret_curves(grid) for learner in comparison.learners}
+    for name, runs in curves.items():
+        draw_band(axes, grid, mean_and_middle(runs), chosen[name])
+    learning = [runs for name, runs in curves.items() if name not in NOT_LEARNING]
+    bands = [mean_and_middle(runs)[1:] for runs in learning or curves.values()]
+    bottom, top = min(0.0, float(np.min(bands))), max(0.0, float(np.max(bands)))
+    margin = 0.06 * (top - bottom or 1.0)
+    axes.set_ylim(bottom - margin, top + 2 * margin)
+    axes.set_xlim(0, comparison.rounds)
+    axes.axhline(0.0, color=MUTED, linewidth=1.0, zorder=1)
+    axes.set_title("Regret so far")
+    axes.set_xlabel("round")
+    best = f"the best policy\nwith a gap of at most {comparison.regret_gap:g}"
+    axes.set_ylabel(f"errors beyond {best}")
+    short_numbers(axes)
+    ends = {name: float(runs[:, -1].mean()) for name, runs in curves.items()}
+    label_line_ends(axes, ends, chosen)
+
+
+def draw_log_regret(axes: "Axes", comparison: Comparison) -> None:
+    """Mean regret of the learners that end above zero, with guide lines of slope 1/2 and 1."""
+    start = max(10.0, comparison.rounds / 1000) if comparison.rounds > 10 else 1.0
+    stop = max(comparison.rounds, 1.1 * start)
+    grid, chosen = regret_grid(comparison), looks(one.name for one in comparison.learners)
+    means = {one.name: one.regret_curves(grid).mean(axis=0) for one in comparison.learners}
+    shown = {name: np.where(mean > 0, mean, np.nan) for name, mean in means.items() if mean[-1] > 0}
+    for name, mean in shown.items():
+        look = chosen[name]
+        axes.plot(grid, mean, color=look.colour, linestyle=look.dash, linewidth=look.width)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(start, stop)
+    if shown:
+        values = np.concatenate([mean[grid >= start] for mean in shown.values()])
+        least, most = float(np.nanmin(values)), float(np.nanmax(values))
+        axes.set_ylim(max(least / 1.5, most * 1e-4), most * 1.8)
+    # the guide lines start near the lower right corner
+    bottom, top = axes.get_ylim()
+    span = comparison.rounds / start
+    x = np.array([start * span**0.62, start * span**0.9])
+    for power, name in ((0.5, "√T"), (1.0, "T")):
+        y = bottom * (top / bottom) ** 0.06 * (x / x[0]) ** power
+        axes.plot(x, y, color=MUTED, linewidth=1.0, zorder=1)
+        label_beside(axes, (x[1], y[1]), name, MUTED)
+    axes.set_title("The same on logarithmic axes")
+    axes.set_xlabel("round")
+    axes.set_ylabel("regret (learners that end above zero)")
+    label_line_ends(axes, {name: float(mean[-1]) for name, mean in shown.items()}, chosen)
+
+
+# gaps
+
+
+def gap_figure(comparison: Comparison) -> "Figure":
+    """Draw the true gap of every policy that was deployed, one panel per learner.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `evenhand.simulate.compare` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        One panel per learner, three in a row, all on the same scale, with the promise drawn in.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.simulate import compare
+    >>> comparison = compare(
+    ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0, 1],
+    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ... )
+    >>> print(gap_figure(comparison).axes[0].texts[-1].get_text())
+    never above, worst 0.000 (2 runs)
+    """
+    return draw_panels(gap_panels(comparison), min(3, len(comparison.learners)), SMALL)
+
+
+def gap_panels(comparison: Comparison) -> list[Panel]:
+    """The gaps of each learner, all on the same scale."""
+    worst = max(run.worst_gap for learner in comparison.learners for run in learner.runs)
+    top = 1.12 * max(worst, 1.25 * comparison.promise)
+    return [
+        Panel(
+            partial(draw_gaps, learner=learner, comparison=comparison, top=top),
+            f"True gap by round: {learner.name}",
+        )
+        for learner in comparison.learners
+    ]
+
+
+def regret_and_gap_figure(comparison: Comparison) -> "Figure":
+    """Draw the regret and the gaps of the first learner of a comparison side by side.
+
+    Parameters
+    ----------
+    comparison : Comparison
+        What `evenhand.simulate.compare` returned; usually of one learner.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        Regret on linear axes, and the true gap of every policy.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.simulate import compare
+    >>> comparison = compare(
+    ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0],
+    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ... )
+    >>> [axes.get_title(loc="left") for axes in regret_and_gap_figure(comparison).axes]
+    ['Regret so far', 'accept-all']
+    """
+    return draw_panels([regret_panels(comparison)[0], gap_panels(comparison)[0]], 2, PANEL)
+
+
+def draw_gaps(axes: "Axes", learner: LearnerRuns, comparison: Comparison, top: float) -> None:
+    """The true gap of every round of every run; the run with the largest gap in bold."""
+    look = looks(one.name for one in comparison.learners)[learner.name]
+    start, promise = max(1.0, comparison.rounds / 1000), comparison.promise
+    worst = max(learner.runs, key=lambda run: (run.worst_gap, run.share_above(promise)))
+    axes.axhspan(promise, top, color=ALARM, alpha=0.09, linewidth=0, zorder=0)
+    axes.axhline(promise, color=ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=4)
+    for run in learner.runs:
+        x, y = step_corners(run.rounds, run.gaps, start)
+        axes.plot(x, y, color=look.colour, linewidth=0.7, alpha=0.45)
+    x, y = step_corners(worst.rounds, worst.gaps, start)
+    axes.plot(x, y, color=look.colour, linewidth=2.3, zorder=5, clip_on=False)
+    label_at_right(axes, promise, f"promise\n{promise:g}", ALARM)
+    axes.set_xscale("log")
+    axes.set_xlim(start, max(comparison.rounds, 1.1 * start))
+    axes.set_ylim(0.0, top)
+    axes.locator_params(axis="y", nbins=5)
+    row = learner.summary(promise)
+    if row.runs_above:
+        verdict = f"above in {row.runs_above} of {row.runs} runs, {row.rounds_above:.0%} of rounds"
+    else:
+        verdict = f"never above, worst {row.worst_gap:.3f} ({row.runs} run{'s' * (row.runs > 1)})"
+    title_with_note(axes, learner.name, look.colour, verdict)
+    axes.set_xlabel("round")
+    axes.set_ylabel("true gap")
+
+
+# the trade-off
+
+
+def tradeoff_figure(measured: Tradeoff) -> "Figure":
+    """Draw what a longer exploration buys, and what it costs.
+
+    Parameters
+    ----------
+    measured : Tradeoff
+        What `evenhand.simulate.tradeoff` returned.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+        The excess gap and the cost against the horizon, with fitted and theoretical slopes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.simulate import Tradeoff
+    >>> gap = np.array([[0.2, 0.1]])
+    >>> measured = Tradeoff((0.25,), (100, 1600), (0,), 0.02, gap, 1 / gap**2, 1 / gap)
+    >>> print(tradeoff_figure(measured).axes[0].get_legend().get_texts()[0].get_text())
+    α = 0.25: slope −0.25 (theory −0.25)
+    """
+    return draw_panels(tradeoff_panels(measured), 2, PANEL)
+
+
+def tradeoff_panels(measured: Tradeoff) -> list[Panel]:
+    """The excess gap against the horizon, then the cost."""
+    return [
+        Panel(
+            partial(draw_tradeoff, measured=measured, column="excess_gap"),
+            "Excess gap against the horizon",
+        ),
+        Panel(partial(draw_tradeoff, measured=measured, column="cost"), "Cost against the horizon"),
+    ]
+
+
+def draw_tradeoff(axes: "Axes", measured: Tradeoff, column: str) -> None:
+    """One line per exponent alpha; theory: slope -alpha for the gap, 2 alpha for the cost."""
+    from matplotlib.ticker import LogLocator
+
+    gap = column == "excess_gap"
+    values = np.asarray(getattr(measured, column))
+    colours = ("#0072b2", "#009e73", "#d55e00", "#882255")
+    dashes = ("-", (0, (5, 1.5)), (0, (2, 1.2)), (0, (6, 1.5, 1.2, 1.5)))
+    for row, exponent in enumerate(measured.exponents):
+        theory = -exponent if gap else min(2.0 * exponent, 1.0)
+        slope = f"slope {measured.slope(row, column):+.2f} (theory {theory:+.2f})"
+        axes.plot(
+            np.array(measured.horizons),
+            values[row],
+            color=colours[row % 4],
+            linestyle=dashes[row % 4],
+            linewidth=2.2,
+            marker="o",
+            markersize=5,
+            label=f"\u03b1 = {exponent:.3g}: {slope}".replace("-", "\u2212"),
+        )
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    if values.max() < 100 * values.min():
+        axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_minor_formatter(lambda *_: "")
+        axis.set_major_formatter(lambda value, _: short_number(value))
+    axes.set_title("Exploring longer buys a smaller gap" if gap else "... and costs more")
+    axes.set_xlabel("horizon T")
+    excess, cost = "worst gap in the set, beyond \u03b3", "exploration + regret in the set"
+    axes.set_ylabel(excess if gap else cost)
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.17), handlelength=3.2)
+
+
+# one table of a study with one limit
+
+
+def study_panels(cells: Sequence[Cell], limit: float) -> list[Panel]:
+    """The true gap of every round in the worst run, then the mean cost so far."""
+    return [
+        Panel(
+            partial(draw_study_gap, cells=cells, limit=limit),
+            "True gap of the deployed policy by round",
+        ),
+        Panel(partial(draw_study_cost, cells=cells), "Mean cost per person so far by round"),
+    ]
+
+
+def study_grid(cells: Sequence[Cell]) -> FloatArray:
+    """Rounds at which curves are drawn."""
+    last = max(cells[0].rows[0]["curve_rounds"])
+    return np.geomspace(min(100, last), last, 400)
+
+
+def draw_study_gap(axes: "Axes", cells: Sequence[Cell], limit: float) -> None:
+    """For each learner, the largest true gap over its runs."""
+    grid, chosen = study_grid(cells), looks(cell.learner for cell in cells)
+    for cell in cells:
+        look = chosen[cell.learner]
+        runs = []
+        for row in cell.rows:
+            gaps = np.asarray(row["curve_gap"])
+            epochs = np.minimum(np.searchsorted(row["curve_rounds"], grid), len(gaps) - 1)
+            runs.append(gaps[epochs])
+        axes.plot(
+            grid,
+            np.max(runs, axis=0),
+            color=look.colour,
+            linestyle=look.dash,
+            linewidth=look.width,
+            drawstyle="steps-post",
+            label=cell.learner,
+        )
+    axes.axhline(limit, color=ALARM, linestyle=(0, (4, 2)), linewidth=1.2)
+    axes.set_title("How far apart the groups were")
+    axes.set(xscale="log", xlabel="people decided about", ylabel="true gap, worst run")
+    axes.set_ylim(bottom=0.0)
+    # below the axes, where no curve is
+    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.2), ncol=3)
+
+
+def draw_study_cost(axes: "Axes", cells: Sequence[Cell]) -> None:
+    """For each learner, the mean cost per person so far; what costs far more is cut off."""
+    grid, chosen = study_grid(cells), looks(cell.learner for cell in cells)
+    constant, optimum = (float(cells[0].rows[0][name]) for name in ("constant", "optimum"))
+    lowest = optimum
+    for cell in cells:
+        runs = []
+        for row in cell.rows:
+            rounds = np.r_[0, row["curve_rounds"]]
+            total = np.r_[0.0, np.cumsum(np.diff(rounds) * np.asarray(row["curve_loss"]))]
+            runs.append(np.interp(grid, rounds, total) / grid)
+        look, mean = chosen[cell.learner], np.mean(runs, axis=0)
+        lowest = min(lowest, float(mean.min()))
+        axes.plot(grid, mean, color=look.colour, linestyle=look.dash, linewidth=look.width)
+    for level, name in ((constant, "better constant"), (optimum, "best fair policy in hindsight")):
+        axes.axhline(level, color=MUTED, linestyle=(0, (1, 1.6)), linewidth=1.0)
+        axes.text(grid[0], level, name, color=MUTED, fontsize=8, va="bottom")
+    top = max(lowest + 1.6 * (constant - lowest), 1.02 * constant)
+    axes.set_title("What it cost")
+    axes.set(xscale="log", xlabel="people decided about", ylabel="cost per person so far")
+    axes.set_ylim(lowest - 0.1 * (top - lowest), top)
