@@ -10,6 +10,7 @@ import pytest
 from tests.learners.play import FPR, WORLD, everybody
 
 import evenhand as eh
+from evenhand.estimation import RoundLog
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.learners import CertifiedLearner, Unconstrained
 from evenhand.learners.certified.run import Life
@@ -170,7 +171,7 @@ def test_a_history_that_was_there_before_the_first_round_is_news(work):
     world, learner = WORLD, certified()
     counts = world.draw_counts(2000, np.ones(6), np.random.default_rng(0))
     columns = (counts.rejected, counts.accepted_positive, counts.accepted_negative)
-    log = eh.learners.certified.RoundLog(world.features, world.group, np.ones(6), *(c.astype(float) for c in columns))
+    log = RoundLog(world.features, world.group, np.ones(6), *(c.astype(float) for c in columns))
     learner.warm_start(log, audited=True)
     learner.decide(WORLD.features[np.zeros(101, int)])
     assert work["plans"] == 2

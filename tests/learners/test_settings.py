@@ -92,9 +92,17 @@ class TestEverybody:
     def test_a_rate_twice(self, make, rate):
         refused(make, "rate", rate, "a rate occurs twice")
 
-    @pytest.mark.parametrize("rate", ["fpr", FalsePositiveRate, None, 1, ["fpr"], [FPR, None], {FPR}, iter([FPR])])
+    @pytest.mark.parametrize("rate", [FalsePositiveRate, None, 1, [FPR, None], {FPR}, iter([FPR])])
     def test_what_is_no_rate(self, make, rate):
-        assert "evenhand.FalsePositiveRate()" in refused(make, "rate", rate, "it is a rate, or a list of rates")
+        assert "evenhand.FalsePositiveRate()" in refused(
+            make, "rate", rate, "it is a rate, the name of one, or a list of them"
+        )
+
+    def test_a_rate_by_its_name(self, make):
+        assert make(rate="fnr").rates == (FalseNegativeRate(),)
+        assert make(rate=["fpr", SelectionRate()]).rates == (FPR, SelectionRate())
+        with pytest.raises(InvalidInput, match="there is no rate 'tpr'. Hint: known are fpr, fnr, selection"):
+            make(rate="tpr")
 
     def test_prices(self, make):
         for price in (3, "dear", (1.0, 2.0), {"false_accept": 1.0}):

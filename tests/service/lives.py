@@ -28,7 +28,9 @@ class LedgerCoins:
     def __init__(self, numbers):
         self.numbers, self.place = list(numbers), 0
 
-    def random(self, size):
+    def random(self, size=None):
+        if size is None:  # one number instead of an array, as numpy's generators do
+            return float(self.random(1)[0])
         found = self.numbers[self.place : self.place + size]
         self.place += size
         return np.array(found)

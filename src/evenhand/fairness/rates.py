@@ -96,10 +96,10 @@ def as_rates(rate: RateLike) -> tuple[Rate, ...]:
     """
     if isinstance(rate, str):
         rate = ("fpr", "fnr") if rate == "equalised-odds" else (rate,)
-    asked = (rate,) if isinstance(rate, Rate) or not isinstance(rate, Sequence) else tuple(rate)
+    asked = tuple(rate) if isinstance(rate, list | tuple) else (rate,)
     rates = tuple(RATES[one] if isinstance(one, str) else one for one in asked)
     for one in rates:
-        if not isinstance(one, Rate):
+        if isinstance(one, type) or not isinstance(one, Rate):  # a class has all that a rate has
             raise InvalidInput(
                 f"rate is {short(rate)}; it is a rate, the name of one, or a list of them.",
                 hint=f"use evenhand.FalsePositiveRate(), or a name: {', '.join(RATES)}.",
