@@ -101,7 +101,7 @@ class TestEverybody:
     def test_a_rate_by_its_name(self, make):
         assert make(rate="fnr").rates == (FalseNegativeRate(),)
         assert make(rate=["fpr", SelectionRate()]).rates == (FPR, SelectionRate())
-        with pytest.raises(InvalidInput, match="there is no rate 'tpr'. Hint: known are fpr, fnr, selection"):
+        with pytest.raises(InvalidInput, match=r"there is no rate 'tpr'\. Hint: known are fpr, fnr, selection"):
             make(rate="tpr")
 
     def test_prices(self, make):
