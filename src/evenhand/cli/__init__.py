@@ -35,7 +35,7 @@ class RefusedCommand(click.ClickException):
         super().__init__(str(error).removesuffix(f" Hint: {error.hint}") + hint)
 
 
-class Registry(click.Group):
+class LazyCommands(click.Group):
     """Commands that are imported when they are called; errors of the package end in a message, not in a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -63,7 +63,7 @@ class Registry(click.Group):
             ) from error
 
 
-@click.group(cls=Registry, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(package_name="evenhand", prog_name="evenhand")
 def main() -> None:
     """Yes/no decisions about people whose group rates differ by at most a limit.

@@ -108,14 +108,14 @@ def prepare(request: TableRequest) -> TableProblem:
     )
 
 
-def _all_but(table: tables.Table, request: TableRequest) -> list[str]:
+def _all_but(table: tables.TextTable, request: TableRequest) -> list[str]:
     names = [name for name in table.columns if name not in (request.label, request.group)]
     if not names:
         raise InvalidInput(f"{table.source} has nothing but the label and the group: no column is left to decide by.")
     return names
 
 
-def _rows(table: tables.Table, request: TableRequest, names: list[str]) -> tables.Table:
+def _rows(table: tables.TextTable, request: TableRequest, names: list[str]) -> tables.TextTable:
     """The rows to learn from: wanted groups only, nothing missing."""
     used = [request.label, request.group, *names, *_price_columns(request)]
     table.require(used)
@@ -175,7 +175,7 @@ def _price_columns(request: TableRequest) -> list[str]:
     return [price for price in prices if tables.number(price) is None]
 
 
-def _prices(request: TableRequest, table: tables.Table) -> Prices:
+def _prices(request: TableRequest, table: tables.TextTable) -> Prices:
     def price(text: str) -> float | FloatArray:
         value = tables.number(text)
         return tables.numbers(table, text) if value is None else value

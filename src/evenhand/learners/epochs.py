@@ -165,7 +165,7 @@ def holds_lock(method: Kept) -> Kept:
     return method
 
 
-LEARNERS: dict[str, "type[EpochLearner]"] = {}
+STORED_LEARNERS: dict[str, "type[EpochLearner]"] = {}
 """Every learner by the name under which it is stored; one of your own has its module before its name."""
 
 
@@ -191,7 +191,7 @@ class EpochLearner(ABC):
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
-        LEARNERS[stored_name(cls)] = cls
+        STORED_LEARNERS[stored_name(cls)] = cls
         for name, member in list(vars(cls).items()):
             if isfunction(member) and not name.startswith("_") and not hasattr(member, "holds_lock"):
                 setattr(cls, name, locked(member))
@@ -302,14 +302,13 @@ class EpochLearner(ABC):
     @locked
     def report(self) -> LearnerReport:
         """Where the learner stands."""
-        calls = sum(epoch.oracle_calls for epoch in self._epochs)
         return LearnerReport(
             self._round,
             self.epoch.phase,
             tuple(self._epochs),
-            calls,
+            self.oracle_calls,
             self._book.missing_labels,
-            self._all_notes(),
+            self.notes,
             self._outlook(),
         )
 
@@ -319,7 +318,15 @@ class EpochLearner(ABC):
     def _outlook(self) -> tuple[str, ...]:
         return ()
 
-    def _all_notes(self) -> tuple[str, ...]:
+    @property
+    def oracle_calls(self) -> int:
+        """Calls of the oracle so far."""
+        return sum(epoch.oracle_calls for epoch in self._epochs)
+
+    @property
+    @locked
+    def notes(self) -> tuple[str, ...]:
+        """What a human wants to know, in sentences."""
         older = (
             ()
             if self._rules == RULES

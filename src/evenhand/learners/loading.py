@@ -18,7 +18,7 @@ from evenhand.learners.certified.intervals import AuditProcess, AuditTotals, Bet
 from evenhand.learners.certified.learner import CertifiedLearner
 from evenhand.learners.certified.run import Past, Promise, Tally
 from evenhand.learners.codec import storable
-from evenhand.learners.epochs import LEARNERS, EpochLearner, plain
+from evenhand.learners.epochs import STORED_LEARNERS, EpochLearner, plain
 from evenhand.learners.older_rules import take_over
 
 _COUNT, _PROBABILITY, _GAP = (0.0, inf), (0.0, 1.0), (-1.0, 1.0)
@@ -53,15 +53,15 @@ def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = N
         those of its promise, or if a stored number is not finite or out of its range.
     """
     stored = storage.read(path, hypotheses)
-    if stored.learner not in LEARNERS:
+    if stored.learner not in STORED_LEARNERS:
         raise StorageError(
-            f"{path} holds a {stored.learner!r}; known are {', '.join(sorted(LEARNERS))}.",
+            f"{path} holds a {stored.learner!r}; known are {', '.join(sorted(STORED_LEARNERS))}.",
             hint="import the module that defines it first.",
         )
     if stored.decoder is None:
         _require_same(stored.settings, stored.state.get("_settings", {}), "the learner was made with")
     try:
-        learner = LEARNERS[stored.learner](**stored.settings)
+        learner = STORED_LEARNERS[stored.learner](**stored.settings)
     except (InvalidInput, TypeError) as error:
         raise StorageError(f"the settings in {path} make no {stored.learner}: {error}", hint=_RESTORE) from error
     if stored.decoder is not None:

@@ -18,7 +18,7 @@ from evenhand.fairness.bounds.slack import JointHoeffding, people_needed
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
 from evenhand.learners.certified.cohorts import group_codes
-from evenhand.learners.certified.forecast import Prospect, RateForecast
+from evenhand.learners.certified.forecast import Prospect, RateForecast, epoch_length
 from evenhand.learners.certified.learner import FIRST_FITTED, FIRST_ROUNDS
 from evenhand.learners.certified.run import FIRST_PEOPLE, LATER_GROUPS
 from evenhand.planning.population import Planned
@@ -132,7 +132,7 @@ def foreseen(planned: Planned, terms: LaunchTerms) -> tuple[RateForecast, ...]:
     start = float(np.clip(terms.horizon // 100, FIRST_ROUNDS, FIRST_FITTED)) if planned.fitted else float(FIRST_ROUNDS)
     rarest = float(planned.denominators(terms.rates).min())
     while start * rarest < FIRST_PEOPLE and start < terms.horizon:
-        start += max(FIRST_ROUNDS // 2, int(start / 2))
+        start += epoch_length(start)
     horizon = float(terms.horizon)
     return prospect.forecasts(prospect.course(min(start, horizon - 1.0), horizon), horizon)
 

@@ -15,8 +15,8 @@ from typing import Any, Literal
 from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, as_rates
+from evenhand.hypotheses import ScoreThresholds
 from evenhand.hypotheses.named import CLASSES
-from evenhand.hypotheses.serialise import class_from_json, class_to_json
 from evenhand.learners import CertifiedLearner
 from evenhand.words import Prices
 
@@ -58,15 +58,12 @@ class Product:
     @property
     def hypothesis_class(self) -> HypothesisClass:
         """The class by its kind; thresholds look at the column called `score`."""
-        column = 0 if self.score is None else self._column(self.score)
-        plain: dict[str, Json] = {
-            "stumps": {"kind": "stumps", "max_bins": None},
-            "thresholds": {"kind": "thresholds", "column": column, "per_group": self.group_use == "decide"},
-            "linear": class_to_json(CLASSES["linear"]()),
-        }
-        if self.hypotheses not in plain:
-            raise InvalidInput(f"hypotheses is {self.hypotheses!r}; the service knows {', '.join(plain)}.")
-        return class_from_json(plain[self.hypotheses])
+        if self.hypotheses == "thresholds":
+            column = 0 if self.score is None else self._column(self.score)
+            return ScoreThresholds(column, per_group=self.group_use == "decide")
+        if self.hypotheses not in ("stumps", "linear"):
+            raise InvalidInput(f"hypotheses is {self.hypotheses!r}; the service knows stumps, thresholds, linear.")
+        return CLASSES[self.hypotheses]()
 
     def _column(self, name: str) -> int:
         if name not in self.features:

@@ -41,8 +41,7 @@ class Entry:
     """Something that can be named: how it is made, what it is in words, the options it takes (name -> parser), and what it is told
     besides: `fixed` values, and the parts of the `Setting` that it `needs`.
 
-    certified: whether a bound covers what it deploys; extra: the extra of evenhand that it needs; kinds: the classes of rules that
-    it can play on tables (none named: all).
+    kinds: the classes of rules that it can play on tables (none named: all).
     """
 
     make: Callable[..., Any]
@@ -50,8 +49,6 @@ class Entry:
     options: Mapping[str, Parse] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
-    certified: bool = False
-    extra: str | None = None
     kinds: tuple[str, ...] = ()
 
 
@@ -120,7 +117,6 @@ _LEARNERS: Mapping[str, Entry] = {
         "over the mixtures that keep the promise.",
         _TWO_PHASE,
         needs=_ALL,
-        certified=True,
         kinds=("stumps", "thresholds"),
     ),
     "certified": Entry(
@@ -129,14 +125,12 @@ _LEARNERS: Mapping[str, Entry] = {
         "labels come in, and gives them as much weight as the promise allows.",
         {"bound": _one_of("betting", "nominate", "hoeffding", "kl", "binomial", "dkw"), "audit_rate": float},
         needs=("hypotheses", "rate", "allowed_gap", "failure_probability", "horizon", "prices"),
-        certified=True,
     ),
     "explore-then-commit": Entry(
         learners.ExploreThenCommit,
         "Accepts everybody for T^(2/3) rounds, then deploys the best policy that keeps the promise on that sample, for good.",
         {**_TWO_PHASE, "same_exploration": _yes_or_no},
         needs=_ALL,
-        certified=True,
         kinds=("stumps", "thresholds"),
     ),
     "explore-then-commit-same": Entry(
@@ -145,7 +139,6 @@ _LEARNERS: Mapping[str, Entry] = {
         _TWO_PHASE,
         {"same_exploration": True},
         needs=_ALL,
-        certified=True,
         kinds=("stumps", "thresholds"),
     ),
     "exp4": Entry(
@@ -153,7 +146,6 @@ _LEARNERS: Mapping[str, Entry] = {
         "After the same exploration, exponential weights over a net of all fair pairs of rules: the paper's inefficient baseline.",
         {**_TWO_PHASE, "grid": int},
         needs=_ALL,
-        certified=True,
         kinds=("stumps", "thresholds"),
     ),
     "unconstrained": Entry(
@@ -173,13 +165,11 @@ _LEARNERS: Mapping[str, Entry] = {
         learners.AcceptAll,
         "Accepts everybody: a gap of exactly 0, and the losses that go with it.",
         needs=("rate", "prices"),
-        certified=True,
     ),
     "uniform": Entry(
         learners.Uniform,
         "Tosses a fair coin for everybody: a gap of exactly 0.",
         needs=("rate", "prices"),
-        certified=True,
     ),
     "semi-logistic": Entry(
         rivals.SemiLogistic,
@@ -196,14 +186,12 @@ _LEARNERS: Mapping[str, Entry] = {
         "Vowpal Wabbit's contextual bandit with 5% random decisions; looks at cost alone.",
         fixed={"exploration": "epsilon-greedy"},
         needs=("rate", "prices"),
-        extra="vw",
     ),
     "vw-squarecb": Entry(
         rivals.VwBandit,
         "Vowpal Wabbit's contextual bandit with squarecb exploration; looks at cost alone.",
         fixed={"exploration": "squarecb"},
         needs=("rate", "prices"),
-        extra="vw",
     ),
 }
 

@@ -112,7 +112,7 @@ def record(run: Run[Any], environment: Environment, limit: float) -> RunRecord:
         seconds=run.seconds,
         promised=promises(run.learner, limit),
         slack=None if slack is None else slack.beta,
-        note=" ".join(run.learner.report.notes) if isinstance(run.learner, EpochLearner) else "",
+        note=" ".join(run.learner.notes) if isinstance(run.learner, EpochLearner) else "",
         trail=trail(run, environment),
         **_own_set(run, environment),
     )

@@ -171,7 +171,7 @@ class _Trace:
             phases=phases,
             policies=policies,
             optimum=optimum,
-            oracle_calls=learner.report.oracle_calls if isinstance(learner, EpochLearner) else 0,
+            oracle_calls=learner.oracle_calls if isinstance(learner, EpochLearner) else 0,
             seconds=seconds,
             seed=seed,
             learner=learner,

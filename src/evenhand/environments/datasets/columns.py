@@ -22,7 +22,7 @@ MOST_GROUPS = 30
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Columns of text of equal length; `lines` are the line numbers of the rows in the file."""
 
     source: str
@@ -46,11 +46,11 @@ class Table:
                 hint="names are compared letter by letter, upper and lower case included.",
             )
 
-    def keep(self, wanted: Callable[[int], bool]) -> "Table":
+    def keep(self, wanted: Callable[[int], bool]) -> "TextTable":
         """The rows whose position is wanted."""
         rows = [i for i in range(len(self)) if wanted(i)]
         columns = {name: tuple(values[i] for i in rows) for name, values in self.columns.items()}
-        return Table(self.source, columns, tuple(self.lines[i] for i in rows))
+        return TextTable(self.source, columns, tuple(self.lines[i] for i in rows))
 
     def missing(self, names: Sequence[str]) -> list[tuple[int, str]]:
         """(row, column) of every missing value in `names`, row by row."""
@@ -58,7 +58,7 @@ class Table:
         return [(i, name) for i in range(len(self)) for name in names if self.columns[name][i].lower() in MISSING]
 
 
-def read_table(path: Path, delimiter: str = ",") -> Table:
+def read_table(path: Path, delimiter: str = ",") -> TextTable:
     """Read a CSV file with a header line; ragged rows, repeated names and other encodings are refused."""
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
@@ -73,7 +73,7 @@ def read_table(path: Path, delimiter: str = ",") -> Table:
     return _table(str(path), numbered, delimiter)
 
 
-def read_parquet(path: Path) -> Table:
+def read_parquet(path: Path) -> TextTable:
     """Read a Parquet file as text, with pyarrow; nulls are missing values."""
     try:
         import pyarrow  # type: ignore[import-untyped]  # optional, and without types
@@ -93,10 +93,10 @@ def read_parquet(path: Path) -> Table:
         name: tuple("" if value is None else str(value) for value in column.to_pylist())
         for name, column in zip(found.column_names, found.columns, strict=True)
     }
-    return Table(str(path), columns, tuple(range(1, found.num_rows + 1)))
+    return TextTable(str(path), columns, tuple(range(1, found.num_rows + 1)))
 
 
-def _table(source: str, numbered: list[tuple[int, list[str]]], delimiter: str) -> Table:
+def _table(source: str, numbered: list[tuple[int, list[str]]], delimiter: str) -> TextTable:
     if len(numbered) < 2:
         raise InvalidInput(
             f"{source} has {'only a header' if numbered else 'no lines'}; a table needs a header and at least one row."
@@ -110,7 +110,7 @@ def _table(source: str, numbered: list[tuple[int, list[str]]], delimiter: str) -
                 hint="check quotes and commas.",
             )
     columns = zip_longest(*(row for _, row in numbered[1:]))
-    return Table(source, dict(zip(header, columns, strict=True)), tuple(line for line, _ in numbered[1:]))
+    return TextTable(source, dict(zip(header, columns, strict=True)), tuple(line for line, _ in numbered[1:]))
 
 
 def _require_header(source: str, header: list[str], delimiter: str) -> None:
@@ -127,7 +127,7 @@ def _require_header(source: str, header: list[str], delimiter: str) -> None:
         )
 
 
-def require_present(table: Table, names: Sequence[str]) -> None:
+def require_present(table: TextTable, names: Sequence[str]) -> None:
     """No value of `names` is missing; the first one is named."""
     gaps = table.missing(names)
     if gaps:
@@ -140,7 +140,7 @@ def require_present(table: Table, names: Sequence[str]) -> None:
         )
 
 
-def drop_missing(table: Table, names: Sequence[str]) -> Table:
+def drop_missing(table: TextTable, names: Sequence[str]) -> TextTable:
     """The rows without a missing value in `names`."""
     incomplete = {row for row, _ in table.missing(names)}
     if len(incomplete) == len(table):
@@ -158,7 +158,7 @@ def number(text: str) -> float | None:
         return None
 
 
-def labels(table: Table, name: str, good: str | None) -> tuple[IntArray, str]:
+def labels(table: TextTable, name: str, good: str | None) -> tuple[IntArray, str]:
     """+1 where the outcome is the good one, -1 elsewhere; and the value taken as good."""
     values = table.column(name)
     distinct = sorted(set(values))
@@ -176,7 +176,7 @@ def labels(table: Table, name: str, good: str | None) -> tuple[IntArray, str]:
     return label, good
 
 
-def _zero_one(table: Table, name: str, distinct: list[str]) -> str:
+def _zero_one(table: TextTable, name: str, distinct: list[str]) -> str:
     numbers = {number(value): value for value in distinct}
     if set(numbers) in ({0.0, 1.0}, {-1.0, 1.0}, {1.0}) and len(numbers) == len(distinct):
         return numbers[1.0]
@@ -196,7 +196,7 @@ def _spelt(value: str, distinct: list[str], where: str, option: str) -> str:
     return same[0]
 
 
-def groups(table: Table, name: str) -> GroupArray:
+def groups(table: TextTable, name: str) -> GroupArray:
     """The group column as text."""
     values = table.column(name)
     distinct = len(set(values))
@@ -208,14 +208,14 @@ def groups(table: Table, name: str) -> GroupArray:
     return np.array(values)
 
 
-def keep_groups(table: Table, name: str, wanted: Sequence[str]) -> Table:
+def keep_groups(table: TextTable, name: str, wanted: Sequence[str]) -> TextTable:
     """The rows of the wanted groups."""
     values = table.column(name)
     chosen = {_spelt(value, sorted(set(values)), f"the group column {name!r}", "--groups") for value in wanted}
     return table.keep(lambda row: values[row] in chosen)
 
 
-def numbers(table: Table, name: str) -> FloatArray:
+def numbers(table: TextTable, name: str) -> FloatArray:
     """One column as finite numbers."""
     found = [number(text) for text in table.column(name)]
     bad = next((i for i, value in enumerate(found) if value is None or not np.isfinite(value)), None)
@@ -236,7 +236,7 @@ class Features:
     encoded: dict[str, tuple[str, ...]]
 
 
-def features(table: Table, names: Sequence[str], encode: bool) -> Features:
+def features(table: TextTable, names: Sequence[str], encode: bool) -> Features:
     """Numeric columns as they are; text columns refused, or one 0/1 column per value with `encode`."""
     table.require(names)
     text = [name for name in names if any(number(value) is None for value in table.columns[name])]
@@ -255,14 +255,14 @@ def features(table: Table, names: Sequence[str], encode: bool) -> Features:
     return Features(np.column_stack(list(parts.values())), tuple(parts), encoded)
 
 
-def _shown(table: Table, names: list[str]) -> str:
+def _shown(table: TextTable, names: list[str]) -> str:
     examples = (
         f"{name!r} (for example {next(v for v in table.columns[name] if number(v) is None)!r})" for name in names
     )
     return f"{', '.join(examples)} {'is' if len(names) == 1 else 'are'}"
 
 
-def _one_hot(table: Table, name: str) -> dict[str, FloatArray]:
+def _one_hot(table: TextTable, name: str) -> dict[str, FloatArray]:
     """{"purpose=car": 0/1, ...}; of two values one says everything."""
     values = np.array(table.columns[name])
     distinct = sorted(set(values.tolist()))

@@ -144,7 +144,7 @@ def read_described(described: Description) -> Table:
     return Table(described.name, found.values, found.names, group, label, notes=tuple(notes))
 
 
-def _read(described: Description) -> columns.Table:
+def _read(described: Description) -> columns.TextTable:
     if not described.path.is_file():
         raise InvalidInput(f"there is no file {described.path}.", hint="path is relative to the description.")
     if described.path.suffix.lower() in (".parquet", ".pq"):
@@ -152,7 +152,7 @@ def _read(described: Description) -> columns.Table:
     return columns.read_table(described.path, described.delimiter)
 
 
-def _all_but(table: columns.Table, described: Description) -> list[str]:
+def _all_but(table: columns.TextTable, described: Description) -> list[str]:
     reserved = (described.label, described.group, described.id, described.decision)
     names = [name for name in table.columns if name not in reserved]
     if not names:
@@ -163,7 +163,7 @@ def _all_but(table: columns.Table, described: Description) -> list[str]:
     return names
 
 
-def _identified(table: columns.Table, described: Description) -> columns.Table:
+def _identified(table: columns.TextTable, described: Description) -> columns.TextTable:
     if described.id is None:
         return table
     twice = [value for value, count in Counter(table.column(described.id)).items() if count > 1]
@@ -175,13 +175,13 @@ def _identified(table: columns.Table, described: Description) -> columns.Table:
     return table
 
 
-def _names_people(table: columns.Table, name: str) -> bool:
+def _names_people(table: columns.TextTable, name: str) -> bool:
     """Whether a column holds a different whole number in every row; it is said, and nothing is done about it."""
     values = table.columns.get(name, ())
     return len(values) > 1 and len(set(values)) == len(values) and all(value.isdecimal() for value in values)
 
 
-def _labelled(table: columns.Table, described: Description, notes: list[str]) -> columns.Table:
+def _labelled(table: columns.TextTable, described: Description, notes: list[str]) -> columns.TextTable:
     """The rows with a label. That the rejected have none is normal; then the table is about people like the accepted."""
     values = table.column(described.label)
     unknown = [i for i, value in enumerate(values) if value.lower() in columns.MISSING]
@@ -206,7 +206,9 @@ def _labelled(table: columns.Table, described: Description, notes: list[str]) ->
     return table.keep(lambda row: row not in gone)
 
 
-def _present(table: columns.Table, names: Sequence[str], described: Description, notes: list[str]) -> columns.Table:
+def _present(
+    table: columns.TextTable, names: Sequence[str], described: Description, notes: list[str]
+) -> columns.TextTable:
     nobody = table.missing([described.group])
     if nobody and not described.drop_missing:
         raise InvalidInput(
@@ -224,7 +226,7 @@ def _present(table: columns.Table, names: Sequence[str], described: Description,
     return table
 
 
-def _labels(table: columns.Table, described: Description) -> IntArray:
+def _labels(table: columns.TextTable, described: Description) -> IntArray:
     """+1 and -1; a third value is refused unless `bad` names what is bad."""
     label, good = columns.labels(table, described.label, described.good)
     others = sorted(set(table.column(described.label)) - {good})

@@ -63,6 +63,11 @@ Evidence = tuple[FloatArray, FloatArray]
 """I and J, each (gaps, M)."""
 
 
+def epoch_length(rounds: float) -> int:
+    """Rounds of the epoch that begins after so many rounds."""
+    return max(SHORTEST, int(rounds * (GROWTH - 1.0)))
+
+
 @dataclass(frozen=True, eq=False)
 class Trajectory:
     """What is expected of the rounds ahead, epoch by epoch.
@@ -379,7 +384,7 @@ class Prospect:
         shares, rounds, learned, costs = [], [], [], []
         mixture = self._mixed(information, skewness)
         while t < horizon:
-            length, floor = min(max(SHORTEST, int(t * (GROWTH - 1.0))), horizon - t), self.floor(t)
+            length, floor = min(epoch_length(t), horizon - t), self.floor(t)
             shares.append(choose(t, (information, skewness)))
             weights = (1.0 - floor) * np.broadcast_to(mixture, (len(shares[-1]), len(self.cost)))
             constants = weights[:, 0] + weights[:, 1]

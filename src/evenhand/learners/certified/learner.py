@@ -30,10 +30,10 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified.certificates import issue, refusal
 from evenhand.learners.certified.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
 from evenhand.learners.certified.deployable import SURE, CertifiedSet, Gain
-from evenhand.learners.certified.forecast import HALF, LITTLE, Prospect, RateForecast, sentences
+from evenhand.learners.certified.forecast import HALF, LITTLE, Prospect, RateForecast, epoch_length, sentences
 from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.learners.certified.nomination import foretold, nominate
-from evenhand.learners.certified.pricing import Cells, PooledCosts, Witnesses, explore
+from evenhand.learners.certified.pricing import WEIGHT_CAP, Cells, PooledCosts, Witnesses, explore
 from evenhand.learners.certified.run import Life, Past, Promise
 from evenhand.learners.certified.settings import require_bound, require_settings, too_rich
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
@@ -46,11 +46,8 @@ from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_group
 
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
-GROWTH = 1.5
 FLOOR = 0.3
 """mu_t = FLOOR / sqrt(t): the audit coin."""
-WEIGHT_CAP = 10.0
-"""Importance weights in the *loss* of fitted classes are capped here; the certificate never caps."""
 FOREVER = 2**62
 NO_POLICY = Mixture((ACCEPT_ALL,), (1.0,))
 """In the place of a policy that is on record elsewhere."""
@@ -313,9 +310,7 @@ class CertifiedLearner(EpochLearner):
             return replace(self.epoch, number=number, first_round=round)
         if not self._life.started:
             if not self._life.ready:
-                return self._constant(
-                    number, round, max(FIRST_ROUNDS // 2, int(self._life.tally.people * (GROWTH - 1)))
-                )
+                return self._constant(number, round, epoch_length(self._life.tally.people))
             self._life.start(self.hypotheses, self._columns or 1, round)
         if self._budget_left <= 0:
             return self._frozen(number, round)
@@ -416,7 +411,7 @@ class CertifiedLearner(EpochLearner):
     @staticmethod
     def _length(round: int) -> int:
         """Rounds of the epoch that begins after `round` rounds."""
-        return max(FIRST_ROUNDS // 2, int(round * (GROWTH - 1)))
+        return epoch_length(round)
 
     def _resolved(self) -> RoundLog:
         """Everything resolved as one log, which the history remembers until something is added."""

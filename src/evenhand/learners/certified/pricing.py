@@ -70,7 +70,7 @@ from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 LEAST_PRIOR, MOST_PRIOR = 0.5, 64.0
 """Between which numbers of imaginary people a forecast is worth."""
 WEIGHT_CAP = 10.0
-"""Importance weights where labels cannot be pooled."""
+"""Importance weights are capped here in the *costs*, where labels cannot be pooled; the certificate never caps."""
 DRAWS = 10
 """Cost vectors drawn from the posterior."""
 MOST_STEPS = 15

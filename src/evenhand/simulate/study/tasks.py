@@ -173,7 +173,7 @@ def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> di
         "accepted_share": float(run.accepted.sum() / run.rounds[-1]),
         "promised": promises(run.learner, limit),
         "oracle_calls": run.oracle_calls,
-        "note": " ".join(run.learner.report.notes) if isinstance(run.learner, EpochLearner) else "",
+        "note": " ".join(run.learner.notes) if isinstance(run.learner, EpochLearner) else "",
         "curve_rounds": run.rounds.tolist(),
         "curve_loss": run.losses.tolist(),
         "curve_gap": run.gaps.tolist(),
