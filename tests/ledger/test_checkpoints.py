@@ -5,8 +5,8 @@ import json
 import pytest
 from tests.ledger.helpers import PRODUCT, TENANT, coin, opened, published
 
+from evenhand.canonical import canonical_digest
 from evenhand.ledger import RULES, Damaged, Refusal, StalePolicy, export, verifier, verify
-from evenhand.ledger.publishing import digest_of
 from evenhand.ledger.schema import CHECKPOINTS
 
 STATE = {"sums": [1.5, 2.25], "rounds": 7}
@@ -17,7 +17,7 @@ def test_it_is_published_with_its_policy_and_found_again(where):
         policy = ledger.publish(TENANT, PRODUCT, coin(0.5), epoch=1, parent=None, checkpoint=STATE, info={"rules": 1})
         assert (policy.rules, policy.checkpoint) == (
             RULES,
-            digest_of(STATE),
+            canonical_digest(STATE),
         )  # what the caller says of rules does not count
         assert ledger.checkpoint(policy) == STATE
         assert ledger.policies(TENANT, PRODUCT) == [policy]
@@ -61,7 +61,7 @@ def relinked(rows):
     previous = bytes(32)
     for seq, row in enumerate(rows, 1):
         row["seq"] = seq
-        previous = verifier.link(previous, seq, row["kind"], row["at"], verifier.canonical(row["body"]))
+        previous = verifier.link(previous, row)
         row["hash"] = previous.hex()
     return rows
 
@@ -78,7 +78,7 @@ def changed_document(rows):
 def changed_with_its_digest(rows):
     body = of_kind(rows, "checkpoint")[1]["body"]
     body["checkpoint"] = {"sums": [9.0]}
-    body["digest"] = digest_of(body["checkpoint"])
+    body["digest"] = canonical_digest(body["checkpoint"])
     return rows
 
 

@@ -11,12 +11,12 @@ import shutil
 import sqlite3
 from pathlib import Path
 
+from evenhand.canonical import canonical
 from evenhand.ledger.keyring import Keyring
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.publishing import append_event
 from evenhand.ledger.records import Clock, SignedHead
 from evenhand.ledger.refusals import Damaged, Invalid
-from evenhand.ledger.verifier import canonical
 from evenhand.ledger.verifying import verify
 
 DATABASE, ANCHOR = "ledger.sqlite", "head.json"

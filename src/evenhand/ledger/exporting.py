@@ -5,12 +5,13 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from evenhand.canonical import canonical, join_object
 from evenhand.contracts import Json
 from evenhand.ledger.keyring import Keyring
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.refusals import Invalid
 from evenhand.ledger.sealing import open_fields
-from evenhand.ledger.verifier import FORMAT, canonical
+from evenhand.ledger.verifier import FORMAT
 from evenhand.ledger.verifying import Stored, chain_rows, personal_rows
 
 FIELDS = ("who", "features", "group", "reply")
@@ -35,10 +36,10 @@ def _lines(ledger: Ledger, opened: tuple[str, ...]) -> Iterator[str]:
         beside = personal_rows(connection, keys=True)
         for seq, kind, row in chain_rows(connection):
             at, body, digest = row[1], row[-2], bytes(row[-1]).hex()
-            proofs = ""
+            line = {"at": repr(at), "body": body, "hash": f'"{digest}"', "kind": f'"{kind}"'}
             if "sealed" in json.loads(body):
-                proofs = f',"open":{canonical(_proofs(ledger.keyring, next(beside), opened))}'
-            yield f'{{"at":{at!r},"body":{body},"hash":"{digest}","kind":"{kind}"{proofs},"seq":{seq}}}'
+                line["open"] = canonical(_proofs(ledger.keyring, next(beside), opened))
+            yield join_object(line | {"seq": str(seq)})
 
 
 def _proofs(keyring: Keyring, row: Stored, names: tuple[str, ...]) -> Json:

@@ -18,9 +18,9 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.ledger.refusals import Damaged, Invalid
-from evenhand.ledger.verifier import canonical
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey

@@ -11,6 +11,7 @@ from typing import Any, Self, TypeVar, cast
 
 from sqlalchemy import Connection, select
 
+from evenhand.canonical import canonical_digest
 from evenhand.contracts import Json
 from evenhand.ledger import erasing, publishing, reading
 from evenhand.ledger.drawing import Drawer
@@ -283,7 +284,7 @@ class Ledger:
         c = CHECKPOINTS.c
         mine = (c.tenant == policy.tenant, c.product == policy.product, c.epoch == policy.epoch)
         found: list[Json] = [json.loads(row.body)["checkpoint"] for row in self._read(select(c.body).where(*mine))]
-        if len(found) != 1 or publishing.digest_of(found[0]) != policy.checkpoint:
+        if len(found) != 1 or canonical_digest(found[0]) != policy.checkpoint:
             raise Damaged(
                 f"epoch {policy.epoch} of product {policy.product!r} has no checkpoint with the digest {policy.checkpoint}.",
                 hint="verify the ledger: a policy of rules 2 is published together with its checkpoint.",

@@ -5,6 +5,7 @@ from typing import Any
 
 from sqlalchemy import bindparam, select, union_all
 
+from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.ledger.drawing import KNOWN_BY_KEY, Known, key_digest, open_known
 from evenhand.ledger.keyring import Entropy, Keyring
@@ -14,7 +15,6 @@ from evenhand.ledger.schema import OUTCOMES, PERSONAL, QUARANTINE
 from evenhand.ledger.sealing import seal_fields
 from evenhand.ledger.standing import Facts, GroupTold, Report, details, facts_from, kind_and_value, result_of
 from evenhand.ledger.transaction import Transaction
-from evenhand.ledger.verifier import canonical
 
 Told = tuple[str, str, Report]
 """(tenant, key, report)."""
@@ -81,7 +81,7 @@ class Reporter:
         body: Json = {"decision": row.seq, "report": kind, "value": value, "details": details(report)}
         if not isinstance(report, GroupTold):
             return transaction.append("quarantine" if quarantined else "outcome", body)
-        sealed = seal_fields(self._keyring.unwrap(row.wrapped), {"group": report.group}, self._entropy)
+        sealed = seal_fields(self._keyring.unwrap(row.wrapped), {"group": canonical(report.group)}, self._entropy)
         person = transaction.rows(_PERSON, {"decisions": [row.seq]})[0].person
         seq = transaction.append("outcome", body | {"commit": sealed.commit, "sealed": sealed.fingerprint})
         transaction.insert(PERSONAL, (seq, person, sealed.data))

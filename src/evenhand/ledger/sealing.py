@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from evenhand.canonical import canonical, join_object
 from evenhand.contracts import Json
 from evenhand.ledger.keyring import Entropy, fingerprint, seal, unseal
 from evenhand.ledger.refusals import Damaged
-from evenhand.ledger.verifier import canonical, commitment
 
 _SALT = 16
 
@@ -27,21 +27,20 @@ class Sealed(NamedTuple):
     data: bytes
 
 
-def seal_fields(key: bytes, fields: Json, entropy: Entropy) -> Sealed:
-    """Commit to each field, and seal all of them."""
-    return seal_texts(key, {name: canonical(value) for name, value in sorted(fields.items())}, entropy)
-
-
-def seal_texts(key: bytes, texts: dict[str, str], entropy: Entropy) -> Sealed:
-    """The same from the canonical texts of the fields, in the order of their names."""
-    random = entropy(_SALT * len(texts))
-    salts = [random[place : place + _SALT] for place in range(0, len(random), _SALT)]
-    pairs = list(zip(texts.items(), salts, strict=True))
-    commit = {name: sha256(salt + text.encode()).hexdigest() for (name, text), salt in pairs}
-    fields = ",".join([f'"{name}":{text}' for name, text in texts.items()])
-    kept = ",".join([f'"{name}":"{salt.hex()}"' for (name, _), salt in pairs])
-    data = seal(key, f'{{"fields":{{{fields}}},"salts":{{{kept}}}}}'.encode(), entropy)
+def seal_fields(key: bytes, texts: dict[str, str], entropy: Entropy) -> Sealed:
+    """Commit to each field, and seal all of them; `texts` are their canonical JSON, in the order of their names."""
+    random, salts, commit = entropy(_SALT * len(texts)), {}, {}
+    for place, (name, text) in enumerate(texts.items()):
+        salt = random[place * _SALT : (place + 1) * _SALT]
+        salts[name] = f'"{salt.hex()}"'
+        commit[name] = commitment(salt, text)
+    data = seal(key, join_object({"fields": join_object(texts), "salts": join_object(salts)}).encode(), entropy)
     return Sealed(commit, fingerprint(data), data)
+
+
+def commitment(salt: bytes, text: str) -> str:
+    """SHA-256(salt of the field | canonical JSON of its value), in hexadecimal."""
+    return sha256(salt + text.encode()).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +60,7 @@ class Opened:
         return [name for name in names if name not in self.fields or not self._matches(name, commit)]
 
     def _matches(self, name: str, commit: dict[str, str]) -> bool:
-        return commitment(bytes.fromhex(self.salts[name]), self.fields[name]) == commit.get(name)
+        return commitment(bytes.fromhex(self.salts[name]), canonical(self.fields[name])) == commit.get(name)
 
 
 def open_fields(key: bytes, data: bytes) -> Opened:

@@ -5,6 +5,7 @@
 On PostgreSQL the head's row is locked until the commit, so replicas append one after another.
 """
 
+import hashlib
 import re
 from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
@@ -15,10 +16,10 @@ from typing import Any
 
 from sqlalchemy import Connection, Dialect, Row, Select, Table, bindparam, literal_column, select, update
 
+from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.ledger.records import Head
 from evenhand.ledger.schema import HEAD, KINDS
-from evenhand.ledger.verifier import canonical, link
 
 _ONLY = HEAD.c.id == literal_column("1")
 _HEAD = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.at).where(_ONLY)
@@ -48,6 +49,12 @@ LOOKUPS: dict[str, tuple[str, ...]] = {
 }
 """The columns of each kind by which its rows are found."""
 _RULES = {kind: [_DERIVED.get((kind, name), itemgetter(name)) for name in names] for kind, names in LOOKUPS.items()}
+
+
+def link(previous: bytes, seq: int, kind: str, at: float, body: str) -> bytes:
+    """SHA-256(hash of the row before | canonical JSON of the row), from the canonical text of the row's body."""
+    row = f'{{"at":{at!r},"body":{body},"kind":"{kind}","seq":{seq}}}'
+    return hashlib.sha256(previous + row.encode()).digest()
 
 
 def lookup_values(kind: str, body: Json) -> Values:

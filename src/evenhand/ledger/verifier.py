@@ -10,7 +10,7 @@ It checks, row by row,
     accept = (U < acceptance),   audit = (U < audit_weight),   first = (the person's slot in the window was free),
 
 that every opened field is the one that was committed to, and that every policy of a lineage (from rules 2 on) names the SHA-256 of the
-checkpoint that stands before it. The same functions make the chain when the ledger writes it.
+checkpoint that stands before it. The functions here are copies of those by which the ledger writes; tests compare the two.
 """
 
 import argparse
@@ -32,10 +32,10 @@ canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii
 """The one text of a JSON value: sorted keys, no spaces, no NaN."""
 
 
-def link(previous: bytes, seq: int, kind: str, at: float, body: str) -> bytes:
-    """hash_n of the row whose canonical body is `body`."""
-    row = f'{{"at":{at!r},"body":{body},"kind":"{kind}","seq":{seq}}}'
-    return hashlib.sha256(previous + row.encode()).digest()
+def link(previous: bytes, row: dict[str, Any]) -> bytes:
+    """hash_n of row n."""
+    text = canonical({name: row[name] for name in ("at", "body", "kind", "seq")})
+    return hashlib.sha256(previous + text.encode()).digest()
 
 
 def commitment(salt: bytes, value: Any) -> str:
@@ -45,16 +45,8 @@ def commitment(salt: bytes, value: Any) -> str:
 
 def uniform(secret: bytes, *parts: str) -> float:
     """U in [0, 1): the first 53 bits of HMAC-SHA256(secret, parts), each part preceded by its length in four bytes."""
-    return uniform_of(hmac.digest(secret, parts_message(*parts), "sha256"))
-
-
-def parts_message(*parts: str) -> bytes:
-    """Each part preceded by its length, so that no two lists of parts collide."""
-    return b"".join([len(part).to_bytes(4, "big") + part for part in map(str.encode, parts)])
-
-
-def uniform_of(digest: bytes) -> float:
-    """The first 53 bits as a number in [0, 1)."""
+    message = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
+    digest = hmac.digest(secret, message, "sha256")
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
 
 
@@ -155,7 +147,7 @@ def check_link(row: dict[str, Any], state: State, found: Findings) -> None:
         found.refuse(seq, f"row {state.seq + 1} was expected here")
     if row["at"] < state.at:
         found.refuse(seq, "its time is before that of the row before")
-    state.previous = link(state.previous, seq, row["kind"], row["at"], canonical(row["body"]))
+    state.previous = link(state.previous, row)
     if state.previous.hex() != row["hash"]:
         found.refuse(seq, "its hash is not that of its content")
         state.previous = bytes.fromhex(row["hash"])

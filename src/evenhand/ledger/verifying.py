@@ -16,15 +16,14 @@ from sqlalchemy import Connection
 
 from evenhand.contracts import Json
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.ledger.clear import decision_says
 from evenhand.ledger.keyring import Keyring, fingerprint
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.records import Head, Policy, SignedHead
 from evenhand.ledger.refusals import Damaged
 from evenhand.ledger.schema import KINDS
 from evenhand.ledger.sealing import open_fields
-from evenhand.ledger.transaction import lookup_values, read_head, read_head_seal
-from evenhand.ledger.verifier import GENESIS, Lineages, Problem, link
+from evenhand.ledger.transaction import link, lookup_values, read_head, read_head_seal
+from evenhand.ledger.verifier import GENESIS, Lineages, Problem
 
 PAGE = 5000
 _decode = json.JSONDecoder().raw_decode
@@ -151,8 +150,6 @@ def _check_row(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
 
 
 def _check_content(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
-    if kind == "decision" and _stands(walk, row):
-        return
     body: Json = _read_json(row[-2])
     if row[2:-2] != lookup_values(kind, body):
         walk.refuse(seq, "its columns are not what its body says")
@@ -165,17 +162,6 @@ def _check_content(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
     elif kind == "checkpoint":
         for what in walk.lineages.checkpoint(seq, body):
             walk.refuse(seq, what)
-
-
-def _stands(walk: _Walk, row: Stored) -> bool:
-    """The short way for a decision that is as it should be; what is wrong with another, the long way finds."""
-    beside = walk.beside
-    if walk.deep or beside is None or beside[0] != row[0] or beside[1] is None:
-        return False
-    if not decision_says(row[-2], row[2:-2], fingerprint(beside[1])):
-        return False
-    walk.beside = next(walk.personal, None)
-    return True
 
 
 def _check_sealed(walk: _Walk, seq: int, body: Json) -> None:
