@@ -88,7 +88,7 @@ def test_rows_of_every_size_of_a_group_are_those_of_their_bodies(ledger, policy,
 
 
 def test_more_people_than_one_list_holds(ledger, policy, monkeypatch):
-    monkeypatch.setattr(transaction, "_MOST_VALUES", 7)
+    monkeypatch.setattr(transaction, "MOST_VALUES", 7)
     first = [answer.body for answer in decided(ledger, policy, range(50))]
     again = decided(ledger, policy, range(50))
     assert [answer.body for answer in again] == first

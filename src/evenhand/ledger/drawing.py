@@ -9,10 +9,9 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, literal_column, select, update
+from sqlalchemy import bindparam, select, update
 
 from evenhand.canonical import canonical, text_literal
 from evenhand.contracts import Json
@@ -40,6 +39,11 @@ KNOWN_BY_KEY = _KNOWN.where(DECISIONS.c.key.in_(bindparam("among", expanding=Tru
 _PEOPLE = select(PEOPLE.c.lookup, PEOPLE.c.id, PEOPLE.c.key).where(
     PEOPLE.c.lookup.in_(bindparam("among", expanding=True))
 )
+_SLOTS = (
+    select(DECISIONS.c.slot)
+    .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
+    .where(PERSONAL.c.person.in_(bindparam("among", expanding=True)), PERSONAL.c.seq > bindparam("after"))
+)
 _WINDOW = select(WINDOWS.c.seq).where(WINDOWS.c.window == bindparam("name"))
 _POLICY = select(POLICIES.c.seq).where(
     POLICIES.c.id == bindparam("policy"),
@@ -52,14 +56,6 @@ _RESTORES = (
     .order_by(EVENTS.c.seq.desc())
     .limit(1)
 )
-
-
-@cache
-def _slots_since(seq: int) -> Select[Any]:
-    """Of some people, by their numbers, in the rows after `seq`."""
-    mine = PERSONAL.c.person.in_(bindparam("among", expanding=True))
-    joined = select(DECISIONS.c.slot).join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
-    return joined.where(mine, PERSONAL.c.seq > literal_column(str(seq)))
 
 
 def key_digest(keyring: Keyring, tenant: str, key: str) -> str:
@@ -150,9 +146,9 @@ class _Plan:
     @classmethod
     def of(cls, transaction: Transaction, wanted: list[_Wanted], gap: Refusal | None, window: _Window) -> "_Plan":
         """Two questions for the whole group, and a third about those who have been here before."""
-        known = transaction.among(KNOWN_BY_KEY, list({w.key for w in wanted}))
-        people = transaction.among(_PEOPLE, list({w.person for w in wanted}))
-        slots = transaction.among(_slots_since(window.seq), [row.id for row in people])
+        known = transaction.rows_among(KNOWN_BY_KEY, list({w.key for w in wanted}))
+        people = transaction.rows_among(_PEOPLE, list({w.person for w in wanted}))
+        slots = transaction.rows_among(_SLOTS, [row.id for row in people], after=window.seq)
         return cls(
             window,
             gap,

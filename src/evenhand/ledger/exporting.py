@@ -33,7 +33,7 @@ def export(ledger: Ledger, path: str | os.PathLike[str], *, opened: tuple[str, .
 
 def _lines(ledger: Ledger, opened: tuple[str, ...]) -> Iterator[str]:
     with ledger.store.reader.connect() as connection, connection.begin():
-        beside = personal_rows(connection, keys=True)
+        beside = personal_rows(connection)
         for seq, kind, row in chain_rows(connection):
             at, body, digest = row[1], row[-2], bytes(row[-1]).hex()
             line = {"at": repr(at), "body": body, "hash": f'"{digest}"', "kind": f'"{kind}"'}

@@ -47,7 +47,7 @@ class Reporter:
     def report(self, transaction: Transaction, told: Sequence[Told]) -> list[Verdict | Refusal]:
         """Enter everybody's reports; a refused one leaves nothing behind and does not stop the others."""
         digests = [key_digest(self._keyring, tenant, key) for tenant, key, _ in told]
-        rows = {row.key: row for row in transaction.among(KNOWN_BY_KEY, list(set(digests)))}
+        rows = {row.key: row for row in transaction.rows_among(KNOWN_BY_KEY, list(set(digests)))}
         book = _Book(transaction, [row.seq for row in rows.values()])
         return [
             self._one(transaction, rows.get(digest), report, book)

@@ -70,9 +70,7 @@ def _sqlite(path: Path) -> Store:
     lock = FileLock(path.with_name(path.name + ".lock"))
     lock.acquire()
     try:
-        writer = create_engine(
-            "sqlite://", creator=lambda: _writing_connection(path), poolclass=StaticPool, paramstyle="named"
-        )
+        writer = create_engine("sqlite://", creator=lambda: _writing_connection(path), poolclass=StaticPool)
         event.listen(writer, "begin", _begin_immediate)
         reader = create_engine(
             "sqlite://",

@@ -12,7 +12,7 @@ from operator import itemgetter
 from typing import Any, cast
 
 import numpy as np
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
 
 from evenhand.contracts import Json
 from evenhand.hypotheses.serialise import policy_from_json
@@ -52,34 +52,34 @@ class Verification:
 
 
 Stored = tuple[Any, ...]
-"""A row as the driver gives it: (seq, at, *lookups, body, hash)."""
+"""A row as the database gives it, unconverted: (seq, at, *lookups, body, hash)."""
 
 
 def chain_rows(connection: Connection) -> Iterator[tuple[int, str, Stored]]:
     """(seq, kind, row) of all tables in the order of the chain."""
-    streams = [_stream(connection, kind) for kind in KINDS]
-    return heapq.merge(*streams, key=itemgetter(0))
+
+    def rows_of(kind: str, table: Table) -> Iterator[tuple[int, str, Stored]]:
+        names = ", ".join(f'"{column.name}"' for column in table.columns)
+        return ((row[0], kind, row) for row in _pages(connection, f"SELECT {names} FROM {table.name}"))
+
+    return heapq.merge(*(rows_of(kind, table) for kind, table in KINDS.items()), key=itemgetter(0))
 
 
-def _stream(connection: Connection, kind: str) -> Iterator[tuple[int, str, Stored]]:
-    names = ", ".join(f'"{column.name}"' for column in KINDS[kind].columns)
-    return ((row[0], kind, row) for row in _pages(connection, f"SELECT {names} FROM {KINDS[kind].name} WHERE seq"))
-
-
-def personal_rows(connection: Connection, keys: bool) -> Iterator[Stored]:
-    """(seq, sealed, wrapped key of the person) in the order of the chain; (seq, sealed) without the keys."""
-    if not keys:
-        return _pages(connection, "SELECT seq, sealed FROM personal WHERE seq")
+def personal_rows(connection: Connection) -> Iterator[Stored]:
+    """(seq, sealed, wrapped key of the person) in the order of the chain."""
     joined = "personal LEFT JOIN people ON people.id = personal.person"
-    return _pages(connection, f"SELECT personal.seq, personal.sealed, people.key FROM {joined} WHERE seq")
+    return _pages(connection, f"SELECT seq, sealed, key FROM {joined}")
 
 
 def _pages(connection: Connection, question: str) -> Iterator[Stored]:
-    """Rows in pages, so that ten tables can be read through one connection; straight from the driver, for there may be millions."""
-    after, cursor = -(2**62), connection.connection.cursor()
+    """Rows in pages, so that ten tables can be read through one connection.
+
+    The SQL is plain, because SQLAlchemy would convert what it reads: a truth value 7 that somebody put into the database must be seen.
+    """
+    after = -(2**62)
     while True:
-        cursor.execute(f"{question} > {after:d} ORDER BY seq LIMIT {PAGE:d}")
-        page = cursor.fetchall()
+        asked = f"{question} WHERE seq > {after:d} ORDER BY seq LIMIT {PAGE:d}"
+        page = connection.exec_driver_sql(asked).all()
         yield from page
         if len(page) < PAGE:
             return
@@ -112,7 +112,7 @@ class _Walk:
 def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False) -> Verification:
     """Check every row; `anchor` is a head that was published before, `deep` also opens what is sealed."""
     with ledger.store.reader.connect() as connection, connection.begin():
-        walk = _Walk(ledger.keyring, deep, personal_rows(connection, keys=deep), anchor.head if anchor else None)
+        walk = _Walk(ledger.keyring, deep, personal_rows(connection), anchor.head if anchor else None)
         walk.beside = next(walk.personal, None)
         head = read_head(connection)
         for seq, kind, row in chain_rows(connection):
@@ -171,13 +171,13 @@ def _check_sealed(walk: _Walk, seq: int, body: Json) -> None:
     if walk.beside is None or walk.beside[0] != seq:
         walk.refuse(seq, "its sealed fields are missing")
         return
-    (_, sealed, *wrapped), walk.beside = walk.beside, next(walk.personal, None)
+    (_, sealed, wrapped), walk.beside = walk.beside, next(walk.personal, None)
     if sealed is None:
         walk.emptied.add(seq)
     elif fingerprint(sealed) != body["sealed"]:
         walk.refuse(seq, "its sealed fields have been changed")
     elif walk.deep:
-        _check_opened(walk, seq, body, sealed, wrapped[0])
+        _check_opened(walk, seq, body, sealed, wrapped)
 
 
 def _check_opened(walk: _Walk, seq: int, body: Json, sealed: bytes, wrapped: bytes | None) -> None:
