@@ -13,7 +13,7 @@ from evenhand.canonical import (
     join_object,
     text_literal,
 )
-from evenhand.ledger import verifier
+from evenhand.ledger import standalone_verifier as verifier
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

@@ -6,8 +6,9 @@ import pytest
 from tests.ledger.helpers import PRODUCT, TENANT, coin, opened, published
 
 from evenhand.canonical import canonical_digest
-from evenhand.ledger import RULES, Damaged, Refusal, StalePolicy, export, verifier, verify
-from evenhand.ledger.schema import CHECKPOINTS
+from evenhand.ledger import RULES, Damaged, Refusal, StalePolicy, export, verify
+from evenhand.ledger import standalone_verifier as verifier
+from evenhand.ledger.database import CHECKPOINTS
 
 STATE = {"sums": [1.5, 2.25], "rounds": 7}
 
@@ -117,8 +118,8 @@ def test_the_stand_alone_verifier_misses_none(ledger, tmp_path, change):
 @pytest.mark.parametrize("change", [changed_document, changed_with_its_digest, of_another_epoch])
 def test_the_project_s_verification_misses_none(path, tmp_path, change):
     """The same in place: everything but the keyring's seal of the head is made to fit, and the problem named is the checkpoint's."""
-    from evenhand.ledger.schema import KINDS
-    from evenhand.ledger.transaction import LOOKUPS, lookup_values
+    from evenhand.ledger.chain import LOOKUPS, lookup_values
+    from evenhand.ledger.database import KINDS
 
     with opened(path) as ledger:
         rows = relinked(change(chain(ledger, tmp_path / "export.jsonl")))

@@ -14,11 +14,11 @@ from sqlalchemy.sql import Select
 from evenhand.canonical import canonical_digest
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import RULES
+from evenhand.ledger.chain import Transaction
+from evenhand.ledger.database import EVENTS, LEASES, POLICIES
 from evenhand.ledger.keyring import Keyring
 from evenhand.ledger.records import Active, Event, Lease, Mode, Policy
 from evenhand.ledger.refusals import Invalid, LeaseHeld, NotFound, StalePolicy
-from evenhand.ledger.schema import EVENTS, LEASES, POLICIES
-from evenhand.ledger.transaction import Transaction
 
 ACTIONS = ("kill", "revive", "rollback", "shadow", "live", "suspend", "epoch_closed", "note")
 """What operators and trainers may record; the ledger itself adds genesis, revealed, restored and gap_confirmed."""

@@ -11,8 +11,8 @@ from evenhand.contracts import Json
 from evenhand.errors import NotSerialisable
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.keyring import verify_signature
+from evenhand.ledger.outcome_status import Result, Standing
 from evenhand.ledger.refusals import Damaged, Invalid
-from evenhand.ledger.standing import Result, Standing
 
 Mode = Literal["live", "shadow", "killed"]
 Clock = Callable[[], float]

@@ -7,14 +7,13 @@ from sqlalchemy import bindparam, select, union_all
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
-from evenhand.ledger.drawing import KNOWN_BY_KEY, Known, key_digest, open_known
-from evenhand.ledger.keyring import Entropy, Keyring
+from evenhand.ledger.chain import Transaction
+from evenhand.ledger.database import OUTCOMES, PERSONAL, QUARANTINE
+from evenhand.ledger.decision_draw import KNOWN_BY_KEY, Known, key_digest, open_known
+from evenhand.ledger.keyring import Entropy, Keyring, seal_fields
+from evenhand.ledger.outcome_status import Facts, GroupTold, Report, details, facts_from, kind_and_value, result_of
 from evenhand.ledger.records import Verdict
 from evenhand.ledger.refusals import NotFound, Refusal
-from evenhand.ledger.schema import OUTCOMES, PERSONAL, QUARANTINE
-from evenhand.ledger.sealing import seal_fields
-from evenhand.ledger.standing import Facts, GroupTold, Report, details, facts_from, kind_and_value, result_of
-from evenhand.ledger.transaction import Transaction
 
 Told = tuple[str, str, Report]
 """(tenant, key, report)."""

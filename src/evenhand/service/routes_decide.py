@@ -10,7 +10,7 @@ from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
 from evenhand.ledger import Answer, GroupTold, Label, Override, Refusal, Settlement, Verdict
-from evenhand.ledger.standing import Report
+from evenhand.ledger.outcome_status import Report
 from evenhand.service import bodies
 from evenhand.service.app import MayAdmin, MayDecide, MayObserve, Service, Serving, problem_response
 from evenhand.service.desk import as_json

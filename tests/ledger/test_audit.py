@@ -109,7 +109,8 @@ def test_another_keyring_does_not_open_the_ledger(path):
 def test_a_ledger_in_use_is_verified_and_exported_as_one_state(where, tmp_path):
     from threading import Event, Thread
 
-    from evenhand.ledger import export, verifier
+    from evenhand.ledger import export
+    from evenhand.ledger import standalone_verifier as verifier
 
     with opened(where) as ledger:
         policy, stop = published(ledger), Event()

@@ -15,12 +15,11 @@ from sqlalchemy import bindparam, select, update
 
 from evenhand.canonical import canonical, text_literal
 from evenhand.contracts import Json
-from evenhand.ledger.keyring import Entropy, Keyring
+from evenhand.ledger.chain import Transaction
+from evenhand.ledger.database import DECISIONS, EVENTS, PEOPLE, PERSONAL, POLICIES, WINDOWS
+from evenhand.ledger.keyring import Entropy, Keyring, Opened, Sealed, open_fields, seal_fields
 from evenhand.ledger.records import Answer, Application, Asked, Drawn, Render, Terms, WindowPlan
 from evenhand.ledger.refusals import Conflict, GapUnconfirmed, Gone, NotFound, Refusal
-from evenhand.ledger.schema import DECISIONS, EVENTS, PEOPLE, PERSONAL, POLICIES, WINDOWS
-from evenhand.ledger.sealing import Opened, Sealed, open_fields, seal_fields
-from evenhand.ledger.transaction import Transaction
 from evenhand.randomness import keyed_uniform
 
 _KNOWN = (

@@ -1,4 +1,4 @@
-"""One transaction on the chain: read the head, append rows, write them and the new head together.
+"""The chain: one transaction that appends rows and moves the head, and all rows in their order.
 
     seq_n = seq_{n-1} + 1,   at_n = max(clock, at_{n-1}),   hash_n = SHA-256(hash_{n-1} | row n)
 
@@ -6,7 +6,8 @@ On PostgreSQL the head's row is locked until the commit, so replicas append one 
 """
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+import heapq
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from itertools import chain
 from operator import itemgetter
@@ -16,8 +17,8 @@ from sqlalchemy import Connection, Executable, Row, Table, bindparam, select, up
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
+from evenhand.ledger.database import HEAD, KINDS
 from evenhand.ledger.records import Head
-from evenhand.ledger.schema import HEAD, KINDS
 
 _HEAD = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.at)
 _LOCKED_HEAD = _HEAD.with_for_update()
@@ -25,6 +26,8 @@ _MOVE_HEAD = update(HEAD).values({name: bindparam(f"new_{name}") for name in ("s
 HeadSeal = Callable[[int, bytes], bytes]
 Values = tuple[Any, ...]
 _FIXED = ("seq", "at", "body", "hash")
+PAGE = 5000
+"""Rows of a table that are read at once."""
 MOST_ROWS = 64
 """Rows in one INSERT of SQLite."""
 MOST_VALUES = 4096
@@ -134,3 +137,38 @@ def read_head(connection: Connection) -> Head:
     """The end of the chain."""
     row = connection.execute(_HEAD).one()
     return Head(int(row.seq), bytes(row.hash).hex(), float(row.at))
+
+
+Stored = tuple[Any, ...]
+"""A row as the database gives it, unconverted: (seq, at, *lookups, body, hash)."""
+
+
+def chain_rows(connection: Connection) -> Iterator[tuple[int, str, Stored]]:
+    """(seq, kind, row) of all tables in the order of the chain."""
+
+    def rows_of(kind: str, table: Table) -> Iterator[tuple[int, str, Stored]]:
+        names = ", ".join(f'"{column.name}"' for column in table.columns)
+        return ((row[0], kind, row) for row in _pages(connection, f"SELECT {names} FROM {table.name}"))
+
+    return heapq.merge(*(rows_of(kind, table) for kind, table in KINDS.items()), key=itemgetter(0))
+
+
+def personal_rows(connection: Connection) -> Iterator[Stored]:
+    """(seq, sealed, wrapped key of the person) in the order of the chain."""
+    joined = "personal LEFT JOIN people ON people.id = personal.person"
+    return _pages(connection, f"SELECT seq, sealed, key FROM {joined}")
+
+
+def _pages(connection: Connection, question: str) -> Iterator[Stored]:
+    """Rows in pages, so that ten tables can be read through one connection.
+
+    The SQL is plain, because SQLAlchemy would convert what it reads: a truth value 7 that somebody put into the database must be seen.
+    """
+    after = -(2**62)
+    while True:
+        asked = f"{question} WHERE seq > {after:d} ORDER BY seq LIMIT {PAGE:d}"
+        page = connection.exec_driver_sql(asked).all()
+        yield from page
+        if len(page) < PAGE:
+            return
+        after = page[-1][0]

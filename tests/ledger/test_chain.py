@@ -10,13 +10,12 @@ from hypothesis import strategies as st
 from tests.ledger.helpers import decided, person
 
 from evenhand.canonical import canonical
-from evenhand.ledger import Application, Terms, transaction
-from evenhand.ledger.drawing import decision_text
-from evenhand.ledger.keyring import KeyedHash, Reserve
+from evenhand.ledger import Application, Terms, chain
+from evenhand.ledger.chain import LOOKUPS, lookup_values
+from evenhand.ledger.decision_draw import decision_text
+from evenhand.ledger.keyring import KeyedHash, Reserve, Sealed
 from evenhand.ledger.records import Drawn
-from evenhand.ledger.sealing import Sealed
-from evenhand.ledger.transaction import LOOKUPS, lookup_values
-from evenhand.ledger.verifier import uniform
+from evenhand.ledger.standalone_verifier import uniform
 from evenhand.service import render
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -88,7 +87,7 @@ def test_rows_of_every_size_of_a_group_are_those_of_their_bodies(ledger, policy,
 
 
 def test_more_people_than_one_list_holds(ledger, policy, monkeypatch):
-    monkeypatch.setattr(transaction, "MOST_VALUES", 7)
+    monkeypatch.setattr(chain, "MOST_VALUES", 7)
     first = [answer.body for answer in decided(ledger, policy, range(50))]
     again = decided(ledger, policy, range(50))
     assert [answer.body for answer in again] == first

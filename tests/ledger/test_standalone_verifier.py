@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from tests.ledger.helpers import DAY, TENANT, decided, opened, person, published
 
 from evenhand.canonical import canonical
-from evenhand.ledger import Invalid, Label, Terms, export, verifier
+from evenhand.ledger import Invalid, Label, Terms, export
+from evenhand.ledger import standalone_verifier as verifier
 from evenhand.randomness import keyed_uniform
 
 SCRIPT = Path(verifier.__file__)
