@@ -162,12 +162,13 @@ def personal_rows(connection: Connection) -> Iterator[Stored]:
 def _pages(connection: Connection, question: str) -> Iterator[Stored]:
     """Rows in pages, so that ten tables can be read through one connection.
 
-    The SQL is plain, because SQLAlchemy would convert what it reads: a truth value 7 that somebody put into the database must be seen.
+    The driver is asked, because SQLAlchemy would convert what it reads: a truth value 7 that
+    somebody put into the database must be seen.
     """
-    after = -(2**62)
+    after, cursor = -(2**62), connection.connection.cursor()
     while True:
-        asked = f"{question} WHERE seq > {after:d} ORDER BY seq LIMIT {PAGE:d}"
-        page = connection.exec_driver_sql(asked).all()
+        cursor.execute(f"{question} WHERE seq > {after:d} ORDER BY seq LIMIT {PAGE:d}")
+        page = cursor.fetchall()
         yield from page
         if len(page) < PAGE:
             return
