@@ -2,9 +2,10 @@
 
 from evenhand.fairness.certificate import RULES
 from evenhand.ledger.audit import Verification, backup, export, mark_restored, recompute, restore, verify
+from evenhand.ledger.history import Explained
 from evenhand.ledger.keyring import Keyring, verify_signature
 from evenhand.ledger.ledger import Ledger
-from evenhand.ledger.outcome_status import Facts, GroupTold, Label, Override, Report, Settlement, Standing
+from evenhand.ledger.outcome_status import Facts, GroupTold, Label, Override, Report, Settlement, Standing, Verdict
 from evenhand.ledger.records import (
     Active,
     Answer,
@@ -14,7 +15,6 @@ from evenhand.ledger.records import (
     Counts,
     Drawn,
     Event,
-    Explained,
     Head,
     Lease,
     Mode,
@@ -23,7 +23,6 @@ from evenhand.ledger.records import (
     Row,
     SignedHead,
     Terms,
-    Verdict,
     Window,
     WindowPlan,
     render_answer,

@@ -17,9 +17,9 @@ from evenhand.ledger import erasing, history, publishing
 from evenhand.ledger.chain import Transaction, read_head
 from evenhand.ledger.database import CERTIFICATES, CHECKPOINTS, EVENTS, POLICIES, WINDOWS, Store, migrate, open_store
 from evenhand.ledger.decision_draw import Drawer
-from evenhand.ledger.history import FOREVER
+from evenhand.ledger.history import FOREVER, Explained
 from evenhand.ledger.keyring import Entropy, Keyring, Reserve
-from evenhand.ledger.outcome_status import Report
+from evenhand.ledger.outcome_status import Report, Reporter, Told, Verdict
 from evenhand.ledger.records import (
     Active,
     Answer,
@@ -29,7 +29,6 @@ from evenhand.ledger.records import (
     Clock,
     Counts,
     Event,
-    Explained,
     Head,
     LateGroup,
     Lease,
@@ -39,7 +38,6 @@ from evenhand.ledger.records import (
     Row,
     SignedHead,
     Terms,
-    Verdict,
     Window,
     WindowPlan,
     render_answer,
@@ -47,7 +45,6 @@ from evenhand.ledger.records import (
     require_name,
 )
 from evenhand.ledger.refusals import Damaged, Invalid, NotFound, Refusal, TooEarly
-from evenhand.ledger.reporting import Reporter, Told
 from evenhand.ledger.writer import Job, Writer
 
 Kind = TypeVar("Kind")

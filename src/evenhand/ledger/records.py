@@ -11,7 +11,6 @@ from evenhand.contracts import Json
 from evenhand.errors import NotSerialisable
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.keyring import verify_signature
-from evenhand.ledger.outcome_status import Result, Standing
 from evenhand.ledger.refusals import Damaged, Invalid
 
 Mode = Literal["live", "shadow", "killed"]
@@ -143,17 +142,6 @@ def render_answer(drawn: Drawn) -> bytes:
     return text.encode()
 
 
-@dataclass(frozen=True)
-class Explained:
-    """One decision with everything that is known of it."""
-
-    drawn: Drawn
-    features: tuple[float, ...]
-    group: Scalar | None
-    prices: tuple[float, float] | None
-    standing: Standing
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """One decision as a learner sees it: as it was drawn, with what is known of it.
@@ -204,15 +192,6 @@ class Overruled:
     seq: int
     accept: bool
     group: Scalar | None
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of a report, and where the decision stands now."""
-
-    result: Result
-    standing: Standing
-    seq: int
 
 
 @dataclass(frozen=True)
