@@ -29,7 +29,7 @@ import evenhand as eh
 from evenhand.environments import Discrete
 from evenhand.hypotheses import ScoreThresholds
 from evenhand.learners import AcceptAll, Exp4, ExploreThenCommit, FairOnGathered, Unconstrained, Uniform
-from evenhand.ledger import GroupTold, Keyring, Label, Ledger, Override, Settlement, WindowPlan, schema, verify
+from evenhand.ledger import GroupTold, Keyring, Label, Ledger, Override, Settlement, WindowPlan, database, verify
 from evenhand.service import KeyStore, load_settings, render
 from evenhand.service.app import Service
 from evenhand.service.bodies import Asked
@@ -343,7 +343,7 @@ def learners(target: Path) -> None:
 
 def main(target: Path, server: str) -> None:
     """Everything, unless the code is not that of rules 1."""
-    if len(schema.MIGRATIONS) != 2:
+    if len(database.MIGRATIONS) != 2:
         raise SystemExit(
             "this evenhand writes newer rules; the fixtures of rules 1 are made by the code of rules 1 alone."
         )

@@ -27,6 +27,6 @@ def keyed_uniform(secret: bytes, *parts: str) -> float:
     >>> keyed_uniform(b"secret", "a", "b") == keyed_uniform(b"secret", "a", "b")
     True
     """
-    message = b"".join(len(part.encode()).to_bytes(4, "big") + part.encode() for part in parts)
-    digest = hmac.new(secret, message, hashlib.sha256).digest()
+    message = b"".join([len(part).to_bytes(4, "big") + part for part in map(str.encode, parts)])
+    digest = hmac.digest(secret, message, "sha256")
     return (int.from_bytes(digest[:8], "big") >> 11) / 2**53

@@ -7,6 +7,7 @@ from dataclasses import FrozenInstanceError, replace
 import numpy as np
 import pytest
 
+from evenhand.canonical import canonical_digest
 from evenhand.errors import CannotCertify, InvalidInput
 from evenhand.fairness.certificate import (
     CellCount,
@@ -15,7 +16,6 @@ from evenhand.fairness.certificate import (
     GapInterval,
     OutsideCount,
     plain_label,
-    policy_hash,
     standard_assumptions,
 )
 
@@ -27,7 +27,7 @@ def certificate(**changes: object) -> Certificate:
         spent=0.0304,
         bound="joint clamped betting",
         bound_params={"rates": 6},
-        policy=policy_hash({"kind": "mixture"}),
+        policy=canonical_digest({"kind": "mixture"}),
         window=(1, 20_000),
         assumptions=standard_assumptions(maturity="30 days"),
         counts=(CellCount(-1, -1, 4100), CellCount(1, -1, 3000)),
@@ -129,8 +129,8 @@ def test_an_unknown_format_is_refused() -> None:
 
 
 def test_the_hash_is_that_of_the_canonical_json() -> None:
-    assert policy_hash({"a": 1, "b": [2.5]}) == policy_hash({"b": [2.5], "a": 1})
-    assert policy_hash({"a": 1}) != policy_hash({"a": 2})
+    assert canonical_digest({"a": 1, "b": [2.5]}) == canonical_digest({"b": [2.5], "a": 1})
+    assert canonical_digest({"a": 1}) != canonical_digest({"a": 2})
     assert len(certificate().policy) == 64
 
 

@@ -7,9 +7,10 @@ import sqlite3
 
 from tests.ledger.helpers import PRODUCT, TENANT, decided, opened, published
 
+from evenhand.canonical import canonical
 from evenhand.ledger import Damaged, GroupTold, Label, Override, verify
-from evenhand.ledger.schema import KINDS
-from evenhand.ledger.verifier import canonical, link
+from evenhand.ledger.chain import link
+from evenhand.ledger.database import KINDS
 
 CHAIN = [table.name for table in KINDS.values()]
 

@@ -5,9 +5,10 @@ import json
 import pytest
 from tests.ledger.helpers import PRODUCT, TENANT, coin, opened, published
 
-from evenhand.ledger import RULES, Damaged, Refusal, StalePolicy, export, verifier, verify
-from evenhand.ledger.publishing import digest_of
-from evenhand.ledger.schema import CHECKPOINTS
+from evenhand.canonical import canonical_digest
+from evenhand.ledger import RULES, Damaged, Refusal, StalePolicy, export, verify
+from evenhand.ledger import standalone_verifier as verifier
+from evenhand.ledger.database import CHECKPOINTS
 
 STATE = {"sums": [1.5, 2.25], "rounds": 7}
 
@@ -17,7 +18,7 @@ def test_it_is_published_with_its_policy_and_found_again(where):
         policy = ledger.publish(TENANT, PRODUCT, coin(0.5), epoch=1, parent=None, checkpoint=STATE, info={"rules": 1})
         assert (policy.rules, policy.checkpoint) == (
             RULES,
-            digest_of(STATE),
+            canonical_digest(STATE),
         )  # what the caller says of rules does not count
         assert ledger.checkpoint(policy) == STATE
         assert ledger.policies(TENANT, PRODUCT) == [policy]
@@ -61,7 +62,7 @@ def relinked(rows):
     previous = bytes(32)
     for seq, row in enumerate(rows, 1):
         row["seq"] = seq
-        previous = verifier.link(previous, seq, row["kind"], row["at"], verifier.canonical(row["body"]))
+        previous = verifier.link(previous, row)
         row["hash"] = previous.hex()
     return rows
 
@@ -78,7 +79,7 @@ def changed_document(rows):
 def changed_with_its_digest(rows):
     body = of_kind(rows, "checkpoint")[1]["body"]
     body["checkpoint"] = {"sums": [9.0]}
-    body["digest"] = digest_of(body["checkpoint"])
+    body["digest"] = canonical_digest(body["checkpoint"])
     return rows
 
 
@@ -117,8 +118,8 @@ def test_the_stand_alone_verifier_misses_none(ledger, tmp_path, change):
 @pytest.mark.parametrize("change", [changed_document, changed_with_its_digest, of_another_epoch])
 def test_the_project_s_verification_misses_none(path, tmp_path, change):
     """The same in place: everything but the keyring's seal of the head is made to fit, and the problem named is the checkpoint's."""
-    from evenhand.ledger.schema import KINDS
-    from evenhand.ledger.transaction import LOOKUPS, lookup_values
+    from evenhand.ledger.chain import LOOKUPS, lookup_values
+    from evenhand.ledger.database import KINDS
 
     with opened(path) as ledger:
         rows = relinked(change(chain(ledger, tmp_path / "export.jsonl")))

@@ -124,10 +124,10 @@ def test_the_history_sees_what_was_known_then(ledger, policy, clock):
 
 
 def test_pages_do_not_lose_anybody(ledger, policy, monkeypatch):
-    from evenhand.ledger import reading, verifying
+    from evenhand.ledger import audit, chain, history
 
-    monkeypatch.setattr(verifying, "PAGE", 7)
-    monkeypatch.setattr(reading, "_PAGE", reading._PAGE.limit(None).limit(7))
+    monkeypatch.setattr(chain, "PAGE", 7)
+    monkeypatch.setattr(history, "_PAGE", history._PAGE.limit(None).limit(7))
     ledger.decide_many([(person(n), Terms(policy, 0.5)) for n in range(50)])
     assert [row.features for row in ledger.history(TENANT, PRODUCT)] == [(0.5, 2.0)] * 50
-    assert verifying.verify(ledger).rows == 54
+    assert audit.verify(ledger).rows == 54

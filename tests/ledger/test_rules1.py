@@ -11,8 +11,9 @@ from sqlalchemy import inspect
 from tests.fixtures import rules1
 from tests.ledger.helpers import Clock
 
-from evenhand.ledger import SignedHead, export, recompute, verifier, verify
-from evenhand.ledger.schema import MIGRATIONS, schema_version
+from evenhand.ledger import SignedHead, export, recompute, verify
+from evenhand.ledger import standalone_verifier as verifier
+from evenhand.ledger.database import MIGRATIONS, schema_version
 from evenhand.service.opening import open_ledger
 
 

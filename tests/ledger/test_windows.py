@@ -10,9 +10,9 @@ from sqlalchemy import inspect
 from tests.ledger.helpers import DAY, KEYRING, decided, opened, person, published
 
 from evenhand.ledger import Invalid, Keyring, NotFound, Terms, TooEarly, WindowPlan, verify
+from evenhand.ledger.chain import chain_rows
+from evenhand.ledger.database import MIGRATIONS, schema_version
 from evenhand.ledger.refusals import Damaged
-from evenhand.ledger.schema import MIGRATIONS, schema_version
-from evenhand.ledger.verifying import chain_rows
 
 
 def test_the_hash_of_the_secret_is_in_the_chain_before_the_first_draw(ledger, policy):

@@ -15,7 +15,7 @@ from tests.ledger.helpers import TENANT, decided, opened, person, published
 from tests.without_clocks import PATIENCE
 
 from evenhand.ledger import Ledger, LedgerLocked, LedgerUnavailable, Terms, verify
-from evenhand.ledger.store import FileLock
+from evenhand.ledger.database import FileLock
 
 ROOT = Path(__file__).parents[2]
 

@@ -9,7 +9,7 @@ import numpy as np
 from tests.service.bank import DAY, KEYRING, PEOPLE, Clock
 
 from evenhand.ledger import GroupTold, Label, Ledger, Override, WindowPlan
-from evenhand.ledger.backups import backup
+from evenhand.ledger.audit import backup
 from evenhand.ledger.erasing import erase
 from evenhand.service import KeyStore, Settings, Trainer, render
 from evenhand.service.app import Service

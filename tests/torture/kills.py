@@ -11,7 +11,7 @@ from tests.torture.serving import ROOT, Process, application, folder, why_no_tra
 from tests.without_clocks import PATIENCE
 
 from evenhand.ledger import verify
-from evenhand.ledger.drawing import key_digest
+from evenhand.ledger.decision_draw import key_digest
 from evenhand.service.config import load_settings
 from evenhand.service.opening import open_keyring, open_ledger
 

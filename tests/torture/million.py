@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tests.torture.serving import Process, application, folder
 
-from evenhand.ledger import Application, Terms, export, verifier, verify
+from evenhand.ledger import Application, Terms, export, verify
+from evenhand.ledger import standalone_verifier as verifier
 from evenhand.service import load_settings
 from evenhand.service.opening import open_ledger
 

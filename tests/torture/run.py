@@ -17,7 +17,7 @@ from tests.ledger.crash import HastyLedger
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.ledger import Answer, Drawn, Ledger, WindowPlan
-from evenhand.ledger.verifier import uniform
+from evenhand.ledger.standalone_verifier import uniform
 from evenhand.policies import Mixture
 from evenhand.service import create_app, load_settings, render
 from evenhand.service.opening import open_keyring, open_keys

@@ -4,12 +4,12 @@ It is a record, not a computation: bounds and ledger fill it, people and auditor
 interval exceeds the limit, or with more than delta spent, cannot be constructed.
 """
 
-import hashlib
 import json
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal, Self
 
+from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 
@@ -33,20 +33,6 @@ TOLERANCE = 1e-9
 
 Scalar = str | int | float | bool
 """A group's label in JSON; other kinds are written as their text."""
-
-
-def canonical_json(value: Any) -> str:
-    """The one text of a JSON value: sorted keys, no spaces, no NaN."""
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False)
-
-
-def policy_hash(policy: Json) -> str:
-    """SHA-256 of the policy's canonical JSON (`policy.to_json()`).
-
-    >>> policy_hash({"b": 1, "a": [0.5]}) == policy_hash({"a": [0.5], "b": 1})
-    True
-    """
-    return hashlib.sha256(canonical_json(policy).encode()).hexdigest()
 
 
 def plain_label(group: Any) -> Scalar:
@@ -179,7 +165,7 @@ class Certificate:
     def __post_init__(self) -> None:
         object.__setattr__(self, "window", (int(self.window[0]), int(self.window[1])))
         object.__setattr__(self, "groups", tuple(plain_label(group) for group in self.groups))
-        object.__setattr__(self, "bound_params", json.loads(canonical_json(dict(self.bound_params))))
+        object.__setattr__(self, "bound_params", json.loads(canonical(dict(self.bound_params))))
         _require_numbers(self)
         if self.status == "suspended" and not self.reason:
             raise InvalidInput("a suspended certificate needs its reason.")
@@ -206,7 +192,7 @@ class Certificate:
     @property
     def digest(self) -> str:
         """SHA-256 of the certificate's own canonical JSON."""
-        return policy_hash(self.to_json())
+        return canonical_digest(self.to_json())
 
     def suspend(self, reason: str) -> "Certificate":
         """The same certificate, suspended: the claim no longer stands."""

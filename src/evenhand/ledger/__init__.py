@@ -1,10 +1,11 @@
 """The ledger of the decision service: append-only, hash-chained, replayable. Needs the extra `service`; see `docs/ledger.md`."""
 
 from evenhand.fairness.certificate import RULES
-from evenhand.ledger.backups import backup, mark_restored, restore
-from evenhand.ledger.exporting import export
+from evenhand.ledger.audit import Verification, backup, export, mark_restored, recompute, restore, verify
+from evenhand.ledger.history import Explained
 from evenhand.ledger.keyring import Keyring, verify_signature
 from evenhand.ledger.ledger import Ledger
+from evenhand.ledger.outcome_status import Facts, GroupTold, Label, Override, Report, Settlement, Standing, Verdict
 from evenhand.ledger.records import (
     Active,
     Answer,
@@ -14,7 +15,6 @@ from evenhand.ledger.records import (
     Counts,
     Drawn,
     Event,
-    Explained,
     Head,
     Lease,
     Mode,
@@ -23,7 +23,6 @@ from evenhand.ledger.records import (
     Row,
     SignedHead,
     Terms,
-    Verdict,
     Window,
     WindowPlan,
     render_answer,
@@ -42,9 +41,7 @@ from evenhand.ledger.refusals import (
     StalePolicy,
     TooEarly,
 )
-from evenhand.ledger.standing import Facts, GroupTold, Label, Override, Report, Settlement, Standing
-from evenhand.ledger.verifier import Problem
-from evenhand.ledger.verifying import Verification, recompute, verify
+from evenhand.ledger.standalone_verifier import Problem
 
 __all__ = [
     "RULES",

@@ -5,11 +5,11 @@ The chain's commitments stay as they are, so it stays valid; without salt and ke
 
 from sqlalchemy import select, update
 
-from evenhand.ledger.drawing import person_digest
+from evenhand.ledger.chain import Transaction
+from evenhand.ledger.database import KINDS, PEOPLE, PERSONAL
+from evenhand.ledger.decision_draw import person_digest
 from evenhand.ledger.keyring import Keyring
 from evenhand.ledger.refusals import NotFound
-from evenhand.ledger.schema import KINDS, PEOPLE, PERSONAL
-from evenhand.ledger.transaction import Transaction
 
 
 def erase(transaction: Transaction, keyring: Keyring, tenant: str, person: str, by: str) -> int:

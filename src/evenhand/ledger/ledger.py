@@ -11,10 +11,15 @@ from typing import Any, Self, TypeVar, cast
 
 from sqlalchemy import Connection, select
 
+from evenhand.canonical import canonical_digest
 from evenhand.contracts import Json
-from evenhand.ledger import erasing, publishing, reading
-from evenhand.ledger.drawing import Drawer
+from evenhand.ledger import erasing, history, publishing
+from evenhand.ledger.chain import Transaction, read_head
+from evenhand.ledger.database import CERTIFICATES, CHECKPOINTS, EVENTS, POLICIES, WINDOWS, Store, migrate, open_store
+from evenhand.ledger.decision_draw import Drawer
+from evenhand.ledger.history import FOREVER, Explained
 from evenhand.ledger.keyring import Entropy, Keyring, Reserve
+from evenhand.ledger.outcome_status import Report, Reporter, Told, Verdict
 from evenhand.ledger.records import (
     Active,
     Answer,
@@ -24,7 +29,6 @@ from evenhand.ledger.records import (
     Clock,
     Counts,
     Event,
-    Explained,
     Head,
     LateGroup,
     Lease,
@@ -34,7 +38,6 @@ from evenhand.ledger.records import (
     Row,
     SignedHead,
     Terms,
-    Verdict,
     Window,
     WindowPlan,
     render_answer,
@@ -42,11 +45,6 @@ from evenhand.ledger.records import (
     require_name,
 )
 from evenhand.ledger.refusals import Damaged, Invalid, NotFound, Refusal, TooEarly
-from evenhand.ledger.reporting import Reporter, Told
-from evenhand.ledger.schema import CERTIFICATES, CHECKPOINTS, EVENTS, POLICIES, WINDOWS, migrate
-from evenhand.ledger.standing import Report
-from evenhand.ledger.store import Store, open_store
-from evenhand.ledger.transaction import Transaction, read_head
 from evenhand.ledger.writer import Job, Writer
 
 Kind = TypeVar("Kind")
@@ -166,12 +164,12 @@ class Ledger:
     def find(self, tenant: str, key: str) -> Answer:
         """The stored answer; NotFound, or Gone."""
         with self.store.reader.connect() as connection:
-            return reading.known(connection, self.keyring, tenant, key).answer
+            return history.known(connection, self.keyring, tenant, key).answer
 
     def explain(self, tenant: str, key: str) -> Explained:
         """The decision with everything that is known of it."""
         with self.store.reader.connect() as connection:
-            return reading.explained(connection, self.keyring, reading.known(connection, self.keyring, tenant, key))
+            return history.explained(connection, self.keyring, history.known(connection, self.keyring, tenant, key))
 
     # outcomes
 
@@ -283,7 +281,7 @@ class Ledger:
         c = CHECKPOINTS.c
         mine = (c.tenant == policy.tenant, c.product == policy.product, c.epoch == policy.epoch)
         found: list[Json] = [json.loads(row.body)["checkpoint"] for row in self._read(select(c.body).where(*mine))]
-        if len(found) != 1 or publishing.digest_of(found[0]) != policy.checkpoint:
+        if len(found) != 1 or canonical_digest(found[0]) != policy.checkpoint:
             raise Damaged(
                 f"epoch {policy.epoch} of product {policy.product!r} has no checkpoint with the digest {policy.checkpoint}.",
                 hint="verify the ledger: a policy of rules 2 is published together with its checkpoint.",
@@ -374,7 +372,7 @@ class Ledger:
         maturity: seconds after which a person's own window ends; what was told later changes neither `settled` nor `group`.
         """
         last = self.head().seq if upto is None else upto
-        return reading.history(
+        return history.history(
             self.store.reader,
             self.keyring,
             tenant,
@@ -390,29 +388,29 @@ class Ledger:
         """How many rows `history` must give; counted by the database from the columns, not by reading the rows."""
         last = self.head().seq if upto is None else upto
         with self.store.reader.connect() as connection:
-            return reading.count_usable(connection, tenant, product, after, last)
+            return history.count_usable(connection, tenant, product, after, last)
 
-    def newest_erasure(self, tenant: str, product: str, after: int = 0, upto: int = reading.FOREVER) -> int:
+    def newest_erasure(self, tenant: str, product: str, after: int = 0, upto: int = FOREVER) -> int:
         """The last row after `after` up to `upto` by which decisions of a product were erased; `after` if there is none."""
         with self.store.reader.connect() as connection:
-            return reading.newest_erasure(connection, tenant, product, after, upto)
+            return history.newest_erasure(connection, tenant, product, after, upto)
 
-    def count_overrides(self, tenant: str, product: str, upto: int = reading.FOREVER) -> int:
+    def count_overrides(self, tenant: str, product: str, upto: int = FOREVER) -> int:
         """How many overrides were reported in rows up to `upto`, those that agree with the draw among them."""
         with self.store.reader.connect() as connection:
-            return reading.count_overrides(connection, tenant, product, upto)
+            return history.count_overrides(connection, tenant, product, upto)
 
     def late_groups(self, tenant: str, product: str, after: int, upto: int) -> list[LateGroup]:
         """Usable decisions whose group is another one at row `upto` than it was at row `after`."""
         with self.store.reader.connect() as connection:
-            return reading.late_groups(connection, self.keyring, tenant, product, after, upto)
+            return history.late_groups(connection, self.keyring, tenant, product, after, upto)
 
     def overruled(self, tenant: str, product: str, after: int, upto: int) -> list[Overruled]:
         """Usable decisions that people have overruled at row `upto`, and had not at row `after`."""
         with self.store.reader.connect() as connection:
-            return reading.overruled(connection, self.keyring, tenant, product, after, upto)
+            return history.overruled(connection, self.keyring, tenant, product, after, upto)
 
     def counts(self, tenant: str, product: str) -> Counts:
         """How many decisions stand where."""
         with self.store.reader.connect() as connection:
-            return reading.counts(connection, tenant, product)
+            return history.counts(connection, tenant, product)

@@ -4,7 +4,6 @@ A publication is a compare-and-swap: it names the policy that it follows. The le
 another took over holds an old token, and its publication is refused.
 """
 
-import hashlib
 import json
 from collections.abc import Sequence
 from typing import Any, get_args
@@ -12,14 +11,14 @@ from typing import Any, get_args
 from sqlalchemy import select, update
 from sqlalchemy.sql import Select
 
+from evenhand.canonical import canonical_digest
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import RULES
+from evenhand.ledger.chain import Transaction
+from evenhand.ledger.database import EVENTS, LEASES, POLICIES
 from evenhand.ledger.keyring import Keyring
 from evenhand.ledger.records import Active, Event, Lease, Mode, Policy
 from evenhand.ledger.refusals import Invalid, LeaseHeld, NotFound, StalePolicy
-from evenhand.ledger.schema import EVENTS, LEASES, POLICIES
-from evenhand.ledger.transaction import Transaction
-from evenhand.ledger.verifier import canonical
 
 ACTIONS = ("kill", "revive", "rollback", "shadow", "live", "suspend", "epoch_closed", "note")
 """What operators and trainers may record; the ledger itself adds genesis, revealed, restored and gap_confirmed."""
@@ -74,24 +73,19 @@ def unsigned(
     lineage: bool,
 ) -> Policy:
     """A policy as it will be signed: its record names the rules of now, and its checkpoint."""
-    named: Json = {"rules": RULES} | ({} if checkpoint is None else {"checkpoint": digest_of(checkpoint)})
+    named: Json = {"rules": RULES} | ({} if checkpoint is None else {"checkpoint": canonical_digest(checkpoint)})
     return Policy(
-        digest_of(document),
+        canonical_digest(document),
         tenant,
         product,
         epoch,
         parent,
         document,
         dict(info or {}) | named,
-        None if certificate is None else digest_of(certificate),
+        None if certificate is None else canonical_digest(certificate),
         lineage,
         signature="",
     )
-
-
-def digest_of(document: Json) -> str:
-    """SHA-256 of the canonical JSON: the id of a policy, and what a policy says of its certificate."""
-    return hashlib.sha256(canonical(document).encode()).hexdigest()
 
 
 def certify(transaction: Transaction, tenant: str, product: str, epoch: int, certificate: Json) -> int:
@@ -101,7 +95,7 @@ def certify(transaction: Transaction, tenant: str, product: str, epoch: int, cer
         "product": product,
         "epoch": epoch,
         "certificate": certificate,
-        "digest": digest_of(certificate),
+        "digest": canonical_digest(certificate),
     }
     return transaction.append("certificate", body)
 

@@ -6,14 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from evenhand.canonical import canonical, text_literal
 from evenhand.contracts import Json
 from evenhand.errors import NotSerialisable
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.keyring import verify_signature
 from evenhand.ledger.refusals import Damaged, Invalid
-from evenhand.ledger.standing import Result, Standing
-from evenhand.ledger.texts import numbers_text, quoted, scalar_text
-from evenhand.ledger.verifier import canonical
 
 Mode = Literal["live", "shadow", "killed"]
 Clock = Callable[[], float]
@@ -56,13 +54,13 @@ class Application:
         """What the conflict check compares."""
         if self.body is not None:
             return self.body.hex()
-        names = f"{quoted(self.person)},{quoted(self.product)}"
-        return f"[{names},{self.features_text},{scalar_text(self.group)},{numbers_text(self.prices)}]"
+        names = f"{text_literal(self.person)},{text_literal(self.product)}"
+        return f"[{names},{self.features_text},{canonical(self.group)},{canonical(self.prices)}]"
 
     @cached_property
     def features_text(self) -> str:
         """The features as canonical JSON."""
-        return numbers_text(self.features)
+        return canonical(self.features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +142,6 @@ def render_answer(drawn: Drawn) -> bytes:
     return text.encode()
 
 
-@dataclass(frozen=True)
-class Explained:
-    """One decision with everything that is known of it."""
-
-    drawn: Drawn
-    features: tuple[float, ...]
-    group: Scalar | None
-    prices: tuple[float, float] | None
-    standing: Standing
-
-
 @dataclass(frozen=True, slots=True)
 class Row:
     """One decision as a learner sees it: as it was drawn, with what is known of it.
@@ -205,15 +192,6 @@ class Overruled:
     seq: int
     accept: bool
     group: Scalar | None
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of a report, and where the decision stands now."""
-
-    result: Result
-    standing: Standing
-    seq: int
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine
 
+from evenhand.ledger.chain import Transaction
 from evenhand.ledger.records import Asked
 from evenhand.ledger.refusals import LedgerUnavailable, Refusal
-from evenhand.ledger.transaction import Transaction
 
 MAX_GROUP = 2000
 """Decisions in one transaction."""

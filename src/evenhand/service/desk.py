@@ -6,12 +6,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from evenhand.canonical import canonical, text_literal
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.ledger import Answer, Application, Drawn, Invalid, Ledger, NotFound, Refusal, Terms
 from evenhand.ledger.records import Asked as Request
-from evenhand.ledger.texts import number_text, quoted
-from evenhand.ledger.verifier import canonical
 from evenhand.service import in_force
 from evenhand.service.bodies import Asked
 from evenhand.service.config import Product, Settings
@@ -25,9 +24,10 @@ def render(drawn: Drawn) -> bytes:
     """The answer as canonical JSON, stored for ever. `act` is false in shadow mode: the decision is logged, and yours stands."""
     d, flag = drawn, ("false", "true")
     return (
-        f'{{"accept":{flag[d.accept]},"act":{flag[d.mode != "shadow"]},"at":{number_text(d.at)},"audit":{flag[d.audit]},"epoch":{d.epoch},'
-        f'"key":{quoted(d.key)},"mode":"{d.mode}","policy":{quoted(d.policy)},"propensity":{number_text(d.propensity)},"row":{d.seq},'
-        f'"window":{quoted(d.window)}}}'
+        f'{{"accept":{flag[d.accept]},"act":{flag[d.mode != "shadow"]},"at":{canonical(d.at)},'
+        f'"audit":{flag[d.audit]},"epoch":{d.epoch},"key":{text_literal(d.key)},"mode":"{d.mode}",'
+        f'"policy":{text_literal(d.policy)},"propensity":{canonical(d.propensity)},"row":{d.seq},'
+        f'"window":{text_literal(d.window)}}}'
     ).encode()
 
 

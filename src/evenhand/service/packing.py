@@ -25,7 +25,8 @@ from typing import Any
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.ledger import Ledger, Row, TooEarly, export, verifier
+from evenhand.ledger import Ledger, Row, TooEarly, export
+from evenhand.ledger import standalone_verifier as verifier
 from evenhand.service.board import AS_DRAWN
 from evenhand.service.config import Product
 from evenhand.service.older_rules import marked

@@ -3,14 +3,14 @@
 import time
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from fastapi import APIRouter, Response
 
+from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
 from evenhand.ledger import Answer, GroupTold, Label, Override, Refusal, Settlement, Verdict
-from evenhand.ledger.standing import Report
+from evenhand.ledger.outcome_status import Report
 from evenhand.service import bodies
 from evenhand.service.app import MayAdmin, MayDecide, MayObserve, Service, Serving, problem_response
 from evenhand.service.desk import as_json
@@ -133,7 +133,4 @@ def _verdict(found: Verdict | Refusal) -> Json:
 
 
 def _encoded(document: Json) -> bytes:
-    from evenhand.ledger.verifier import canonical
-
-    text: Any = canonical(document)
-    return str(text).encode()
+    return canonical(document).encode()

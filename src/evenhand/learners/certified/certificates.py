@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.canonical import canonical_digest
 from evenhand.errors import CannotCertify, NotSerialisable
 from evenhand.fairness.certificate import (
     CellCount,
@@ -11,7 +12,6 @@ from evenhand.fairness.certificate import (
     DrawCount,
     GapInterval,
     OutsideCount,
-    policy_hash,
     standard_assumptions,
 )
 from evenhand.learners.certified.cohorts import GroupCounts
@@ -94,6 +94,6 @@ def refusal(life: Life, ends: tuple[FloatArray, FloatArray]) -> CannotCertify:
 
 def _fingerprint(policy: Mixture) -> str:
     try:
-        return policy_hash(policy.to_json())
+        return canonical_digest(policy.to_json())
     except NotSerialisable:
         return f"not serialisable: {policy.describe()}"

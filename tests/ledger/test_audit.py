@@ -20,6 +20,17 @@ def test_damage_is_always_found(kept, tmp_path, damage):
     assert missed(kept, tmp_path / "damaged.sqlite", damage, range(15)) == []
 
 
+@pytest.mark.parametrize("value", [7, -1, 0.5, b"1"])
+def test_a_truth_value_that_is_none_is_found_although_it_counts_as_true(kept, tmp_path, value):
+    path = tmp_path / "ledger.sqlite"
+    shutil.copyfile(kept[0], path)
+    with sqlite3.connect(path) as connection:
+        connection.execute("UPDATE decisions SET usable = ? WHERE seq = 20 AND usable", [value])
+        assert connection.execute("SELECT changes()").fetchone() == (1,)
+    connection.close()
+    assert not looks_whole(path, kept[1])
+
+
 def test_what_only_a_published_head_can_tell(path, clock):
     """The limit: the whole database put back to a state that was once genuine verifies, until a later head is held against it."""
     with opened(path, clock) as ledger:
@@ -98,7 +109,8 @@ def test_another_keyring_does_not_open_the_ledger(path):
 def test_a_ledger_in_use_is_verified_and_exported_as_one_state(where, tmp_path):
     from threading import Event, Thread
 
-    from evenhand.ledger import export, verifier
+    from evenhand.ledger import export
+    from evenhand.ledger import standalone_verifier as verifier
 
     with opened(where) as ledger:
         policy, stop = published(ledger), Event()

@@ -6,8 +6,8 @@ import pytest
 from tests.ledger.helpers import PRODUCT, TENANT, decided, opened, person, published
 
 from evenhand.ledger import Facts, Gone, GroupTold, Label, NotFound, Override, Settlement, Terms, verify
+from evenhand.ledger.outcome_status import facts_from, kind_and_value, result_of
 from evenhand.ledger.refusals import Invalid
-from evenhand.ledger.standing import facts_from, kind_and_value, result_of
 
 REPORTS = [
     *(Label(label) for label in (-1, 1)),

@@ -9,21 +9,18 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from typing import Any, NamedTuple
 
-from sqlalchemy import Select, bindparam, literal_column, select, update
+from sqlalchemy import bindparam, select, update
 
+from evenhand.canonical import canonical, text_literal
 from evenhand.contracts import Json
-from evenhand.ledger.clear import decision_text
-from evenhand.ledger.keyring import Entropy, KeyedHash, Keyring
+from evenhand.ledger.chain import Transaction
+from evenhand.ledger.database import DECISIONS, EVENTS, PEOPLE, PERSONAL, POLICIES, WINDOWS
+from evenhand.ledger.keyring import Entropy, Keyring, Opened, Sealed, open_fields, seal_fields
 from evenhand.ledger.records import Answer, Application, Asked, Drawn, Render, Terms, WindowPlan
 from evenhand.ledger.refusals import Conflict, GapUnconfirmed, Gone, NotFound, Refusal
-from evenhand.ledger.schema import DECISIONS, EVENTS, PEOPLE, PERSONAL, POLICIES, WINDOWS
-from evenhand.ledger.sealing import Opened, open_fields, seal_texts
-from evenhand.ledger.texts import numbers_text, quoted, scalar_text
-from evenhand.ledger.transaction import Transaction
-from evenhand.ledger.verifier import parts_message, uniform_of
+from evenhand.randomness import keyed_uniform
 
 _KNOWN = (
     select(
@@ -41,6 +38,11 @@ KNOWN_BY_KEY = _KNOWN.where(DECISIONS.c.key.in_(bindparam("among", expanding=Tru
 _PEOPLE = select(PEOPLE.c.lookup, PEOPLE.c.id, PEOPLE.c.key).where(
     PEOPLE.c.lookup.in_(bindparam("among", expanding=True))
 )
+_SLOTS = (
+    select(DECISIONS.c.slot)
+    .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
+    .where(PERSONAL.c.person.in_(bindparam("among", expanding=True)), PERSONAL.c.seq > bindparam("after"))
+)
 _WINDOW = select(WINDOWS.c.seq).where(WINDOWS.c.window == bindparam("name"))
 _POLICY = select(POLICIES.c.seq).where(
     POLICIES.c.id == bindparam("policy"),
@@ -53,14 +55,6 @@ _RESTORES = (
     .order_by(EVENTS.c.seq.desc())
     .limit(1)
 )
-
-
-@cache
-def _slots_since(seq: int) -> Select[Any]:
-    """Of some people, by their numbers, in the rows after `seq`."""
-    mine = PERSONAL.c.person.in_(bindparam("among", expanding=True))
-    joined = select(DECISIONS.c.slot).join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
-    return joined.where(mine, PERSONAL.c.seq > literal_column(str(seq)))
 
 
 def key_digest(keyring: Keyring, tenant: str, key: str) -> str:
@@ -130,10 +124,10 @@ class _Wanted:
 
 
 class _Window(NamedTuple):
-    """The draws of a window, and its row of the chain: all its decisions come after it."""
+    """A window with its secret, and its row of the chain: all its decisions come after it."""
 
     name: str
-    draw: KeyedHash
+    secret: bytes
     seq: int
 
 
@@ -151,9 +145,9 @@ class _Plan:
     @classmethod
     def of(cls, transaction: Transaction, wanted: list[_Wanted], gap: Refusal | None, window: _Window) -> "_Plan":
         """Two questions for the whole group, and a third about those who have been here before."""
-        known = transaction.among(KNOWN_BY_KEY, list({w.key for w in wanted}))
-        people = transaction.among(_PEOPLE, list({w.person for w in wanted}))
-        slots = transaction.among(_slots_since(window.seq), [row.id for row in people])
+        known = transaction.rows_among(KNOWN_BY_KEY, list({w.key for w in wanted}))
+        people = transaction.rows_among(_PEOPLE, list({w.person for w in wanted}))
+        slots = transaction.rows_among(_SLOTS, [row.id for row in people], after=window.seq)
         return cls(
             window,
             gap,
@@ -213,7 +207,7 @@ class Drawer:
         drawn = self._drawn(transaction, plan, wanted)
         answer, request = Answer(self.render(drawn), drawn), _request(application)
         person, secret = self._person(transaction, plan, wanted.person)
-        sealed = seal_texts(secret, _fields(application, request, answer), self.entropy)
+        sealed = seal_fields(secret, _fields(application, request, answer), self.entropy)
         seq = transaction.append_text(
             "decision", decision_text(drawn, wanted.key, wanted.slot, sealed), _columns(drawn, wanted)
         )
@@ -225,7 +219,7 @@ class Drawer:
     def _drawn(self, transaction: Transaction, plan: "_Plan", wanted: "_Wanted") -> Drawn:
         """The draw itself."""
         a, terms, window = wanted.application, wanted.terms, plan.window
-        u = uniform_of(window.draw(parts_message(a.tenant, a.person, a.product, window.name)))
+        u = keyed_uniform(window.secret, a.tenant, a.person, a.product, window.name)
         return Drawn(
             seq=transaction.seq + 1,
             at=transaction.now,
@@ -272,7 +266,7 @@ class Drawer:
             committed = hashlib.sha256(secret).hexdigest()
             body = {"window": name, "starts": starts, "ends": ends, "commitment": committed}
             seq = stored[0].seq if stored else transaction.append("window", body)
-            self._windows[name] = _Window(name, KeyedHash(secret), seq)
+            self._windows[name] = _Window(name, secret, seq)
         return self._windows[name]
 
     def hold(self) -> None:
@@ -324,13 +318,30 @@ def _require_same(request: str, application: Application) -> None:
 
 
 def _fields(a: Application, request: str, answer: Answer) -> dict[str, str]:
-    """What is personal, field by field, as canonical texts in the order of the names."""
+    """What is personal, as canonical JSON."""
     return {
-        "features": f'{{"features":{a.features_text},"prices":{numbers_text(a.prices)}}}',
-        "group": scalar_text(a.group),
-        "reply": f'{{"body":{quoted(answer.body.decode())},"request":"{request}"}}',
-        "who": f'{{"key":{quoted(a.key)},"person":{quoted(a.person)}}}',
+        "features": f'{{"features":{a.features_text},"prices":{canonical(a.prices)}}}',
+        "group": canonical(a.group),
+        "reply": f'{{"body":{text_literal(answer.body.decode())},"request":"{request}"}}',
+        "who": f'{{"key":{text_literal(a.key)},"person":{text_literal(a.person)}}}',
     }
+
+
+_FLAG = {True: "true", False: "false"}
+
+
+def decision_text(drawn: Drawn, key: str, slot: str, sealed: Sealed) -> str:
+    """What the chain says of a decision: `canonical` of the body, in less than half the time."""
+    d = drawn
+    commit = ",".join([f'"{name}":"{digest}"' for name, digest in sealed.commit.items()])
+    return (
+        f'{{"accept":{_FLAG[d.accept]},"acceptance":{canonical(d.acceptance)},"audit":{_FLAG[d.audit]},'
+        f'"audit_weight":{canonical(d.audit_weight)},"commit":{{{commit}}},"epoch":{d.epoch},'
+        f'"first":{_FLAG[d.first]},"key":"{key}","mode":"{d.mode}","policy":{text_literal(d.policy)},'
+        f'"product":{text_literal(d.product)},"propensity":{canonical(d.propensity)},'
+        f'"sealed":"{sealed.fingerprint}","slot":"{slot}","tenant":{text_literal(d.tenant)},'
+        f'"u":{d.u!r},"window":{text_literal(d.window)}}}'
+    )
 
 
 def _columns(drawn: Drawn, wanted: "_Wanted") -> tuple[Any, ...]:

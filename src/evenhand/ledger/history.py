@@ -3,19 +3,19 @@
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection, Engine, and_, bindparam, case, func, not_, select
 
 from evenhand.contracts import Json
-from evenhand.ledger.drawing import KNOWN_BY_KEY, Known, key_digest, open_known
-from evenhand.ledger.keyring import Keyring
-from evenhand.ledger.records import Counts, Explained, LateGroup, Overruled, Row
+from evenhand.fairness.certificate import Scalar
+from evenhand.ledger.database import DECISIONS, ERASURES, OUTCOMES, PEOPLE, PERSONAL, QUARANTINE
+from evenhand.ledger.decision_draw import KNOWN_BY_KEY, Known, key_digest, open_known
+from evenhand.ledger.keyring import Keyring, Opened, open_fields
+from evenhand.ledger.outcome_status import Facts, Standing, facts_from, missing_key
+from evenhand.ledger.records import Counts, Drawn, LateGroup, Overruled, Row
 from evenhand.ledger.refusals import Damaged
-from evenhand.ledger.reporting import missing_key
-from evenhand.ledger.schema import DECISIONS, ERASURES, OUTCOMES, PEOPLE, PERSONAL, QUARANTINE
-from evenhand.ledger.sealing import Opened, open_fields
-from evenhand.ledger.standing import Facts, facts_from
 
 PAGE = 2000
 """Decisions that are read at once; between pages no reading transaction stays open."""
@@ -45,6 +45,17 @@ _REPORTS = (
     .order_by(OUTCOMES.c.seq)
 )
 FOREVER = 2**62
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One decision with everything that is known of it."""
+
+    drawn: Drawn
+    features: tuple[float, ...]
+    group: Scalar | None
+    prices: tuple[float, float] | None
+    standing: Standing
 
 
 def known(connection: Connection, keyring: Keyring, tenant: str, key: str) -> Known:

@@ -9,14 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.ledger.helpers import decided, person
 
-from evenhand.ledger import Application, Terms, transaction
-from evenhand.ledger.clear import decision_says, decision_text
-from evenhand.ledger.keyring import KeyedHash, Reserve
+from evenhand.canonical import canonical
+from evenhand.ledger import Application, Terms, chain
+from evenhand.ledger.chain import LOOKUPS, lookup_values
+from evenhand.ledger.decision_draw import decision_text
+from evenhand.ledger.keyring import KeyedHash, Reserve, Sealed
 from evenhand.ledger.records import Drawn
-from evenhand.ledger.sealing import Sealed
-from evenhand.ledger.texts import number_text, numbers_text, scalar_text
-from evenhand.ledger.transaction import LOOKUPS, lookup_values
-from evenhand.ledger.verifier import canonical, uniform
+from evenhand.ledger.standalone_verifier import uniform
 from evenhand.service import render
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -40,51 +39,12 @@ def test_the_text_of_a_decision(drawn, key, slot, digests):
     assert decision_text(drawn, key, slot, Sealed(commit, digests[0], b"")) == canonical(body)
 
 
-def saying(drawn, key, slot, digests):
-    """(text of the decision, its columns and its fingerprint by the parser)."""
-    commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
-    text = decision_text(drawn, key, slot, Sealed(commit, digests[0], b""))
-    return text, [*lookup_values("decision", json.loads(text)), digests[0]]
-
-
-@given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5))
-def test_what_a_text_says_without_parsing_it(drawn, key, slot, digests):
-    """The truth for plain names; names with escapes are left to the parser."""
-    text, says = saying(drawn, key, slot, digests)
-    names = drawn.tenant + drawn.product + drawn.window + drawn.policy
-    assert decision_says(text, tuple(says[:-1]), says[-1]) == (canonical(names) == f'"{names}"')
-
-
-@given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5), st.integers(0, 6))
-def test_no_other_column_or_fingerprint_is_taken_for_what_a_text_says(drawn, key, slot, digests, place):
-    plain = drawn._replace(tenant="bank", product="loan", window="w1", policy="p")
-    text, says = saying(plain, key, slot, digests)
-    assert decision_says(text, tuple(says[:-1]), says[-1])
-    says[place] = not says[place] if isinstance(says[place], bool) else says[place] + "0"
-    assert not decision_says(text, tuple(says[:-1]), says[-1])
-
-
-@given(
-    FINITE | st.integers(), st.lists(FINITE | st.integers()) | st.none(), TEXT | FINITE | st.integers() | st.booleans()
-)
-def test_numbers_and_scalars(number, numbers, scalar):
-    assert number_text(number) == canonical(number)
-    assert numbers_text(numbers) == canonical(numbers)
-    assert scalar_text(scalar) == canonical(scalar)
-    assert scalar_text(None) == "null"
-
-
 @given(
     st.lists(FINITE, min_size=1, max_size=4), st.none() | st.tuples(FINITE, FINITE), st.none() | FINITE | st.booleans()
 )
 def test_what_the_conflict_check_compares(features, prices, group):
     asked = Application("bank", "k", "Zoë", "loan", features, group=group, prices=prices)
     assert asked.asked == canonical(["Zoë", "loan", features, group, None if prices is None else list(prices)])
-
-
-def test_a_number_that_is_none_is_refused_in_the_short_way_too():
-    with pytest.raises(ValueError, match="not JSON compliant"):
-        scalar_text(float("nan"))
 
 
 @given(st.binary(min_size=1, max_size=64), st.binary(max_size=300))
@@ -127,7 +87,7 @@ def test_rows_of_every_size_of_a_group_are_those_of_their_bodies(ledger, policy,
 
 
 def test_more_people_than_one_list_holds(ledger, policy, monkeypatch):
-    monkeypatch.setattr(transaction, "_MOST_VALUES", 7)
+    monkeypatch.setattr(chain, "MOST_VALUES", 7)
     first = [answer.body for answer in decided(ledger, policy, range(50))]
     again = decided(ledger, policy, range(50))
     assert [answer.body for answer in again] == first

@@ -1,32 +1,49 @@
-"""Verifying a ledger in place: every row of the chain, its lookup columns, the sealed fields beside it, the head, and an anchor.
+"""What is done with a whole ledger: verify it, recompute it, export it, back it up, restore it.
 
-An edit changes a hash; a deletion or a reordering leaves a hole or breaks a link; a truncation is seen by the head, and if the head was
-rewritten too, by any signed head that was published before.
+Verification looks at every row of the chain, its lookup columns, the sealed fields beside it, the
+head, and an anchor. An edit changes a hash; a deletion or a reordering leaves a hole or breaks a
+link; a truncation is seen by the head, and if the head was rewritten too, by any signed head that
+was published before.
+
+A backup is a consistent copy of a SQLite database and a signed head. (PostgreSQL: pg_dump and
+pg_restore; then call `mark_restored`.) It does not hold the keyring: whoever has both can predict
+draws. A restored ledger may be missing decisions that were answered after the backup, so it refuses
+to draw until an operator confirms the gap. Erasures after the backup must be repeated; the keys of
+those people are still in it.
 """
 
-import heapq
 import json
+import os
+import shutil
+import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from operator import itemgetter
-from typing import Any, cast
+from pathlib import Path
+from typing import cast
 
 import numpy as np
-from sqlalchemy import Connection
 
+from evenhand.canonical import canonical, join_object
 from evenhand.contracts import Json
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.ledger.clear import decision_says
-from evenhand.ledger.keyring import Keyring, fingerprint
+from evenhand.ledger.chain import (
+    Stored,
+    chain_rows,
+    link,
+    lookup_values,
+    personal_rows,
+    read_head,
+    read_head_seal,
+)
+from evenhand.ledger.keyring import Keyring, fingerprint, open_fields
 from evenhand.ledger.ledger import Ledger
-from evenhand.ledger.records import Head, Policy, SignedHead
-from evenhand.ledger.refusals import Damaged
-from evenhand.ledger.schema import KINDS
-from evenhand.ledger.sealing import open_fields
-from evenhand.ledger.transaction import lookup_values, read_head, read_head_seal
-from evenhand.ledger.verifier import GENESIS, Lineages, Problem, link
+from evenhand.ledger.publishing import append_event
+from evenhand.ledger.records import Clock, Head, Policy, SignedHead
+from evenhand.ledger.refusals import Damaged, Invalid
+from evenhand.ledger.standalone_verifier import FORMAT, GENESIS, Lineages, Problem
 
-PAGE = 5000
+FIELDS = ("who", "features", "group", "reply")
+DATABASE, ANCHOR = "ledger.sqlite", "head.json"
 _decode = json.JSONDecoder().raw_decode
 
 
@@ -50,41 +67,6 @@ class Verification:
     def ok(self) -> bool:
         """Whether every law holds on every row."""
         return not self.problems
-
-
-Stored = tuple[Any, ...]
-"""A row as the driver gives it: (seq, at, *lookups, body, hash)."""
-
-
-def chain_rows(connection: Connection) -> Iterator[tuple[int, str, Stored]]:
-    """(seq, kind, row) of all tables in the order of the chain."""
-    streams = [_stream(connection, kind) for kind in KINDS]
-    return heapq.merge(*streams, key=itemgetter(0))
-
-
-def _stream(connection: Connection, kind: str) -> Iterator[tuple[int, str, Stored]]:
-    names = ", ".join(f'"{column.name}"' for column in KINDS[kind].columns)
-    return ((row[0], kind, row) for row in _pages(connection, f"SELECT {names} FROM {KINDS[kind].name} WHERE seq"))
-
-
-def personal_rows(connection: Connection, keys: bool) -> Iterator[Stored]:
-    """(seq, sealed, wrapped key of the person) in the order of the chain; (seq, sealed) without the keys."""
-    if not keys:
-        return _pages(connection, "SELECT seq, sealed FROM personal WHERE seq")
-    joined = "personal LEFT JOIN people ON people.id = personal.person"
-    return _pages(connection, f"SELECT personal.seq, personal.sealed, people.key FROM {joined} WHERE seq")
-
-
-def _pages(connection: Connection, question: str) -> Iterator[Stored]:
-    """Rows in pages, so that ten tables can be read through one connection; straight from the driver, for there may be millions."""
-    after, cursor = -(2**62), connection.connection.cursor()
-    while True:
-        cursor.execute(f"{question} > {after:d} ORDER BY seq LIMIT {PAGE:d}")
-        page = cursor.fetchall()
-        yield from page
-        if len(page) < PAGE:
-            return
-        after = page[-1][0]
 
 
 @dataclass
@@ -113,7 +95,7 @@ class _Walk:
 def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False) -> Verification:
     """Check every row; `anchor` is a head that was published before, `deep` also opens what is sealed."""
     with ledger.store.reader.connect() as connection, connection.begin():
-        walk = _Walk(ledger.keyring, deep, personal_rows(connection, keys=deep), anchor.head if anchor else None)
+        walk = _Walk(ledger.keyring, deep, personal_rows(connection), anchor.head if anchor else None)
         walk.beside = next(walk.personal, None)
         head = read_head(connection)
         for seq, kind, row in chain_rows(connection):
@@ -151,8 +133,6 @@ def _check_row(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
 
 
 def _check_content(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
-    if kind == "decision" and _stands(walk, row):
-        return
     body: Json = _read_json(row[-2])
     if row[2:-2] != lookup_values(kind, body):
         walk.refuse(seq, "its columns are not what its body says")
@@ -167,17 +147,6 @@ def _check_content(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
             walk.refuse(seq, what)
 
 
-def _stands(walk: _Walk, row: Stored) -> bool:
-    """The short way for a decision that is as it should be; what is wrong with another, the long way finds."""
-    beside = walk.beside
-    if walk.deep or beside is None or beside[0] != row[0] or beside[1] is None:
-        return False
-    if not decision_says(row[-2], row[2:-2], fingerprint(beside[1])):
-        return False
-    walk.beside = next(walk.personal, None)
-    return True
-
-
 def _check_sealed(walk: _Walk, seq: int, body: Json) -> None:
     while walk.beside is not None and walk.beside[0] < seq:
         walk.refuse(walk.beside[0], "a sealed field belongs to no row")
@@ -185,13 +154,13 @@ def _check_sealed(walk: _Walk, seq: int, body: Json) -> None:
     if walk.beside is None or walk.beside[0] != seq:
         walk.refuse(seq, "its sealed fields are missing")
         return
-    (_, sealed, *wrapped), walk.beside = walk.beside, next(walk.personal, None)
+    (_, sealed, wrapped), walk.beside = walk.beside, next(walk.personal, None)
     if sealed is None:
         walk.emptied.add(seq)
     elif fingerprint(sealed) != body["sealed"]:
         walk.refuse(seq, "its sealed fields have been changed")
     elif walk.deep:
-        _check_opened(walk, seq, body, sealed, wrapped[0])
+        _check_opened(walk, seq, body, sealed, wrapped)
 
 
 def _check_opened(walk: _Walk, seq: int, body: Json, sealed: bytes, wrapped: bytes | None) -> None:
@@ -248,3 +217,96 @@ def recompute(ledger: Ledger, tenant: str, product: str) -> int:
             raise Damaged(f"decision {row.seq}: policy {row.policy} does not give the acceptance {row.acceptance}.")
         checked += 1
     return checked
+
+
+def export(ledger: Ledger, path: str | os.PathLike[str], *, opened: tuple[str, ...] = ("who",)) -> int:
+    """Write the whole chain; how many rows. `opened`: "who" (needed to recompute draws), "features", "group", "reply"."""
+    unknown = set(opened) - set(FIELDS)
+    if unknown:
+        raise Invalid(f"{', '.join(sorted(unknown))} cannot be opened; the fields are {', '.join(FIELDS)}.")
+    rows = 0
+    with Path(path).open("w", encoding="utf-8") as file:
+        file.write(canonical({"format": FORMAT}) + "\n")
+        for line in _lines(ledger, opened):
+            file.write(line + "\n")
+            rows += 1
+    return rows
+
+
+def _lines(ledger: Ledger, opened: tuple[str, ...]) -> Iterator[str]:
+    with ledger.store.reader.connect() as connection, connection.begin():
+        beside = personal_rows(connection)
+        for seq, kind, row in chain_rows(connection):
+            at, body, digest = row[1], row[-2], bytes(row[-1]).hex()
+            line = {"at": repr(at), "body": body, "hash": f'"{digest}"', "kind": f'"{kind}"'}
+            if "sealed" in json.loads(body):
+                line["open"] = canonical(_proofs(ledger.keyring, next(beside), opened))
+            yield join_object(line | {"seq": str(seq)})
+
+
+def _proofs(keyring: Keyring, row: Stored, names: tuple[str, ...]) -> Json:
+    _, sealed, wrapped = row
+    if sealed is None:
+        return {}
+    opened = open_fields(keyring.unwrap(wrapped), sealed)
+    return {name: opened.proof(name) for name in names if name in opened.fields}
+
+
+def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
+    """Copy the database while it is in use into a new directory, with the signed head that it must contain."""
+    if ledger.store.path is None:
+        raise Invalid("this ledger lives in PostgreSQL.", hint="use pg_dump, and mark_restored() after pg_restore.")
+    target = Path(directory)
+    target.mkdir(parents=True)
+    anchor = ledger.signed_head()
+    _copy(ledger.store.path, target / DATABASE)
+    (target / ANCHOR).write_text(canonical(anchor.to_json()))
+    for path in (target / DATABASE, target / ANCHOR, target):
+        _sync(path)
+    return target
+
+
+def _copy(source: Path, target: Path) -> None:
+    """SQLite's own online copy: one state, although the writer goes on. The copy needs no WAL beside it."""
+    reading = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
+    writing = sqlite3.connect(target)
+    try:
+        reading.backup(writing)
+        writing.execute("PRAGMA journal_mode=DELETE").fetchall()
+    finally:
+        writing.close()
+        reading.close()
+
+
+def restore(
+    directory: str | os.PathLike[str], where: str | os.PathLike[str], *, keyring: Keyring, clock: Clock, by: str
+) -> None:
+    """Put a backup in the place of a ledger that is lost; verify it; refuse draws until `confirm_gap`. Replaces nothing."""
+    source, target = Path(directory), Path(where)
+    if target.exists():
+        raise Invalid(f"{target} exists; a restore replaces nothing.", hint="move the damaged ledger away first.")
+    anchor = SignedHead.from_json(json.loads((source / ANCHOR).read_text()))
+    shutil.copyfile(source / DATABASE, target)
+    _sync(target)
+    with Ledger.open(target, keyring=keyring, clock=clock) as ledger:
+        mark_restored(ledger, by)
+        found = verify(ledger, anchor)
+    if not found.ok:
+        target.unlink()
+        first = found.problems[0]
+        raise Damaged(f"the backup does not verify: row {first.seq}: {first.what}.", hint="use another backup.")
+
+
+def mark_restored(ledger: Ledger, by: str) -> None:
+    """From now on nothing is drawn until `confirm_gap`."""
+    info = {"head": ledger.head().seq}
+    ledger._write(lambda transaction: append_event(transaction, "restored", by, "", info=info))
+    ledger._drawer.hold()
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
