@@ -1,1 +1,3 @@
-"""The benchmarks of evenhand: `python -m bench` measures every promise of speed and exactness side by side with other solvers."""
+"""The benchmarks of evenhand: `python -m bench` measures every promise of speed and exactness side
+by side with other solvers.
+"""

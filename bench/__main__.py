@@ -1,4 +1,6 @@
-"""`python -m bench [--only NAME] [--quick]`: print the table, write bench-results.json into the current folder."""
+"""`python -m bench [--only NAME] [--quick]`: print the table, write bench-results.json into the
+current folder.
+"""
 
 import json
 import platform
@@ -11,7 +13,17 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table as RichTable
 
-from bench import against_fairlearn, against_vw, blocks, certified, deciding, everyday, exactness, passes, scale
+from bench import (
+    against_fairlearn,
+    against_vw,
+    blocks,
+    certified,
+    deciding,
+    everyday,
+    exactness,
+    passes,
+    scale,
+)
 from bench.record import Record
 from bench.tables import Tables
 
@@ -35,14 +47,22 @@ RESULTS = Path("bench-results.json")
 
 
 @click.command(help="Measure evenhand against other solvers, side by side.")
-@click.option("--only", type=click.Choice(list(ROWS)), multiple=True, help="Only these rows (may be repeated).")
+@click.option(
+    "--only",
+    type=click.Choice(list(ROWS)),
+    multiple=True,
+    help="Only these rows (may be repeated).",
+)
 @click.option("--quick", is_flag=True, help="Few rows and repeats: does it run? Not for figures.")
 def main(only: tuple[str, ...], quick: bool) -> None:
     """Run, print, write."""
     from threadpoolctl import threadpool_limits
 
     console, tables, records = Console(), Tables(quick), []
-    with threadpool_limits(1), warnings.catch_warnings():  # one BLAS thread for everybody, see docs/benchmarks.md
+    with (
+        threadpool_limits(1),
+        warnings.catch_warnings(),
+    ):  # one BLAS thread for everybody, see docs/benchmarks.md
         warnings.simplefilter("ignore")
         for name in only or tuple(ROWS):
             with console.status(f"measuring {name} ..."):
@@ -57,7 +77,8 @@ def main(only: tuple[str, ...], quick: bool) -> None:
 def as_table(records: list[Record], quick: bool) -> RichTable:
     """For people."""
     table = RichTable(
-        title="evenhand, measured side by side" + (" (quick: not for figures)" if quick else ""), show_lines=True
+        title="evenhand, measured side by side" + (" (quick: not for figures)" if quick else ""),
+        show_lines=True,
     )
     for column in ("row", "target", "measured", "spread", "", "note"):
         table.add_column(column, overflow="fold")
@@ -69,7 +90,11 @@ def as_table(records: list[Record], quick: bool) -> RichTable:
 
 def as_json(records: list[Record], quick: bool, tables: Tables) -> dict[str, object]:
     """For machines."""
-    where = {"python": platform.python_version(), "numpy": np.__version__, "machine": platform.machine()}
+    where = {
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "machine": platform.machine(),
+    }
     return {
         "quick": quick,
         "generated": dict(tables.missing),

@@ -1,4 +1,6 @@
-"""Rows 1 and 2: the same problem solved by fairlearn's ExponentiatedGradient and by evenhand, in turns."""
+"""Rows 1 and 2: the same problem solved by fairlearn's ExponentiatedGradient and by evenhand, in
+turns.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -37,13 +39,25 @@ def stumps(tables: Tables, quick: bool) -> list[Record]:
     said = tables.note
     return [
         _stump_record(
-            "stumps: fairlearn + sklearn's stump", ">= 300 x", cases["sklearn"], f"ours with bound rows. {said}", 300
+            "stumps: fairlearn + sklearn's stump",
+            ">= 300 x",
+            cases["sklearn"],
+            f"ours with bound rows. {said}",
+            300,
         ),
         _stump_record(
-            "stumps: fairlearn + our bound stump", ">= 300 x", cases["same"], f"same class, both bound. {said}", 300
+            "stumps: fairlearn + our bound stump",
+            ">= 300 x",
+            cases["same"],
+            f"same class, both bound. {said}",
+            300,
         ),
         _stump_record(
-            "stumps: both from raw arrays", "shown", cases["raw"], f"ours with checks and sorting. {said}", 0
+            "stumps: both from raw arrays",
+            "shown",
+            cases["raw"],
+            f"ours with checks and sorting. {said}",
+            0,
         ),
     ]
 
@@ -83,20 +97,29 @@ def _stump_case(
     ]
 
 
-def _stump_record(row: str, target: str, cases: list[dict[str, Any]], note: str, least: float) -> Record:
+def _stump_record(
+    row: str, target: str, cases: list[dict[str, Any]], note: str, least: float
+) -> Record:
     ratios = tuple(case["ratio"] for case in cases)
     worse = max(case["evenhand_error_at_their_gap"] - case["fairlearn_error"] for case in cases)
     middle = median(ratios)
     figure = f"{number(middle)} x (median), error - theirs <= {worse:+.1e}"
     return Record(
-        row, f"{target}, error no worse", figure, middle >= least and worse <= ROUNDING, ratios, note, tuple(cases)
+        row,
+        f"{target}, error no worse",
+        figure,
+        middle >= least and worse <= ROUNDING,
+        ratios,
+        note,
+        tuple(cases),
     )
 
 
 def models(tables: Tables, quick: bool) -> list[Record]:
     """Logistic regression and trees: the same estimator on both sides, budget of 12 calls.
 
-    The walk's settings were chosen on other limits (.02, .05, .1) and, for Adult and Taiwan, on other rows than these.
+    The walk's settings were chosen on other limits (.02, .05, .1) and, for Adult and Taiwan, on
+    other rows than these.
     """
     from sklearn.linear_model import LogisticRegression
     from sklearn.tree import DecisionTreeClassifier
@@ -106,16 +129,29 @@ def models(tables: Tables, quick: bool) -> list[Record]:
         "depth-5 trees": DecisionTreeClassifier(max_depth=5, random_state=0),
         "depth-10 trees": DecisionTreeClassifier(max_depth=10, random_state=0),
     }
-    subsets = [_standardised(table.subset(2_000 if quick else 10_000, seed=1)) for table in tables.all()]
+    subsets = [
+        _standardised(table.subset(2_000 if quick else 10_000, seed=1)) for table in tables.all()
+    ]
     records = []
     for name, estimator in chosen.items():
         cases = [
-            _model_case(table, limit, estimator) for table in subsets for limit in MODEL_LIMITS[: 1 if quick else None]
+            _model_case(table, limit, estimator)
+            for table in subsets
+            for limit in MODEL_LIMITS[: 1 if quick else None]
         ]
         records.append(_model_record(f"{name} vs fairlearn, 12 calls", cases, tables.note))
-    small = [generated(f"seed {seed}", 1_000 if quick else 6_000, 8, seed=seed) for seed in SMALL_TABLES]
-    cases = [_model_case(table, SMALL_LIMIT, chosen["depth-5 trees"]) for table in (small[:2] if quick else small)]
-    records.append(_model_record("depth-5 trees vs fairlearn, generated tables of 6,000 x 8, limit .03", cases, ""))
+    small = [
+        generated(f"seed {seed}", 1_000 if quick else 6_000, 8, seed=seed) for seed in SMALL_TABLES
+    ]
+    cases = [
+        _model_case(table, SMALL_LIMIT, chosen["depth-5 trees"])
+        for table in (small[:2] if quick else small)
+    ]
+    records.append(
+        _model_record(
+            "depth-5 trees vs fairlearn, generated tables of 6,000 x 8, limit .03", cases, ""
+        )
+    )
     return records
 
 
@@ -127,7 +163,9 @@ def _standardised(table: Table) -> Table:
 
 def _model_case(table: Table, limit: float, estimator: Any) -> dict[str, Any]:
     def ours(at: float) -> Any:
-        return solve_fair(table.problem, Estimator(estimator), FalsePositiveRate(), table.sample, at, max_calls=12)
+        return solve_fair(
+            table.problem, Estimator(estimator), FalsePositiveRate(), table.sample, at, max_calls=12
+        )
 
     slow, model = clock(lambda: fairlearn_side.solve(table, limit, estimator))
     times, solution = [], None
@@ -152,8 +190,13 @@ def _model_case(table: Table, limit: float, estimator: Any) -> dict[str, Any]:
 
 def _model_record(row: str, cases: list[dict[str, Any]], note: str) -> Record:
     ratios = tuple(case["ratio"] for case in cases)
-    difference = float(np.mean([case["evenhand_error"] - case["fairlearn_error"] for case in cases]))
-    calls = [float(np.mean([case[f"{who}_calls"] for case in cases])) for who in ("fairlearn", "evenhand")]
+    difference = float(
+        np.mean([case["evenhand_error"] - case["fairlearn_error"] for case in cases])
+    )
+    calls = [
+        float(np.mean([case[f"{who}_calls"] for case in cases]))
+        for who in ("fairlearn", "evenhand")
+    ]
     middle = geometric_mean(ratios)
     feasible = all(case["evenhand_gap"] <= case["limit"] + 1e-12 for case in cases)
     return Record(

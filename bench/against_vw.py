@@ -1,8 +1,10 @@
-"""The certified learner against Vowpal Wabbit's Python epsilon-greedy on the same stream of people: seconds of CPU for 1e5 rounds.
+"""The certified learner against Vowpal Wabbit's Python epsilon-greedy on the same stream of people:
+seconds of CPU for 1e5 rounds.
 
-Both see the same people in the same order. VW predicts and learns person by person, as its users do; ours decides in blocks, fits linear
-rules and keeps certificates. Drawing people and measuring the truth are left out of both. They run in turns, several times, and a table's
-ratio is the median: single runs of either side differ by half on a busy machine.
+Both see the same people in the same order. VW predicts and learns person by person, as its users
+do; ours decides in blocks, fits linear rules and keeps certificates. Drawing people and measuring
+the truth are left out of both. They run in turns, several times, and a table's ratio is the median:
+single runs of either side differ by half on a busy machine.
 """
 
 from time import process_time
@@ -39,13 +41,19 @@ def speed(tables: Tables, quick: bool) -> list[Record]:
             max(medians.values()) <= 0.6,
             tuple(medians.values()),
             note=f"{shown} {tables.note}",
-            detail=tuple({"table": name, "ours": a, "vw": b} for name, turns in found.items() for a, b in turns),
+            detail=tuple(
+                {"table": name, "ours": a, "vw": b}
+                for name, turns in found.items()
+                for a, b in turns
+            ),
         )
     ]
 
 
 def _turns(table: Table, rounds: int, repeats: int) -> list[tuple[float, float]]:
-    """(ours, VW's) of each turn, one BLAS thread for both; a limit only reaches libraries that are loaded, so a short run comes first."""
+    """(ours, VW's) of each turn, one BLAS thread for both; a limit only reaches libraries that are
+    loaded, so a short run comes first.
+    """
     people = np.random.default_rng(0).integers(0, len(table), rounds)
     ours(table, people[:2_000])
     with threadpool_limits(1):
@@ -54,7 +62,9 @@ def _turns(table: Table, rounds: int, repeats: int) -> list[tuple[float, float]]
 
 def ours(table: Table, people: Any) -> float:
     """CPU seconds of decide and observe, epoch by epoch."""
-    learner = CertifiedLearner(Linear(), FalsePositiveRate(), 0.05, 0.05, horizon=len(people), seed=0)
+    learner = CertifiedLearner(
+        Linear(), FalsePositiveRate(), 0.05, 0.05, horizon=len(people), seed=0
+    )
     start, at = process_time(), 0
     while at < len(people):
         learner.open_epoch()
@@ -70,7 +80,10 @@ def vw(table: Table, people: Any) -> float:
     """CPU seconds of predict and learn, person by person."""
     from vowpalwabbit import Workspace
 
-    workspace, coins = Workspace("--cb_explore 2 --epsilon 0.05 --quiet"), np.random.default_rng(1).random(len(people))
+    workspace, coins = (
+        Workspace("--cb_explore 2 --epsilon 0.05 --quiet"),
+        np.random.default_rng(1).random(len(people)),
+    )
     start = process_time()
     for row, coin in zip(people.tolist(), coins.tolist(), strict=True):
         values = table.features[row]

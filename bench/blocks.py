@@ -1,7 +1,9 @@
-"""A million people in one call beside the same people in 200 calls: the certified learner, labels told after each call.
+"""A million people in one call beside the same people in 200 calls: the certified learner, labels
+told after each call.
 
-What is timed is everything from the first call to the policy that has seen all of them: deciding, telling labels, closing, planning. Each
-row is measured twice: at the very beginning, when nothing is certified, and after 5,000 others, when there are intervals to be narrowed.
+What is timed is everything from the first call to the policy that has seen all of them: deciding,
+telling labels, closing, planning. Each row is measured twice: at the very beginning, when nothing
+is certified, and after 5,000 others, when there are intervals to be narrowed.
 """
 
 from collections.abc import Callable
@@ -32,7 +34,12 @@ def blocks(_tables: Tables, quick: bool) -> list[Record]:
 
 def _rules() -> FiniteClass:
     r = np.random.default_rng(0)
-    return FiniteClass([LinearRule(tuple(r.normal(size=COLUMNS).tolist()), float(r.normal())) for _ in range(RULES)])
+    return FiniteClass(
+        [
+            LinearRule(tuple(r.normal(size=COLUMNS).tolist()), float(r.normal()))
+            for _ in range(RULES)
+        ]
+    )
 
 
 def _continuous(rows: int, generator: np.random.Generator) -> LabelledSample:
@@ -43,13 +50,20 @@ def _continuous(rows: int, generator: np.random.Generator) -> LabelledSample:
 
 
 def _row(
-    what: str, hypotheses: HypothesisClass, draw: Callable[..., Any], people: int, before: int, quick: bool
+    what: str,
+    hypotheses: HypothesisClass,
+    draw: Callable[..., Any],
+    people: int,
+    before: int,
+    quick: bool,
 ) -> Record:
     sample = draw(before + people, np.random.default_rng(1))
 
     def life(size: int) -> Callable[[], None]:
         def play() -> None:
-            learner = CertifiedLearner(hypotheses, FalsePositiveRate(), 0.05, 0.05, horizon=before + people, seed=0)
+            learner = CertifiedLearner(
+                hypotheses, FalsePositiveRate(), 0.05, 0.05, horizon=before + people, seed=0
+            )
             start = 0
             while start < before + people:
                 part = slice(start, start + (100 if start < before else size))
@@ -57,11 +71,15 @@ def _row(
                 taken = np.flatnonzero(decided.accept)
                 learner.observe(start + taken, sample.label[part][taken])
                 start += len(decided)
-            learner.decide(sample.features[:1], sample.group[:1])  # the call after the last labels closes and plans
+            learner.decide(
+                sample.features[:1], sample.group[:1]
+            )  # the call after the last labels closes and plans
 
         return play
 
-    turns = [(clock(life(people))[0], clock(life(people // CALLS))[0]) for _ in range(1 if quick else 3)]
+    turns = [
+        (clock(life(people))[0], clock(life(people // CALLS))[0]) for _ in range(1 if quick else 3)
+    ]
     ratios = tuple(one / many for one, many in turns)
     middle = median(ratios)
     note = f"{median([one for one, _ in turns]):.3g} s against {median([many for _, many in turns]):.3g} s; {what}"

@@ -1,4 +1,6 @@
-"""Rows of the certificate: what an epoch's certification costs beside one fair oracle call, and beside one logistic fit."""
+"""Rows of the certificate: what an epoch's certification costs beside one fair oracle call, and
+beside one logistic fit.
+"""
 
 from typing import Any
 
@@ -18,7 +20,9 @@ ROWS, COLUMNS, NOMINATED = 100_000, 12, 50
 
 
 def certification(_tables: Tables, quick: bool) -> list[Record]:
-    """An epoch of 204 hypotheses x 100 contexts against FairCSC (bind and solve); 1e5 rows x 50 nominees against a logistic fit."""
+    """An epoch of 204 hypotheses x 100 contexts against FairCSC (bind and solve); 1e5 rows x 50
+    nominees against a logistic fit.
+    """
     return [_against_the_oracle(quick), _against_a_fit(quick)]
 
 
@@ -45,7 +49,11 @@ def _against_the_oracle(quick: bool) -> Record:
     accepts, codes = world.accepts, (world.group == 1).astype(int)
     bound = BettingBound((-1, 1), (FPR,), len(accepts), 0.05)
     forecast = Forecast.of(
-        accepts, codes, weight=counts.rounds * world.probability, acceptance=acceptance, regression=0.4
+        accepts,
+        codes,
+        weight=counts.rounds * world.probability,
+        acceptance=acceptance,
+        regression=0.4,
     )
     cohort = Cohort.of(
         accepts,
@@ -90,12 +98,18 @@ def _against_a_fit(quick: bool) -> Record:
     group = (generator.random(rows) < 0.4).astype(int)
     label = np.where(features @ weights[0] + generator.logistic(size=rows) > 0, 1, -1)
     accepts = (weights @ features.T) > 0
-    acceptance = 0.02 + np.array([0.5, 0.3, 0.18]) @ accepts[:3]  # a mixture of three hypotheses and the audit coin
+    acceptance = (
+        0.02 + np.array([0.5, 0.3, 0.18]) @ accepts[:3]
+    )  # a mixture of three hypotheses and the audit coin
     accepted = generator.random(rows) < acceptance
-    m = np.round(64 / (1 + np.exp(features @ weights[0]))) / 64  # as the learner's processes take it
+    m = (
+        np.round(64 / (1 + np.exp(features @ weights[0]))) / 64
+    )  # as the learner's processes take it
     bound = BettingBound((0, 1), (FPR,), NOMINATED, 0.05)
     some = slice(0, 4000)
-    forecast = Forecast.of(accepts[:, some], group[some], weight=1.0, acceptance=acceptance[some], regression=m[some])
+    forecast = Forecast.of(
+        accepts[:, some], group[some], weight=1.0, acceptance=acceptance[some], regression=m[some]
+    )
     cohort = Cohort.of(
         accepts,
         group,

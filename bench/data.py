@@ -1,4 +1,5 @@
-"""Real tables for the bench (they live in `evenhand.environments.datasets`), and made-up ones for machines without network.
+"""Real tables for the bench (they live in `evenhand.environments.datasets`), and made-up ones for
+machines without network.
 
     adult   income above 50K                       by sex (or by race)    48,842 rows
     compas  no new offence within two years        by race                 5,278 rows (ProPublica's filter)
@@ -19,12 +20,18 @@ NAMES: tuple[Name, ...] = ("adult", "compas", "taiwan")
 
 
 def load(name: Name, group: str | None = None) -> Table:
-    """The table of that name; DataUnavailable without cache and network. `group`: another group column ("race" for adult)."""
+    """The table of that name; DataUnavailable without cache and network. `group`: another group
+    column ("race" for adult).
+    """
     return {"adult": adult, "compas": compas, "taiwan": taiwan}[name](group)
 
 
-def generated(name: str = "generated", rows: int = 20_000, columns: int = 12, groups: int = 2, seed: int = 0) -> Table:
-    """Made-up people for machines without network: scores that depend on the group, half of the columns rounded to few values."""
+def generated(
+    name: str = "generated", rows: int = 20_000, columns: int = 12, groups: int = 2, seed: int = 0
+) -> Table:
+    """Made-up people for machines without network: scores that depend on the group, half of the
+    columns rounded to few values.
+    """
     rng = np.random.default_rng(seed)
     group = rng.integers(0, groups, rows)
     quality = rng.normal(size=rows) + 0.4 * group
@@ -46,4 +53,6 @@ def load_or_generate(name: Name, group: str | None = None) -> tuple[Table, str |
         return load(name, group), None
     except DataUnavailable as error:
         rows, columns = {"adult": (48_842, 40), "compas": (5_278, 9), "taiwan": (30_000, 31)}[name]
-        return generated(name, rows, columns, 5 if group == "race" and name == "adult" else 2), str(error)
+        return generated(name, rows, columns, 5 if group == "race" and name == "adult" else 2), str(
+            error
+        )

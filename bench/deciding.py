@@ -1,4 +1,6 @@
-"""Deciding and learning online beside Vowpal Wabbit's Python interface: one person, blocks of people, and a whole run with its oracle."""
+"""Deciding and learning online beside Vowpal Wabbit's Python interface: one person, blocks of
+people, and a whole run with its oracle.
+"""
 
 from time import process_time
 from typing import Any
@@ -18,16 +20,23 @@ COLUMNS, RULES = 12, 16
 
 
 class Mixed(EpochLearner):
-    """A learner with one fixed mixture of 16 linear rules: what is timed is deciding, with propensities, coins and the book."""
+    """A learner with one fixed mixture of 16 linear rules: what is timed is deciding, with
+    propensities, coins and the book.
+    """
 
     needs_group = False
 
     def __init__(self, *, seed: int | None = None) -> None:
-        super().__init__(prices=Prices(), group_use="certify_only", seed=seed, settings={"seed": seed})
+        super().__init__(
+            prices=Prices(), group_use="certify_only", seed=seed, settings={"seed": seed}
+        )
 
     def _plan(self, number: int, round: int) -> Epoch:
         r = np.random.default_rng(0)
-        rules = tuple(LinearRule(tuple(r.normal(size=COLUMNS).tolist()), float(r.normal())) for _ in range(RULES))
+        rules = tuple(
+            LinearRule(tuple(r.normal(size=COLUMNS).tolist()), float(r.normal()))
+            for _ in range(RULES)
+        )
         return Epoch(number, "fixed", round, 2**62, Mixture(rules, (1.0 / RULES,) * RULES))
 
 
@@ -36,7 +45,9 @@ def people(rows: int, seed: int) -> tuple[FloatArray, Any, Any]:
     r = np.random.default_rng(seed)
     features = r.normal(size=(rows, COLUMNS))
     group = np.where(r.random(rows) < 0.4, 1, -1)
-    label = np.where(features[:, 0] + 0.3 * features[:, 1] - 0.3 * group + r.normal(size=rows) > 0, 1, -1)
+    label = np.where(
+        features[:, 0] + 0.3 * features[:, 1] - 0.3 * group + r.normal(size=rows) > 0, 1, -1
+    )
     return features, group, label
 
 
@@ -44,7 +55,10 @@ def vw_seconds(features: FloatArray, label: Any, arguments: str) -> float:
     """CPU seconds per person of text, predict, draw and learn."""
     from vowpalwabbit import Workspace
 
-    workspace, coins = Workspace(f"{arguments} --quiet"), np.random.default_rng(1).random(len(features))
+    workspace, coins = (
+        Workspace(f"{arguments} --quiet"),
+        np.random.default_rng(1).random(len(features)),
+    )
     start = process_time()
     for row, coin, y in zip(features.tolist(), coins.tolist(), label.tolist(), strict=True):
         told = " ".join(f"{j}:{value:g}" for j, value in enumerate(row))
@@ -65,7 +79,10 @@ def ours_seconds(features: FloatArray, block: int, calls: int) -> float:
 
 def certified_learner(rounds: int) -> CertifiedLearner:
     """A certified learner after so many rounds in blocks, at the beginning of an epoch."""
-    learner, at = CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=10 * rounds, seed=0), 0
+    learner, at = (
+        CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=10 * rounds, seed=0),
+        0,
+    )
     features, group, label = people(2 * rounds, 1)
     while at < rounds:
         learner.open_epoch()
@@ -78,7 +95,9 @@ def certified_learner(rounds: int) -> CertifiedLearner:
     return learner
 
 
-def certified_seconds(learner: CertifiedLearner, features: FloatArray, group: Any, calls: int) -> float:
+def certified_seconds(
+    learner: CertifiedLearner, features: FloatArray, group: Any, calls: int
+) -> float:
     """CPU seconds per person of decide, one by one, with the group and the audit coin."""
     parts = [(features[i : i + 1], group[i : i + 1]) for i in range(calls)]
     return clock(lambda: [learner.decide(*part) for part in parts])[0] / calls
@@ -101,9 +120,17 @@ def deciding(_tables: Tables, quick: bool) -> list[Record]:
     rival, single, alone, blocks = (list(column) for column in zip(*turns, strict=True))
     rules = len(certified.policy.weights)
     return [
-        _record("one decide call (16 rules, 12 features) against VW --cover 16 predict + learn", 3, rival, single),
         _record(
-            f"one decide call of a certified learner ({rules} rules, 12 features) against the same", 3, rival, alone
+            "one decide call (16 rules, 12 features) against VW --cover 16 predict + learn",
+            3,
+            rival,
+            single,
+        ),
+        _record(
+            f"one decide call of a certified learner ({rules} rules, 12 features) against the same",
+            3,
+            rival,
+            alone,
         ),
         _record("blocks of 1e5 decisions against the same", 200, rival, blocks),
         _whole_run(10_000 if quick else 100_000),
@@ -114,14 +141,26 @@ def _record(row: str, least: float, rival: list[float], ours: list[float]) -> Re
     ratios = tuple(a / b for a, b in zip(rival, ours, strict=True))
     note = f"{1e6 * median(ours):.3g} us against {1e6 * median(rival):.3g} us per person"
     return Record(
-        row, f">= {number(least)} x", f"{number(median(ratios))} x (median)", median(ratios) >= least, ratios, note
+        row,
+        f">= {number(least)} x",
+        f"{number(median(ratios))} x (median)",
+        median(ratios) >= least,
+        ratios,
+        note,
     )
 
 
 def _whole_run(rounds: int) -> Record:
     features, group, label = people(rounds, 1)
     learner = TwoPhaseLearner(
-        Stumps(), FalsePositiveRate(), 0.2, 0.05, rounds, comparator_gap=0.02, exploration_rounds=rounds // 10, seed=0
+        Stumps(),
+        FalsePositiveRate(),
+        0.2,
+        0.05,
+        rounds,
+        comparator_gap=0.02,
+        exploration_rounds=rounds // 10,
+        seed=0,
     )
 
     def run() -> None:
@@ -136,7 +175,10 @@ def _whole_run(rounds: int) -> Record:
 
     Stumps().bind(features[:100], None).best(np.ones(100))  # load and compile
     ours = clock(run)[0]
-    rival = vw_seconds(features[: rounds // 5], label[: rounds // 5], "--cb_explore 2 --cover 16") * rounds
+    rival = (
+        vw_seconds(features[: rounds // 5], label[: rounds // 5], "--cb_explore 2 --cover 16")
+        * rounds
+    )
     ratio = ours / rival
     note = f"{ours:.3g} s against {rival:.3g} s (VW from a fifth of the people)"
     return Record(

@@ -1,4 +1,6 @@
-"""Rows 3, 5, 6 and 7: the linear program on the full class, counted oracle calls, several constraints, the paper's recipe."""
+"""Rows 3, 5, 6 and 7: the linear program on the full class, counted oracle calls, several
+constraints, the paper's recipe.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +32,9 @@ def highs(costs: FloatArray, gaps: FloatArray, limit: float) -> float:
 
     both = np.concatenate([gaps, -gaps])
     bounds = np.full(len(both), limit)
-    result = linprog(costs, A_ub=both, b_ub=bounds, A_eq=np.ones((1, len(costs))), b_eq=[1.0], method="highs")
+    result = linprog(
+        costs, A_ub=both, b_ub=bounds, A_eq=np.ones((1, len(costs))), b_eq=[1.0], method="highs"
+    )
     return float(result.fun)
 
 
@@ -42,7 +46,11 @@ def _points(fair: FairCSC, table: Table) -> PointPricer:
 
 
 def against_highs(tables: Tables, quick: bool) -> list[Record]:
-    """Row 3. Up to 1e5 members both start from the points; on the largest class our time includes the pass over the data."""
+    """Row 3.
+
+    Up to 1e5 members both start from the points; on the largest class our time includes the pass
+    over the data.
+    """
     table = tables.get("taiwan")
     small = [_given_points(table, bins) for bins in ((17, 60) if quick else (17, 60, 200, 2_000))]
     small = [case for case in small if case["members"] >= 1_000]
@@ -55,7 +63,9 @@ def against_highs(tables: Tables, quick: bool) -> list[Record]:
 
 def _given_points(table: Table, bins: int) -> dict[str, Any]:
     limit = 0.001
-    fair = bind_fair(Stumps(max_bins=bins), table.features, None, FalsePositiveRate(), table.sample, limit)
+    fair = bind_fair(
+        Stumps(max_bins=bins), table.features, None, FalsePositiveRate(), table.sample, limit
+    )
     points = _points(fair, table)
 
     def ours() -> float:
@@ -74,9 +84,14 @@ def _with_pass(table: Table, limit: float) -> dict[str, Any]:
     scale = float(np.abs(problem.acceptance_cost).sum())
 
     def ours() -> float:
-        return (fair.solve(problem.acceptance_cost, problem.rejection_total).cost - problem.rejection_total) / scale
+        return (
+            fair.solve(problem.acceptance_cost, problem.rejection_total).cost
+            - problem.rejection_total
+        ) / scale
 
-    case = _timed(_points(fair, table), limit, ours, {"table": table.name, "limit": limit}, repeats=2)
+    case = _timed(
+        _points(fair, table), limit, ours, {"table": table.name, "limit": limit}, repeats=2
+    )
     return {
         **case,
         "bind_seconds": bind_seconds,
@@ -84,9 +99,13 @@ def _with_pass(table: Table, limit: float) -> dict[str, Any]:
     }
 
 
-def _timed(points: PointPricer, limit: float, ours: Any, case: dict[str, Any], repeats: int = 5) -> dict[str, Any]:
+def _timed(
+    points: PointPricer, limit: float, ours: Any, case: dict[str, Any], repeats: int = 5
+) -> dict[str, Any]:
     ours()
-    times = max(1, round(BRIEF / max(clock(ours)[0], 1e-6)))  # a brief call is timed over several runs, as timeit does
+    times = max(
+        1, round(BRIEF / max(clock(ours)[0], 1e-6))
+    )  # a brief call is timed over several runs, as timeit does
     ratios, slow, fast = [], [], []
     for _ in range(repeats):
         seconds, theirs = clock(lambda: highs(points.costs, points.gaps, limit))
@@ -95,7 +114,12 @@ def _timed(points: PointPricer, limit: float, ours: Any, case: dict[str, Any], r
         slow.append(seconds)
         fast.append(here)
     difference = abs(ours() - theirs)
-    found = {"members": len(points.costs), "ratios": ratios, "highs_seconds": median(slow), "seconds": median(fast)}
+    found = {
+        "members": len(points.costs),
+        "ratios": ratios,
+        "highs_seconds": median(slow),
+        "seconds": median(fast),
+    }
     return {**case, **found, "difference": difference}
 
 
@@ -105,11 +129,19 @@ def _highs_record(row: str, least: int, cases: list[dict[str, Any]], note: str) 
     apart = max(case["difference"] for case in cases)
     sizes = ", ".join(f"{case['members']:,}: {number(median(case['ratios']))} x" for case in cases)
     bind = "".join(
-        f"; with binding {number(case['ratio_with_bind'])} x" for case in cases[:1] if "bind_seconds" in case
+        f"; with binding {number(case['ratio_with_bind'])} x"
+        for case in cases[:1]
+        if "bind_seconds" in case
     )
     figure = f"{number(lowest)} x (smallest median), {apart:.0e} apart"
     return Record(
-        row, f">= {least} x", figure, lowest >= least and apart <= 1e-9, ratios, f"{sizes}{bind}. {note}", tuple(cases)
+        row,
+        f">= {least} x",
+        figure,
+        lowest >= least and apart <= 1e-9,
+        ratios,
+        f"{sizes}{bind}. {note}",
+        tuple(cases),
     )
 
 
@@ -163,11 +195,19 @@ def _real_calls(tables: Tables) -> Record:
             exact = bind_fair(Stumps(), table.features, None, rate, table.sample, 0.05)
             for limit in (0.0, 0.001, 0.01, 0.02, 0.05, 0.1):
                 walked, hull = (
-                    f.at(limit).solve(problem.acceptance_cost, problem.rejection_total) for f in (hidden, exact)
+                    f.at(limit).solve(problem.acceptance_cost, problem.rejection_total)
+                    for f in (hidden, exact)
                 )
                 apart = abs(walked.cost - hull.cost) / walked.report.cost_scale
                 what = {"table": table.name, "rate": rate.symbol, "limit": limit}
-                cases.append({**what, "calls": walked.oracle_calls, "support": walked.support_size, "apart": apart})
+                cases.append(
+                    {
+                        **what,
+                        "calls": walked.oracle_calls,
+                        "support": walked.support_size,
+                        "apart": apart,
+                    }
+                )
     calls = [case["calls"] for case in cases]
     apart = max(case["apart"] for case in cases)
     figure = f"at most {max(calls)}, mean {np.mean(calls):.1f}; one pass and walk {apart:.0e} apart"
@@ -188,7 +228,9 @@ def _adversarial_calls(points: int) -> Record:
     for hull in hulls(points):
         for limit in HULL_LIMITS:
             walk = hull.walk(limit, 40)
-            cost = sum(w * column.cost for w, column in zip(walk.weights, walk.columns, strict=True))
+            cost = sum(
+                w * column.cost for w, column in zip(walk.weights, walk.columns, strict=True)
+            )
             error = abs(cost - hull.optimum(limit))
             cases.append(
                 {
@@ -220,7 +262,10 @@ def several_constraints(tables: Tables, quick: bool) -> list[Record]:
     odds: Sequence[Rate] = (FalsePositiveRate(), FalseNegativeRate())
     limits = (0.001, 0.01) if quick else (0.0, 0.001, 0.005, 0.02, 0.05)
     two = [_against_program(table, odds, limit) for table in tables.all() for limit in limits]
-    five = [_against_program(tables.get("adult", "race"), [FalsePositiveRate()], limit) for limit in limits]
+    five = [
+        _against_program(tables.get("adult", "race"), [FalsePositiveRate()], limit)
+        for limit in limits
+    ]
     return [
         _program_record("equalised odds, 2 groups", two, tables.note),
         _program_record("FPR, 5 groups (Adult by race)", five, tables.note),
@@ -254,15 +299,26 @@ def _program_record(row: str, cases: list[dict[str, Any]], note: str) -> Record:
     target = "LP optimum to 1e-9, support <= 1 + rank"
     figure = f"{apart:.0e} apart, support {'within' if thin else 'ABOVE'} bound, limit {'kept' if kept else 'EXCEEDED'}"
     return Record(
-        row, target, figure, apart <= 1e-9 and thin and kept, (), f"support/allowed {support}. {note}", tuple(cases)
+        row,
+        target,
+        figure,
+        apart <= 1e-9 and thin and kept,
+        (),
+        f"support/allowed {support}. {note}",
+        tuple(cases),
     )
 
 
 def paper_recipe(tables: Tables, quick: bool) -> list[Record]:
-    """Row 7: exponentiated gradient with multiplier budget 2 at nu = .01, both group classifiers in the class."""
+    """Row 7: exponentiated gradient with multiplier budget 2 at nu = .01, both group classifiers in
+    the class.
+    """
     nu, limits = 0.01, (0.05,) if quick else (0.05, 0.1)
     cases = [_recipe_case(table, limit, nu) for table in tables.all() for limit in limits]
-    passed = all(case["excess_cost"] <= 4 * nu + 1e-12 and case["gap"] <= case["limit"] + 1e-12 for case in cases)
+    passed = all(
+        case["excess_cost"] <= 4 * nu + 1e-12 and case["gap"] <= case["limit"] + 1e-12
+        for case in cases
+    )
     worst = max(case["excess_cost"] for case in cases)
     calls = ", ".join(f"{case['calls']:,} / {case['our_calls']}" for case in cases)
     figure = f"cost <= OPT + {worst / nu:.2g} nu sum|c-c'|, gap {'within' if passed else 'see JSON'} limit"
@@ -285,7 +341,16 @@ def _recipe_case(table: Table, limit: float, nu: float) -> dict[str, Any]:
     shared: dict[str, Any] = {"group_use": "decide"}
     problem, sample, rate = table.problem, table.sample, FalsePositiveRate()
     ours = solve_fair(problem, Hidden(Stumps(max_bins=64)), rate, sample, limit, **shared)
-    paper = solve_fair(problem, Stumps(max_bins=64), rate, sample, limit, method="saddle-point", tolerance=nu, **shared)
+    paper = solve_fair(
+        problem,
+        Stumps(max_bins=64),
+        rate,
+        sample,
+        limit,
+        method="saddle-point",
+        tolerance=nu,
+        **shared,
+    )
     return {
         "table": table.name,
         "limit": limit,

@@ -1,6 +1,7 @@
 """fairlearn's ExponentiatedGradient, set to solve exactly our problem.
 
-fairlearn bounds |FPR_g - FPR| for every group g against the rate of everybody; with n_g negatives in group g and two groups
+fairlearn bounds |FPR_g - FPR| for every group g against the rate of everybody; with n_g negatives
+in group g and two groups
 
     FPR_1 - FPR = (FPR_1 - FPR_2) n_2 / (n_1 + n_2)
 
@@ -22,7 +23,9 @@ from evenhand.words import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class Answer:
-    """What fairlearn found, measured by us: error of its mixture on all rows, |FPR gap|, and its oracle calls."""
+    """What fairlearn found, measured by us: error of its mixture on all rows, |FPR gap|, and its
+    oracle calls.
+    """
 
     error: float
     gap: float
@@ -53,7 +56,8 @@ def measure(model: Any, table: Table) -> Answer:
 
 
 class ExactStump(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
-    """Our exact stump as a scikit-learn classifier, so that fairlearn searches the same class with the same argmin.
+    """Our exact stump as a scikit-learn classifier, so that fairlearn searches the same class with
+    the same argmin.
 
     `oracle` is already bound to the training rows: fairlearn pays for no sorting.
     """

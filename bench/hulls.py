@@ -1,6 +1,7 @@
 """Hulls that are hard for the walk: every one of a million points is a vertex.
 
-The lower hull runs from a constant at (gap 0, cost 0) down to the cheapest point at gap 1. Costs fall in `gap` and are convex.
+The lower hull runs from a constant at (gap 0, cost 0) down to the cheapest point at gap 1. Costs
+fall in `gap` and are convex.
 """
 
 from collections.abc import Callable
@@ -66,4 +67,8 @@ _SHAPES: dict[str, tuple[Callable[[int], FloatArray], Callable[[FloatArray], Flo
 
 def hulls(points: int) -> list[Hull]:
     """One hull per shape."""
-    return [Hull(name, gaps, shape(gaps)) for name, (grid, shape) in _SHAPES.items() for gaps in [grid(points)]]
+    return [
+        Hull(name, gaps, shape(gaps))
+        for name, (grid, shape) in _SHAPES.items()
+        for gaps in [grid(points)]
+    ]

@@ -17,7 +17,9 @@ COLUMNS, BINS = 16, 64
 
 @njit(cache=False, nogil=True)
 def _column_sums(columns: Any, sums: Any) -> None:
-    """One compiled pass that sums each column: the least that any method which reads the data must do."""
+    """One compiled pass that sums each column: the least that any method which reads the data must
+    do.
+    """
     rows, width = columns.shape
     for i in range(rows):
         for j in range(width):
@@ -25,7 +27,9 @@ def _column_sums(columns: Any, sums: Any) -> None:
 
 
 def one_pass(_tables: Tables, quick: bool) -> list[Record]:
-    """Row 4: totals of two channels over all cuts, against one pass that sums the same binned columns."""
+    """Row 4: totals of two channels over all cuts, against one pass that sums the same binned
+    columns.
+    """
     sizes = (10_000, 100_000) if quick else (10_000, 100_000, 1_000_000)
     cases = [_pass_case(size) for size in sizes]
     ratios = tuple(ratio for case in cases for ratio in case["ratios"])
@@ -33,9 +37,7 @@ def one_pass(_tables: Tables, quick: bool) -> list[Record]:
     growth = [b["seconds"] / a["seconds"] / (b["rows"] / a["rows"]) for a, b in pairwise(cases)]
     linear = all(step <= 1.5 for step in growth)
     parts = ", ".join(f"{case['rows']:,}: {number(median(case['ratios']))} x" for case in cases)
-    note = (
-        f"{parts}; time per row grows by {', '.join(number(step) for step in growth)} per size step. Generated columns."
-    )
+    note = f"{parts}; time per row grows by {', '.join(number(step) for step in growth)} per size step. Generated columns."
     figure = f"{number(worst)} x (largest median), {'linear' if linear else 'NOT linear'}"
     return [
         Record(
@@ -66,7 +68,9 @@ def _pass_case(rows: int) -> dict[str, Any]:
 
 
 def import_time(_tables: Tables, quick: bool) -> list[Record]:
-    """Row 8: CPU seconds of `import evenhand` beyond `import numpy`, in fresh interpreters, in turns."""
+    """Row 8: CPU seconds of `import evenhand` beyond `import numpy`, in fresh interpreters, in
+    turns.
+    """
     extra = []
     for _ in range(3 if quick else 9):
         base = _import_cpu("numpy")
@@ -86,4 +90,8 @@ def import_time(_tables: Tables, quick: bool) -> list[Record]:
 
 def _import_cpu(module: str) -> float:
     code = f"import time; start = time.process_time(); import {module}; print(time.process_time() - start)"
-    return float(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)
+    return float(
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout
+    )

@@ -11,7 +11,10 @@ import numpy as np
 
 @dataclass(frozen=True)
 class Record:
-    """One promise and what was measured. `ratios` are the single measurements behind the figure, `detail` the parts behind them."""
+    """One promise and what was measured.
+
+    `ratios` are the single measurements behind the figure, `detail` the parts behind them.
+    """
 
     row: str
     target: str
@@ -39,8 +42,9 @@ def number(value: float) -> str:
 def clock(action: Callable[[], Any]) -> tuple[float, Any]:
     """CPU seconds of this process, and the answer.
 
-    Everything here runs in one thread, so on an idle machine this is the wall clock. On a busy one the wall clock flatters
-    whoever is short: a run of a millisecond is seldom interrupted, one of seconds always is.
+    Everything here runs in one thread, so on an idle machine this is the wall clock. On a busy one
+    the wall clock flatters whoever is short: a run of a millisecond is seldom interrupted, one of
+    seconds always is.
     """
     gc.collect()
     start = time.process_time()

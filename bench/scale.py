@@ -1,8 +1,10 @@
-"""How time and memory grow with the rows: one fair problem solved on made-up tables, each in a process of its own.
+"""How time and memory grow with the rows: one fair problem solved on made-up tables, each in a
+process of its own.
 
-Stumps (1,024 quantiles of each column) and thresholds from 1e4 to 1e7 rows, linear rules to 1e6, ten continuous columns. Growth
-counts as linear up to rows^1.2, from 1e5 rows on. Seconds are CPU seconds with one BLAS thread, the median of three processes. Peak
-memory: the high-water mark less what the process had before the table was made; with the table.
+Stumps (1,024 quantiles of each column) and thresholds from 1e4 to 1e7 rows, linear rules to 1e6,
+ten continuous columns. Growth counts as linear up to rows^1.2, from 1e5 rows on. Seconds are CPU
+seconds with one BLAS thread, the median of three processes. Peak memory: the high-water mark less
+what the process had before the table was made; with the table.
 """
 
 import json
@@ -26,7 +28,9 @@ QUICK = (10**4, 10**5)
 COLUMNS = 10
 REPEATS = 3
 MOST_GROWTH = 1.2
-"""The largest exponent of the growth in time that still counts as linear: sorting and caches take their part."""
+"""The largest exponent of the growth in time that still counts as linear: sorting and caches take
+their part.
+"""
 MOST_MEMORY = 4.0
 """The peak in multiples of the table, the table itself included."""
 
@@ -42,7 +46,8 @@ def _class(kind: str, sizes: Sequence[int]) -> Record:
     growth = _exponent(large)
     peak = max(point["peak"] / point["table"] for point in large)
     shown = ", ".join(
-        f"{point['rows']:.0e}: {number(point['seconds'])} s, {point['peak'] / point['table']:.1f}x" for point in found
+        f"{point['rows']:.0e}: {number(point['seconds'])} s, {point['peak'] / point['table']:.1f}x"
+        for point in found
     )
     return Record(
         f"{kind}: rows against time and memory",
@@ -68,7 +73,9 @@ def measured(kind: str, rows: int) -> dict[str, Any]:
     one_thread = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
     found = [
         json.loads(
-            subprocess.run(command, capture_output=True, text=True, check=True, env=one_thread).stdout.splitlines()[-1]
+            subprocess.run(
+                command, capture_output=True, text=True, check=True, env=one_thread
+            ).stdout.splitlines()[-1]
         )
         for _ in range(REPEATS)
     ]
@@ -100,12 +107,24 @@ def _inside(kind: str, rows: int) -> dict[str, Any]:
     table = features.nbytes + group.nbytes + label.nbytes
     start = time.process_time()
     _solved(
-        solve_fair, classes[kind], CostSensitiveProblem, LabelledSample, FalsePositiveRate, (features, group, label)
+        solve_fair,
+        classes[kind],
+        CostSensitiveProblem,
+        LabelledSample,
+        FalsePositiveRate,
+        (features, group, label),
     )
-    return {"rows": rows, "seconds": time.process_time() - start, "table": table, "peak": _peak() - before}
+    return {
+        "rows": rows,
+        "seconds": time.process_time() - start,
+        "table": table,
+        "peak": _peak() - before,
+    }
 
 
-def _solved(solve: Any, hypotheses: Any, problem: Any, sample: Any, rate: Any, table: tuple[Any, Any, Any]) -> None:
+def _solved(
+    solve: Any, hypotheses: Any, problem: Any, sample: Any, rate: Any, table: tuple[Any, Any, Any]
+) -> None:
     features, group, label = table
     cost = problem(features, group, (label == 1).astype(float), (label == -1).astype(float))
     solve(cost, hypotheses, [rate()], sample(features, group, label), 0.05)
@@ -125,7 +144,9 @@ def _resident() -> int:
 
 
 def _peak() -> int:
-    return _status("VmHWM")  # getrusage would count what the parent had before it started this process
+    return _status(
+        "VmHWM"
+    )  # getrusage would count what the parent had before it started this process
 
 
 def _status(name: str) -> int:

@@ -30,4 +30,8 @@ class Tables:
     @property
     def note(self) -> str:
         """ "" for real rows."""
-        return "" if not self.missing else f"GENERATED rows instead of {', '.join(sorted(self.missing))}."
+        return (
+            ""
+            if not self.missing
+            else f"GENERATED rows instead of {', '.join(sorted(self.missing))}."
+        )

@@ -1,11 +1,13 @@
-"""How the files of tests/fixtures/rules1 were made: ledgers and saved learners written under rules 1.
+"""How the files of tests/fixtures/rules1 were made: ledgers and saved learners written under rules
+1.
 
-Rules 1 are those of commit d7f24b2 and everything before it. The script runs with that code only and refuses any other. From a checkout of
-that commit,
+Rules 1 are those of commit d7f24b2 and everything before it. The script runs with that code only
+and refuses any other. From a checkout of that commit,
 
     PYTHONPATH=src python make_rules1_fixtures.py TARGET postgresql://user@host:port
 
-TARGET is a new directory; on the server a database is made and dropped for each ledger (pg_dump must be on the PATH).
+TARGET is a new directory; on the server a database is made and dropped for each ledger (pg_dump
+must be on the PATH).
 
     TARGET/full, TARGET/spent     one ledger each: ledger.sqlite.xz, ledger.sql.xz (the same life on PostgreSQL: pg_dump --inserts),
                                   keyring.json, service.toml, record.json.xz (what the old code says about both)
@@ -28,8 +30,25 @@ import numpy as np
 import evenhand as eh
 from evenhand.environments import Discrete
 from evenhand.hypotheses import ScoreThresholds
-from evenhand.learners import AcceptAll, Exp4, ExploreThenCommit, FairOnGathered, Unconstrained, Uniform
-from evenhand.ledger import GroupTold, Keyring, Label, Ledger, Override, Settlement, WindowPlan, database, verify
+from evenhand.learners import (
+    AcceptAll,
+    Exp4,
+    ExploreThenCommit,
+    FairOnGathered,
+    Unconstrained,
+    Uniform,
+)
+from evenhand.ledger import (
+    GroupTold,
+    Keyring,
+    Label,
+    Ledger,
+    Override,
+    Settlement,
+    WindowPlan,
+    database,
+    verify,
+)
 from evenhand.service import KeyStore, load_settings, render
 from evenhand.service.app import Service
 from evenhand.service.bodies import Asked
@@ -104,7 +123,9 @@ class Life:
         self.generator, self.number = np.random.default_rng(8), 0
         self.accepted: dict[str, int] = {}
 
-    def arrive(self, people: int, *, without_group: bool = False, mode_only: bool = False) -> list[str]:
+    def arrive(
+        self, people: int, *, without_group: bool = False, mode_only: bool = False
+    ) -> list[str]:
         """People apply, a tenth of a day apart; the keys of those accepted wait with their labels."""
         keys = []
         for _ in range(people):
@@ -130,7 +151,11 @@ class Life:
 
     def repay(self, spare: int = 0) -> None:
         """Labels of everybody who waits, except every `spare`-th."""
-        told = [(key, label) for n, (key, label) in enumerate(self.accepted.items()) if not spare or n % spare]
+        told = [
+            (key, label)
+            for n, (key, label) in enumerate(self.accepted.items())
+            if not spare or n % spare
+        ]
         self.ledger.report_many([(self.names[0], key, Label(label)) for key, label in told])
         self.accepted = {}
 
@@ -153,13 +178,18 @@ class Life:
             "head": self.ledger.signed_head().to_json(),
             "policies": [p.signed | {"row": p.seq} for p in self.ledger.policies(*self.names)],
             "certificates": [asdict(row) for row in self.ledger.certificates(*self.names)],
-            "history": [[r.seq, r.accept, r.label, r.status, r.erased] for r in self.ledger.history(*self.names)],
+            "history": [
+                [r.seq, r.accept, r.label, r.status, r.erased]
+                for r in self.ledger.history(*self.names)
+            ],
             "actions": [event.action for event in self.ledger.events(*self.names)],
         }
 
 
 def full(life: Life) -> None:
-    """Certificates, outcomes, overrides of every kind, erasures, late groups, a dispute, quarantine, a kill, a rollback, shadow mode."""
+    """Certificates, outcomes, overrides of every kind, erasures, late groups, a dispute,
+    quarantine, a kill, a rollback, shadow mode.
+    """
     first = life.arrive(80)
     life.repay(spare=9)
     life.clock.now += 5 * DAY
@@ -240,11 +270,19 @@ def ledgers(target: Path, server: str) -> None:
             live(life)
             records["postgresql"] = life.record
             life.ledger.close()
-            words = ["pg_dump", "--inserts", "--no-owner", "--no-privileges", f"{server}/rules1_{name}"]
+            words = [
+                "pg_dump",
+                "--inserts",
+                "--no-owner",
+                "--no-privileges",
+                f"{server}/rules1_{name}",
+            ]
             dump = subprocess.run(words, check=True, capture_output=True).stdout
             (home / "ledger.sql.xz").write_bytes(lzma.compress(dump, preset=9))
             connection.execute(f"DROP DATABASE rules1_{name}")
-        (home / "record.json.xz").write_bytes(lzma.compress(json.dumps(records, sort_keys=True).encode(), preset=9))
+        (home / "record.json.xz").write_bytes(
+            lzma.compress(json.dumps(records, sort_keys=True).encode(), preset=9)
+        )
 
 
 # learners
@@ -262,14 +300,24 @@ def world() -> Discrete:
     ]
     group = np.repeat(np.array(["a", "b"]), 3)
     return Discrete(
-        [0.2, 0.2, 0.15, 0.15, 0.15, 0.15], [0.9, 0.55, 0.2, 0.8, 0.45, 0.1], group, np.array(accepts, bool)
+        [0.2, 0.2, 0.15, 0.15, 0.15, 0.15],
+        [0.9, 0.55, 0.2, 0.8, 0.45, 0.1],
+        group,
+        np.array(accepts, bool),
     )
 
 
 def play(
-    learner: eh.TwoPhaseLearner, rounds: int, *, timed: bool = False, told: float = 1.0, flip: bool = False
+    learner: eh.TwoPhaseLearner,
+    rounds: int,
+    *,
+    timed: bool = False,
+    told: float = 1.0,
+    flip: bool = False,
 ) -> None:
-    """People of the small world in blocks of 50; `timed`: five days a block; `told`: the share of labels that come."""
+    """People of the small world in blocks of 50; `timed`: five days a block; `told`: the share of
+    labels that come.
+    """
     generator = np.random.default_rng(rounds)
     for start in range(0, rounds, 50):
         sample = world().draw(min(50, rounds - start), generator)
@@ -286,7 +334,9 @@ def learners(target: Path) -> None:
     score = ScoreThresholds(0)
 
     def certified(hypotheses: object, **more: object) -> eh.CertifiedLearner:
-        return eh.CertifiedLearner(hypotheses, more.pop("rate", fpr), more.pop("limit", 0.3), 0.1, seed=5, **more)
+        return eh.CertifiedLearner(
+            hypotheses, more.pop("rate", fpr), more.pop("limit", 0.3), 0.1, seed=5, **more
+        )
 
     def two_phase(kind: type, **more: object) -> eh.TwoPhaseLearner:
         return kind(table, fpr, 0.4, 0.1, 3000, comparator_gap=0.02, seed=5, **more)
@@ -295,13 +345,22 @@ def learners(target: Path) -> None:
         "certified-table": (certified(table), {"rounds": 1500}),
         "certified-thresholds": (certified(score), {"rounds": 1500}),
         "certified-stumps": (certified(eh.Stumps()), {"rounds": 800}),
-        "certified-decide": (certified(table, group_use="decide", groups=["a", "b"]), {"rounds": 800}),
+        "certified-decide": (
+            certified(table, group_use="decide", groups=["a", "b"]),
+            {"rounds": 800},
+        ),
         "certified-nominate": (certified(eh.Linear(), horizon=20_000), {"rounds": 1500}),
         "certified-kl": (certified(table, bound="kl"), {"rounds": 1500}),
-        "certified-maturity": (certified(table, maturity=20.0), {"rounds": 900, "timed": True, "told": 0.8}),
+        "certified-maturity": (
+            certified(table, maturity=20.0),
+            {"rounds": 900, "timed": True, "told": 0.8},
+        ),
         "certified-pending": (certified(table), {"rounds": 900, "told": 0.7}),
         "certified-suspended": (certified(table), {"rounds": 1500}),
-        "certified-frozen": (certified(table, rate=eh.SelectionRate(), audit_budget=20), {"rounds": 600}),
+        "certified-frozen": (
+            certified(table, rate=eh.SelectionRate(), audit_budget=20),
+            {"rounds": 600},
+        ),
         "two-phase-exploring": (two_phase(eh.TwoPhaseLearner), {"rounds": 130, "told": 0.8}),
         "two-phase-bandit": (two_phase(eh.TwoPhaseLearner), {"rounds": 1500}),
         "explore-then-commit": (two_phase(ExploreThenCommit), {"rounds": 1500}),
@@ -333,12 +392,16 @@ def learners(target: Path) -> None:
             "policy": learner.policy.to_json(),
             "missing_labels": learner.report.missing_labels,
             "notes": list(learner.report.notes),
-            "certificate": learner.certificate.to_json() if isinstance(learner, eh.CertifiedLearner) else None,
+            "certificate": learner.certificate.to_json()
+            if isinstance(learner, eh.CertifiedLearner)
+            else None,
         }
     assert record["certified-frozen"]["phase"] == "frozen"
     assert record["two-phase-exploring"]["phase"] == "explore"
     assert record["two-phase-bandit"]["phase"] == "bandit"
-    (target / "record.json.xz").write_bytes(lzma.compress(json.dumps(record, sort_keys=True).encode(), preset=9))
+    (target / "record.json.xz").write_bytes(
+        lzma.compress(json.dumps(record, sort_keys=True).encode(), preset=9)
+    )
 
 
 def main(target: Path, server: str) -> None:

@@ -1,4 +1,5 @@
-"""How the files of tests/fixtures/rules2 were made: learners saved under rules 2, by the code of commit 63cdb27.
+"""How the files of tests/fixtures/rules2 were made: learners saved under rules 2, by the code of
+commit 63cdb27.
 
 From a checkout of that commit: PYTHONPATH=src python make_rules2_fixtures.py TARGET
 """
@@ -37,8 +38,16 @@ def main(target: Path) -> None:
     target.mkdir(parents=True)
     learners = {
         "certified": (eh.CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.05, seed=3), 1500),
-        "frozen": (eh.CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.05, seed=3, audit_budget=60), 3000),
-        "two-phase": (eh.TwoPhaseLearner(WORLD.hypotheses, FPR, 0.3, 0.05, 2000, exploration_rounds=400, seed=3), 900),
+        "frozen": (
+            eh.CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.05, seed=3, audit_budget=60),
+            3000,
+        ),
+        "two-phase": (
+            eh.TwoPhaseLearner(
+                WORLD.hypotheses, FPR, 0.3, 0.05, 2000, exploration_rounds=400, seed=3
+            ),
+            900,
+        ),
     }
     record = {}
     for name, (learner, rounds) in learners.items():

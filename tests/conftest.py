@@ -1,10 +1,14 @@
-"""The quick tier holds on any machine: hypothesis and Dask give up after no time that a slow machine could need."""
+"""The quick tier holds on any machine: hypothesis and Dask give up after no time that a slow
+machine could need.
+"""
 
 import os
 
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("any machine")
 
 # Read when Dask is imported, here and in its workers.

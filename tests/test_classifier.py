@@ -22,14 +22,18 @@ class Grouped(eh.FairClassifier):
 
     def fit(self, X, y, sample_weight=None):
         rows = np.asarray(y).shape[0] if y is not None else 0
-        return super().fit(X, y, sensitive_features=np.arange(rows) % 2, sample_weight=sample_weight)
+        return super().fit(
+            X, y, sensitive_features=np.arange(rows) % 2, sample_weight=sample_weight
+        )
 
 
 def table(seed=0, rows=1200):
     r = np.random.default_rng(seed)
     features = r.normal(size=(rows, 3))
     group = np.where(r.random(rows) < 0.4, "b", "a")
-    outcome = np.where(features[:, 0] - 0.6 * (group == "b") + r.normal(size=rows) > 0, "repaid", "default")
+    outcome = np.where(
+        features[:, 0] - 0.6 * (group == "b") + r.normal(size=rows) > 0, "repaid", "default"
+    )
     return features, group, outcome
 
 
@@ -39,11 +43,14 @@ def fpr_gap(accepted, group, outcome):
 
 
 @pytest.mark.parametrize(
-    "estimator", [None, eh.Stumps(), LogisticRegression(), DecisionTreeClassifier(max_depth=3, random_state=0)]
+    "estimator",
+    [None, eh.Stumps(), LogisticRegression(), DecisionTreeClassifier(max_depth=3, random_state=0)],
 )
 def test_the_limit_holds_on_the_training_table(estimator):
     features, group, outcome = table()
-    model = eh.FairClassifier(estimator, "fpr", 0.03).fit(features, outcome, sensitive_features=group)
+    model = eh.FairClassifier(estimator, "fpr", 0.03).fit(
+        features, outcome, sensitive_features=group
+    )
     chances = model.predict_proba(features)
     assert list(model.classes_) == ["default", "repaid"]
     np.testing.assert_allclose(chances.sum(axis=1), 1)
@@ -56,19 +63,27 @@ def test_the_limit_holds_on_the_training_table(estimator):
 
 def test_predictions_are_draws_that_a_seed_repeats():
     features, group, outcome = table()
-    model = eh.FairClassifier(eh.Stumps(), "fpr", 0.01).fit(features, outcome, sensitive_features=group)
+    model = eh.FairClassifier(eh.Stumps(), "fpr", 0.01).fit(
+        features, outcome, sensitive_features=group
+    )
     one, two = model.predict(features, random_state=3), model.predict(features, random_state=3)
     assert (one == two).all()
-    share = np.mean([model.predict(features, random_state=s) == "repaid" for s in range(200)], axis=0)
+    share = np.mean(
+        [model.predict(features, random_state=s) == "repaid" for s in range(200)], axis=0
+    )
     assert np.abs(share - model.predict_proba(features)[:, 1]).max() < 6 * 0.5 / np.sqrt(200)
 
 
 def test_prices_weights_and_odds():
     features, group, outcome = table()
-    dear = eh.FairClassifier(prices=eh.Prices(false_accept=10.0)).fit(features, outcome, sensitive_features=group)
+    dear = eh.FairClassifier(prices=eh.Prices(false_accept=10.0)).fit(
+        features, outcome, sensitive_features=group
+    )
     even = eh.FairClassifier().fit(features, outcome, sensitive_features=group)
     assert dear.predict_proba(features)[:, 1].mean() < even.predict_proba(features)[:, 1].mean()
-    odds = eh.FairClassifier(rate="equalised-odds", allowed_gap=0.04).fit(features, outcome, sensitive_features=group)
+    odds = eh.FairClassifier(rate="equalised-odds", allowed_gap=0.04).fit(
+        features, outcome, sensitive_features=group
+    )
     assert max(abs(gap) for gap in odds.gaps_.values()) <= 0.04 + 1e-9
     twice = np.r_[features, features], np.r_[outcome, outcome], np.r_[group, group]
     doubled = eh.FairClassifier(eh.Stumps()).fit(twice[0], twice[1], sensitive_features=twice[2])
@@ -80,7 +95,9 @@ def test_prices_weights_and_odds():
 
 def test_works_in_a_pipeline_and_is_cloned():
     features, group, outcome = table()
-    pipeline = make_pipeline(StandardScaler(), eh.FairClassifier(LogisticRegression(), allowed_gap=0.02))
+    pipeline = make_pipeline(
+        StandardScaler(), eh.FairClassifier(LogisticRegression(), allowed_gap=0.02)
+    )
     pipeline.fit(features, outcome, fairclassifier__sensitive_features=group)
     assert abs(fpr_gap(pipeline.predict_proba(features)[:, 1], group, outcome)) <= 0.02 + 1e-9
     assert clone(pipeline[-1]).allowed_gap == 0.02
@@ -89,17 +106,26 @@ def test_works_in_a_pipeline_and_is_cloned():
 def test_groups_are_routed_through_a_search():
     features, group, outcome = table(rows=600)
     with sklearn.config_context(enable_metadata_routing=True):
-        model = eh.FairClassifier(eh.Stumps(), random_state=0).set_fit_request(sensitive_features=True)
+        model = eh.FairClassifier(eh.Stumps(), random_state=0).set_fit_request(
+            sensitive_features=True
+        )
         pipeline = make_pipeline(StandardScaler(), model)
-        search = GridSearchCV(pipeline, {"fairclassifier__allowed_gap": [0.02, 0.3]}, cv=3, scoring="accuracy")
+        search = GridSearchCV(
+            pipeline, {"fairclassifier__allowed_gap": [0.02, 0.3]}, cv=3, scoring="accuracy"
+        )
         search.fit(features, outcome, sensitive_features=group)
     found = search.best_estimator_
-    assert abs(fpr_gap(found.predict_proba(features)[:, 1], group, outcome)) <= found[-1].allowed_gap + 1e-9
+    assert (
+        abs(fpr_gap(found.predict_proba(features)[:, 1], group, outcome))
+        <= found[-1].allowed_gap + 1e-9
+    )
 
 
 def test_a_group_that_may_decide_is_taken_from_a_frame(frames):
     features, group, outcome = table()
-    model = eh.FairClassifier(eh.Stumps(), group_use="decide").fit(features, outcome, sensitive_features=group)
+    model = eh.FairClassifier(eh.Stumps(), group_use="decide").fit(
+        features, outcome, sensitive_features=group
+    )
     column = frames.DataFrame({"sex": group.tolist()})
     np.testing.assert_array_equal(
         model.predict_proba(features, sensitive_features=column),
@@ -115,9 +141,13 @@ def frames(request):
 
 def test_frames_are_welcome(frames):
     features, group, outcome = table()
-    frame = frames.DataFrame({name: features[:, i] for i, name in enumerate(("income", "debt", "age"))})
+    frame = frames.DataFrame(
+        {name: features[:, i] for i, name in enumerate(("income", "debt", "age"))}
+    )
     groups = frames.Series(group.tolist())
-    model = eh.FairClassifier(eh.Stumps()).fit(frame, frames.Series(outcome.tolist()), sensitive_features=groups)
+    model = eh.FairClassifier(eh.Stumps()).fit(
+        frame, frames.Series(outcome.tolist()), sensitive_features=groups
+    )
     plain = eh.FairClassifier(eh.Stumps()).fit(features, outcome, sensitive_features=group)
     assert "income" in model.describe()
     assert list(model.feature_names_in_) == ["income", "debt", "age"]
@@ -142,20 +172,28 @@ def test_text_is_encoded_in_a_pipeline_or_refused(frames):
 def test_missing_and_several_groups_are_refused(frames):
     features, group, outcome = table()
     holes = [None, *group.tolist()[1:]]
-    with pytest.raises(eh.InvalidInput, match=r"group is missing in 1 of 1200 rows \(first: row 0\).*Hint"):
+    with pytest.raises(
+        eh.InvalidInput, match=r"group is missing in 1 of 1200 rows \(first: row 0\).*Hint"
+    ):
         eh.FairClassifier().fit(features, outcome, sensitive_features=frames.Series(holes))
     two = frames.DataFrame({"sex": group.tolist(), "region": group.tolist()})
-    with pytest.raises(eh.InvalidInput, match=r"has 2 columns; a person is of one group.*join them"):
+    with pytest.raises(
+        eh.InvalidInput, match=r"has 2 columns; a person is of one group.*join them"
+    ):
         eh.FairClassifier().fit(features, outcome, sensitive_features=two)
 
 
 def test_fairlearns_metric_frame_reads_its_answers(frames):
-    """The gap of the mixture as MetricFrame sees it is the one that fit tells; a draw scatters around it (6 sigma)."""
+    """The gap of the mixture as MetricFrame sees it is the one that fit tells; a draw scatters
+    around it (6 sigma).
+    """
     metrics = pytest.importorskip("fairlearn.metrics")
     features, group, outcome = table()
     frame = frames.DataFrame({"income": features[:, 0], "debt": features[:, 1]})
     groups = frames.Series(group.tolist())
-    model = eh.FairClassifier(eh.Stumps(), allowed_gap=0.03).fit(frame, outcome, sensitive_features=groups)
+    model = eh.FairClassifier(eh.Stumps(), allowed_gap=0.03).fit(
+        frame, outcome, sensitive_features=groups
+    )
     exact = metrics.MetricFrame(
         metrics=lambda truth, chance: chance[truth == "default"].mean(),
         y_true=outcome,
@@ -195,7 +233,10 @@ def test_scikit_learns_own_checks():
         "check_sample_weight_equivalence_on_dense_data": "repeated rows fall into other groups here"
     }
     results = check_estimator(
-        Grouped(eh.Stumps(), "selection", random_state=0), expected_failed_checks=random, on_fail=None, on_skip=None
+        Grouped(eh.Stumps(), "selection", random_state=0),
+        expected_failed_checks=random,
+        on_fail=None,
+        on_skip=None,
     )
     failed = [r["check_name"] for r in results if r["status"] == "failed"]
     assert failed == []

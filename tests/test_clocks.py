@@ -1,4 +1,6 @@
-"""No test of the quick tier depends on how fast the machine is: whatever looks at a clock is listed here, with the reason."""
+"""No test of the quick tier depends on how fast the machine is: whatever looks at a clock is listed
+here, with the reason.
+"""
 
 import ast
 import re
@@ -31,7 +33,10 @@ ALLOWED = {
     ("tests/torture/million.py", "verified"): MEASURED,
     ("tests/torture/million.py", "restarted"): MEASURED,
     ("tests/torture/million.py", "_first"): MEASURED,
-    ("tests/claims/versions.py", "main"): "CPU time of two versions side by side, a row of the full tier",
+    (
+        "tests/claims/versions.py",
+        "main",
+    ): "CPU time of two versions side by side, a row of the full tier",
     ("tests/torture/million.py", "fill"): SHOWN,
     ("tests/torture/rows.py", "measured"): SHOWN,
     ("tests/torture/__main__.py", "main"): SHOWN,
@@ -50,13 +55,17 @@ ALLOWED = {
 
 
 def clocks_in(text: str) -> set[str]:
-    """The functions, classes and names on the first level of a module in whose lines there is a clock; "" for all other lines."""
+    """The functions, classes and names on the first level of a module in whose lines there is a
+    clock; "" for all other lines.
+    """
     found = {number for number, line in enumerate(text.splitlines(), start=1) if CLOCK.search(line)}
     owners = set()
     for node in ast.parse(text).body:
         first = min([node.lineno, *(one.lineno for one in getattr(node, "decorator_list", ()))])
         if found & set(range(first, (node.end_lineno or first) + 1)):
-            named = [target.id for target in getattr(node, "targets", ()) if isinstance(target, ast.Name)]
+            named = [
+                target.id for target in getattr(node, "targets", ()) if isinstance(target, ast.Name)
+            ]
             owners.add(getattr(node, "name", None) or next(iter(named), ""))
     return owners
 
@@ -65,12 +74,21 @@ def test_whoever_looks_at_a_clock_is_known():
     """In both directions: a reason for a clock that has gone is struck off the list."""
     paths = list((ROOT / "tests").rglob("*.py"))
     assert len(paths) > 100
-    found = {(str(path.relative_to(ROOT)), owner) for path in paths for owner in clocks_in(path.read_text())}
+    found = {
+        (str(path.relative_to(ROOT)), owner)
+        for path in paths
+        for owner in clocks_in(path.read_text())
+    }
     assert found == set(ALLOWED)
 
 
 def test_no_example_in_a_docstring_looks_at_a_clock():
-    lines = [line for path in (ROOT / "src").rglob("*.py") for line in path.read_text().splitlines() if ">>> " in line]
+    lines = [
+        line
+        for path in (ROOT / "src").rglob("*.py")
+        for line in path.read_text().splitlines()
+        if ">>> " in line
+    ]
     assert len(lines) > 20
     assert [line for line in lines if CLOCK.search(line)] == []
 
@@ -106,7 +124,8 @@ def test_every_kind_of_clock_is_seen(line):
 
 
 @pytest.mark.parametrize(
-    "line", ["asyncio.sleep(0)", "gate.wait(PATIENCE)", "settings(deadline=None)", "', '.join(words)"]
+    "line",
+    ["asyncio.sleep(0)", "gate.wait(PATIENCE)", "settings(deadline=None)", "', '.join(words)"],
 )
 def test_what_is_no_clock_is_left_alone(line):
     assert clocks_in(f"def f():\n    {line}\n") == set()

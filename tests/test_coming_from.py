@@ -1,4 +1,6 @@
-"""Prose that can rot is executed: the pages for people who come from another library run, and print what they say they print."""
+"""Prose that can rot is executed: the pages for people who come from another library run, and print
+what they say they print.
+"""
 
 import contextlib
 import importlib.util
@@ -15,8 +17,8 @@ FENCED = re.compile(r"```(python|text)\n(.*?)```", flags=re.DOTALL)
 
 
 def played(page, other):
-    """Run the page's blocks in order, those of the other library only where it is installed: names, what was printed, and what the
-    page says was printed."""
+    """Run the page's blocks in order, those of the other library only where it is installed: names,
+    what was printed, and what the page says was printed."""
     here, names, told, said = importlib.util.find_spec(other) is not None, {}, io.StringIO(), []
     for kind, block in FENCED.findall((DOCS / page).read_text(encoding="utf-8")):
         if kind == "text":
@@ -31,7 +33,9 @@ def figures(text):
     return [float(found) for found in re.findall(r"[+-]?\d+\.\d+", text)]
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::FutureWarning")  # fairlearn's, about pandas
+@pytest.mark.filterwarnings(
+    "ignore::DeprecationWarning", "ignore::FutureWarning"
+)  # fairlearn's, about pandas
 def test_coming_from_fairlearn():
     pytest.importorskip("pandas", reason="the page works with a pandas frame")
     names, printed, said = played("coming-from-fairlearn.md", "fairlearn")
@@ -41,7 +45,9 @@ def test_coming_from_fairlearn():
         name, text = line.split(": ", 1)
         np.testing.assert_allclose(figures(lines[name]), figures(text), atol=0.01, err_msg=name)
     assert abs(names["ours"].gaps_["FPR m - f"]) <= 0.03 + 1e-9
-    assert abs(figures(lines["evenhand, new people"])[1]) > 0.03, "the page says that the limit fails on new people"
+    assert abs(figures(lines["evenhand, new people"])[1]) > 0.03, (
+        "the page says that the limit fails on new people"
+    )
     assert names["solution"].support_size <= 2
     assert names["solution"].lower_bound == pytest.approx(names["solution"].cost)
     if "theirs" not in names:

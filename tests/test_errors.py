@@ -3,9 +3,17 @@ import inspect
 import pytest
 
 from evenhand import errors
-from evenhand.errors import EvenhandError, Infeasible, InvalidInput, NotSerialisable, UnsuitableEstimator
+from evenhand.errors import (
+    EvenhandError,
+    Infeasible,
+    InvalidInput,
+    NotSerialisable,
+    UnsuitableEstimator,
+)
 
-TREE = [kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)]
+TREE = [
+    kind for _, kind in inspect.getmembers(errors, inspect.isclass) if issubclass(kind, Exception)
+]
 
 
 @pytest.mark.parametrize("kind", TREE, ids=lambda k: k.__name__)

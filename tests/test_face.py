@@ -36,22 +36,38 @@ def test_the_names_of_the_design_are_there():
 
 
 def test_importing_loads_nothing_heavy():
-    """scikit-learn, scipy.optimize and scipy.special (with all of numpy.testing), numba and matplotlib load when they are used."""
-    heavy = ("sklearn", "scipy.optimize", "scipy.special", "numpy.testing", "numba", "matplotlib", "pandas")
+    """scikit-learn, scipy.optimize and scipy.special (with all of numpy.testing), numba and
+    matplotlib load when they are used.
+    """
+    heavy = (
+        "sklearn",
+        "scipy.optimize",
+        "scipy.special",
+        "numpy.testing",
+        "numba",
+        "matplotlib",
+        "pandas",
+    )
     code = f"import sys, evenhand; print([m for m in {heavy} if m in sys.modules])"
     assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
     )
 
 
 def modules_beyond_numpy(statement: str) -> list[str]:
     """What a fresh interpreter has loaded after it, and not after `import numpy`."""
     code = f"import sys, numpy; known = set(sys.modules); {statement}; print(*sorted(set(sys.modules) - known))"
-    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout.split()
 
 
 def test_importing_loads_little_beyond_numpy():
-    """At most 200 modules of its own and 150 of others (measured: 111 and 76); the seconds they take are in `make bench`.
+    """At most 200 modules of its own and 150 of others (measured: 111 and 76); the seconds they
+    take are in `make bench`.
 
     Negative control: scipy.optimize alone is more than that.
     """

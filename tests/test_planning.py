@@ -1,4 +1,6 @@
-"""The launch planner: its population is the one it was told, its figures agree with each other, and it says no before launch."""
+"""The launch planner: its population is the one it was told, its figures agree with each other, and
+it says no before launch.
+"""
 
 import json
 import math
@@ -25,7 +27,14 @@ from evenhand.simulate import simulate
 
 SHARES, BAD = {"a": 0.6, "b": 0.4}, {"a": 0.2, "b": 0.3}
 FPR = eh.FalsePositiveRate()
-EASY = dict(limit=0.1, group_shares=SHARES, bad_rates={"a": 0.4, "b": 0.5}, separation=1.5, horizon=8_000, lives=3)
+EASY = dict(
+    limit=0.1,
+    group_shares=SHARES,
+    bad_rates={"a": 0.4, "b": 0.5},
+    separation=1.5,
+    horizon=8_000,
+    lives=3,
+)
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +46,13 @@ def easy() -> eh.LaunchPlan:
 def hopeless() -> eh.LaunchPlan:
     """A limit so small that nothing is certified within the horizon."""
     return eh.plan(
-        limit=0.002, group_shares=SHARES, bad_rates=BAD, separation=1.0, horizon=5_000, prices=eh.Prices(5, 1), lives=2
+        limit=0.002,
+        group_shares=SHARES,
+        bad_rates=BAD,
+        separation=1.0,
+        horizon=5_000,
+        prices=eh.Prices(5, 1),
+        lives=2,
     )
 
 
@@ -48,7 +63,10 @@ def planned(shifts=None, use="certify_only", rules=None):
 def gaps_of(world) -> np.ndarray:
     """|FPR gap| of every rule of a population of two groups."""
     bad = world.probability * (1 - world.positive_rate)
-    rates = [(world.accepts[:, world.group == g] @ bad[world.group == g]) / bad[world.group == g].sum() for g in "ab"]
+    rates = [
+        (world.accepts[:, world.group == g] @ bad[world.group == g]) / bad[world.group == g].sum()
+        for g in "ab"
+    ]
     return np.abs(rates[1] - rates[0])
 
 
@@ -97,7 +115,10 @@ def test_where_the_group_may_decide_every_group_has_its_threshold():
 
 def test_a_class_of_m_rules_is_simulated_by_fewer_rules_and_less_delta():
     """All that a union costs is ln(M / delta)."""
-    many, few = (BettingBound(("a", "b"), (FPR,), m, delta) for m, delta in ((1000, 0.05), (40, 0.05 * 40 / 1000)))
+    many, few = (
+        BettingBound(("a", "b"), (FPR,), m, delta)
+        for m, delta in ((1000, 0.05), (40, 0.05 * 40 / 1000))
+    )
     assert many.joint_threshold[0] == pytest.approx(few.joint_threshold[0], abs=1e-12)
     assert many.box_threshold[0] == pytest.approx(few.box_threshold[0], abs=1e-12)
 
@@ -108,7 +129,9 @@ def test_two_phase_explores_as_long_as_theory_says():
     expected = theory.exploration_rounds(masses, math.log(population.rules), 0.05, 0.03)
     assert two_phase_exploration(population, terms) == pytest.approx(expected, rel=1e-3)
     assert commit_exploration(population, terms) == pytest.approx(expected / 4, rel=1e-3)
-    assert commit_exploration(population, LaunchTerms(1.0, 0.05, 10**6, (FPR,))) == 10_000  # T^(2/3)
+    assert (
+        commit_exploration(population, LaunchTerms(1.0, 0.05, 10**6, (FPR,))) == 10_000
+    )  # T^(2/3)
 
 
 # the plan
@@ -132,7 +155,9 @@ def test_the_figures_agree_with_each_other(easy):
 def test_an_easy_launch_is_worth_it_and_says_from_when_on(easy):
     assert easy.answer == "worth it"
     assert easy.worth_it
-    assert easy.verdict.startswith("Worth it: over 8,000 people the certified learner is expected to cost ")
+    assert easy.verdict.startswith(
+        "Worth it: over 8,000 people the certified learner is expected to cost "
+    )
     assert f"{easy.saving.mean:,.0f} errors less than accepting everybody" in easy.verdict
     assert easy.half.round is not None
     assert easy.full.round is None or easy.half.round <= easy.full.round
@@ -167,7 +192,9 @@ def test_a_hopeless_limit_is_told_before_launch_with_what_would_do(hopeless):
 
 
 def test_nothing_to_gain():
-    plan = eh.plan(limit=0.05, group_shares=SHARES, bad_rates=0.02, separation=0.3, horizon=2_000, lives=1)
+    plan = eh.plan(
+        limit=0.05, group_shares=SHARES, bad_rates=0.02, separation=0.3, horizon=2_000, lives=1
+    )
     assert plan.answer == "nothing to gain"
     assert plan.verdict == (
         "Nothing to gain: within a gap of 0.05 no mixture of the rules is cheaper than accepting everybody, at any volume."
@@ -185,7 +212,11 @@ def test_the_same_seed_gives_the_same_plan(easy):
 def test_it_is_a_frozen_record_and_plain_json(easy):
     document = json.loads(json.dumps(easy.to_json(), allow_nan=False))
     assert document["verdict"] == easy.verdict
-    assert [course["name"] for course in document["courses"]] == ["certified", "two-phase", "explore-then-commit"]
+    assert [course["name"] for course in document["courses"]] == [
+        "certified",
+        "two-phase",
+        "explore-then-commit",
+    ]
     assert len(document["weight"]["mean"]) == len(document["rounds"])
     with pytest.raises(FrozenInstanceError):
         easy.limit = 0.5
@@ -200,7 +231,9 @@ def test_the_learner_s_own_forecast_is_told(easy, hopeless):
     assert told.seen < told.needed
     (soon,) = easy.outlook
     assert soon.startswith("Half of the weight is learned after about ")
-    assert easy.half.early / 1.5 <= easy.forecast[0].half <= 1.5 * easy.half.late  # an epoch beyond the lives at most
+    assert (
+        easy.half.early / 1.5 <= easy.forecast[0].half <= 1.5 * easy.half.late
+    )  # an epoch beyond the lives at most
     for plan in (easy, hopeless):
         document = json.loads(json.dumps(plan.to_json(), allow_nan=False))
         assert document["outlook"] == list(plan.outlook)
@@ -249,13 +282,16 @@ def test_several_rates_and_groups():
 
 
 def test_a_plan_for_a_million_people_costs_hardly_more_than_one_for_a_tenth_of_them(monkeypatch):
-    """At most 4 times the function calls and the bytes held at once (measured: 2.1 and 1.2). In seconds: `make bench`.
+    """At most 4 times the function calls and the bytes held at once (measured: 2.1 and 1.2). In
+    seconds: `make bench`.
 
     Negative control: person by person, a plan for 80,000 people holds more than that.
     """
 
     def plan(horizon):
-        eh.plan(limit=0.05, group_shares=SHARES, bad_rates=BAD, separation=1.0, horizon=horizon, lives=1)
+        eh.plan(
+            limit=0.05, group_shares=SHARES, bad_rates=BAD, separation=1.0, horizon=horizon, lives=1
+        )
 
     plan(1_000)  # imports are not its work
     assert calls(plan, 1_000_000) <= 4 * calls(plan, 100_000)
@@ -267,11 +303,17 @@ def test_a_plan_for_a_million_people_costs_hardly_more_than_one_for_a_tenth_of_t
 
 @pytest.mark.slow
 def test_the_plan_agrees_with_lives_on_the_continuous_population_it_stands_for():
-    """Person by person, real thresholds, no bins. Measured: 0.8% apart; planning for 10^6 rules instead of 100 would be 6% off."""
+    """Person by person, real thresholds, no bins.
+
+    Measured: 0.8% apart; planning for 10^6 rules instead of 100 would be 6% off.
+    """
     rounds, apart, bad = 6_000, 1.5, {"a": 0.4, "b": 0.5}
     plan = eh.plan(**{**EASY, "horizon": rounds, "lives": 6})
     shift = {g: math.log((1 - bad[g]) / bad[g]) / apart for g in bad}
-    parts = {g: ScoreGroup(SHARES[g], 1 - bad[g], apart / 2 + shift[g], -apart / 2 + shift[g]) for g in bad}
+    parts = {
+        g: ScoreGroup(SHARES[g], 1 - bad[g], apart / 2 + shift[g], -apart / 2 + shift[g])
+        for g in bad
+    }
     world = eh.environments.Scores(parts)
     learner = eh.CertifiedLearner(world.hypotheses, FPR, 0.1, 0.05, horizon=rounds)
     runs = [eh.simulate(learner, world, rounds, seed, 0.1) for seed in range(2)]
@@ -287,7 +329,9 @@ def table(rows: int = 800) -> eh.LabelledSample:
     rng = np.random.default_rng(3)
     label = np.where(rng.random(rows) < 0.6, 1, -1)
     group = np.where(rng.random(rows) < 0.5, "f", "m")
-    features = np.column_stack([label + rng.normal(0, 1.2, rows), rng.normal(0, 1, rows) + 0.3 * label])
+    features = np.column_stack(
+        [label + rng.normal(0, 1.2, rows), rng.normal(0, 1, rows) + 0.3 * label]
+    )
     return eh.LabelledSample(features, group, label)
 
 
@@ -343,7 +387,10 @@ def test_spread_and_milestones():
     lives = np.array([[0.0, 0.6, 0.7], [0.6, 0.2, 0.5], [0.0, 0.0, 0.1]])
     stone = Milestone.of(0.5, rounds, lives)
     assert (stone.round, stone.reached, stone.lives) == (30, 2, 3)
-    assert Milestone.of(0.9, rounds, lives).describe() == "not within the horizon (0 of 3 simulated lives)"
+    assert (
+        Milestone.of(0.9, rounds, lives).describe()
+        == "not within the horizon (0 of 3 simulated lives)"
+    )
 
 
 # bad input

@@ -1,6 +1,8 @@
-"""What a stranger writes from `contracts.py` alone runs through `simulate` and `compare`: a rate, a class, an environment, a learner.
+"""What a stranger writes from `contracts.py` alone runs through `simulate` and `compare`: a rate, a
+class, an environment, a learner.
 
-None of these classes uses anything of evenhand but the contracts, the nouns (`words`) and the errors.
+None of these classes uses anything of evenhand but the contracts, the nouns (`words`) and the
+errors.
 """
 
 import os
@@ -19,7 +21,13 @@ from evenhand.errors import BadLabel, InvalidInput, NotSerialisable, ProtocolErr
 from evenhand.fairness.rates import RATES, as_rates
 from evenhand.registry import Registry
 from evenhand.simulate import compare
-from evenhand.testing import LawBroken, check_environment, check_hypothesis_class, check_learner, check_rate
+from evenhand.testing import (
+    LawBroken,
+    check_environment,
+    check_hypothesis_class,
+    check_learner,
+    check_rate,
+)
 from evenhand.words import Decisions, LabelledSample, Prices
 
 
@@ -107,7 +115,10 @@ class TwoTowns:
 
     def loss(self, policy, prices):
         accept = policy.acceptance(self.score[:, np.newaxis], self.group)
-        wrong = accept * (1 - self.good) * prices.false_accept + (1 - accept) * self.good * prices.false_reject
+        wrong = (
+            accept * (1 - self.good) * prices.false_accept
+            + (1 - accept) * self.good * prices.false_reject
+        )
         return float(self.share @ wrong)
 
     def gaps(self, policy, rates):
@@ -117,7 +128,9 @@ class TwoTowns:
             bad, good = rate.in_denominator(np.array([-1, 1]))
             counts = self.share * (bad * (1 - self.good) + good * self.good)
             east, west = (
-                rate.sign * (counts * accept)[self.group == town].sum() / counts[self.group == town].sum()
+                rate.sign
+                * (counts * accept)[self.group == town].sum()
+                / counts[self.group == town].sum()
                 for town in ("east", "west")
             )
             found.append(west - east)
@@ -131,7 +144,9 @@ class TwoTowns:
                 for part in np.linspace(0, 1, 101):
                     policy = Pair(one, two, part)
                     if np.abs(self.gaps(policy, rates)).max() <= allowed_gap:
-                        best = min(best, (self.loss(policy, prices), policy), key=lambda found: found[0])
+                        best = min(
+                            best, (self.loss(policy, prices), policy), key=lambda found: found[0]
+                        )
         return best
 
 
@@ -152,7 +167,9 @@ class Pair:
 
 
 class Cautious:
-    """Accepts everybody for a while, then the better half; a new policy after every hundredth label."""
+    """Accepts everybody for a while, then the better half; a new policy after every hundredth
+    label.
+    """
 
     def __init__(self, seed=None):
         self.seed, self.rates, self.prices = seed, (RejectedGood(),), Prices()
@@ -191,7 +208,10 @@ class Cautious:
                 new = one not in self.told
                 self.told[one] = y
                 if new and len(self.told) % 100 == 0:
-                    self.policy, self.policies = Pair(Cut(-np.inf), Cut(0.5), 0.2), self.policies + 1
+                    self.policy, self.policies = (
+                        Pair(Cut(-np.inf), Cut(0.5), 0.2),
+                        self.policies + 1,
+                    )
 
 
 def test_each_passes_its_laws():
@@ -283,13 +303,26 @@ def installed(tmp_path, monkeypatch):
 
 def command(*words, cwd):
     return subprocess.run(
-        [sys.executable, "-m", "evenhand.cli", *words], cwd=cwd, capture_output=True, text=True, check=False
+        [sys.executable, "-m", "evenhand.cli", *words],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
 def test_another_package_adds_names_to_the_commands(installed):
     """All four at once, in a process of its own: the command finds them by their entry points."""
-    words = ("--environment", "two-towns", "--learner", "cautious", "--rate", "rejected-good", "--rounds", "400")
+    words = (
+        "--environment",
+        "two-towns",
+        "--learner",
+        "cautious",
+        "--rate",
+        "rejected-good",
+        "--rounds",
+        "400",
+    )
     done = command("simulate", *words, cwd=installed)
     assert done.returncode == 0, done.stderr
     assert "cautious on two-towns: 400 rounds" in done.stdout
@@ -303,7 +336,18 @@ def test_another_package_adds_a_class_to_solve(installed):
     (installed / "t.csv").write_text(
         "score,town,paid\n" + "".join(f"{i / 50},{'ab'[i % 2]},{i % 3 > 0}\n" for i in range(50))
     )
-    words = ("--label", "paid", "--good", "True", "--group", "town", "--class", "ten-cuts", "--limit", "0.3")
+    words = (
+        "--label",
+        "paid",
+        "--good",
+        "True",
+        "--group",
+        "town",
+        "--class",
+        "ten-cuts",
+        "--limit",
+        "0.3",
+    )
     done = command("solve", "t.csv", *words, cwd=installed)
     assert done.returncode == 0, done.stderr
     wrong = command("solve", "t.csv", *words[:-3], "nine-cuts", cwd=installed)
@@ -316,7 +360,10 @@ def test_a_name_of_ours_is_not_replaced(monkeypatch):
     foreign = Registry("thing", "evenhand.things", {"ours": 1})
     monkeypatch.setattr(
         "evenhand.registry.entry_points",
-        lambda group: [EntryPoint("ours", "math:pi", group), EntryPoint("theirs", "math:pi", group)],
+        lambda group: [
+            EntryPoint("ours", "math:pi", group),
+            EntryPoint("theirs", "math:pi", group),
+        ],
     )
     assert foreign["ours"] == 1
     assert foreign["theirs"] == pytest.approx(3.14159, abs=1e-4)

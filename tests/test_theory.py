@@ -26,40 +26,58 @@ def exact_miss(n: int, m: int, rate: float, slack: float) -> float:
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 0.8])
 @pytest.mark.parametrize(("n", "m"), [(20, 30), (100, 40), (300, 300)])
-def test_gap_slack_covers_each_hypothesis_with_its_share_of_delta(n: int, m: int, rate: float) -> None:
+def test_gap_slack_covers_each_hypothesis_with_its_share_of_delta(
+    n: int, m: int, rate: float
+) -> None:
     slack = theory.gap_slack([n, m], math.log(10), 0.05)
     assert exact_miss(n, m, rate, slack) <= 0.05 / 10
 
 
 def test_the_papers_order_with_constant_one_misses_too_often() -> None:
-    """Negative control: 204 independent hypotheses of rate 1/2 and groups of 1/4 negatives each miss with more than delta."""
+    """Negative control: 204 independent hypotheses of rate 1/2 and groups of 1/4 negatives each
+    miss with more than delta.
+    """
     horizon, delta = 1e6, 0.05
     negatives = theory.paper_exploration_rounds(horizon, LOG_204, delta) // 4
     one = exact_miss(negatives, negatives, 0.5, theory.paper_slack(horizon, LOG_204, delta))
     assert 1 - (1 - one) ** 204 > 1.5 * delta
-    right = exact_miss(negatives, negatives, 0.5, theory.gap_slack([negatives, negatives], LOG_204, delta))
+    right = exact_miss(
+        negatives, negatives, 0.5, theory.gap_slack([negatives, negatives], LOG_204, delta)
+    )
     assert 1 - (1 - right) ** 204 <= delta
 
 
 @pytest.mark.parametrize("masses", [(0.25, 0.25), (0.05, 0.4)])
-def test_exploration_rounds_is_the_first_number_whose_expected_counts_suffice(masses: tuple[float, float]) -> None:
+def test_exploration_rounds_is_the_first_number_whose_expected_counts_suffice(
+    masses: tuple[float, float],
+) -> None:
     rounds = theory.exploration_rounds(masses, LOG_204, 0.05, slack=0.1)
-    enough = [2 * theory.gap_slack([t * p for p in masses], LOG_204, 0.05) <= 0.1 for t in (rounds - 1, rounds)]
+    enough = [
+        2 * theory.gap_slack([t * p for p in masses], LOG_204, 0.05) <= 0.1
+        for t in (rounds - 1, rounds)
+    ]
     assert enough == [False, True]
 
 
 def test_exploration_of_the_named_populations_for_a_slack_of_a_tenth() -> None:
     """About 12,000 to 17,000, whatever the population."""
     found = {}
-    for name, population in (("random", random_population(0)), ("thresholds", threshold_population())):
+    for name, population in (
+        ("random", random_population(0)),
+        ("thresholds", threshold_population()),
+    ):
         negative = population.probability * (1 - population.positive_rate)
         masses = [negative[population.group == j].sum() for j in (-1, 1)]
-        found[name] = theory.exploration_rounds(masses, population.hypotheses.log_size, 0.05, slack=0.1)
+        found[name] = theory.exploration_rounds(
+            masses, population.hypotheses.log_size, 0.05, slack=0.1
+        )
     assert found == {"random": 12402, "thresholds": 16536}
 
 
 def test_tradeoff_rounds_are_the_paper_at_a_quarter_and_half_the_horizon_at_most() -> None:
-    assert theory.tradeoff_rounds(1e6, 0.25, LOG_204, 0.05) == math.ceil(1000 * math.sqrt(math.log(2 * 204 / 0.05)))
+    assert theory.tradeoff_rounds(1e6, 0.25, LOG_204, 0.05) == math.ceil(
+        1000 * math.sqrt(math.log(2 * 204 / 0.05))
+    )
     assert theory.tradeoff_rounds(1e6, 0.5, LOG_204, 0.05) == 500_000
 
 
@@ -78,11 +96,15 @@ def test_the_schedule_is_the_printed_one() -> None:
     assert cover == 16 * 100**2
     log_term = math.log(cover * 100 / 0.05)
     assert theory.log_policies(100, math.log(4), 0.05) == pytest.approx(log_term, rel=1e-12)
-    assert theory.exploration_floor(1e6, 100, math.log(4), 0.05) == pytest.approx(3.2 * log_term / 1000, rel=1e-12)
+    assert theory.exploration_floor(1e6, 100, math.log(4), 0.05) == pytest.approx(
+        3.2 * log_term / 1000, rel=1e-12
+    )
     assert theory.exploration_floor(1, 100, math.log(4), 0.05) == 0.5
 
 
-def normalised_cost(generator: np.random.Generator, floor: float, scale: float, rows: int = 50) -> float:
+def normalised_cost(
+    generator: np.random.Generator, floor: float, scale: float, rows: int = 50
+) -> float:
     """sum |c^{+1} - c^{-1}| of the costs with which Algorithm 1 calls the oracle, over psi mu^2."""
     smoothed = generator.choice([floor, 1 - floor], rows)
     logged, accepted = floor, generator.random(rows) < 0.5
@@ -105,8 +127,12 @@ def test_oracle_costs_exceed_the_papers_total_and_keep_ours() -> None:
 Predicate = Callable[[np.ndarray], float]
 
 
-def plain_coordinate_descent(floor: float, labels: int, budget: np.ndarray, contexts: int) -> list[float]:
-    """Algorithm 1 over all deterministic policies of a few equally likely contexts; the potential after each step."""
+def plain_coordinate_descent(
+    floor: float, labels: int, budget: np.ndarray, contexts: int
+) -> list[float]:
+    """Algorithm 1 over all deterministic policies of a few equally likely contexts; the potential
+    after each step.
+    """
     policies = np.array(list(product([0.0, 1.0], repeat=contexts)))
     weights = np.zeros(len(policies))
     potentials = []
@@ -122,11 +148,18 @@ def plain_coordinate_descent(floor: float, labels: int, budget: np.ndarray, cont
         worst = int(np.argmax(excess))
         if excess[worst] <= 0:
             return potentials
-        weights[worst] += (value[worst] + excess[worst]) / (2 * (1 - labels * floor) * square[worst])
+        weights[worst] += (value[worst] + excess[worst]) / (
+            2 * (1 - labels * floor) * square[worst]
+        )
 
 
 def potential(
-    weights: np.ndarray, accept: np.ndarray, reject: np.ndarray, floor: float, labels: int, budget: np.ndarray
+    weights: np.ndarray,
+    accept: np.ndarray,
+    reject: np.ndarray,
+    floor: float,
+    labels: int,
+    budget: np.ndarray,
 ) -> float:
     if labels == 1:
         return float(-np.log(accept).mean() / (1 - floor) + weights @ (1 + budget / 2))
@@ -136,7 +169,9 @@ def potential(
 
 @pytest.mark.parametrize("labels", [1, 2])
 @pytest.mark.parametrize("floor", [0.01, 0.05, 0.2])
-def test_coordinate_descent_halts_within_the_cap_and_the_potential_falls_as_stated(floor: float, labels: int) -> None:
+def test_coordinate_descent_halts_within_the_cap_and_the_potential_falls_as_stated(
+    floor: float, labels: int
+) -> None:
     budget = np.random.default_rng(1).exponential(2.0, 2**5)
     budget[0] = 0.0
     potentials = plain_coordinate_descent(floor, labels, budget, 5)
@@ -156,7 +191,9 @@ def test_the_papers_fall_of_the_potential_is_too_large() -> None:
 
 
 def test_the_printed_low_regret_lemma_fails_once_q_is_completed() -> None:
-    """Q = 0 but for weight w = 4 / (4 + b) on one policy meets the program; completed, sum Q (4 + b) = 8 - 4 w > 4."""
+    """Q = 0 but for weight w = 4 / (4 + b) on one policy meets the program; completed, sum Q (4 +
+    b) = 8 - 4 w > 4.
+    """
     budget = 12.0
     weight = 4 / (4 + budget)
     assert weight * (4 + budget) + (1 - weight) * 4 == pytest.approx(8 - 4 * weight)
@@ -164,13 +201,23 @@ def test_the_printed_low_regret_lemma_fails_once_q_is_completed() -> None:
     assert weight * budget <= 4
 
 
-def induction_step(horizon: float, t: int, log_size: float = LOG_204, clipped: bool = True) -> tuple[float, float]:
-    """What the induction of lemma 3.10 arrives at in round t, and epsilon_t, both over ln(|Pi_eta| T / delta)."""
+def induction_step(
+    horizon: float, t: int, log_size: float = LOG_204, clipped: bool = True
+) -> tuple[float, float]:
+    """What the induction of lemma 3.10 arrives at in round t, and epsilon_t, both over ln(|Pi_eta|
+    T / delta).
+    """
     log_term = theory.log_policies(horizon, log_size, 0.05)
     earlier = 1000 * (1 / np.sqrt(np.arange(1, t))).sum()
-    floor = theory.exploration_floor(t, horizon, log_size, 0.05) if clipped else 3.2 * log_term / math.sqrt(t)
+    floor = (
+        theory.exploration_floor(t, horizon, log_size, 0.05)
+        if clipped
+        else 3.2 * log_term / math.sqrt(t)
+    )
     rate = floor / 3.2
-    deviation = 190 * (math.e - 2) * rate / log_term + (log_term + math.log(4)) / log_term / (t * rate)
+    deviation = 190 * (math.e - 2) * rate / log_term + (log_term + math.log(4)) / log_term / (
+        t * rate
+    )
     return 2 / (math.log(horizon) * t) * earlier + 4 * deviation, 1000 / math.sqrt(t)
 
 
@@ -184,9 +231,13 @@ def test_the_induction_behind_epsilon_holds(horizon: float, size: float) -> None
 
 
 def test_the_printed_last_line_of_the_induction_fails_without_clipping_mu() -> None:
-    """Negative control: ln T = 6 is allowed by the paper; with its unclipped mu_t the line does not close, from 100/11 on it does."""
+    """Negative control: ln T = 6 is allowed by the paper; with its unclipped mu_t the line does not
+    close, from 100/11 on it does.
+    """
     for log_horizon, closes in ((6.0, False), (9.5, True)):
-        reached, allowed = induction_step(math.exp(log_horizon), int(math.exp(log_horizon)), clipped=False)
+        reached, allowed = induction_step(
+            math.exp(log_horizon), int(math.exp(log_horizon)), clipped=False
+        )
         assert bool(reached <= allowed) is closes
 
 
@@ -207,10 +258,14 @@ def test_regret_bound_dominates_the_sum_over_rounds_and_wastes_little(horizon: f
     scale = 4 * (math.e - 2) * math.log(horizon)
     slack = 1 / horizon / (scale * floor**2)
     unclipped = 3.2 * log_term / np.sqrt(t)
-    total = float((2 * scale * unclipped * (4 + slack) + 2 * unclipped + 1000 * log_term / np.sqrt(t)).sum())
+    total = float(
+        (2 * scale * unclipped * (4 + slack) + 2 * unclipped + 1000 * log_term / np.sqrt(t)).sum()
+    )
     bound = theory.bandit_regret_bound(horizon, LOG_204, delta)
     assert total <= bound <= 1.05 * total
-    assert theory.regret_bound(horizon, LOG_204, delta, 1000) == pytest.approx(1000 + 2 * bound + delta * horizon)
+    assert theory.regret_bound(horizon, LOG_204, delta, 1000) == pytest.approx(
+        1000 + 2 * bound + delta * horizon
+    )
 
 
 @pytest.mark.parametrize("horizon", [1e4, 1e6, 1e7])
@@ -237,7 +292,9 @@ def test_the_vacuous_ranges_that_the_design_quotes() -> None:
 def test_informative_places_are_where_the_bounds_cross() -> None:
     first = theory.informative_round(1e6, LOG_204, 1e-3)
     assert (
-        theory.estimation_error(first, 1e6, LOG_204, 1e-3) < 1 <= theory.estimation_error(first - 1, 1e6, LOG_204, 1e-3)
+        theory.estimation_error(first, 1e6, LOG_204, 1e-3)
+        < 1
+        <= theory.estimation_error(first - 1, 1e6, LOG_204, 1e-3)
     )
     horizon = theory.informative_horizon(LOG_204)
     for factor, informative in ((1.001, True), (0.999, False)):
@@ -247,7 +304,10 @@ def test_informative_places_are_where_the_bounds_cross() -> None:
 
 @pytest.mark.parametrize("gap", [1 / 16, 0.03, 1e-3])
 def test_kl_divergence_is_the_sum_over_the_table(gap: float) -> None:
-    first, second = LowerBound(1, gap).population_sample().weight, LowerBound(2, gap).population_sample().weight
+    first, second = (
+        LowerBound(1, gap).population_sample().weight,
+        LowerBound(2, gap).population_sample().weight,
+    )
     seen = first > 0
     direct = float((first[seen] * np.log(first[seen] / second[seen])).sum())
     assert theory.kl_divergence(gap) == pytest.approx(direct, rel=1e-9)
@@ -255,16 +315,22 @@ def test_kl_divergence_is_the_sum_over_the_table(gap: float) -> None:
 
 
 def exact_distance(gap: float, rounds: int) -> float:
-    """Total variation of `rounds` draws of D1 and D2; a draw says nothing (3/4), speaks for D1, or for D2."""
+    """Total variation of `rounds` draws of D1 and D2; a draw says nothing (3/4), speaks for D1, or
+    for D2.
+    """
     speaks = (1 + 8 * gap) / 8
-    counts = np.array([(i, j, rounds - i - j) for i in range(rounds + 1) for j in range(rounds + 1 - i)])
+    counts = np.array(
+        [(i, j, rounds - i - j) for i in range(rounds + 1) for j in range(rounds + 1 - i)]
+    )
     one = multinomial.pmf(counts, rounds, [speaks, 0.25 - speaks, 0.75])
     two = multinomial.pmf(counts, rounds, [0.25 - speaks, speaks, 0.75])
     return float(np.abs(one - two).sum() / 2)
 
 
 @pytest.mark.parametrize(("gap", "advantage"), [(1 / 16, 0.9), (0.03, 0.3), (0.02, 0.12)])
-def test_nobody_tells_the_two_distributions_apart_before_round_k(gap: float, advantage: float) -> None:
+def test_nobody_tells_the_two_distributions_apart_before_round_k(
+    gap: float, advantage: float
+) -> None:
     rounds = math.floor(theory.indistinguishable_rounds(gap, advantage))
     assert rounds >= 1
     assert exact_distance(gap, rounds) <= advantage
@@ -272,7 +338,9 @@ def test_nobody_tells_the_two_distributions_apart_before_round_k(gap: float, adv
 
 def test_the_regret_lower_bound_is_the_papers_arithmetic() -> None:
     gap, delta = 0.01, 0.05
-    assert theory.regret_lower_bound(gap, delta) == pytest.approx(0.01**2 / (32 * gap**2) * (0.49 - 0.1) * 0.27)
+    assert theory.regret_lower_bound(gap, delta) == pytest.approx(
+        0.01**2 / (32 * gap**2) * (0.49 - 0.1) * 0.27
+    )
 
 
 def test_the_sharp_lower_bound_is_below_the_sum_it_comes_from() -> None:

@@ -36,7 +36,10 @@ def test_what_adds_up_to_no_number_is_looked_at_one_by_one(values):
     """Few numbers are checked by their sum, which is finite only if each of them is."""
     with pytest.raises(NotFinite):
         as_features([values])
-    assert as_features([[1e308, 1e308, -1e308]]).shape == (1, 3)  # the sum overflows, none of the numbers does
+    assert as_features([[1e308, 1e308, -1e308]]).shape == (
+        1,
+        3,
+    )  # the sum overflows, none of the numbers does
 
 
 class TestOneDecision:
@@ -45,7 +48,9 @@ class TestOneDecision:
         block = Decisions(np.array([True]), np.array([0.25]), 7, np.array([2]), np.array([False]))
         return one, block
 
-    @pytest.mark.parametrize("name", ["accept", "propensity", "epoch", "audit", "round", "first_round"])
+    @pytest.mark.parametrize(
+        "name", ["accept", "propensity", "epoch", "audit", "round", "first_round"]
+    )
     def test_its_columns_are_those_of_a_block_of_one(self, name):
         one, block = self.both()
         mine, theirs = np.asarray(getattr(one, name)), np.asarray(getattr(block, name))
@@ -135,7 +140,9 @@ def test_unknown_groups_are_refused_where_the_group_is_needed(group):
 
 
 @pytest.mark.parametrize(
-    "group", [["a", "b"], [1, 2], [True, False], [0.5, 1.5], np.array(["a", "b"]), pl.Series(["a", "b"])], ids=str
+    "group",
+    [["a", "b"], [1, 2], [True, False], [0.5, 1.5], np.array(["a", "b"]), pl.Series(["a", "b"])],
+    ids=str,
 )
 def test_known_groups_stay_what_they_are(group):
     assert as_known_groups(group, 2).tolist() == as_group(group, 2).tolist() == list(group)
@@ -159,7 +166,9 @@ def test_labels_that_cannot_be_told_apart_are_refused_at_once(group, match):
         as_known_groups(group, 2)
 
 
-@pytest.mark.parametrize("features", [np.zeros(3), 1.0, np.zeros((1, 2, 3)), [["a"]], [[1, 2], [3]]])
+@pytest.mark.parametrize(
+    "features", [np.zeros(3), 1.0, np.zeros((1, 2, 3)), [["a"]], [[1, 2], [3]]]
+)
 def test_features_of_another_shape_or_kind(features):
     with pytest.raises(InvalidInput):
         as_features(features)
@@ -177,13 +186,17 @@ def test_cost_of_a_problem_is_the_sum_by_loops():
     draw = np.random.default_rng(0)
     reject, accept, p = draw.normal(size=(3, 20))
     problem = CostSensitiveProblem(np.zeros((20, 1)), None, reject, accept)
-    assert problem.cost(p) == pytest.approx(sum(r * (1 - q) + a * q for r, a, q in zip(reject, accept, p, strict=True)))
+    assert problem.cost(p) == pytest.approx(
+        sum(r * (1 - q) + a * q for r, a, q in zip(reject, accept, p, strict=True))
+    )
     assert problem.cost(np.zeros(20)) == pytest.approx(problem.rejection_total)
     assert len(problem) == 20
 
 
 def test_one_number_stands_for_all_rows():
-    assert CostSensitiveProblem(np.zeros((3, 1)), None, 0.5, 1.0).acceptance_cost.tolist() == [0.5] * 3
+    assert (
+        CostSensitiveProblem(np.zeros((3, 1)), None, 0.5, 1.0).acceptance_cost.tolist() == [0.5] * 3
+    )
 
 
 def test_prices():
@@ -200,7 +213,9 @@ def test_prices():
 
 @pytest.mark.parametrize("price", ["2", "dear", None, True, [1.0, "a"], [1.0, None], float("nan")])
 def test_prices_are_numbers(price):
-    with pytest.raises(InvalidInput, match=r"the price false_accept is .*; prices are finite numbers of at least 0"):
+    with pytest.raises(
+        InvalidInput, match=r"the price false_accept is .*; prices are finite numbers of at least 0"
+    ):
         Prices(price)
 
 
@@ -222,7 +237,9 @@ def test_sample_groups_are_sorted_and_ignore_rows_that_stand_for_nobody():
 
 
 def test_decisions_are_a_sequence_of_decision():
-    block = Decisions(np.array([True, False]), np.array([0.7, 0.6]), 5, np.array([1, 1]), np.zeros(2, bool))
+    block = Decisions(
+        np.array([True, False]), np.array([0.7, 0.6]), 5, np.array([1, 1]), np.zeros(2, bool)
+    )
     assert list(block) == [Decision(True, 0.7, 5, 1), Decision(False, 0.6, 6, 1)]
     assert block[-1].round == 6
     assert block[-1].acceptance == pytest.approx(0.4)

@@ -1,4 +1,6 @@
-"""What the quick tier has instead of a clock: work that is counted, memory that is measured, and events that are waited for."""
+"""What the quick tier has instead of a clock: work that is counted, memory that is measured, and
+events that are waited for.
+"""
 
 import gc
 import sys
@@ -6,11 +8,16 @@ import time
 import tracemalloc
 
 PATIENCE = 300.0
-"""Seconds after which waiting for an event is given up as hopeless. No claim depends on them: no test may need them in order to pass."""
+"""Seconds after which waiting for an event is given up as hopeless.
+
+No claim depends on them: no test may need them in order to pass.
+"""
 
 
 def calls(action, *arguments):
-    """How many functions, Python's and C's, `action` calls in this thread: the same number on a fast machine and on a slow one."""
+    """How many functions, Python's and C's, `action` calls in this thread: the same number on a
+    fast machine and on a slow one.
+    """
     made, before = 0, sys.getprofile()
 
     def count(frame, event, argument):

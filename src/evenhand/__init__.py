@@ -1,4 +1,6 @@
-"""evenhand: decisions about people that stay even-handed at every round although the truth is only seen for those accepted."""
+"""evenhand: decisions about people that stay even-handed at every round although the truth is only
+seen for those accepted.
+"""
 
 from typing import TYPE_CHECKING, Any
 

@@ -1,7 +1,8 @@
 """FairClassifier: the fair oracle as a scikit-learn estimator.
 
-fit solves FairCSC on the training table; predict_proba gives the mixture's probability of accepting, predict draws from it. The limit
-holds for the mixture on the training table: it is measured in sample and certifies nothing about the population (the learners do).
+fit solves FairCSC on the training table; predict_proba gives the mixture's probability of
+accepting, predict draws from it. The limit holds for the mixture on the training table: it is
+measured in sample and certifies nothing about the population (the learners do).
 """
 
 from dataclasses import dataclass
@@ -18,7 +19,15 @@ from evenhand.errors import BadLabel, InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses import Estimator, Linear
-from evenhand.words import CostSensitiveProblem, FloatArray, GroupArray, LabelledSample, Prices, as_group, as_numbers
+from evenhand.words import (
+    CostSensitiveProblem,
+    FloatArray,
+    GroupArray,
+    LabelledSample,
+    Prices,
+    as_group,
+    as_numbers,
+)
 
 
 @dataclass(frozen=True)
@@ -30,11 +39,14 @@ class Component:
 
 
 class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
-    """The cheapest mixture of models whose groups' rates differ by at most allowed_gap on the training table.
+    """The cheapest mixture of models whose groups' rates differ by at most allowed_gap on the
+    training table.
 
-    estimator: a scikit-learn classifier with sample_weight, or an evenhand class (Stumps(), ...); default a linear rule. rate: "fpr",
-    "fnr", "selection", "equalised-odds", a Rate, or several. The second of the sorted classes is the good outcome (+1). Groups come with
-    fit(X, y, sensitive_features=...); with group_use="certify_only" they are not needed, nor used, to predict.
+    estimator: a scikit-learn classifier with sample_weight, or an evenhand class (Stumps(), ...);
+    default a linear rule. rate: "fpr", "fnr", "selection", "equalised-odds", a Rate, or several.
+    The second of the sorted classes is the good outcome (+1). Groups come with fit(X, y,
+    sensitive_features=...); with group_use="certify_only" they are not needed, nor used, to
+    predict.
     """
 
     def __init__(
@@ -64,7 +76,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         sensitive_features: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
     ) -> Self:
-        """Solve the fair problem on the table (X, y) with groups `sensitive_features`; rows of weight 0 are left out."""
+        """Solve the fair problem on the table (X, y) with groups `sensitive_features`; rows of
+        weight 0 are left out.
+        """
         features, outcome = _checked(self, X, y)
         group = _group(sensitive_features, len(features))
         weight = (
@@ -87,19 +101,33 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             group_use=self.group_use,
             max_calls=self.max_calls,
         )
-        self.policy_, self.cost_, self.oracle_calls_ = solution.policy, solution.cost, solution.oracle_calls
-        self.components_ = [Component(w, h) for w, h in zip(self.policy_.weights, self.policy_.hypotheses, strict=True)]
-        self.gaps_ = dict(zip(solution.report.constraint_names, solution.gaps.tolist(), strict=True))
+        self.policy_, self.cost_, self.oracle_calls_ = (
+            solution.policy,
+            solution.cost,
+            solution.oracle_calls,
+        )
+        self.components_ = [
+            Component(w, h)
+            for w, h in zip(self.policy_.weights, self.policy_.hypotheses, strict=True)
+        ]
+        self.gaps_ = dict(
+            zip(solution.report.constraint_names, solution.gaps.tolist(), strict=True)
+        )
         return self
 
     def _problem(self, sample: LabelledSample) -> CostSensitiveProblem:
         plain = (self.prices or Prices()).problem(sample.features, sample.group, sample.label)
         weight = sample.weight
         return CostSensitiveProblem(
-            sample.features, sample.group, weight * plain.cost_if_rejected, weight * plain.cost_if_accepted
+            sample.features,
+            sample.group,
+            weight * plain.cost_if_rejected,
+            weight * plain.cost_if_accepted,
         )
 
-    def predict_proba(self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None) -> FloatArray:
+    def predict_proba(
+        self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None
+    ) -> FloatArray:
         """(rows, 2): the probability of each class under the mixture."""
         check_is_fitted(self)
         features = _checked(self, X, reset=False)
@@ -110,10 +138,16 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def predict(
         self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None, random_state: Any = None
     ) -> NDArray[Any]:
-        """One draw per row. Fairness is a property of the mixture: the draw that a person meets decides for that person only."""
+        """One draw per row.
+
+        Fairness is a property of the mixture: the draw that a person meets decides for that person
+        only.
+        """
         accepted = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1]
         generator = check_random_state(self.random_state if random_state is None else random_state)
-        return np.asarray(self.classes_[(generator.random_sample(len(accepted)) < accepted).astype(int)])
+        return np.asarray(
+            self.classes_[(generator.random_sample(len(accepted)) < accepted).astype(int)]
+        )
 
     def describe(self) -> str:
         """The mixture in words."""
@@ -158,7 +192,9 @@ def _group(told: ArrayLike | None, rows: int) -> GroupArray:
     return as_group(values.reshape(-1), rows)
 
 
-def _labels(outcome: NDArray[Any], everybody: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+def _labels(
+    outcome: NDArray[Any], everybody: NDArray[Any]
+) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The two classes in order, and -1 / +1 for each row that counts."""
     from sklearn.utils.multiclass import check_classification_targets
 
@@ -170,7 +206,9 @@ def _labels(outcome: NDArray[Any], everybody: NDArray[Any]) -> tuple[NDArray[Any
             hint="the second of two sorted classes is the good outcome.",
         )
     if len(classes) < 2:
-        raise BadLabel(f"y has only one class, {classes[0]!r}; a classifier can't be trained on one class.")
+        raise BadLabel(
+            f"y has only one class, {classes[0]!r}; a classifier can't be trained on one class."
+        )
     return classes, np.where(outcome == classes[1], 1, -1).astype(np.int64)
 
 

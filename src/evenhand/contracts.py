@@ -1,7 +1,8 @@
 """The contracts of evenhand, each with its laws; `evenhand.testing` checks them by machine.
 
-A hypothesis says yes or no to every row. A hypothesis class, bound to fixed rows, is a CSC oracle: it answers a vector of
-acceptance costs with the cheapest hypothesis. An enumerable class also answers with the totals of *all* its hypotheses.
+A hypothesis says yes or no to every row. A hypothesis class, bound to fixed rows, is a CSC oracle:
+it answers a vector of acceptance costs with the cheapest hypothesis. An enumerable class also
+answers with the totals of *all* its hypotheses.
 """
 
 import os
@@ -25,7 +26,10 @@ from evenhand.words import (
 )
 
 GroupUse = Literal["certify_only", "decide"]
-"""Whether the group may influence a decision. In "certify_only" hypotheses are called with group=None."""
+"""Whether the group may influence a decision.
+
+In "certify_only" hypotheses are called with group=None.
+"""
 
 Json = dict[str, Any]
 
@@ -46,12 +50,15 @@ class Hypothesis(Protocol):
         ...
 
     def to_json(self) -> Json:
-        """Plain JSON with a "kind"; `hypothesis_from_json` reads it back. NotSerialisable where that cannot be."""
+        """Plain JSON with a "kind"; `hypothesis_from_json` reads it back. NotSerialisable where
+        that cannot be.
+        """
         ...
 
 
 class Batch(Protocol):
-    """Several hypotheses of one kind, asked together. A kind opts in with a static method `together(members) -> Batch`.
+    """Several hypotheses of one kind, asked together. A kind opts in with a static method
+    `together(members) -> Batch`.
 
     Law: the answers are those of the members, row by row and bit for bit.
     """
@@ -62,11 +69,15 @@ class Batch(Protocol):
         ...
 
     def __call__(self, columns: FloatArray) -> BoolArray:
-        """(columns, rows), the features transposed, without a copy -> (members, rows): who accepts whom."""
+        """(columns, rows), the features transposed, without a copy -> (members, rows): who accepts
+        whom.
+        """
         ...
 
     def one(self, person: FloatArray) -> Sequence[int]:
-        """The same for a single person, (1, columns), as bools or bytes: quick, because most decisions are made one at a time."""
+        """The same for a single person, (1, columns), as bools or bytes: quick, because most
+        decisions are made one at a time.
+        """
         ...
 
 
@@ -75,20 +86,23 @@ class RowOracle(Protocol):
     """A hypothesis class bound to fixed rows."""
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        """argmin over h of sum_i acceptance_cost_i 1[h accepts i] (for a heuristic class: a good attempt at it).
+        """argmin over h of sum_i acceptance_cost_i 1[h accepts i] (for a heuristic class: a good
+        attempt at it).
 
-        Laws: scaling the costs by a positive number changes nothing; permuting rows changes nothing; on an exact class the
-        answer is never worse than any member of the class.
+        Laws: scaling the costs by a positive number changes nothing; permuting rows changes
+        nothing; on an exact class the answer is never worse than any member of the class.
         """
         ...
 
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """What a search found besides its answer: cells of the rows, of which others may be accepted without another search.
+    """What a search found besides its answer: cells of the rows, of which others may be accepted
+    without another search.
 
-    cell: (rows,), the number of each row's cell, below `cells`. ordered: the class accepts the cells from some number on (cut-offs on a
-    score); else any set of them (the leaves of a tree). hypothesis: which cells are accepted, (cells,) -> that member of the class.
+    cell: (rows,), the number of each row's cell, below `cells`. ordered: the class accepts the
+    cells from some number on (cut-offs on a score); else any set of them (the leaves of a tree).
+    hypothesis: which cells are accepted, (cells,) -> that member of the class.
 
     Law: the member accepts the rows of those cells and no others, bit for bit.
     """
@@ -104,7 +118,9 @@ class Partitioning(RowOracle, Protocol):
     """A bound class whose search partitions the rows."""
 
     def partition(self, acceptance_cost: FloatArray) -> Partition | None:
-        """The partition behind best(acceptance_cost), which is one of its members; None where nothing is known but the answer."""
+        """The partition behind best(acceptance_cost), which is one of its members; None where
+        nothing is known but the answer.
+        """
         ...
 
 
@@ -113,7 +129,9 @@ class Enumeration(RowOracle, Protocol):
     """A bound class whose every distinct behaviour on the rows can be summed up in one pass."""
 
     def totals(self, channels: FloatArray) -> FloatArray:
-        """(k, rows) channels -> (k, members): totals[c, h] = sum_i channels[c, i] 1[member h accepts i]."""
+        """(k, rows) channels -> (k, members): totals[c, h] = sum_i channels[c, i] 1[member h
+        accepts i].
+        """
         ...
 
     def hypothesis(self, member: int) -> Hypothesis:
@@ -122,7 +140,10 @@ class Enumeration(RowOracle, Protocol):
 
 
 class HypothesisClass(Protocol):
-    """A set of hypotheses behind an oracle. Subclass it (or write the same members) to bring your own."""
+    """A set of hypotheses behind an oracle.
+
+    Subclass it (or write the same members) to bring your own.
+    """
 
     exact: bool
     """Whether the oracle's answer is a true argmin over the class."""
@@ -140,11 +161,15 @@ class HypothesisClass(Protocol):
         ...
 
     def log_growth(self, rows: int, columns: int) -> float:
-        """ln of a bound on the number of distinct behaviours on `rows` rows with `columns` features (infinity if unknown)."""
+        """ln of a bound on the number of distinct behaviours on `rows` rows with `columns` features
+        (infinity if unknown).
+        """
         ...
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
-        """Do once whatever depends on the rows alone (sort, bin, evaluate), and answer many cost vectors afterwards."""
+        """Do once whatever depends on the rows alone (sort, bin, evaluate), and answer many cost
+        vectors afterwards.
+        """
         ...
 
     def best(self, problem: CostSensitiveProblem) -> Hypothesis:
@@ -173,14 +198,15 @@ class Policy(Protocol):
 
 @runtime_checkable
 class Rate(Protocol):
-    """One rate per group that is linear in acceptance. Subclass it and say who counts, and with which sign.
+    """One rate per group that is linear in acceptance. Subclass it and say who counts, and with
+    which sign.
 
         rate_j(pi) = offset + sum_i w_ji P[pi(x_i) = +1],    w_ji = sign 1[a_i = j, i counts] / n_j
 
     with n_j the people of group j who count.
 
-    Laws: rates lie between 0 and 1 whatever is accepted; the constants have no gap; swapping two groups
-    flips the sign of their gap; the order of the rows changes nothing.
+    Laws: rates lie between 0 and 1 whatever is accepted; the constants have no gap; swapping two
+    groups flips the sign of their gap; the order of the rows changes nothing.
     """
 
     name: ClassVar[str]
@@ -222,7 +248,9 @@ class Rate(Protocol):
 
 
 class FairAnswer(Protocol):
-    """What a fair oracle answers: a policy, its acceptance on the oracle's objective rows, and what it took to find it."""
+    """What a fair oracle answers: a policy, its acceptance on the oracle's objective rows, and what
+    it took to find it.
+    """
 
     @property
     def policy(self) -> Policy:
@@ -254,15 +282,17 @@ class FairOracle(Protocol):
 class Learner(Protocol):
     """A learner under one-sided feedback.
 
-    `simulate`, `compare` and `study` need no more than this. They look at `policy` before every person, unless the learner is an
-    `EpochLearner`, which says for how long its policy lasts; return the same object as long as it is the same policy. The `epoch` of a
-    decision counts the policies: it is larger whenever the policy is another one.
+    `simulate`, `compare` and `study` need no more than this. They look at `policy` before every
+    person, unless the learner is an `EpochLearner`, which says for how long its policy lasts;
+    return the same object as long as it is the same policy. The `epoch` of a decision counts the
+    policies: it is larger whenever the policy is another one.
 
-    Laws: each person is one round, also where several threads call; `decide` alone advances the counter; looking at `policy` changes
-    nothing; a label can be observed once, for an accepted round, in any order, however late, or never; what is refused changes
-    nothing; a group may be unknown (None, NaN and pandas.NA are the same) or new. What else may happen to a round is a
-    capability of its own, which a learner has by having the method: `SupportsOverrule`, `SupportsErasure`, `SupportsLateGroups`,
-    `SupportsStorage`.
+    Laws: each person is one round, also where several threads call; `decide` alone advances the
+    counter; looking at `policy` changes nothing; a label can be observed once, for an accepted
+    round, in any order, however late, or never; what is refused changes nothing; a group may be
+    unknown (None, NaN and pandas.NA are the same) or new. What else may happen to a round is a
+    capability of its own, which a learner has by having the method: `SupportsOverrule`,
+    `SupportsErasure`, `SupportsLateGroups`, `SupportsStorage`.
     """
 
     @property
@@ -299,7 +329,9 @@ class Learner(Protocol):
         ...
 
     def observe(self, round: ArrayLike, label: ArrayLike) -> None:
-        """Tell the label of an accepted round, or of several (two arrays): all of them are taken, or none."""
+        """Tell the label of an accepted round, or of several (two arrays): all of them are taken,
+        or none.
+        """
         ...
 
 
@@ -307,9 +339,10 @@ class Learner(Protocol):
 class SupportsOverrule(Protocol):
     """A learner that can be told that a human decided otherwise. The round stays as it was drawn.
 
-    Laws: the label of an accept that was refused teaches nothing, whether it was told before (then it is forgotten) or is told
-    afterwards (then it is refused); a reject that was accepted stays rejected, and its label is refused; to overrule what was
-    decided anyway, or the same round again, changes nothing.
+    Laws: the label of an accept that was refused teaches nothing, whether it was told before (then
+    it is forgotten) or is told afterwards (then it is refused); a reject that was accepted stays
+    rejected, and its label is refused; to overrule what was decided anyway, or the same round
+    again, changes nothing.
     """
 
     def overrule(self, round: ArrayLike, accept: ArrayLike) -> None:
@@ -321,9 +354,10 @@ class SupportsOverrule(Protocol):
 class SupportsErasure(Protocol):
     """A learner that can forget a person.
 
-    Laws: whoever is erased before the next decision leaves no trace but the round, its draw and its propensity: two runs that differ
-    in that person's features, group and label alone are equal from then on, and so are their stored files; an erased round takes no
-    label, group or overruling; to erase it again changes nothing.
+    Laws: whoever is erased before the next decision leaves no trace but the round, its draw and its
+    propensity: two runs that differ in that person's features, group and label alone are equal from
+    then on, and so are their stored files; an erased round takes no label, group or overruling; to
+    erase it again changes nothing.
     """
 
     def erase(self, round: ArrayLike) -> None:
@@ -347,7 +381,8 @@ class SupportsLateGroups(Protocol):
 class SupportsStorage(Protocol):
     """A learner that can be stored; `evenhand.load` reads it back.
 
-    Laws: the copy decides as the original would have, and knows what was reported; or `save` raises NotSerialisable.
+    Laws: the copy decides as the original would have, and knows what was reported; or `save` raises
+    NotSerialisable.
     """
 
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -358,9 +393,10 @@ class SupportsStorage(Protocol):
 class Environment(Protocol):
     """A population that people are drawn from, together with its truth.
 
-    Laws: a draw depends on the generator alone (for a stream also on what was drawn before); loss, gaps and optimum are those of
-    the population and never change; the optimum keeps its limit, and no mixture of `hypotheses` and the constants that keeps it
-    has a smaller loss. Labels of a draw are the truth: whoever runs a learner hides those of the rejected.
+    Laws: a draw depends on the generator alone (for a stream also on what was drawn before); loss,
+    gaps and optimum are those of the population and never change; the optimum keeps its limit, and
+    no mixture of `hypotheses` and the constants that keeps it has a smaller loss. Labels of a draw
+    are the truth: whoever runs a learner hides those of the rejected.
     """
 
     @property
@@ -386,9 +422,13 @@ class Environment(Protocol):
         ...
 
     def gaps(self, policy: Policy, rates: Rate | Sequence[Rate], /) -> FloatArray:
-        """The signed gap of each rate and pair of groups on the population, later group minus earlier."""
+        """The signed gap of each rate and pair of groups on the population, later group minus
+        earlier.
+        """
         ...
 
-    def optimum(self, allowed_gap: float, rates: Rate | Sequence[Rate], prices: Prices, /) -> tuple[float, Policy]:
+    def optimum(
+        self, allowed_gap: float, rates: Rate | Sequence[Rate], prices: Prices, /
+    ) -> tuple[float, Policy]:
         """The smallest loss of a mixture with all gaps within the limit, and that mixture."""
         ...

@@ -1,4 +1,5 @@
-"""Everything evenhand refuses, as one tree: each message names the thing, its value, the law and the way out.
+"""Everything evenhand refuses, as one tree: each message names the thing, its value, the law and
+the way out.
 
 EvenhandError
 ├── InvalidInput (also a ValueError)
@@ -48,7 +49,9 @@ class MissingColumn(InvalidInput):
 
 
 class StorageError(InvalidInput):
-    """A file that is no stored learner, is damaged, or was written in another version of the format."""
+    """A file that is no stored learner, is damaged, or was written in another version of the
+    format.
+    """
 
 
 class CannotEstimateRate(EvenhandError):
@@ -56,7 +59,9 @@ class CannotEstimateRate(EvenhandError):
 
 
 class Infeasible(EvenhandError):
-    """No mixture of the class meets the constraints; `certificate` is the smallest violation any mixture reaches."""
+    """No mixture of the class meets the constraints; `certificate` is the smallest violation any
+    mixture reaches.
+    """
 
     def __init__(self, message: str, *, hint: str | None = None, certificate: float) -> None:
         super().__init__(message, hint=hint)
@@ -76,17 +81,32 @@ class ProtocolError(EvenhandError):
 
 
 class CannotCertify(EvenhandError):
-    """A count is too small for a certificate: `have` of `needed` people of `group` in the rate's denominator.
+    """A count is too small for a certificate: `have` of `needed` people of `group` in the rate's
+    denominator.
 
-    `people` is how many people were seen in all, so the observed share have/people turns `missing` into `more_people`, the
-    expected number of further people. When none was seen the share is not taken to be 0: three in `people` is its upper limit (95%), and
-    `more_people` is then a lower limit.
+    `people` is how many people were seen in all, so the observed share have/people turns `missing`
+    into `more_people`, the expected number of further people. When none was seen the share is not
+    taken to be 0: three in `people` is its upper limit (95%), and `more_people` is then a lower
+    limit.
     """
 
     def __init__(
-        self, *, group: object, denominator: str, have: int, needed: float, people: int, hint: str | None = None
+        self,
+        *,
+        group: object,
+        denominator: str,
+        have: int,
+        needed: float,
+        people: int,
+        hint: str | None = None,
     ) -> None:
-        self.group, self.denominator, self.have, self.needed, self.people = group, denominator, have, needed, people
+        self.group, self.denominator, self.have, self.needed, self.people = (
+            group,
+            denominator,
+            have,
+            needed,
+            people,
+        )
         self.missing = max(needed - have, 0.0)
         share = max(have, 3) / max(people, 3)
         self.more_people = self.missing / min(share, 1.0)

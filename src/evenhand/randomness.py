@@ -1,4 +1,6 @@
-"""Named seed streams and keyed draws: every random number in evenhand can be traced to one seed and a name."""
+"""Named seed streams and keyed draws: every random number in evenhand can be traced to one seed and
+a name.
+"""
 
 import hashlib
 import hmac
@@ -7,7 +9,8 @@ import numpy as np
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
-    """The generator called `names` of `seed`: streams with different names are independent, equal names are equal.
+    """The generator called `names` of `seed`: streams with different names are independent, equal
+    names are equal.
 
     >>> float(stream(7, "coins", 3).random()) == float(stream(7, "coins", 3).random())
     True
@@ -20,9 +23,11 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
 
 
 def keyed_uniform(secret: bytes, *parts: str) -> float:
-    """A number in [0, 1) that only the holder of `secret` can predict and everybody who is shown it can recompute.
+    """A number in [0, 1) that only the holder of `secret` can predict and everybody who is shown it
+    can recompute.
 
-    The first 53 bits of HMAC-SHA256(secret, parts), each part preceded by its length so that no two lists of parts collide.
+    The first 53 bits of HMAC-SHA256(secret, parts), each part preceded by its length so that no two
+    lists of parts collide.
 
     >>> keyed_uniform(b"secret", "a", "b") == keyed_uniform(b"secret", "a", "b")
     True

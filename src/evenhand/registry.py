@@ -2,8 +2,8 @@
 
 Each kind has one `Registry`, which lives beside what it names: `fairness.rates.RATES`,
 `hypotheses.named.CLASSES`, `learners.named.LEARNERS`, `environments.named.POPULATIONS`. Commands,
-studies, the service and the classifier look names up there and nowhere else. Another package adds its
-own by an entry point of the registry's group, in its pyproject.toml:
+studies, the service and the classifier look names up there and nowhere else. Another package adds
+its own by an entry point of the registry's group, in its pyproject.toml:
 
     [project.entry-points."evenhand.rates"]
     my-rate = "my_package.rates:MY_RATE"
@@ -62,7 +62,9 @@ class Registry(Mapping[str, Named], Generic[Named]):
         if name in self.foreign:
             found: Named = self.foreign[name].load()
             return found if self.adopt is None else self.adopt(found)
-        raise InvalidInput(f"there is no {self.kind} {name!r}.", hint=f"known are {', '.join(self)}.")
+        raise InvalidInput(
+            f"there is no {self.kind} {name!r}.", hint=f"known are {', '.join(self)}."
+        )
 
     @property
     def foreign(self) -> Mapping[str, EntryPoint]:
@@ -70,7 +72,9 @@ class Registry(Mapping[str, Named], Generic[Named]):
         with self._lock:
             if self._foreign is None:
                 points = entry_points(group=self.group)
-                self._foreign = {point.name: point for point in points if point.name not in self.own}
+                self._foreign = {
+                    point.name: point for point in points if point.name not in self.own
+                }
         return self._foreign
 
     def __contains__(self, name: object) -> bool:

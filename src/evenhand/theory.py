@@ -1,7 +1,9 @@
-"""Every bound of the paper (sections 3 and 4 and the appendix) as a function, with its range of validity.
+"""Every bound of the paper (sections 3 and 4 and the appendix) as a function, with its range of
+validity.
 
-The class enters as `log_size` = ln|H|. Where the paper prints O(.), the constants of its own proof are used. Where its algebra
-slips, the right reading is implemented and the docstring says so. `docs/theory.md` shows what the constants amount to.
+The class enters as `log_size` = ln|H|. Where the paper prints O(.), the constants of its own proof
+are used. Where its algebra slips, the right reading is implemented and the docstring says so.
+`docs/theory.md` shows what the constants amount to.
 """
 
 import math
@@ -10,28 +12,32 @@ from collections.abc import Callable, Sequence
 from evenhand.errors import InvalidInput
 
 LARGEST_LOWER_BOUND_GAP = 1 / 16
-"""Section 4 needs gamma <= 1/16: the rates 1/2 +- 4 gamma stay in [1/4, 3/4] and KL <= 64 gamma^2."""
+"""Section 4 needs gamma <= 1/16: the rates 1/2 +- 4 gamma stay in [1/4, 3/4] and KL <= 64 gamma^2.
+"""
 
 SMALLEST_LOG_HORIZON = 5.0
 """ln T must be at least this for the induction behind epsilon_t (T >= 149)."""
 
 
-# --- section 3.1: the exploration phase and what its sample can tell --------------------------------------------------------
+# --- section 3.1: the exploration phase and what its sample can tell
+# --------------------------------------------------------
 
 
 def gap_slack(counts: Sequence[float], log_size: float, failure_probability: float) -> float:
     """beta = sqrt((1/n_+ + 1/n_-) ln(2|H|/delta) / 2): joint Hoeffding.
 
-    With probability 1 - delta, |gap on the sample - gap on D| <= beta for all hypotheses, hence for all mixtures, at once.
-    `counts` are the two groups' people in the rate's denominator (FPR: the negatives), and must not depend on features.
-    The paper's order, sqrt(ln(|H|/delta)) / T^(1/4) with constant 1, does not hold: see `paper_slack`.
+    With probability 1 - delta, |gap on the sample - gap on D| <= beta for all hypotheses, hence for
+    all mixtures, at once. `counts` are the two groups' people in the rate's denominator (FPR: the
+    negatives), and must not depend on features. The paper's order, sqrt(ln(|H|/delta)) / T^(1/4)
+    with constant 1, does not hold: see `paper_slack`.
 
     >>> round(gap_slack([1000, 2000], log_size=math.log(204), failure_probability=0.05), 4)
     0.0822
     """
     if len(counts) != 2:
         raise InvalidInput(
-            f"counts has {len(counts)} entries; a gap is between two groups.", hint="call it once per pair."
+            f"counts has {len(counts)} entries; a gap is between two groups.",
+            hint="call it once per pair.",
         )
     inverse = sum(1 / _positive(count, "a count") for count in counts)
     return math.sqrt(inverse * _log_union(log_size, failure_probability) / 2)
@@ -40,42 +46,57 @@ def gap_slack(counts: Sequence[float], log_size: float, failure_probability: flo
 def paper_slack(horizon: float, log_size: float, failure_probability: float) -> float:
     """beta = sqrt(ln(|H|/delta)) / T^(1/4): the order in theorem 3.1, with constant 1.
 
-    Only an order. The main theorem claims (gamma + beta)-fairness of a set with empirical gaps up to gamma + beta; its own
-    lemma says gamma + 2 beta, and that is right. evenhand constrains the empirical gap at gamma' - beta to promise gamma'.
+    Only an order. The main theorem claims (gamma + beta)-fairness of a set with empirical gaps up
+    to gamma + beta; its own lemma says gamma + 2 beta, and that is right. evenhand constrains the
+    empirical gap at gamma' - beta to promise gamma'.
     """
-    return math.sqrt(_log_ratio(log_size, failure_probability)) / math.sqrt(math.sqrt(_horizon(horizon)))
+    return math.sqrt(_log_ratio(log_size, failure_probability)) / math.sqrt(
+        math.sqrt(_horizon(horizon))
+    )
 
 
-def exploration_rounds(masses: Sequence[float], log_size: float, failure_probability: float, slack: float) -> int:
-    """T0 = 2 (1/p_+ + 1/p_-) ln(2|H|/delta) / (gamma' - gamma)^2, rounded up: then 2 beta <= gamma' - gamma.
+def exploration_rounds(
+    masses: Sequence[float], log_size: float, failure_probability: float, slack: float
+) -> int:
+    """T0 = 2 (1/p_+ + 1/p_-) ln(2|H|/delta) / (gamma' - gamma)^2, rounded up: then 2 beta <= gamma'
+    - gamma.
 
-    `masses` are p_j = P[a = j, y = -1] (FPR), `slack` is gamma' - gamma. It is the solution of 2 beta(T0 p_+, T0 p_-) = slack, so
-    it is met by the *expected* counts; a learner that does not know p_j stops on the counts themselves.
+    `masses` are p_j = P[a = j, y = -1] (FPR), `slack` is gamma' - gamma. It is the solution of 2
+    beta(T0 p_+, T0 p_-) = slack, so it is met by the *expected* counts; a learner that does not
+    know p_j stops on the counts themselves.
 
     >>> exploration_rounds([0.25, 0.25], log_size=math.log(204), failure_probability=0.05, slack=0.1)
     14412
     """
     if len(masses) != 2:
         raise InvalidInput(
-            f"masses has {len(masses)} entries; a gap is between two groups.", hint="call it once per pair."
+            f"masses has {len(masses)} entries; a gap is between two groups.",
+            hint="call it once per pair.",
         )
     if not 0 < slack <= 1:
         raise InvalidInput(
-            f"slack is {slack}; gamma' - gamma must lie in (0, 1].", hint="promise more than you compete with."
+            f"slack is {slack}; gamma' - gamma must lie in (0, 1].",
+            hint="promise more than you compete with.",
         )
     inverse = sum(1 / _share(mass, "a mass") for mass in masses)
     return math.ceil(2 * inverse * _log_union(log_size, failure_probability) / slack**2)
 
 
 def paper_exploration_rounds(horizon: float, log_size: float, failure_probability: float) -> int:
-    """T0 = sqrt(T ln(|H|/delta)), rounded up: the order in the proof of theorem 3.1, with constant 1."""
+    """T0 = sqrt(T ln(|H|/delta)), rounded up: the order in the proof of theorem 3.1, with constant
+    1.
+    """
     return math.ceil(math.sqrt(_horizon(horizon) * _log_ratio(log_size, failure_probability)))
 
 
-def tradeoff_rounds(horizon: float, exponent: float, log_size: float, failure_probability: float) -> int:
-    """T0 = min(T/2, T^(2 alpha) sqrt(ln(2|H|/delta))) for alpha in [1/4, 1/2]: regret T^(2 alpha), slack T^(-alpha).
+def tradeoff_rounds(
+    horizon: float, exponent: float, log_size: float, failure_probability: float
+) -> int:
+    """T0 = min(T/2, T^(2 alpha) sqrt(ln(2|H|/delta))) for alpha in [1/4, 1/2]: regret T^(2 alpha),
+    slack T^(-alpha).
 
-    alpha = 1/4 is theorem 3.1; the second remark after it states the trade-off, section 4 that it is tight.
+    alpha = 1/4 is theorem 3.1; the second remark after it states the trade-off, section 4 that it
+    is tight.
 
     >>> tradeoff_rounds(1e6, 0.25, log_size=math.log(204), failure_probability=0.05)
     3002
@@ -85,20 +106,29 @@ def tradeoff_rounds(horizon: float, exponent: float, log_size: float, failure_pr
             f"the trade-off exponent is {exponent}; it must lie in [1/4, 1/2].",
             hint="1/4 gives regret T^(1/2) and slack T^(-1/4); 1/2 gives slack T^(-1/2) and no useful regret.",
         )
-    wanted = math.pow(_horizon(horizon), 2 * exponent) * math.sqrt(_log_union(log_size, failure_probability))
+    wanted = math.pow(_horizon(horizon), 2 * exponent) * math.sqrt(
+        _log_union(log_size, failure_probability)
+    )
     return math.ceil(min(horizon / 2, wanted))
 
 
 def saddle_point_error(oracle_tolerance: float, total_weight: float) -> float:
-    """epsilon = 4 nu sum_j |c_j^{-1} - c_j^{+1}|: how far the paper's FairCSC may be from the optimum (theorem 3.5).
+    """epsilon = 4 nu sum_j |c_j^{-1} - c_j^{+1}|: how far the paper's FairCSC may be from the
+    optimum (theorem 3.5).
 
-    2 nu from the approximate saddle point, 2 nu from tightening gamma to gamma - 2 nu. Needs 0 < nu < gamma/2 and both group
-    classifiers in H. (In both proofs the mixture with 1[a = -1] can overshoot -gamma; mixing just as much as is needed repairs it.)
+    2 nu from the approximate saddle point, 2 nu from tightening gamma to gamma - 2 nu. Needs 0 < nu
+    < gamma/2 and both group classifiers in H. (In both proofs the mixture with 1[a = -1] can
+    overshoot -gamma; mixing just as much as is needed repairs it.)
     """
-    return 4 * _positive(oracle_tolerance, "oracle_tolerance") * _positive(total_weight, "total_weight")
+    return (
+        4
+        * _positive(oracle_tolerance, "oracle_tolerance")
+        * _positive(total_weight, "total_weight")
+    )
 
 
-# --- section 3.2: the schedule of the bandit and Algorithm 1 ----------------------------------------------------------------
+# --- section 3.2: the schedule of the bandit and Algorithm 1
+# ----------------------------------------------------------------
 
 
 def policy_cover_size(log_size: float, resolution: float) -> int:
@@ -112,16 +142,28 @@ def policy_cover_size(log_size: float, resolution: float) -> int:
 
 
 def log_policies(horizon: float, log_size: float, failure_probability: float) -> float:
-    """ln(|Pi_eta| T / delta) = ln(|H|^2 T^3 / delta), with eta = 1/T^2: the logarithm that rules the schedule."""
-    return 2 * _log_size(log_size) + 3 * math.log(_horizon(horizon)) - math.log(_delta(failure_probability))
-
-
-def exploration_floor(round: float, horizon: float, log_size: float, failure_probability: float) -> float:
-    """mu_t = min(1/2, 3.2 ln(|Pi_eta| T / delta) / sqrt(t)): the smallest probability of either decision.
-
-    The paper forgets the minimum; above 1/2 the mixture mu + (1 - 2 mu) Q is no probability. At 1/2 every decision is a fair coin.
+    """ln(|Pi_eta| T / delta) = ln(|H|^2 T^3 / delta), with eta = 1/T^2: the logarithm that rules
+    the schedule.
     """
-    return min(0.5, 3.2 * log_policies(horizon, log_size, failure_probability) / math.sqrt(_round(round)))
+    return (
+        2 * _log_size(log_size)
+        + 3 * math.log(_horizon(horizon))
+        - math.log(_delta(failure_probability))
+    )
+
+
+def exploration_floor(
+    round: float, horizon: float, log_size: float, failure_probability: float
+) -> float:
+    """mu_t = min(1/2, 3.2 ln(|Pi_eta| T / delta) / sqrt(t)): the smallest probability of either
+    decision.
+
+    The paper forgets the minimum; above 1/2 the mixture mu + (1 - 2 mu) Q is no probability. At 1/2
+    every decision is a fair coin.
+    """
+    return min(
+        0.5, 3.2 * log_policies(horizon, log_size, failure_probability) / math.sqrt(_round(round))
+    )
 
 
 def regret_scale(horizon: float) -> float:
@@ -130,27 +172,33 @@ def regret_scale(horizon: float) -> float:
 
 
 def oracle_slack(oracle_tolerance: float, floor: float, horizon: float) -> float:
-    """Lambda_t = nu / (4 (e - 2) mu_t^2 ln T): what an oracle with normalised error nu adds to the low-regret constraint.
+    """Lambda_t = nu / (4 (e - 2) mu_t^2 ln T): what an oracle with normalised error nu adds to the
+    low-regret constraint.
 
-    On the completed Q it reads sum Q b <= 4 + Lambda_t. (The lemma prints sum Q (4 + b) <= 4 + Lambda_t, which fails once Q sums
-    to one: the 4 of the remaining mass is missing.)
+    On the completed Q it reads sum Q b <= 4 + Lambda_t. (The lemma prints sum Q (4 + b) <= 4 +
+    Lambda_t, which fails once Q sums to one: the 4 of the remaining mass is missing.)
     """
-    return _positive(oracle_tolerance, "oracle_tolerance") / (regret_scale(horizon) * _floor(floor) ** 2)
+    return _positive(oracle_tolerance, "oracle_tolerance") / (
+        regret_scale(horizon) * _floor(floor) ** 2
+    )
 
 
 def variance_slack(oracle_tolerance: float, floor: float, horizon: float) -> float:
     """(1 + psi mu_t) Lambda_t: what the same oracle adds to the low-variance constraint V <= 4 + b.
 
-    The costs of that call sum to at most 1/mu + 1/(psi mu^2), that is (1 + psi mu) / (psi mu^2); the paper drops the first term.
+    The costs of that call sum to at most 1/mu + 1/(psi mu^2), that is (1 + psi mu) / (psi mu^2);
+    the paper drops the first term.
     """
     return (1 + regret_scale(horizon) * floor) * oracle_slack(oracle_tolerance, floor, horizon)
 
 
 def iteration_cap(floor: float, labels: int = 2) -> int:
-    """4 ln(1/(K mu)) / mu: Algorithm 1 halts within so many steps (K = 2 labels are explored, or 1: accept only).
+    """4 ln(1/(K mu)) / mu: Algorithm 1 halts within so many steps (K = 2 labels are explored, or 1:
+    accept only).
 
-    The potential starts at no more than ln(1/(K mu)) / (1 - K mu), stays at least 0, and each step lowers it by at least
-    mu / (4 (1 - K mu)). (The paper prints 1 / (4 (1 - 2 mu)) for a step: the factor mu is lost.)
+    The potential starts at no more than ln(1/(K mu)) / (1 - K mu), stays at least 0, and each step
+    lowers it by at least mu / (4 (1 - K mu)). (The paper prints 1 / (4 (1 - 2 mu)) for a step: the
+    factor mu is lost.)
 
     >>> iteration_cap(0.01), iteration_cap(0.5)
     (1565, 0)
@@ -159,24 +207,32 @@ def iteration_cap(floor: float, labels: int = 2) -> int:
     return math.ceil(4 * math.log(1 / (labels * _floor(floor, 1 / labels))) / floor)
 
 
-# --- section 3.3: regret ----------------------------------------------------------------------------------------------------
+# --- section 3.3: regret
+# ----------------------------------------------------------------------------------------------------
 
 
 def first_analysed_round(horizon: float, log_size: float, failure_probability: float) -> int:
-    """T_1 = 8 ln(2 |H|^2 T^4 / delta), rounded up: lemma 3.8 needs t >= 8 ln(2 |Pi_eta| t^2 / delta), and t^2 <= T^2.
+    """T_1 = 8 ln(2 |H|^2 T^4 / delta), rounded up: lemma 3.8 needs t >= 8 ln(2 |Pi_eta| t^2 /
+    delta), and t^2 <= T^2.
 
     The paper prints T^3; |Pi_eta| = |H|^2 T^2 times t^2 makes it T^4.
     """
-    return math.ceil(8 * (math.log(2 * horizon) + log_policies(horizon, log_size, failure_probability)))
+    return math.ceil(
+        8 * (math.log(2 * horizon) + log_policies(horizon, log_size, failure_probability))
+    )
 
 
-def estimation_error(round: float, horizon: float, log_size: float, failure_probability: float) -> float:
-    """epsilon_t = 1000 ln(|H|^2 T^3 / delta) / sqrt(t): Reg <= 2 estimated Reg + epsilon_t and the reverse (lemma 3.10).
+def estimation_error(
+    round: float, horizon: float, log_size: float, failure_probability: float
+) -> float:
+    """epsilon_t = 1000 ln(|H|^2 T^3 / delta) / sqrt(t): Reg <= 2 estimated Reg + epsilon_t and the
+    reverse (lemma 3.10).
 
-    Holds for t >= T_1 and ln T >= 5. Two slips: the lemma prints T^2 where its proof has |Pi_eta| T = |H|^2 T^3; and the proof
-    sums epsilon_s as if it were 1000 L / s. The sum of 1/sqrt(s) is up to 2 sqrt(t), so its last line needs
-    4000/ln T + 560 <= 1000, that is ln T >= 100/11 (T >= 8,875), not 2000/ln T + 560 <= 1000. The range survives because for
-    smaller T every round has mu_t = 1/2, and then 560 may be replaced by 86 sqrt(t)/L.
+    Holds for t >= T_1 and ln T >= 5. Two slips: the lemma prints T^2 where its proof has |Pi_eta| T
+    = |H|^2 T^3; and the proof sums epsilon_s as if it were 1000 L / s. The sum of 1/sqrt(s) is up
+    to 2 sqrt(t), so its last line needs 4000/ln T + 560 <= 1000, that is ln T >= 100/11 (T >=
+    8,875), not 2000/ln T + 560 <= 1000. The range survives because for smaller T every round has
+    mu_t = 1/2, and then 560 may be replaced by 86 sqrt(t)/L.
     """
     if math.log(_horizon(horizon)) < SMALLEST_LOG_HORIZON:
         raise InvalidInput(
@@ -187,43 +243,57 @@ def estimation_error(round: float, horizon: float, log_size: float, failure_prob
 
 
 def bandit_regret_bound(horizon: float, log_size: float, failure_probability: float) -> float:
-    """Theorem 3.11 with the constants of its proof, in the transformed loss (in [0, 1]), with L = ln(|Pi_eta| T / delta):
+    """Theorem 3.11 with the constants of its proof, in the transformed loss (in [0, 1]), with L =
+    ln(|Pi_eta| T / delta):
 
         T_1 + 2 sqrt(T) L (1000 + 3.2 (2 psi (4 + Lambda_T) + 2)) + delta T
 
-    Each round costs 2 psi mu_t sum Q b <= 2 psi mu_t (4 + Lambda_t), plus epsilon_t, plus 2 mu_t for the coin; nu = 1/T.
-    The paper has psi mu_t Lambda_t for the first term (the printed lemma, see `oracle_slack`). With the right one the
-    order is ln T ln(|H| T/delta) sqrt(T): one ln T more than theorem 3.11 prints, still within the O~ of theorem 3.1.
+    Each round costs 2 psi mu_t sum Q b <= 2 psi mu_t (4 + Lambda_t), plus epsilon_t, plus 2 mu_t
+    for the coin; nu = 1/T. The paper has psi mu_t Lambda_t for the first term (the printed lemma,
+    see `oracle_slack`). With the right one the order is ln T ln(|H| T/delta) sqrt(T): one ln T more
+    than theorem 3.11 prints, still within the O~ of theorem 3.1.
     """
     log_term = log_policies(horizon, log_size, failure_probability)
-    last_slack = oracle_slack(1 / horizon, exploration_floor(horizon, horizon, log_size, failure_probability), horizon)
+    last_slack = oracle_slack(
+        1 / horizon, exploration_floor(horizon, horizon, log_size, failure_probability), horizon
+    )
     per_round = 3.2 * (2 * regret_scale(horizon) * (4 + last_slack) + 2) * log_term
     per_round += estimation_error(1, horizon, log_size, failure_probability)
     start = first_analysed_round(horizon, log_size, failure_probability)
     return start + 2 * math.sqrt(horizon) * per_round + failure_probability * horizon
 
 
-def regret_bound(horizon: float, log_size: float, failure_probability: float, exploration: float) -> float:
-    """Theorem 3.1: T0 + 2 (bandit regret bound) + delta T, in 0-1 loss, to the best gamma-fair policy.
+def regret_bound(
+    horizon: float, log_size: float, failure_probability: float, exploration: float
+) -> float:
+    """Theorem 3.1: T0 + 2 (bandit regret bound) + delta T, in 0-1 loss, to the best gamma-fair
+    policy.
 
-    Twice, because the bandit sees the halved loss; delta T for the event that the best gamma-fair policy is not in the set.
-    The theorem's O~(sqrt T) takes delta <= 1/sqrt(T) and T0 of order sqrt(T).
+    Twice, because the bandit sees the halved loss; delta T for the event that the best gamma-fair
+    policy is not in the set. The theorem's O~(sqrt T) takes delta <= 1/sqrt(T) and T0 of order
+    sqrt(T).
     """
     if not 0 <= exploration <= horizon:
         raise InvalidInput(
             f"exploration is {exploration:g} of {horizon:g} rounds; it must lie between 0 and the horizon."
         )
-    return exploration + 2 * bandit_regret_bound(horizon, log_size, failure_probability) + failure_probability * horizon
+    return (
+        exploration
+        + 2 * bandit_regret_bound(horizon, log_size, failure_probability)
+        + failure_probability * horizon
+    )
 
 
-# --- when do these constants say anything? ----------------------------------------------------------------------------------
+# --- when do these constants say anything?
+# ----------------------------------------------------------------------------------
 
 
 def uniform_rounds(horizon: float, log_size: float, failure_probability: float) -> int:
-    """How many bandit rounds have mu_t = 1/2, (6.4 L)^2 rounded down: until then every decision is a fair coin.
+    """How many bandit rounds have mu_t = 1/2, (6.4 L)^2 rounded down: until then every decision is
+    a fair coin.
 
-    With |H| = 204 and delta = 1/sqrt(T): 75,286 (T=1e4), 106,250 (1e5), 142,535 (1e6), 184,141 (1e7).
-    With |H| = 4, T=1e4 and delta = .01: 50,201.
+    With |H| = 204 and delta = 1/sqrt(T): 75,286 (T=1e4), 106,250 (1e5), 142,535 (1e6), 184,141
+    (1e7). With |H| = 4, T=1e4 and delta = .01: 50,201.
 
     >>> uniform_rounds(1e6, math.log(204), 1e-3)
     142535
@@ -231,24 +301,33 @@ def uniform_rounds(horizon: float, log_size: float, failure_probability: float) 
     return math.floor((6.4 * log_policies(horizon, log_size, failure_probability)) ** 2)
 
 
-def idle_rounds(horizon: float, log_size: float, failure_probability: float, labels: int = 2) -> int:
-    """How many bandit rounds Algorithm 1 halts at once at Q = 0, because V(0) = 1/mu <= 2 K: (6.4 K L)^2 rounded down.
+def idle_rounds(
+    horizon: float, log_size: float, failure_probability: float, labels: int = 2
+) -> int:
+    """How many bandit rounds Algorithm 1 halts at once at Q = 0, because V(0) = 1/mu <= 2 K: (6.4 K
+    L)^2 rounded down.
 
-    Until then Q is all on the empirically best policy. With |H| = 204, delta = .001, T=1e6, K = 2: 570,143.
+    Until then Q is all on the empirically best policy. With |H| = 204, delta = .001, T=1e6, K = 2:
+    570,143.
 
     >>> idle_rounds(1e6, math.log(204), 1e-3)
     570143
     """
-    return math.floor((6.4 * _labels(labels) * log_policies(horizon, log_size, failure_probability)) ** 2)
+    return math.floor(
+        (6.4 * _labels(labels) * log_policies(horizon, log_size, failure_probability)) ** 2
+    )
 
 
 def informative_round(horizon: float, log_size: float, failure_probability: float) -> int:
-    """The first t with epsilon_t < 1, (1000 L)^2: before it, lemma 3.10 bounds a regret that is at most 1 by more than 1."""
+    """The first t with epsilon_t < 1, (1000 L)^2: before it, lemma 3.10 bounds a regret that is at
+    most 1 by more than 1.
+    """
     return math.floor(estimation_error(1, horizon, log_size, failure_probability) ** 2) + 1
 
 
 def informative_horizon(log_size: float, failure_probability: float | None = None) -> float:
-    """The smallest T (to 1e-6) from which theorem 3.1 says less than "regret <= T"; delta = 1/sqrt(T) unless given.
+    """The smallest T (to 1e-6) from which theorem 3.1 says less than "regret <= T"; delta =
+    1/sqrt(T) unless given.
 
     With |H| = 204: 1.82e12, even without exploration.
     """
@@ -265,7 +344,8 @@ def informative_horizon(log_size: float, failure_probability: float | None = Non
     return math.exp(_first_true(informative, SMALLEST_LOG_HORIZON, 200.0))
 
 
-# --- section 4: the lower bound ---------------------------------------------------------------------------------------------
+# --- section 4: the lower bound
+# ---------------------------------------------------------------------------------------------
 
 
 def lower_bound_horizon(exponent: float) -> float:
@@ -280,27 +360,35 @@ def lower_bound_horizon(exponent: float) -> float:
 
 
 def kl_divergence(gap: float) -> float:
-    """KL(D1 || D2) = 2 gamma ln((1 + 8 gamma) / (1 - 8 gamma)), exactly; D1 and D2 differ in 2 of the 8 contexts."""
+    """KL(D1 || D2) = 2 gamma ln((1 + 8 gamma) / (1 - 8 gamma)), exactly; D1 and D2 differ in 2 of
+    the 8 contexts.
+    """
     _lower_bound_gap(gap)
     return 2 * gap * math.log((1 + 8 * gap) / (1 - 8 * gap))
 
 
 def kl_bound(gap: float) -> float:
-    """KL(D1 || D2) <= 64 gamma^2 for gamma <= 1/16, the paper's bound (32 gamma^2 is what it tends to for small gamma)."""
+    """KL(D1 || D2) <= 64 gamma^2 for gamma <= 1/16, the paper's bound (32 gamma^2 is what it tends
+    to for small gamma).
+    """
     return 64 * _lower_bound_gap(gap) ** 2
 
 
 def indistinguishable_rounds(gap: float, advantage: float = 0.01) -> float:
-    """K = 2 beta^2 / (64 gamma^2): before round K nobody tells D1 from D2 with an advantage above beta (lemma 4.4; paper: .01)."""
+    """K = 2 beta^2 / (64 gamma^2): before round K nobody tells D1 from D2 with an advantage above
+    beta (lemma 4.4; paper: .01).
+    """
     return 2 * _share(advantage, "advantage") ** 2 / kl_bound(gap)
 
 
 def regret_lower_bound(gap: float, failure_probability: float, advantage: float = 0.01) -> float:
-    """Theorem 4.1 with its constants: K (1/2 - beta - 2 delta) (1/4 + 2 gamma), K = `indistinguishable_rounds`.
+    """Theorem 4.1 with its constants: K (1/2 - beta - 2 delta) (1/4 + 2 gamma), K =
+    `indistinguishable_rounds`.
 
-    Under D1 a gamma-fair mixture has weight at most 1/4 on h1, under D2 on h2; until round K one of the constants is played with
-    probability 1/2 - beta - 2 delta (paper: .49 - 2 delta, delta <= .24), and costs 1/4 + 2 gamma each time. With gamma = T^(-alpha):
-    3.1e-6 T^(2 alpha) rounds, so K < 1 below T = 1.02e11 (alpha = 1/4) or 1.81e8 (alpha = 1/3).
+    Under D1 a gamma-fair mixture has weight at most 1/4 on h1, under D2 on h2; until round K one of
+    the constants is played with probability 1/2 - beta - 2 delta (paper: .49 - 2 delta, delta <=
+    .24), and costs 1/4 + 2 gamma each time. With gamma = T^(-alpha): 3.1e-6 T^(2 alpha) rounds, so
+    K < 1 below T = 1.02e11 (alpha = 1/4) or 1.81e8 (alpha = 1/3).
     """
     played = 0.5 - advantage - 2 * _delta(failure_probability)
     if played <= 0:
@@ -317,17 +405,21 @@ def sharp_regret_lower_bound(gap: float, failure_probability: float) -> float:
 
     About 1,000 times the paper's constant at delta = .05.
 
-    What is played in round t rests on t - 1 people, so Pinsker gives an advantage of at most sqrt((t - 1) KL / 2), and the regret
-    is at least (1/4 + 2 gamma) times the sum over s >= 0 of (c - sqrt(s KL / 2))_+, which is at least its integral.
-    Needs delta < 1/4 and a horizon of at least 2 c^2 / KL + 1 rounds.
+    What is played in round t rests on t - 1 people, so Pinsker gives an advantage of at most
+    sqrt((t - 1) KL / 2), and the regret is at least (1/4 + 2 gamma) times the sum over s >= 0 of (c
+    - sqrt(s KL / 2))_+, which is at least its integral. Needs delta < 1/4 and a horizon of at least
+    2 c^2 / KL + 1 rounds.
     """
     free = 0.5 - 2 * _delta(failure_probability)
     if free <= 0:
-        raise InvalidInput(f"failure_probability is {failure_probability}; the lower bound needs less than 1/4.")
+        raise InvalidInput(
+            f"failure_probability is {failure_probability}; the lower bound needs less than 1/4."
+        )
     return 2 / 3 * free**3 / kl_divergence(gap) * (0.25 + 2 * gap)
 
 
-# --- what arguments must be -------------------------------------------------------------------------------------------------
+# --- what arguments must be
+# -------------------------------------------------------------------------------------------------
 
 
 def _log_union(log_size: float, failure_probability: float) -> float:
@@ -358,7 +450,8 @@ def _log_size(value: float) -> float:
 def _delta(value: float) -> float:
     if not 0 < value < 1:
         raise InvalidInput(
-            f"failure_probability is {value}; it must lie strictly between 0 and 1.", hint="0.05 is usual."
+            f"failure_probability is {value}; it must lie strictly between 0 and 1.",
+            hint="0.05 is usual.",
         )
     return value
 
@@ -383,7 +476,9 @@ def _floor(value: float, largest: float = 0.5) -> float:
 
 def _labels(value: int) -> int:
     if value not in (1, 2):
-        raise InvalidInput(f"labels is {value}; either both decisions are explored (2) or acceptance alone (1).")
+        raise InvalidInput(
+            f"labels is {value}; either both decisions are explored (2) or acceptance alone (1)."
+        )
     return value
 
 

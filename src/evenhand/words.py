@@ -1,7 +1,8 @@
-"""The nouns of the paper (section 1.1): people with features and a group, labels, costs, decisions and outcomes.
+"""The nouns of the paper (section 1.1): people with features and a group, labels, costs, decisions
+and outcomes.
 
-Arrays are checked here, once, at the border; everything below may rely on finite float64 features of shape (rows, columns),
-labels in {-1, +1} and arrays of equal length.
+Arrays are checked here, once, at the border; everything below may rely on finite float64 features
+of shape (rows, columns), labels in {-1, +1} and arrays of equal length.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,9 @@ FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
 GroupArray = NDArray[Any]
-"""Group labels may be of any hashable kind: integers, strings, objects. None stands for "unknown", where that is allowed."""
+"""Group labels may be of any hashable kind: integers, strings, objects. None stands for "unknown",
+where that is allowed.
+"""
 _PLAIN = {str, int, float, bool}
 
 
@@ -29,11 +32,18 @@ def as_features(value: ArrayLike, name: str = "features") -> FloatArray:
         array = np.ascontiguousarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInput(
-            f"{name} cannot be read as numbers ({error}).", hint="encode categories as numbers first."
+            f"{name} cannot be read as numbers ({error}).",
+            hint="encode categories as numbers first.",
         ) from error
     if array.ndim != 2:
-        hint = "one row per person: use features.reshape(-1, 1) for a single column." if array.ndim == 1 else None
-        raise InvalidInput(f"{name} has shape {array.shape}; it must be (rows, columns).", hint=hint)
+        hint = (
+            "one row per person: use features.reshape(-1, 1) for a single column."
+            if array.ndim == 1
+            else None
+        )
+        raise InvalidInput(
+            f"{name} has shape {array.shape}; it must be (rows, columns).", hint=hint
+        )
     _require_finite(array, name)
     return array
 
@@ -62,7 +72,8 @@ def as_labels(value: ArrayLike, rows: int) -> IntArray:
 
 
 def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
-    """(rows,) group labels. None, NaN, NaT, pandas.NA and masked entries all mean "unknown", and all become None.
+    """(rows,) group labels. None, NaN, NaT, pandas.NA and masked entries all mean "unknown", and
+    all become None.
 
     An array in which nothing can be unknown stays as it is; any other becomes one of objects.
 
@@ -71,8 +82,12 @@ def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
     """
     if type(value) is not np.ndarray and isinstance(value, np.ma.MaskedArray):
         value = value.tolist()  # masked entries are None there
-    if isinstance(value, list | tuple) and not (len(kinds := set(map(type, value))) == 1 and kinds <= _PLAIN):
-        array = np.empty(len(value), dtype=object)  # numpy would turn ["a", nan] into texts, and take apart tuples
+    if isinstance(value, list | tuple) and not (
+        len(kinds := set(map(type, value))) == 1 and kinds <= _PLAIN
+    ):
+        array = np.empty(
+            len(value), dtype=object
+        )  # numpy would turn ["a", nan] into texts, and take apart tuples
         for row, entry in enumerate(value):
             array[row] = entry
     else:
@@ -107,7 +122,11 @@ def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
 def as_group(value: ArrayLike, rows: int) -> GroupArray:
     """(rows,) group labels, none of them unknown."""
     array = as_known_groups(value, rows)
-    unknown = [row for row, label in enumerate(array.tolist()) if label is None] if array.dtype.kind == "O" else []
+    unknown = (
+        [row for row, label in enumerate(array.tolist()) if label is None]
+        if array.dtype.kind == "O"
+        else []
+    )
     if unknown:
         raise InvalidInput(
             f"group is missing in {len(unknown)} of {rows} rows (first: row {unknown[0]}).",
@@ -118,7 +137,9 @@ def as_group(value: ArrayLike, rows: int) -> GroupArray:
 
 def _require_length(array: NDArray[Any], rows: int, name: str) -> None:
     if array.ndim != 1 or len(array) != rows:
-        raise LengthMismatch(f"{name} has shape {array.shape} but there are {rows} rows; it needs one entry per row.")
+        raise LengthMismatch(
+            f"{name} has shape {array.shape} but there are {rows} rows; it needs one entry per row."
+        )
 
 
 def _require_finite(array: FloatArray, name: str) -> None:
@@ -156,7 +177,9 @@ class Applicants:
 
 @dataclass(frozen=True, eq=False)
 class LabelledSample:
-    """Rows (x, a, y) drawn from the population; `count` says how many people a row stands for (default one)."""
+    """Rows (x, a, y) drawn from the population; `count` says how many people a row stands for
+    (default one).
+    """
 
     features: FloatArray
     group: GroupArray
@@ -172,7 +195,9 @@ class LabelledSample:
         if self.count is not None:
             object.__setattr__(self, "count", as_numbers(self.count, rows, "count"))
             if (self.count < 0).any():
-                raise InvalidInput(f"count contains {self.count.min()}; a row cannot stand for fewer than 0 people.")
+                raise InvalidInput(
+                    f"count contains {self.count.min()}; a row cannot stand for fewer than 0 people."
+                )
 
     def __len__(self) -> int:
         return len(self.features)
@@ -203,7 +228,9 @@ class LabelledSample:
 
 @dataclass(frozen=True, eq=False)
 class CostSensitiveProblem:
-    """The objective of a CSC oracle (section 2): sum over rows of c^{-1} if rejected, c^{+1} if accepted."""
+    """The objective of a CSC oracle (section 2): sum over rows of c^{-1} if rejected, c^{+1} if
+    accepted.
+    """
 
     features: FloatArray
     group: GroupArray | None
@@ -239,7 +266,9 @@ class CostSensitiveProblem:
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """What a false accept and a false reject cost: two numbers, or one entry per person. The paper's 0-1 loss is 1 and 1."""
+    """What a false accept and a false reject cost: two numbers, or one entry per person. The
+    paper's 0-1 loss is 1 and 1.
+    """
 
     false_accept: float | FloatArray = 1.0
     false_reject: float | FloatArray = 1.0
@@ -256,11 +285,17 @@ class Prices:
             object.__setattr__(self, name, float(value) if value.ndim == 0 else value)
 
     def acceptance_cost(self, label: IntArray) -> FloatArray:
-        """Cost of accepting minus cost of rejecting: -false_reject where y = +1, +false_accept where y = -1."""
+        """Cost of accepting minus cost of rejecting: -false_reject where y = +1, +false_accept
+        where y = -1.
+        """
         return np.where(label == 1, -np.asarray(self.false_reject), np.asarray(self.false_accept))
 
-    def problem(self, features: FloatArray, group: GroupArray | None, label: IntArray) -> CostSensitiveProblem:
-        """The fully labelled problem: a reject of y = +1 costs false_reject, an accept of y = -1 costs false_accept."""
+    def problem(
+        self, features: FloatArray, group: GroupArray | None, label: IntArray
+    ) -> CostSensitiveProblem:
+        """The fully labelled problem: a reject of y = +1 costs false_reject, an accept of y = -1
+        costs false_accept.
+        """
         return CostSensitiveProblem(
             features,
             group,
@@ -271,7 +306,9 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision: `propensity` is the probability with which the decision that was taken was taken."""
+    """One decision: `propensity` is the probability with which the decision that was taken was
+    taken.
+    """
 
     accept: bool
     propensity: float
@@ -287,7 +324,9 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Decisions(Sequence[Decision]):
-    """A block of decisions as arrays; behaves as a sequence of `Decision`. `round` counts from `first_round`."""
+    """A block of decisions as arrays; behaves as a sequence of `Decision`. `round` counts from
+    `first_round`.
+    """
 
     accept: BoolArray
     propensity: FloatArray
@@ -324,10 +363,14 @@ class Decisions(Sequence[Decision]):
 
 
 class OneDecision(Decisions):
-    """The decision about one person as a block of one; its arrays are made when somebody asks for them."""
+    """The decision about one person as a block of one; its arrays are made when somebody asks for
+    them.
+    """
 
     @classmethod
-    def of(cls, accept: bool, propensity: float, round: int, epoch: int, audit: bool) -> "OneDecision":
+    def of(
+        cls, accept: bool, propensity: float, round: int, epoch: int, audit: bool
+    ) -> "OneDecision":
         """What was decided."""
         made = object.__new__(cls)
         made.__dict__["alone"] = (accept, propensity, epoch, audit)
@@ -363,4 +406,6 @@ class Outcome:
 
     def __post_init__(self) -> None:
         if self.label not in (-1, 1):
-            raise BadLabel(f"the label of round {self.round} is {self.label}; labels are -1 and +1.")
+            raise BadLabel(
+                f"the label of round {self.round} is {self.label}; labels are -1 and +1."
+            )

@@ -1,4 +1,6 @@
-"""A small random population, an exhaustive fair oracle over all vertices of its fair polytope, and an LP over the class."""
+"""A small random population, an exhaustive fair oracle over all vertices of its fair polytope, and
+an LP over the class.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,7 +41,10 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class FairTable:
-    """H as a table (hypotheses, contexts), and |gap @ pi| <= limit. Binds to rows given by their contexts."""
+    """H as a table (hypotheses, contexts), and |gap @ pi| <= limit.
+
+    Binds to rows given by their contexts.
+    """
 
     accepts: BoolArray
     gap: FloatArray
@@ -66,14 +71,18 @@ class FairTable:
 
     def policy(self, vertex: int) -> Mixture:
         members, weights = self.vertices[vertex]
-        return Mixture(tuple(TableHypothesis(tuple(self.accepts[h].tolist())) for h in members), weights)
+        return Mixture(
+            tuple(TableHypothesis(tuple(self.accepts[h].tolist())) for h in members), weights
+        )
 
     def cheapest(self, acceptance_cost: FloatArray) -> Answer:
         vertex = int(np.argmin(self.acceptance @ acceptance_cost))
         return Answer(self.policy(vertex), self.acceptance[vertex])
 
     def least_cost(self, acceptance_cost: FloatArray) -> float:
-        """The same minimum by an LP over mixtures of the whole class, which knows nothing of vertices."""
+        """The same minimum by an LP over mixtures of the whole class, which knows nothing of
+        vertices.
+        """
         gaps = self.accepts @ self.gap
         solution = linprog(
             self.accepts[:, self.rows] @ acceptance_cost,
@@ -94,8 +103,12 @@ class Case:
     log: RoundLog
 
 
-def random_case(seed: int, sides: int, contexts: int = 8, hypotheses: int = 10, rounds: int = 400) -> Case:
-    """Rounds played by random smoothed policies of three epochs, on a random population with a random fair class."""
+def random_case(
+    seed: int, sides: int, contexts: int = 8, hypotheses: int = 10, rounds: int = 400
+) -> Case:
+    """Rounds played by random smoothed policies of three epochs, on a random population with a
+    random fair class.
+    """
     random = np.random.default_rng(seed)
     accepts = random.random((hypotheses, contexts)) < random.random((hypotheses, 1))
     accepts = np.vstack([accepts, np.zeros(contexts, bool), np.ones(contexts, bool)])
@@ -131,9 +144,14 @@ def check(case: Case, weights: PolicyWeights, mu: float, psi: float, sides: int)
     minus = [mu + (1 - sides * mu) * (1 - accepted[i]) for i in rows]
     rejecting = [share[i] / minus[i] if sides == 2 else 0.0 for i in rows]
     least_loss = (loss.constant + case.oracle.least_cost(loss.acceptance_cost)) / loss.rounds
-    cost = [loss.acceptance_cost[i] / (loss.rounds * psi * mu) - share[i] / plus[i] + rejecting[i] for i in rows]
+    cost = [
+        loss.acceptance_cost[i] / (loss.rounds * psi * mu) - share[i] / plus[i] + rejecting[i]
+        for i in rows
+    ]
     at_most = -case.oracle.least_cost(np.array(cost)) + sum(rejecting)
     excess = at_most - (loss.constant / loss.rounds - least_loss) / (psi * mu) - 2 * sides
     losses = [loss.of(policy.acceptance(loss.features)) for policy in weights.policies]
-    use = sum(q * max(value - least_loss, 0) for q, value in zip(weights.weights, losses, strict=True)) / (psi * mu)
+    use = sum(
+        q * max(value - least_loss, 0) for q, value in zip(weights.weights, losses, strict=True)
+    ) / (psi * mu)
     return Check(sum(weights.weights), excess, use)

@@ -20,7 +20,9 @@ CONSTANTS = list(product((0.2, 0.03, 0.003), (0.1, 1.0, 10.0)))
 
 def solve(case, mu, psi, sides, oracle=None, **more):
     chosen = case.oracle if oracle is None else oracle
-    return algorithm_1(case.loss, chosen, exploration_floor=mu, regret_scale=psi, sides=sides, **more)
+    return algorithm_1(
+        case.loss, chosen, exploration_floor=mu, regret_scale=psi, sides=sides, **more
+    )
 
 
 def assert_potential_behaves(report, mu, sides):
@@ -54,8 +56,12 @@ def test_both_constraints_hold_over_the_whole_class_at_halt(seed, sides):
 
 @pytest.mark.parametrize(("sides", "usual"), [(1, range(2, 11)), (2, range(4, 21))])
 def test_the_usual_number_of_iterations_is_small(sides, usual):
-    """Measured over 150 cases at mu = .003, psi = 1: one-sided 3 to 9, median 8; two-sided 8 to 14, median 11."""
-    counts = [solve(random_case(seed, sides), 0.003, 1.0, sides).report.iterations for seed in range(40)]
+    """Measured over 150 cases at mu = .003, psi = 1: one-sided 3 to 9, median 8; two-sided 8 to 14,
+    median 11.
+    """
+    counts = [
+        solve(random_case(seed, sides), 0.003, 1.0, sides).report.iterations for seed in range(40)
+    ]
     assert int(np.median(counts)) in usual
     assert max(counts) in usual
 
@@ -83,10 +89,20 @@ def test_one_row_per_round_gives_the_same_weights_as_one_row_per_context(seed, s
     loss, count = case.loss, case.loss.count.astype(int)
     each = np.repeat(np.arange(len(loss)), count)
     split = EstimatedLoss(
-        loss.features[each], None, np.ones(len(each)), (loss.acceptance_cost / count)[each], loss.constant, loss.rounds
+        loss.features[each],
+        None,
+        np.ones(len(each)),
+        (loss.acceptance_cost / count)[each],
+        loss.constant,
+        loss.rounds,
     )
     whole = solve(case, 0.01, 1.0, sides)
-    rows = solve(replace(case, loss=split, oracle=replace(case.oracle, rows=case.oracle.rows[each])), 0.01, 1.0, sides)
+    rows = solve(
+        replace(case, loss=split, oracle=replace(case.oracle, rows=case.oracle.rows[each])),
+        0.01,
+        1.0,
+        sides,
+    )
     assert rows.weights.policies == whole.weights.policies
     np.testing.assert_allclose(rows.weights.weights, whole.weights.weights, atol=1e-12)
 
@@ -110,7 +126,8 @@ def test_with_a_floor_of_one_over_2k_there_is_nothing_to_do(mu, sides):
     assert result.weights.policies == (result.best,)
 
 
-# An oracle that is right but slow: it answers with the first policy in the list that violates its constraint.
+# An oracle that is right but slow: it answers with the first policy in the list that violates its
+# constraint.
 
 
 @dataclass(frozen=True)
@@ -133,12 +150,16 @@ def dyadic_case(rows=64):
         for start in range(0, rows, size)
     ]
     table = FairTable(np.array(intervals), np.zeros(rows), 1.0, np.arange(rows))
-    nothing = EstimatedLoss(np.arange(rows)[:, None], None, np.ones(rows), np.zeros(rows), 0.0, rows)
+    nothing = EstimatedLoss(
+        np.arange(rows)[:, None], None, np.ones(rows), np.zeros(rows), 0.0, rows
+    )
     return Case(nothing, table, None)
 
 
 def test_shrinking_happens_never_raises_the_potential_and_the_proved_cap_holds():
-    """An exact oracle never made Q too heavy in 76,000 random cases; one that answers in the worst order does."""
+    """An exact oracle never made Q too heavy in 76,000 random cases; one that answers in the worst
+    order does.
+    """
     case, mu = dyadic_case(), 1e-3
     result = solve(case, mu, 1.0, 1, oracle=SmallestFirst(case.oracle))
     report = result.report
@@ -156,7 +177,9 @@ def test_shrinking_happens_never_raises_the_potential_and_the_proved_cap_holds()
 
 @dataclass(frozen=True)
 class PricedWithLoggedPropensities:
-    """The costs of the paper's proof: 1/Q_s of the logged policy in place of the candidate's, fixed for all calls."""
+    """The costs of the paper's proof: 1/Q_s of the logged policy in place of the candidate's, fixed
+    for all calls.
+    """
 
     case: Case
     mu: float
@@ -169,7 +192,9 @@ class PricedWithLoggedPropensities:
         place = {float(x): i for i, x in enumerate(loss.features[:, 0])}
         context = [place[float(x)] for x in log.features[:, 0]]
         logged = np.bincount(context, 1 / log.acceptance - 1 / (1 - log.acceptance)) / loss.rounds
-        return self.case.oracle.cheapest(loss.acceptance_cost / (loss.rounds * self.psi * self.mu) - logged)
+        return self.case.oracle.cheapest(
+            loss.acceptance_cost / (loss.rounds * self.psi * self.mu) - logged
+        )
 
 
 def test_pricing_with_the_logged_propensities_halts_with_violated_constraints():
@@ -184,7 +209,9 @@ def test_pricing_with_the_logged_propensities_halts_with_violated_constraints():
 
 @dataclass
 class PoorStart:
-    """Its first answer, the pi_0 of Algorithm 1, is the worst policy there is; afterwards it is exact."""
+    """Its first answer, the pi_0 of Algorithm 1, is the worst policy there is; afterwards it is
+    exact.
+    """
 
     table: FairTable
     first: bool = True
@@ -215,12 +242,18 @@ def test_a_policy_that_beats_the_best_one_takes_its_place(seed, sides):
 
 
 def clipped_excess(case, result, mu, psi, sides):
-    """max of V - 2K - max(L_hat - L_hat(pi_0), 0)/(psi mu) over all vertices, with the pi_0 of the result."""
+    """max of V - 2K - max(L_hat - L_hat(pi_0), 0)/(psi mu) over all vertices, with the pi_0 of the
+    result.
+    """
     loss, acceptance = case.loss, case.oracle.acceptance
     propensity = feasibility.smoothed(result.weights.acceptance(loss.features), 1.0, mu, sides)
     losses = np.array([loss.of(row) for row in acceptance])
     b = np.maximum(losses - loss.of(result.best.acceptance(loss.features)), 0) / (psi * mu)
-    return float((feasibility.mean_inverse_propensity(acceptance, propensity, loss.share) - 2 * sides - b).max())
+    return float(
+        (
+            feasibility.mean_inverse_propensity(acceptance, propensity, loss.share) - 2 * sides - b
+        ).max()
+    )
 
 
 def test_clipping_without_replacing_halts_with_violated_constraints(monkeypatch):
@@ -244,7 +277,9 @@ def test_the_lemma_as_printed_fails_for_the_completed_weights():
     assert max(uses) <= 4
 
 
-@pytest.mark.parametrize(("mu", "psi", "sides"), [(0.6, 1.0, 2), (0.0, 1.0, 1), (0.1, 0.0, 1), (0.1, 1.0, 3)])
+@pytest.mark.parametrize(
+    ("mu", "psi", "sides"), [(0.6, 1.0, 2), (0.0, 1.0, 1), (0.1, 0.0, 1), (0.1, 1.0, 3)]
+)
 def test_constants_outside_their_range_are_refused(mu, psi, sides):
     with pytest.raises(InvalidInput):
         solve(random_case(0, 2), mu, psi, sides)

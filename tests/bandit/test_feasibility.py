@@ -12,9 +12,17 @@ SIDES = [1, 2]
 def random_state(seed, sides, policies=6, rows=9):
     """(acceptance of each policy, share, weights with sum below one, b, mu)."""
     random = np.random.default_rng(seed)
-    acceptance = np.where(random.random((policies, rows)) < 0.5, random.random((policies, rows)), 1.0)
+    acceptance = np.where(
+        random.random((policies, rows)) < 0.5, random.random((policies, rows)), 1.0
+    )
     weights = random.dirichlet(np.ones(policies)) * random.random()
-    return acceptance, random.dirichlet(np.ones(rows)), weights, random.exponential(3, policies), random.uniform(0, 0.3)
+    return (
+        acceptance,
+        random.dirichlet(np.ones(rows)),
+        weights,
+        random.exponential(3, policies),
+        random.uniform(0, 0.3),
+    )
 
 
 def propensities(acceptance, weights, mu, sides):
@@ -28,7 +36,10 @@ def test_v_and_s_are_the_sums_over_rows_and_decisions(sides):
     for k, pi in enumerate(acceptance):
         V = S = 0.0
         for i, chance in enumerate(pi):
-            decisions = [(chance, weights @ acceptance[:, i]), (1 - chance, weights @ (1 - acceptance[:, i]))]
+            decisions = [
+                (chance, weights @ acceptance[:, i]),
+                (1 - chance, weights @ (1 - acceptance[:, i])),
+            ]
             for drawn, mass in decisions[:sides]:
                 V += share[i] * drawn / (mu + (1 - sides * mu) * mass)
                 S += share[i] * (drawn / (mu + (1 - sides * mu) * mass)) ** 2
@@ -41,7 +52,11 @@ def test_v_and_s_are_the_sums_over_rows_and_decisions(sides):
 @pytest.mark.parametrize("sides", SIDES)
 def test_v_is_linear_in_the_policy_and_bounds_the_second_moment_of_its_importance_weight(sides):
     """Negative control: 1 / Q^mu(pi(x)), one over the average, does not bound it."""
-    q, share, coin = program.smoothed(np.array([0.0]), 1.0, 0.01, sides), np.ones(1), np.array([0.5])
+    q, share, coin = (
+        program.smoothed(np.array([0.0]), 1.0, 0.01, sides),
+        np.ones(1),
+        np.array([0.5]),
+    )
     ends = program.mean_inverse_propensity(np.array([[0.0], [1.0]]), q, share)
     right = float(program.mean_inverse_propensity(coin, q, share))
     assert right == pytest.approx(ends.mean())
@@ -65,10 +80,14 @@ def test_the_potential_has_the_stated_gradient_and_curvature(seed, sides):
     for k, direction in enumerate(np.eye(len(weights))):
         slope = (phi(weights + 1e-6 * direction) - phi(weights - 1e-6 * direction)) / 2e-6
         assert slope == pytest.approx(-(V[k] + D[k]) / (2 * sides), rel=1e-5, abs=1e-6)
-        bend = (phi(weights + 1e-4 * direction) - 2 * phi(weights) + phi(weights - 1e-4 * direction)) / 1e-8
+        bend = (
+            phi(weights + 1e-4 * direction) - 2 * phi(weights) + phi(weights - 1e-4 * direction)
+        ) / 1e-8
         assert bend == pytest.approx((1 - sides * mu) * S[k] / sides, rel=1e-3, abs=1e-5)
         alpha = program.weight_step(V[k], D[k], S[k], mu, sides)
-        assert alpha == pytest.approx((V[k] + D[k]) / (2 * sides) / ((1 - sides * mu) * S[k] / sides))
+        assert alpha == pytest.approx(
+            (V[k] + D[k]) / (2 * sides) / ((1 - sides * mu) * S[k] / sides)
+        )
 
 
 def test_two_sided_the_potential_is_the_papers_relative_entropy():
@@ -100,7 +119,11 @@ def test_steps_lower_the_potential_enough_and_shrinking_never_raises_it(seed, si
     for k in np.flatnonzero(D > 0):
         after = weights + program.weight_step(V[k], D[k], S[k], mu, sides) * np.eye(len(b))[k]
         drop = phi(weights) - phi(after)
-        assert drop >= (V[k] + D[k]) ** 2 / (8 * sides * (1 - sides * mu) * S[k]) > program.least_drop(mu, sides)
+        assert (
+            drop
+            >= (V[k] + D[k]) ** 2 / (8 * sides * (1 - sides * mu) * S[k])
+            > program.least_drop(mu, sides)
+        )
     assert phi(weights) >= 0
 
 
@@ -111,7 +134,9 @@ def test_the_shrinking_test_sees_real_shrinking_and_real_steps():
         weights = weights * np.random.default_rng(seed).choice([0.01, 0.1, 1, 10])
         factor = program.shrinking(weights, 0.3 * b, 2)
         q = propensities(acceptance, factor * weights, 0.1 * mu, 2)
-        excess = program.variance_excess(program.mean_inverse_propensity(acceptance, q, share), 0.3 * b, 2)
+        excess = program.variance_excess(
+            program.mean_inverse_propensity(acceptance, q, share), 0.3 * b, 2
+        )
         seen["shrunk"] += factor < 1
         seen["violated"] += bool((excess > 0).any())
     assert min(seen.values()) >= 5
@@ -122,7 +147,9 @@ def test_the_shrinking_test_sees_real_shrinking_and_real_steps():
 def test_the_cap_is_the_first_potential_over_the_least_drop(mu, sides):
     start = program.potential(np.full((sides, 1), mu), np.ones(1), np.zeros(0), np.zeros(0), mu)
     cap = program.iteration_cap(mu, sides)
-    assert start == pytest.approx(log(1 / (sides * mu)) / (1 - sides * mu) - 1 if sides * mu < 1 else 0, abs=1e-8)
+    assert start == pytest.approx(
+        log(1 / (sides * mu)) / (1 - sides * mu) - 1 if sides * mu < 1 else 0, abs=1e-8
+    )
     assert cap == pytest.approx(start / program.least_drop(mu, sides), abs=1e-6)
     assert 0 <= cap <= 4 * log(1 / (sides * mu)) / mu
 
@@ -145,7 +172,9 @@ def test_pricing_costs_rank_policies_as_the_excess_does(sides):
     q = propensities(acceptance, weights, mu, sides)
     losses = acceptance @ cost / rounds
     b = program.regret_budget_use(losses, losses.min(), mu, psi)
-    excess = program.variance_excess(program.mean_inverse_propensity(acceptance, q, share), b, sides)
+    excess = program.variance_excess(
+        program.mean_inverse_propensity(acceptance, q, share), b, sides
+    )
     priced = acceptance @ program.pricing_costs(q, share, cost, rounds, mu, psi)
     np.testing.assert_allclose(excess - excess[0], priced[0] - priced, atol=1e-10)
 
@@ -162,7 +191,9 @@ def test_predicates_draw_the_line_where_the_program_does():
     assert not program.low_variance(np.array([2.1]), np.array([0.0]), sides=1)
 
 
-@pytest.mark.parametrize(("mu", "sides"), [(0.51, 2), (0.0, 1), (-0.1, 2), (1.0, 1), (float("nan"), 1), (0.1, 3)])
+@pytest.mark.parametrize(
+    ("mu", "sides"), [(0.51, 2), (0.0, 1), (-0.1, 2), (1.0, 1), (float("nan"), 1), (0.1, 3)]
+)
 def test_a_floor_that_leaves_no_room_is_refused(mu, sides):
     with pytest.raises(InvalidInput, match=r"mu is|sides is"):
         program.require_floor(mu, sides)

@@ -11,12 +11,16 @@ THEORY = TheorySchedule(horizon=10**6, failure_probability=0.05, log_size=log(20
 def test_theory_is_the_papers_formula():
     cover = 204**2 * (10**6) ** 2  # |H|^2 / eta with eta = 1/T^2
     assert THEORY.log_cover == pytest.approx(log(cover * 10**6 / 0.05))
-    assert THEORY.exploration_floor(10**6) == pytest.approx(3.2 * log(cover * 10**6 / 0.05) / sqrt(10**6))
+    assert THEORY.exploration_floor(10**6) == pytest.approx(
+        3.2 * log(cover * 10**6 / 0.05) / sqrt(10**6)
+    )
     assert THEORY.regret_scale == pytest.approx(4 * (e - 2) * log(10**6))
 
 
 def test_theory_explores_uniformly_for_more_than_a_hundred_thousand_rounds():
-    """Measured: 124,000 for 204 hypotheses and T = 1e6, 46,000 for 4 and T = 1e4. Algorithm 1 is idle four times longer."""
+    """Measured: 124,000 for 204 hypotheses and T = 1e6, 46,000 for 4 and T = 1e4. Algorithm 1 is
+    idle four times longer.
+    """
     assert THEORY.exploration_floor(int(THEORY.uniform_until)) == 0.5
     assert THEORY.exploration_floor(int(THEORY.uniform_until) + 2) < 0.5
     assert round(THEORY.uniform_until, -3) == 124_000

@@ -1,4 +1,6 @@
-"""Without network the bench generates rows and says so; the reader of wheels is tested with the data sets."""
+"""Without network the bench generates rows and says so; the reader of wheels is tested with the
+data sets.
+"""
 
 import numpy as np
 

@@ -21,7 +21,9 @@ def test_the_translated_bound_is_the_same_constraint():
     acceptance = np.random.default_rng(0).random(400)
     negative = table.label == -1
     overall = acceptance[negative].mean()
-    worst = max(abs(acceptance[negative & (table.group == g)].mean() - overall) for g in ("g0", "g1"))
+    worst = max(
+        abs(acceptance[negative & (table.group == g)].mean() - overall) for g in ("g0", "g1")
+    )
     gap = abs(GapConstraints.on(FalsePositiveRate(), table.sample).gaps(acceptance)[0])
     assert worst == pytest.approx(difference_bound(table, gap), abs=1e-14)
 
@@ -47,7 +49,9 @@ def test_hidden_shows_no_enumeration_and_finds_the_same_optimum():
         for c in (Hidden(Stumps()), Stumps())
     )
     assert not isinstance(hidden.oracle, Enumeration)
-    costs = [f.solve(problem.acceptance_cost, problem.rejection_total).cost for f in (hidden, shown)]
+    costs = [
+        f.solve(problem.acceptance_cost, problem.rejection_total).cost for f in (hidden, shown)
+    ]
     assert costs[0] == pytest.approx(costs[1], abs=1e-9)
 
 

@@ -1,4 +1,6 @@
-"""Learners and bounds with one defect each: the negative controls, which the checks of the claims must detect."""
+"""Learners and bounds with one defect each: the negative controls, which the checks of the claims
+must detect.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -51,7 +53,9 @@ class SecondHypothesis(TwoPhaseLearner):
 
 
 class WhateverHasCome(TwoPhaseLearner):
-    """The labels that have come by the end of an epoch are the sample, whoever they belong to (as it was before)."""
+    """The labels that have come by the end of an epoch are the sample, whoever they belong to (as
+    it was before).
+    """
 
     def _examine(self) -> None:
         if self._round >= (self.exploration_rounds or 1):
@@ -71,13 +75,18 @@ class WhateverHasCome(TwoPhaseLearner):
 
 
 class LongestPrefix(WhateverHasCome):
-    """The sample is the longest run of people from the first on whose labels are all there: slow labels choose its length."""
+    """The sample is the longest run of people from the first on whose labels are all there: slow
+    labels choose its length.
+    """
 
     def _arrivals(self, stop: int) -> Arrivals:
         found = super()._arrivals(stop)
         length = int(np.argmin(np.r_[found.label != 0, False]))
         return Arrivals(
-            (np.concatenate(found.features)[:length],), found.group[:length], found.label[:length], found.count[:length]
+            (np.concatenate(found.features)[:length],),
+            found.group[:length],
+            found.label[:length],
+            found.count[:length],
         )
 
 

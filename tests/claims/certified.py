@@ -1,6 +1,8 @@
-"""What the claims of the certified learner share: scenarios by name, lifetimes in numbers, and exact limits.
+"""What the claims of the certified learner share: scenarios by name, lifetimes in numbers, and
+exact limits.
 
-A scenario is a population with a limit, prices and rates; it is described by its name, so that worker processes can be told about it.
+A scenario is a population with a limit, prices and rates; it is described by its name, so that
+worker processes can be told about it.
 """
 
 from collections.abc import Callable, Iterable
@@ -63,14 +65,22 @@ SCENARIOS: dict[str, Scenario] = {
     "negatives near 0": Scenario(lambda: rare_labels(-1), 0.15, CHEAP_REJECT),
     "gap exactly at the limit": Scenario(lambda: at_the_limit(0.05), 0.05),
     "region never accepted": Scenario(avoided_region, 0.05),
-    "prices 1:10": Scenario(lambda: random_population(8, contexts=20, hypotheses=60), 0.07, CHEAP_ACCEPT),
-    "prices 10:1": Scenario(lambda: random_population(9, contexts=20, hypotheses=60), 0.07, CHEAP_REJECT),
+    "prices 1:10": Scenario(
+        lambda: random_population(8, contexts=20, hypotheses=60), 0.07, CHEAP_ACCEPT
+    ),
+    "prices 10:1": Scenario(
+        lambda: random_population(9, contexts=20, hypotheses=60), 0.07, CHEAP_REJECT
+    ),
 }
 LADDERS: dict[str, Scenario] = {
     "ladder": Scenario(score_ladder, 0.10, thresholds=True),
     "ladder, a group of 5%": Scenario(lambda: score_ladder(share=0.05), 0.15, thresholds=True),
-    "ladder, base rate near 0": Scenario(lambda: score_ladder(base=0.95), 0.05, CHEAP_ACCEPT, thresholds=True),
-    "ladder, negatives near 0": Scenario(lambda: score_ladder(base=0.1), 0.15, CHEAP_REJECT, thresholds=True),
+    "ladder, base rate near 0": Scenario(
+        lambda: score_ladder(base=0.95), 0.05, CHEAP_ACCEPT, thresholds=True
+    ),
+    "ladder, negatives near 0": Scenario(
+        lambda: score_ladder(base=0.1), 0.15, CHEAP_REJECT, thresholds=True
+    ),
     "ladder, gap exactly at the limit": Scenario(score_ladder, _ladder_gap(), thresholds=True),
     "ladder, prices 1:10": Scenario(score_ladder, 0.10, CHEAP_ACCEPT, thresholds=True),
     "ladder, prices 10:1": Scenario(score_ladder, 0.10, CHEAP_REJECT, thresholds=True),
@@ -96,7 +106,10 @@ def scenario(name: str) -> tuple[Scenario, Discrete]:
 
 @dataclass(frozen=True)
 class Life:
-    """One lifetime in numbers. missed: some interval excludes the true gap of its hypothesis, or the life was suspended."""
+    """One lifetime in numbers.
+
+    missed: some interval excludes the true gap of its hypothesis, or the life was suspended.
+    """
 
     worst_gap: float
     limit: float
@@ -154,7 +167,9 @@ def live(
 
 def learned(policy: Mixture) -> float:
     """The weight of the policy that is not on constants."""
-    return sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if not _constant(h))
+    return sum(
+        w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if not _constant(h)
+    )
 
 
 def _constant(hypothesis: Any) -> bool:
@@ -168,10 +183,16 @@ def constants(world: Discrete, prices: Prices) -> np.ndarray:
 
 
 def audit_bill(run: Any, world: Discrete, prices: Prices) -> float:
-    """What the weight of accept-all cost above the best constant: people accepted in order to learn."""
+    """What the weight of accept-all cost above the best constant: people accepted in order to
+    learn.
+    """
     accept, reject = constants(world, prices)
     weights = [
-        sum(w for h, w in zip(p.hypotheses, p.weights, strict=True) if h.describe() == "accept everybody")
+        sum(
+            w
+            for h, w in zip(p.hypotheses, p.weights, strict=True)
+            if h.describe() == "accept everybody"
+        )
         for p in run.policies
     ]
     return float(max(accept - reject, 0.0) * (run.lengths @ np.array(weights)))
@@ -180,11 +201,17 @@ def audit_bill(run: Any, world: Discrete, prices: Prices) -> float:
 def true_gaps(learner: CertifiedLearner, world: Discrete) -> np.ndarray:
     """(gaps, members) on the population."""
     members, _, _ = learner._life.certified()
-    return np.stack([world.gaps(Mixture((h,), (1.0,), learner.group_use), learner.rates) for h in members], axis=1)
+    return np.stack(
+        [world.gaps(Mixture((h,), (1.0,), learner.group_use), learner.rates) for h in members],
+        axis=1,
+    )
 
 
 def missed(learner: CertifiedLearner, world: Discrete) -> bool:
-    """Whether the learner's intervals exclude a truth. They only ever shrink, so the last ones tell about all before."""
+    """Whether the learner's intervals exclude a truth.
+
+    They only ever shrink, so the last ones tell about all before.
+    """
     if learner._life.number > 1 or learner._life.alarms:
         return True
     if not learner._life.started or not learner._life.process.members:
@@ -194,7 +221,9 @@ def missed(learner: CertifiedLearner, world: Discrete) -> bool:
     return bool(((gaps < lo - ROUNDING) | (gaps > hi + ROUNDING)).any())
 
 
-def lives(jobs: Iterable[tuple[int, str, str | None]], workers: int = 1, **settings: Any) -> list[Life]:
+def lives(
+    jobs: Iterable[tuple[int, str, str | None]], workers: int = 1, **settings: Any
+) -> list[Life]:
     """`live` for each (seed, scenario, bound), over several processes if asked."""
     if workers == 1:
         return [live(*job, **settings) for job in jobs]

@@ -1,4 +1,6 @@
-"""The full tier prints one table, claim | target | figure | holds, and writes it to a file: each of its two commands to its own."""
+"""The full tier prints one table, claim | target | figure | holds, and writes it to a file: each of
+its two commands to its own.
+"""
 
 import json
 import os
@@ -14,7 +16,9 @@ RESULTS = {"claims_tables": "claims-tables-results.json"}
 
 @dataclass(frozen=True)
 class Row:
-    """One measured claim; `same_exploration` is explore-then-commit with the same T0, the honest rival."""
+    """One measured claim; `same_exploration` is explore-then-commit with the same T0, the honest
+    rival.
+    """
 
     claim: str
     target: str
@@ -29,7 +33,9 @@ class Claims:
 
     rows: list[Row] = field(default_factory=list)
 
-    def add(self, claim: str, target: str, figure: str, holds: bool, same_exploration: str = "") -> None:
+    def add(
+        self, claim: str, target: str, figure: str, holds: bool, same_exploration: str = ""
+    ) -> None:
         self.rows.append(Row(claim, target, figure, bool(holds), same_exploration))
 
 
@@ -57,7 +63,9 @@ def pytest_terminal_summary(terminalreporter, config):
     if not rows:
         return
     results = RESULTS.get(config.getoption("markexpr"), "claims-results.json")
-    Path(config.rootpath, results).write_text(json.dumps([asdict(row) for row in rows], indent=2) + "\n")
+    Path(config.rootpath, results).write_text(
+        json.dumps([asdict(row) for row in rows], indent=2) + "\n"
+    )
     terminalreporter.section("claims of the paper, measured")
     for line in table(rows):
         terminalreporter.write_line(line)
@@ -76,7 +84,9 @@ def table(rows: list[Row]) -> list[str]:
 
 
 def _line(cells: tuple[str, ...], widths: tuple[int, ...]) -> list[str]:
-    wrapped = [textwrap.wrap(cell, width) or [""] for cell, width in zip(cells, widths, strict=True)]
+    wrapped = [
+        textwrap.wrap(cell, width) or [""] for cell, width in zip(cells, widths, strict=True)
+    ]
     height = max(len(cell) for cell in wrapped)
     padded = [cell + [""] * (height - len(cell)) for cell in wrapped]
     return [

@@ -1,4 +1,5 @@
-"""Lives on continuous features with an exact truth: a normal score with thresholds, and normal vectors with linear rules.
+"""Lives on continuous features with an exact truth: a normal score with thresholds, and normal
+vectors with linear rules.
 
 Features never repeat, so the learner's outcome regression is a logistic one.
 """
@@ -19,14 +20,18 @@ from evenhand.words import LabelledSample
 @lru_cache(maxsize=1)
 def scores() -> Scores:
     """The second group's spread is twice the first's: the odds are not logistic in the score."""
-    return Scores({"a": ScoreGroup(0.6, 0.6, 0.8, -0.6), "b": ScoreGroup(0.4, 0.45, 0.4, -0.9, 2.0)})
+    return Scores(
+        {"a": ScoreGroup(0.6, 0.6, 0.8, -0.6), "b": ScoreGroup(0.4, 0.45, 0.4, -0.9, 2.0)}
+    )
 
 
 def threshold_gaps(members):
     """FPR of b minus FPR of a, for accept iff score >= t (or < t)."""
     first, second = scores().groups["a"], scores().groups["b"]
     cuts = np.array([rule.value for rule in members])
-    gap = ndtr((second.negative_mean - cuts) / second.spread) - ndtr((first.negative_mean - cuts) / first.spread)
+    gap = ndtr((second.negative_mean - cuts) / second.spread) - ndtr(
+        (first.negative_mean - cuts) / first.spread
+    )
     return np.where([rule.at_least for rule in members], gap, -gap)
 
 
@@ -51,7 +56,10 @@ def linear_gaps(members):
     gaps = []
     for rule in members:
         weights = np.array(rule.weights)
-        rates = [ndtr((weights @ MEANS[g, -1] - rule.threshold) / np.linalg.norm(weights)) for g in ("a", "b")]
+        rates = [
+            ndtr((weights @ MEANS[g, -1] - rule.threshold) / np.linalg.norm(weights))
+            for g in ("a", "b")
+        ]
         gaps.append(rates[1] - rates[0])
     return np.array(gaps)
 

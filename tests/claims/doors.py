@@ -1,7 +1,9 @@
-"""What the claims about the doors share: small populations, and lives whose rounds are drawn outside of the learner and handed to `replay`.
+"""What the claims about the doors share: small populations, and lives whose rounds are drawn
+outside of the learner and handed to `replay`.
 
-A service works so: its ledger draws, people overrule some decisions, and the learner is told at the next closing. One row is one person,
-so a claim can do to each of them what the world does (overrule, leave out), and a life of three million people takes seconds.
+A service works so: its ledger draws, people overrule some decisions, and the learner is told at the
+next closing. One row is one person, so a claim can do to each of them what the world does
+(overrule, leave out), and a life of three million people takes seconds.
 """
 
 from collections.abc import Callable
@@ -22,18 +24,29 @@ ROUNDING = 1e-9
 
 
 def two_scores() -> Discrete:
-    """Groups a and b have people with poor and with good scores (contexts 0 and 1 of a, 2 and 3 of b); the only rule accepts good ones.
+    """Groups a and b have people with poor and with good scores (contexts 0 and 1 of a, 2 and 3 of
+    b); the only rule accepts good ones.
 
-    Its false positive rate is .538 in a and .333 in b, so at a limit of .1 the best fair policy plays it with probability .49 and
-    otherwise rejects everybody: its gap is exactly the limit, and evidence that is off by little breaks the promise.
+    Its false positive rate is .538 in a and .333 in b, so at a limit of .1 the best fair policy
+    plays it with probability .49 and otherwise rejects everybody: its gap is exactly the limit, and
+    evidence that is off by little breaks the promise.
     """
     shares, rates = 0.5 * np.array([0.3, 0.7, 0.5, 0.5]), [0.2, 0.6, 0.2, 0.6]
-    return Discrete(shares, rates, ["a", "a", "b", "b"], np.array([[False, True, False, True]]), name="two scores")
+    return Discrete(
+        shares,
+        rates,
+        ["a", "a", "b", "b"],
+        np.array([[False, True, False, True]]),
+        name="two scores",
+    )
 
 
 @dataclass(frozen=True, eq=False)
 class People:
-    """People decided under one policy. outcome: the label of everybody, also of the rejected, whom nobody will ever ask."""
+    """People decided under one policy.
+
+    outcome: the label of everybody, also of the rejected, whom nobody will ever ask.
+    """
 
     context: np.ndarray
     group: np.ndarray
@@ -43,13 +56,24 @@ class People:
     outcome: np.ndarray
 
     @classmethod
-    def drawn(cls, world: Discrete, policy: Mixture, rounds: int, generator: np.random.Generator) -> "People":
-        """One coin for each: below the weight of accept-all it is an audit, below the person's own probability an accept."""
+    def drawn(
+        cls, world: Discrete, policy: Mixture, rounds: int, generator: np.random.Generator
+    ) -> "People":
+        """One coin for each: below the weight of accept-all it is an audit, below the person's own
+        probability an accept.
+        """
         context = generator.choice(len(world), size=rounds, p=world.probability)
-        acceptance, coin = policy.acceptance(world.features, world.group)[context], generator.random(rounds)
-        audits = sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h == ACCEPT_ALL)
+        acceptance, coin = (
+            policy.acceptance(world.features, world.group)[context],
+            generator.random(rounds),
+        )
+        audits = sum(
+            w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h == ACCEPT_ALL
+        )
         outcome = np.where(generator.random(rounds) < world.positive_rate[context], 1, -1)
-        return cls(context, world.group[context], acceptance, coin < acceptance, coin < audits, outcome)
+        return cls(
+            context, world.group[context], acceptance, coin < acceptance, coin < audits, outcome
+        )
 
     def block(
         self,
@@ -60,9 +84,14 @@ class People:
         overruled: np.ndarray | None = None,
         come: np.ndarray | None = None,
     ) -> Block:
-        """Everybody, as the learner is told about them; come: whose labels have come (default: those of all)."""
+        """Everybody, as the learner is told about them; come: whose labels have come (default:
+        those of all).
+        """
         nobody = np.zeros(len(self.accept), bool)
-        overruled, come = nobody if overruled is None else overruled, ~nobody if come is None else come
+        overruled, come = (
+            nobody if overruled is None else overruled,
+            ~nobody if come is None else come,
+        )
         label = np.where(self.accept & come & ~overruled, self.outcome, 0)
         return Block(
             first=first,
@@ -113,7 +142,10 @@ def replayed(
     *,
     leave_out: bool = False,
 ) -> Played:
-    """A life by replay, one closing per epoch. leave_out: the learner is told of the others alone, numbered without gaps."""
+    """A life by replay, one closing per epoch.
+
+    leave_out: the learner is told of the others alone, numbered without gaps.
+    """
     generator, fates = np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
     played, told, worst, regret = 0, 0, 0.0, 0.0
     optimum = world.optimum(learner.allowed_gap, learner.rates)[0]
@@ -126,7 +158,11 @@ def replayed(
         regret += size * (world.loss(epoch.policy) - optimum)
         if leave_out:
             people, met = people.part(~met), met[~met]
-        learner.replay([people.block(world, told, epoch.number, overruled=met)], told + len(people.accept))
+        learner.replay(
+            [people.block(world, told, epoch.number, overruled=met)], told + len(people.accept)
+        )
         played, told = played + size, told + len(people.accept)
     worst = max(worst, float(np.abs(world.gaps(learner.policy, learner.rates)).max()))
-    return Played(worst, regret, learner.learned_weight, learner._life.number > 1, learner.allowed_gap)
+    return Played(
+        worst, regret, learner.learned_weight, learner._life.number > 1, learner.allowed_gap
+    )

@@ -1,4 +1,6 @@
-"""The two engines of `simulate`, for tests that change the world or the learner in the middle of a run."""
+"""The two engines of `simulate`, for tests that change the world or the learner in the middle of a
+run.
+"""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,5 @@
-"""What the claims share: populations and learners by name, lifetimes over seeds, slopes, exact binomial limits.
+"""What the claims share: populations and learners by name, lifetimes over seeds, slopes, exact
+binomial limits.
 
 Lifetimes are described by names and numbers, so that worker processes can be told about them.
 """
@@ -13,14 +14,29 @@ from joblib import Parallel, delayed
 from scipy.stats import binom
 from tests.claims import broken
 
-from evenhand.environments import Discrete, LowerBound, hard, lending, random_population, threshold_population
+from evenhand.environments import (
+    Discrete,
+    LowerBound,
+    hard,
+    lending,
+    random_population,
+    threshold_population,
+)
 from evenhand.fairness import FalsePositiveRate
-from evenhand.learners import ExploreThenCommit, FairOnGathered, TwoPhaseLearner, Unconstrained, Uniform
+from evenhand.learners import (
+    ExploreThenCommit,
+    FairOnGathered,
+    TwoPhaseLearner,
+    Unconstrained,
+    Uniform,
+)
 from evenhand.simulate import policy_set, regret_in_set, simulate
 
 FPR = FalsePositiveRate()
 GAMMA, PROMISE, DELTA = 0.02, 0.12, 0.05
-"""The comparator's gap, the promised gap (a slack of .1) and the failure probability of the prototype's figures."""
+"""The comparator's gap, the promised gap (a slack of .1) and the failure probability of the
+prototype's figures.
+"""
 
 POPULATIONS: dict[str, Callable[..., Discrete]] = {
     "random": random_population,
@@ -36,7 +52,10 @@ LEARNERS: dict[str, Callable[..., Any]] = {
     "without importance weights": broken.Unweighted,
     "second hypothesis": broken.SecondHypothesis,
 }
-GREEDY: dict[str, Callable[..., Any]] = {"fair-on-gathered": FairOnGathered, "unconstrained": Unconstrained}
+GREEDY: dict[str, Callable[..., Any]] = {
+    "fair-on-gathered": FairOnGathered,
+    "unconstrained": Unconstrained,
+}
 
 
 @lru_cache(maxsize=64)
@@ -46,7 +65,11 @@ def population(name: str, *arguments: float) -> Discrete:
 
 @dataclass(frozen=True)
 class Lifetime:
-    """One run, in numbers. Regret is to the best gamma-fair policy; bandit_regret, after T0, to the best one in the learner's set."""
+    """One run, in numbers.
+
+    Regret is to the best gamma-fair policy; bandit_regret, after T0, to the best one in the
+    learner's set.
+    """
 
     regret: float
     bandit_regret: float
@@ -71,7 +94,9 @@ def make(learner: str, world: Discrete, horizon: int, **settings: Any) -> Any:
     if learner in GREEDY:
         return GREEDY[learner](world.hypotheses, FPR, gap, **settings)
     gamma = settings.pop("comparator_gap", GAMMA)
-    return LEARNERS[learner](world.hypotheses, FPR, gap, DELTA, horizon, comparator_gap=gamma, **settings)
+    return LEARNERS[learner](
+        world.hypotheses, FPR, gap, DELTA, horizon, comparator_gap=gamma, **settings
+    )
 
 
 def lifetime(
@@ -85,9 +110,14 @@ def lifetime(
     compared_with: float = GAMMA,
     **settings: Any,
 ) -> Lifetime:
-    """Play one learner on one population. `compared_with` is the gamma of the regret, `rounds` may cut the run short."""
+    """Play one learner on one population.
+
+    `compared_with` is the gamma of the regret, `rounds` may cut the run short.
+    """
     world = population(name, *arguments)
-    run = simulate(make(learner, world, horizon, **settings), world, rounds or horizon, seed, compared_with)
+    run = simulate(
+        make(learner, world, horizon, **settings), world, rounds or horizon, seed, compared_with
+    )
     later = np.array([phase != "explore" for phase in run.phases])
     two_phase = isinstance(run.learner, TwoPhaseLearner) and run.learner.slack is not None
     inside = policy_set(run.learner, world) if two_phase else None
@@ -110,7 +140,9 @@ def lifetime(
     )
 
 
-def lifetimes(seeds: Iterable[int], *what: Any, workers: int = 1, **settings: Any) -> list[Lifetime]:
+def lifetimes(
+    seeds: Iterable[int], *what: Any, workers: int = 1, **settings: Any
+) -> list[Lifetime]:
     """`lifetime` for each seed, over several processes if asked."""
     if workers == 1:
         return [lifetime(seed, *what, **settings) for seed in seeds]
@@ -137,18 +169,24 @@ def slope(horizons: Sequence[float], values: Sequence[float]) -> float:
 
 
 def slope_error(horizons: Sequence[float], samples: Sequence[np.ndarray]) -> float:
-    """The standard error of `slope` of the means: relative errors of the means, carried through the least squares."""
+    """The standard error of `slope` of the means: relative errors of the means, carried through the
+    least squares.
+    """
     centred = np.log(horizons) - np.mean(np.log(horizons))
     relative = [s.std(ddof=1) / np.sqrt(len(s)) / abs(s.mean()) for s in samples]
     return float(np.sqrt(np.sum((centred * relative) ** 2)) / np.sum(centred**2))
 
 
 def binomial_limit(runs: int, probability: float, false_alarm: float) -> int:
-    """The least k with P[Binomial(runs, probability) > k] <= false_alarm: more than k failures refute `probability`."""
+    """The least k with P[Binomial(runs, probability) > k] <= false_alarm: more than k failures
+    refute `probability`.
+    """
     return int(binom.ppf(1 - false_alarm, runs, probability))
 
 
 def detectable(runs: int, limit: int, power: float = 0.99) -> float:
-    """The least failure probability with which more than `limit` failures occur with the given power."""
+    """The least failure probability with which more than `limit` failures occur with the given
+    power.
+    """
     grid = np.linspace(0, 1, 2001)
     return float(grid[np.argmax(binom.sf(limit, runs, grid) >= power)])

@@ -1,9 +1,11 @@
-"""Lemma 3.6: Algorithm 1 halts within the proved cap, and at halt both constraints of the feasibility program hold.
+"""Lemma 3.6: Algorithm 1 halts within the proved cap, and at halt both constraints of the
+feasibility program hold.
 
-Checked on the descents of real lifetimes by a linear program over the *whole class* (plus the constants) that shares no code with
-the oracle: max over fair mixtures of D, low regret with the LP's own optimum, and the sum of Q. Both the Q with which it halts and
-the completed one are checked: completing gives pi_0 the missing weight, after which D has room to spare (measured: .9), so that only
-the Q at halt makes a sharp test.
+Checked on the descents of real lifetimes by a linear program over the *whole class* (plus the
+constants) that shares no code with the oracle: max over fair mixtures of D, low regret with the
+LP's own optimum, and the sum of Q. Both the Q with which it halts and the completed one are
+checked: completing gives pi_0 the missing weight, after which D has room to spare (measured: .9),
+so that only the Q at halt makes a sharp test.
 """
 
 import math
@@ -43,7 +45,11 @@ class Checked:
 
 
 class WholeClass:
-    """min cost . pi over mixtures of all rows of the table and both constants with |empirical gap| <= limit, by LP."""
+    """min cost .
+
+    pi over mixtures of all rows of the table and both constants with |empirical gap| <= limit, by
+    LP.
+    """
 
     def __init__(self, world, learner, rows):
         table = np.vstack([world.accepts, np.zeros(len(world), bool), np.ones(len(world), bool)])
@@ -55,7 +61,11 @@ class WholeClass:
             / negative[sample.group == g].sum()
             for g in sample.groups
         ]
-        self.accepts, self.gaps, self.limit = table[:, rows].astype(float), rates[1] - rates[0], learner.slack.limit
+        self.accepts, self.gaps, self.limit = (
+            table[:, rows].astype(float),
+            rates[1] - rates[0],
+            learner.slack.limit,
+        )
 
     def least(self, cost):
         scale = np.abs(cost).sum() or 1.0
@@ -89,7 +99,9 @@ def descents(monkeypatch, name, estimator, horizon, seed, **more):
     monkeypatch.setattr(two_phase, "coordinate_descent", recorded)
     world = population(name)
     rounds = {"allowed_gap": None, "exploration_rounds": 1500}
-    learner = simulate(make("two-phase", world, horizon, estimator=estimator, **rounds), world, horizon, seed).learner
+    learner = simulate(
+        make("two-phase", world, horizon, estimator=estimator, **rounds), world, horizon, seed
+    ).learner
     return world, learner, kept
 
 
@@ -99,8 +111,13 @@ def checked(world, learner, descent):
     mu, psi = descent.settings["exploration_floor"], descent.settings["regret_scale"]
     whole = WholeClass(world, learner, loss.features[:, 0].astype(int))
     least = whole.least(loss.acceptance_cost) / loss.rounds
-    losses = [float(loss.acceptance_cost @ pi.acceptance(loss.features)) / loss.rounds for pi in weights.policies]
-    use = sum(q * max(value - least, 0.0) for q, value in zip(weights.weights, losses, strict=True)) / (psi * mu)
+    losses = [
+        float(loss.acceptance_cost @ pi.acceptance(loss.features)) / loss.rounds
+        for pi in weights.policies
+    ]
+    use = sum(
+        q * max(value - least, 0.0) for q, value in zip(weights.weights, losses, strict=True)
+    ) / (psi * mu)
     return Checked(
         largest_excess=largest_excess(whole, descent, weights, least),
         excess_at_halt=largest_excess(whole, descent, descent.at_halt, least),
@@ -149,7 +166,9 @@ def all_checked(monkeypatch, names, horizon, seeds, **more):
 
 
 def test_every_descent_of_a_lifetime_keeps_the_lemma(monkeypatch):
-    """No false alarms: deterministic. Catches an excess D of 1e-8 for any of the fair mixtures of the whole class."""
+    """No false alarms: deterministic. Catches an excess D of 1e-8 for any of the fair mixtures of
+    the whole class.
+    """
     found = all_checked(monkeypatch, ("random", "lending", "D1"), 20_000, range(2))
     assert len(found) >= 60
     assert [faults(one) for one in found if faults(one)] == []
@@ -162,7 +181,9 @@ def test_the_check_sees_a_descent_that_stops_early(monkeypatch):
 
 
 def test_the_check_sees_costs_that_forget_the_second_decision(monkeypatch):
-    """Negative control: the search for a violated constraint that prices accepting alone (two-sided) halts too early."""
+    """Negative control: the search for a violated constraint that prices accepting alone
+    (two-sided) halts too early.
+    """
 
     def forgetful(propensity, share, acceptance_cost, rounds, mu, psi):
         return acceptance_cost / (rounds * psi * mu) - (share / propensity)[0]
@@ -175,7 +196,10 @@ def test_the_check_sees_costs_that_forget_the_second_decision(monkeypatch):
 def test_the_check_sees_weights_that_do_not_sum_to_one(monkeypatch):
     """Negative control: Q not completed with the best policy."""
     world, learner, kept = descents(monkeypatch, "D1", "one-sided", 20_000, 0)
-    half = replace(kept[-1].result.weights, weights=tuple(w * (1 - 1e-11) for w in kept[-1].result.weights.weights))
+    half = replace(
+        kept[-1].result.weights,
+        weights=tuple(w * (1 - 1e-11) for w in kept[-1].result.weights.weights),
+    )
     assert "sums to one" in faults(
         checked(world, learner, replace(kept[-1], result=replace(kept[-1].result, weights=half)))
     )
@@ -183,7 +207,9 @@ def test_the_check_sees_weights_that_do_not_sum_to_one(monkeypatch):
 
 @pytest.mark.claims
 def test_full(monkeypatch, claims):
-    """All four populations, both estimators, T = 1e5, 5 seeds: every descent. Deterministic given the seeds."""
+    """All four populations, both estimators, T = 1e5, 5 seeds: every descent. Deterministic given
+    the seeds.
+    """
     found = all_checked(monkeypatch, ("random", "thresholds", "lending", "D1"), 100_000, range(5))
     counts = np.array([one.iterations for one in found])
     tightest = max(one.iterations / one.cap for one in found)

@@ -1,7 +1,9 @@
-"""Drift: a base rate that moves by .1 in one group suspends the certificate; on a fixed population there are no false alarms.
+"""Drift: a base rate that moves by .1 in one group suspends the certificate; on a fixed population
+there are no false alarms.
 
-The theorem says at most 1e-3 false alarms per life; 300 lives of a million rounds show none (one would have probability .26 at that rate).
-Each stream alone is tested in fairness/test_drift.py, also 300 lives of a million; here it is the learner that watches.
+The theorem says at most 1e-3 false alarms per life; 300 lives of a million rounds show none (one
+would have probability .26 at that rate). Each stream alone is tested in fairness/test_drift.py,
+also 300 lives of a million; here it is the learner that watches.
 """
 
 import numpy as np
@@ -23,11 +25,16 @@ def world(shift=0.0):
     step = np.tile(np.linspace(0.2, 0.85, 6), 2)
     rules = np.array([[cut <= place for place in range(6)] for cut in range(7)])
     rate = step - np.where(np.arange(12) < 6, 0.0, 0.05) + np.where(np.arange(12) < 6, 0.0, shift)
-    return Discrete(np.r_[np.full(6, 0.1), np.full(6, 1 / 15)], rate, np.repeat([-1, 1], 6), np.tile(rules, 2))
+    return Discrete(
+        np.r_[np.full(6, 0.1), np.full(6, 1 / 15)], rate, np.repeat([-1, 1], 6), np.tile(rules, 2)
+    )
 
 
 def life_with_a_shift(seed, before, after, shift=MOVED, **settings):
-    """Rounds on the first population, then on the shifted one. Returns (learner, round of the suspension or None, policies after it)."""
+    """Rounds on the first population, then on the shifted one.
+
+    Returns (learner, round of the suspension or None, policies after it).
+    """
     learner = CertifiedLearner(world().hypotheses, FPR, 0.1, DELTA, seed=seed, **settings)
     generator = np.random.default_rng([seed, 77])
     engines = {True: Counts(world(), generator), False: Counts(world(shift), generator)}
@@ -50,7 +57,9 @@ def constants_only(policy):
 
 @pytest.mark.parametrize("fallback", ["accept", "reject"])
 def test_a_shift_of_a_tenth_suspends_falls_back_and_certifies_again(fallback):
-    """20,000 rounds, then 80,000 shifted ones: the alarm comes when the epoch that contains it closes."""
+    """20,000 rounds, then 80,000 shifted ones: the alarm comes when the epoch that contains it
+    closes.
+    """
     learner, suspended, policies = life_with_a_shift(1, 20_000, 80_000, fallback=fallback)
     assert suspended is not None
     assert suspended > 20_000
@@ -77,7 +86,9 @@ def false_alarm(seed, rounds):
 
 @pytest.mark.claims
 def test_full_false_alarms(claims, workers):
-    """300 lives of a million: one alarm has probability .26 at the stated 1e-3, so this refutes 1e-2 with probability .95 only."""
+    """300 lives of a million: one alarm has probability .26 at the stated 1e-3, so this refutes
+    1e-2 with probability .95 only.
+    """
     alarms = sum(Parallel(n_jobs=workers)(delayed(false_alarm)(seed, 10**6) for seed in range(300)))
     claims.add(
         "certified: false drift alarms of the learner, 300 lives of 1e6",
@@ -90,12 +101,17 @@ def test_full_false_alarms(claims, workers):
 
 @pytest.mark.claims
 def test_full_shifts_are_flagged(claims, workers):
-    """50 lives each way: all are to be flagged; a detection rate of .91 is caught with probability .99.
+    """50 lives each way: all are to be flagged; a detection rate of .91 is caught with probability
+    .99.
 
-    A past of some thousand people of the group is needed to be contradicted: a shift at round 20,000 is flagged in most lives, not all.
+    A past of some thousand people of the group is needed to be contradicted: a shift at round
+    20,000 is flagged in most lives, not all.
     """
     late, early = (
-        [Parallel(n_jobs=workers)(delayed(_flagged)(seed, shift, at) for seed in range(50)) for shift in (0.1, -0.1)]
+        [
+            Parallel(n_jobs=workers)(delayed(_flagged)(seed, shift, at) for seed in range(50))
+            for shift in (0.1, -0.1)
+        ]
         for at in (60_000, 20_000)
     )
     found = [[at for at in lives if at is not None] for lives in late]

@@ -1,7 +1,8 @@
-"""The lower-bound instance under a promise of T^-alpha: the certified learner pays of order T^(2 alpha), which theorem 4.1 says is least.
+"""The lower-bound instance under a promise of T^-alpha: the certified learner pays of order T^(2
+alpha), which theorem 4.1 says is least.
 
-regret / T^(2 alpha), the mean over D1 and D2, is flat within 15% (of its geometric mean) and at most 6; violations are within the
-binomial limit.
+regret / T^(2 alpha), the mean over D1 and D2, is flat within 15% (of its geometric mean) and at
+most 6; violations are within the binomial limit.
 """
 
 import numpy as np
@@ -21,7 +22,9 @@ def life(seed, which, alpha, horizon, bound=None):
     """(regret / T^(2 alpha), whether some policy exceeded T^-alpha)."""
     gap = horizon**-alpha
     world = LowerBound(which, gap)
-    run = simulate(CertifiedLearner(world.hypotheses, FPR, gap, DELTA, bound=bound), world, horizon, seed, gap)
+    run = simulate(
+        CertifiedLearner(world.hypotheses, FPR, gap, DELTA, bound=bound), world, horizon, seed, gap
+    )
     return float(run.regret[-1]) / horizon ** (2 * alpha), run.worst_gap > gap + ROUNDING
 
 
@@ -36,9 +39,13 @@ def test_the_promise_costs_a_constant_times_t_to_the_two_alpha(alpha, horizon):
 @pytest.mark.claims
 @pytest.mark.parametrize("alpha", HORIZONS)
 def test_full(claims, workers, alpha):
-    """40 seeds per distribution and horizon: the standard error of each ratio is below 4%, so a drift of 20% over the range is caught."""
+    """40 seeds per distribution and horizon: the standard error of each ratio is below 4%, so a
+    drift of 20% over the range is caught.
+    """
     jobs = [(s, which, alpha, T) for T in HORIZONS[alpha] for which in (1, 2) for s in range(40)]
-    found = np.array(Parallel(n_jobs=workers)(delayed(life)(*job) for job in jobs)).reshape(len(HORIZONS[alpha]), 80, 2)
+    found = np.array(Parallel(n_jobs=workers)(delayed(life)(*job) for job in jobs)).reshape(
+        len(HORIZONS[alpha]), 80, 2
+    )
     ratios, errors = found[..., 0].mean(axis=1), found[..., 0].std(axis=1, ddof=1) / np.sqrt(80)
     middle = np.exp(np.log(ratios).mean())
     flat, broken = np.abs(ratios / middle - 1).max(), int(found[..., 1].sum())

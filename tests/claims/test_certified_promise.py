@@ -1,8 +1,10 @@
-"""The promise of the certified learner: with probability 1 - delta no policy it ever deploys exceeds the limit, and every interval holds.
+"""The promise of the certified learner: with probability 1 - delta no policy it ever deploys
+exceeds the limit, and every interval holds.
 
-Lifetimes are spread over populations made to be difficult (`certified.SPREAD`; threshold classes for DKW, which covers nothing else), with
-exact truth. delta = .05. 1,000 lifetimes: more than 86 violations have probability 1e-6 if the rate is .05; a true rate of .109 is
-detected with probability .99. Quick tier: fewer lifetimes, the same check.
+Lifetimes are spread over populations made to be difficult (`certified.SPREAD`; threshold classes
+for DKW, which covers nothing else), with exact truth. delta = .05. 1,000 lifetimes: more than 86
+violations have probability 1e-6 if the rate is .05; a true rate of .109 is detected with
+probability .99. Quick tier: fewer lifetimes, the same check.
 """
 
 from itertools import cycle, islice
@@ -24,7 +26,9 @@ def spread(bound, lifetimes):
 
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_no_lifetime_breaks_the_promise(bound):
-    """22 lifetimes of 4,000 rounds; more than 8 violations (or misses) refute delta = .05; a rate of .64 is detected with .99."""
+    """22 lifetimes of 4,000 rounds; more than 8 violations (or misses) refute delta = .05; a rate
+    of .64 is detected with .99.
+    """
     found = lives(spread(bound, 22), rounds=4000)
     limit = binomial_limit(22, DELTA, ALARM)
     assert sum(life.violated for life in found) <= limit
@@ -59,7 +63,9 @@ def test_full_violations(claims, workers, bound):
 @pytest.mark.claims
 @pytest.mark.parametrize("name", [*SPREAD, *LADDERS])
 def test_full_coverage(claims, workers, name):
-    """200 seeds, the default bound: more than 28 misses have probability 1e-6 at delta; a rate of .22 is detected with .99."""
+    """200 seeds, the default bound: more than 28 misses have probability 1e-6 at delta; a rate of
+    .22 is detected with .99.
+    """
     limit = binomial_limit(SEEDS, DELTA, ALARM)
     found = lives([(seed, name, "betting") for seed in range(2000, 2000 + SEEDS)], workers)
     missed = sum(life.missed for life in found)

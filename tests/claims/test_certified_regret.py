@@ -1,8 +1,10 @@
-"""What the promise costs: regret to the best gamma'-fair policy against the two-phase algorithm that makes the same promise.
+"""What the promise costs: regret to the best gamma'-fair policy against the two-phase algorithm
+that makes the same promise.
 
-Random populations that were used for no tuning (seeds from 1000 on). The two-phase learner competes with gamma = .02: it explores until its
-own rule lets it stop, or for the best of five T0 in hindsight, all of which are long enough for the promise to be kept.
-One run per population: pseudo-regret has no label noise, and the ratios differ more between populations than between seeds.
+Random populations that were used for no tuning (seeds from 1000 on). The two-phase learner competes
+with gamma = .02: it explores until its own rule lets it stop, or for the best of five T0 in
+hindsight, all of which are long enough for the promise to be kept. One run per population:
+pseudo-regret has no label noise, and the ratios differ more between populations than between seeds.
 """
 
 from math import log
@@ -22,22 +24,31 @@ POPULATIONS = tuple(f"random {seed}" for seed in range(1000, 1020))
 
 
 def exploration_grid(world, promise, horizon):
-    """Five T0 from the shortest that keeps the promise (1.1 times) to the one of the learner's own rule."""
-    negatives = [float((world.probability * (1 - world.positive_rate))[world.group == g].sum()) for g in (-1, 1)]
+    """Five T0 from the shortest that keeps the promise (1.1 times) to the one of the learner's own
+    rule.
+    """
+    negatives = [
+        float((world.probability * (1 - world.positive_rate))[world.group == g].sum())
+        for g in (-1, 1)
+    ]
     rarity, price = sum(1 / p for p in negatives), log(2 * len(world.hypotheses) / DELTA)
     shortest, own = rarity * price / (2 * promise**2), 2 * rarity * price / (promise - GAMMA) ** 2
     return np.geomspace(1.1 * shortest, min(own, horizon / 2), 5).astype(int).tolist()
 
 
 def two_phase_regret(world, promise, horizon, seed, **settings):
-    learner = TwoPhaseLearner(world.hypotheses, FPR, promise, DELTA, horizon, comparator_gap=GAMMA, **settings)
+    learner = TwoPhaseLearner(
+        world.hypotheses, FPR, promise, DELTA, horizon, comparator_gap=GAMMA, **settings
+    )
     run = simulate(learner, world, horizon, seed, promise)
     kept = run.learner.slack is None or run.learner.promise <= promise + 1e-9
     return float(run.regret[-1]) if kept else np.inf
 
 
 def regrets(name, horizon, promise, seed=0):
-    """(certified, two-phase by its own rule, two-phase with the best of five T0), and whether the certified one kept its promise."""
+    """(certified, two-phase by its own rule, two-phase with the best of five T0), and whether the
+    certified one kept its promise.
+    """
     _, world = scenario(name)
     own = two_phase_regret(world, promise, horizon, seed)
     hindsight = [
@@ -49,7 +60,10 @@ def regrets(name, horizon, promise, seed=0):
 
 
 def test_several_times_less_regret_than_two_phase():
-    """Two populations, T = 1e5, gamma' = .12. The full tier finds 3 to 5 (own rule), 1.1 to 2 (hindsight); catches a factor of 2."""
+    """Two populations, T = 1e5, gamma' = .12.
+
+    The full tier finds 3 to 5 (own rule), 1.1 to 2 (hindsight); catches a factor of 2.
+    """
     for name in POPULATIONS[:2]:
         certified, own, hindsight, violated = regrets(name, 10**5, 0.12)
         assert own / certified >= 2
@@ -59,9 +73,14 @@ def test_several_times_less_regret_than_two_phase():
 
 @pytest.mark.claims
 def test_full(claims, workers):
-    """20 populations, three cells. A median needs 10 of 20: a true median 15% below the target is caught with probability > .9."""
+    """20 populations, three cells.
+
+    A median needs 10 of 20: a true median 15% below the target is caught with probability > .9.
+    """
     jobs = [(name, horizon, promise) for horizon, promise in CELLS for name in POPULATIONS]
-    found = np.array(Parallel(n_jobs=workers)(delayed(regrets)(*job) for job in jobs)).reshape(len(CELLS), -1, 4)
+    found = np.array(Parallel(n_jobs=workers)(delayed(regrets)(*job) for job in jobs)).reshape(
+        len(CELLS), -1, 4
+    )
     certified, own, hindsight, violated = np.moveaxis(found, 2, 0)
     kept = []
     for (horizon, promise), ratio, ours in zip(CELLS, own / certified, certified, strict=True):

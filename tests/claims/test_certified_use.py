@@ -1,8 +1,9 @@
 """The promise is not kept by doing nothing, and never costs more than its audits.
 
-Not vacuous: half of the weight is learned by T = 20,000 at gamma' = .10 on fresh random populations, and a class that is truly fair is
-certified wholly. Against the best constant: regret exceeds that constant's by at most the audit bill (people accepted by the audit coin,
-where accepting everybody is the dearer constant), on every population and for prices 1:1, 1:10 and 10:1.
+Not vacuous: half of the weight is learned by T = 20,000 at gamma' = .10 on fresh random
+populations, and a class that is truly fair is certified wholly. Against the best constant: regret
+exceeds that constant's by at most the audit bill (people accepted by the audit coin, where
+accepting everybody is the dearer constant), on every population and for prices 1:1, 1:10 and 10:1.
 """
 
 from dataclasses import replace
@@ -20,22 +21,35 @@ from evenhand.words import Prices
 FRESH = tuple(f"random {seed}" for seed in range(1000, 1020))
 PRICES = {"1:1": Prices(), "1:10": Prices(1.0, 10.0), "10:1": Prices(10.0, 1.0)}
 ROOM = 0.0005
-"""Rounding, and what a test may call nothing: the excess per person, as a share of the sum of the prices."""
+"""Rounding, and what a test may call nothing: the excess per person, as a share of the sum of the
+prices.
+"""
 
 
 def truly_fair():
     """Both groups are alike in everything, so every group-blind rule has a gap of exactly 0."""
     rules = np.array([[cut <= step for step in range(6)] for cut in range(7)])
-    return Discrete(np.full(12, 1 / 12), np.tile(np.linspace(0.1, 0.9, 6), 2), np.repeat([-1, 1], 6), np.tile(rules, 2))
+    return Discrete(
+        np.full(12, 1 / 12),
+        np.tile(np.linspace(0.1, 0.9, 6), 2),
+        np.repeat([-1, 1], 6),
+        np.tile(rules, 2),
+    )
 
 
 def fully_certified(seed, rounds):
-    """Whether the learned part of the policy could have all of the weight, and whether every hypothesis could be deployed alone."""
+    """Whether the learned part of the policy could have all of the weight, and whether every
+    hypothesis could be deployed alone.
+    """
     world = truly_fair()
-    learner = simulate(CertifiedLearner(world.hypotheses, FPR, 0.1, DELTA), world, rounds, seed).learner
+    learner = simulate(
+        CertifiedLearner(world.hypotheses, FPR, 0.1, DELTA), world, rounds, seed
+    ).learner
     _, low, high = learner.trail[-1]
     _, lo, hi = learner._life.certified()
-    alone = max(high.max(), -low.min()) / learner.learned_weight if learner.learned_weight else np.inf
+    alone = (
+        max(high.max(), -low.min()) / learner.learned_weight if learner.learned_weight else np.inf
+    )
     return alone <= 0.1, bool((np.maximum(hi, -lo) <= 0.1).all())
 
 
@@ -45,7 +59,12 @@ def excess(life):
 
 
 def against_constants(names, prices, seeds, rounds, workers=1):
-    found = lives([(seed, name, None) for name in names for seed in seeds], workers, rounds=rounds, prices=prices)
+    found = lives(
+        [(seed, name, None) for name in names for seed in seeds],
+        workers,
+        rounds=rounds,
+        prices=prices,
+    )
     table = np.array([excess(life) for life in found]).reshape(len(names), len(seeds))
     return table / (prices.false_accept + prices.false_reject), found
 
@@ -56,13 +75,17 @@ def test_the_learned_policy_soon_has_most_of_the_weight():
 
 
 def test_a_truly_fair_class_is_certified():
-    """4 runs of 20,000 rounds: nothing is kept from the learned policy any more. Catches a bound that is twice too wide."""
+    """4 runs of 20,000 rounds: nothing is kept from the learned policy any more. Catches a bound
+    that is twice too wide.
+    """
     assert all(fully_certified(seed, 20_000)[0] for seed in range(4))
 
 
 @pytest.mark.parametrize("prices", PRICES)
 def test_never_worse_than_the_best_constant_by_more_than_the_audits(prices):
-    """Four populations, one run each; the full tier has all of them. Catches .05% of the prices per person."""
+    """Four populations, one run each; the full tier has all of them. Catches .05% of the prices per
+    person.
+    """
     names = ("random", "base rate near 0", "lower bound D1", "a group of 5%")
     assert against_constants(names, PRICES[prices], (3,), 10_000)[0].max() <= ROOM
 
@@ -83,7 +106,9 @@ def test_full_half_of_the_weight(claims, workers):
 
 @pytest.mark.claims
 def test_full_a_truly_fair_class(claims, workers):
-    """100 runs; a rate of .8 is caught with probability .99. Rules that nobody would deploy are shown: evidence is bought where it pays."""
+    """100 runs; a rate of .8 is caught with probability .99. Rules that nobody would deploy are
+    shown: evidence is bought where it pays.
+    """
     soon = Parallel(n_jobs=workers)(delayed(fully_certified)(seed, 20_000) for seed in range(100))
     late = Parallel(n_jobs=workers)(delayed(fully_certified)(seed, 100_000) for seed in range(100))
     deployed, whole = sum(found[0] for found in soon), sum(found[1] for found in late)
@@ -100,7 +125,9 @@ def test_full_a_truly_fair_class(claims, workers):
 @pytest.mark.parametrize("rounds", [20_000, 200_000])
 @pytest.mark.parametrize("prices", PRICES)
 def test_full_against_the_best_constant(claims, workers, prices, rounds):
-    """Every population, 5 seeds: the mean over seeds of each population, and the worst single run (which chance may decide)."""
+    """Every population, 5 seeds: the mean over seeds of each population, and the worst single run
+    (which chance may decide).
+    """
     names = (*SPREAD, *FRESH[:5])
     table, found = against_constants(names, PRICES[prices], range(5), rounds, workers)
     worst = int(np.argmax(table.mean(axis=1)))
@@ -118,4 +145,8 @@ def test_full_against_the_best_constant(claims, workers, prices, rounds):
 def test_the_check_sees_a_learner_that_is_worse():
     """Negative control: the same lives with a tenth of the rounds' prices added to their regret."""
     found = lives([(3, "random", None)], rounds=5000)
-    assert excess(found[0]) <= 0 < excess(replace(found[0], regret=found[0].best_constant + 0.1 * 5000 * 2))
+    assert (
+        excess(found[0])
+        <= 0
+        < excess(replace(found[0], regret=found[0].best_constant + 0.1 * 5000 * 2))
+    )

@@ -1,13 +1,16 @@
 """Late labels on a fixed population are no drift; delays that change are, by design.
 
-With a maturity window what the drift tests see of a person is settled at the end of the person's own window, so it does not matter how long
-after it a cohort closes: exponential delays with a mean of three windows, for everybody or by label and group. Without a window labels
-are looked at cohort by cohort in the order of arrival, and only up to the first cohort that lacks one; slow labels are the bad ones.
-The theorem says at most 1e-3 false alarms per life; 300 lives of 20,000 people with a window, and 300 without, show none: one would have
-probability .26 at that rate, and a rate of .0153 would have shown with probability .99.
-Delays that become three times as short in the middle of a life (50 lives, all to be flagged): a detection rate of .91 is caught with .99.
-Negative controls: settled when the cohort closes, nearly every life is suspended; passing over cohorts that lack labels selects by the
-labels, and nearly every life is suspended in which closings come sooner from the middle on.
+With a maturity window what the drift tests see of a person is settled at the end of the person's
+own window, so it does not matter how long after it a cohort closes: exponential delays with a mean
+of three windows, for everybody or by label and group. Without a window labels are looked at cohort
+by cohort in the order of arrival, and only up to the first cohort that lacks one; slow labels are
+the bad ones. The theorem says at most 1e-3 false alarms per life; 300 lives of 20,000 people with a
+window, and 300 without, show none: one would have probability .26 at that rate, and a rate of .0153
+would have shown with probability .99. Delays that become three times as short in the middle of a
+life (50 lives, all to be flagged): a detection rate of .91 is caught with .99. Negative controls:
+settled when the cohort closes, nearly every life is suspended; passing over cohorts that lack
+labels selects by the labels, and nearly every life is suspended in which closings come sooner from
+the middle on.
 """
 
 from contextlib import nullcontext
@@ -31,7 +34,12 @@ LIVES, CONTROLS, CHANGED = 300, 20, 50
 DELAYS = {
     "nothing": LabelDelays(lambda people: np.full(len(people), 3 * WINDOW)),
     "label and group": LabelDelays(
-        lambda people: 3 * WINDOW * np.where(people.label == 1, 1.5, 0.5) * np.where(people.group == 1, 1.4, 0.6)
+        lambda people: (
+            3
+            * WINDOW
+            * np.where(people.label == 1, 1.5, 0.5)
+            * np.where(people.group == 1, 1.4, 0.6)
+        )
     ),
 }
 BAD_ARE_SLOW = LabelDelays(lambda people: np.where(people.label == 1, 1.0, 3 * WINDOW))
@@ -57,7 +65,9 @@ def suspended(seed, delays, maturity=WINDOW, rounds=ROUNDS):
 
 def settled_at_closing():
     """Wrong: a label that came after its window, but before the closing, counts as come."""
-    return patch.object(certified, "from_block", lambda block: from_block(replace(block, settled=block.label)))
+    return patch.object(
+        certified, "from_block", lambda block: from_block(replace(block, settled=block.label))
+    )
 
 
 def passing_over():
@@ -77,7 +87,8 @@ def suspended_wrongly(seed, delays, rounds=ROUNDS):
 
 
 def suspended_by_closings(seed, wrong=False):
-    """No window, a service's closings: four cohorts of 1,500 that close 1,000 units of time after their people, then 240 of 3 after 2.
+    """No window, a service's closings: four cohorts of 1,500 that close 1,000 units of time after
+    their people, then 240 of 3 after 2.
 
     Good outcomes are known after .5 units in the mean, bad ones after 50.
     """
@@ -121,7 +132,9 @@ def test_full_late_labels(claims, workers):
         law: Parallel(n_jobs=workers)(delayed(suspended)(seed, delays) for seed in range(half))
         for law, delays in DELAYS.items()
     }
-    wrong = Parallel(n_jobs=workers)(delayed(suspended_wrongly)(seed, DELAYS["nothing"]) for seed in range(CONTROLS))
+    wrong = Parallel(n_jobs=workers)(
+        delayed(suspended_wrongly)(seed, DELAYS["nothing"]) for seed in range(CONTROLS)
+    )
     alarms = sum(bool(ended) for those in found.values() for ended in those)
     control = sum(bool(ended) for ended in wrong)
     claims.add(
@@ -137,10 +150,19 @@ def test_full_late_labels(claims, workers):
 @pytest.mark.claims
 def test_full_late_labels_without_a_window(claims, workers):
     half = LIVES // 2
-    late = Parallel(n_jobs=workers)(delayed(suspended)(seed, BAD_ARE_SLOW, None) for seed in range(half))
-    closings = Parallel(n_jobs=workers)(delayed(suspended_by_closings)(seed) for seed in range(half))
-    wrong = Parallel(n_jobs=workers)(delayed(suspended_by_closings)(seed, wrong=True) for seed in range(CONTROLS))
-    alarms, control = sum(bool(ended) for ended in late + closings), sum(bool(ended) for ended in wrong)
+    late = Parallel(n_jobs=workers)(
+        delayed(suspended)(seed, BAD_ARE_SLOW, None) for seed in range(half)
+    )
+    closings = Parallel(n_jobs=workers)(
+        delayed(suspended_by_closings)(seed) for seed in range(half)
+    )
+    wrong = Parallel(n_jobs=workers)(
+        delayed(suspended_by_closings)(seed, wrong=True) for seed in range(CONTROLS)
+    )
+    alarms, control = (
+        sum(bool(ended) for ended in late + closings),
+        sum(bool(ended) for ended in wrong),
+    )
     claims.add(
         f"drift, no window, bad labels are slow: false alarms, {half} lives person by person, {half} with closings that come sooner",
         "none (theorem: 1e-3 per life)",
@@ -153,7 +175,9 @@ def test_full_late_labels_without_a_window(claims, workers):
 
 @pytest.mark.claims
 def test_full_changed_delays(claims, workers):
-    found = Parallel(n_jobs=workers)(delayed(suspended)(seed, Changing(ROUNDS // 2)) for seed in range(CHANGED))
+    found = Parallel(n_jobs=workers)(
+        delayed(suspended)(seed, Changing(ROUNDS // 2)) for seed in range(CHANGED)
+    )
     flagged = sum("labels of" in " ".join(ended) for ended in found)
     claims.add(
         f"drift: delays three times as short from the middle of a life on are an alarm, named after the labels, {CHANGED} lives",

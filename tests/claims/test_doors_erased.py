@@ -1,10 +1,13 @@
-"""People are erased, and chosen by decision and outcome: neither the promise nor the delta ledger changes, and learning goes on.
+"""People are erased, and chosen by decision and outcome: neither the promise nor the delta ledger
+changes, and learning goes on.
 
-In a cohort that is still open each erased person counts at its worst; the sums of closed cohorts stay, and only the loss forgets. On
-`two_scores`, 150,000 people: at a tenth of the life 10 people whose cohort is open are erased, at two thirds 1,000 of closed cohorts; all
-were accepted, belong to group a, had good scores and turned out bad, so that without them the gap looks smaller.
-40 lives, 0 violations: a violation probability of .11 would have shown with probability .99.
-Negative control: the learner is rebuilt without the erased, with the full delta again, and its next policy violates in most lives.
+In a cohort that is still open each erased person counts at its worst; the sums of closed cohorts
+stay, and only the loss forgets. On `two_scores`, 150,000 people: at a tenth of the life 10 people
+whose cohort is open are erased, at two thirds 1,000 of closed cohorts; all were accepted, belong to
+group a, had good scores and turned out bad, so that without them the gap looks smaller. 40 lives, 0
+violations: a violation probability of .11 would have shown with probability .99. Negative control:
+the learner is rebuilt without the erased, with the full delta again, and its next policy violates
+in most lives.
 """
 
 import numpy as np
@@ -23,8 +26,14 @@ def fresh(seed):
 
 
 def life(seed, *, erase=True, rounds=ROUNDS):
-    """(learner, worst true gap, the people of each epoch, who of them was erased, the epoch in which the many were)."""
-    world, generator, fates = two_scores(), np.random.default_rng([seed, 1]), np.random.default_rng([seed, 2])
+    """(learner, worst true gap, the people of each epoch, who of them was erased, the epoch in
+    which the many were).
+    """
+    world, generator, fates = (
+        two_scores(),
+        np.random.default_rng([seed, 1]),
+        np.random.default_rng([seed, 2]),
+    )
     learner, worst, played, late = fresh(seed), 0.0, [], 0
     wanted, gone = (
         np.zeros(rounds, bool),
@@ -34,7 +43,10 @@ def life(seed, *, erase=True, rounds=ROUNDS):
         epoch = learner.open_epoch()
         worst = max(worst, float(np.abs(world.gaps(epoch.policy, learner.rates)).max()))
         if erase and not late and epoch.first_round > 0.6 * rounds:
-            late, closed = epoch.number, np.flatnonzero(wanted[: epoch.first_round] & ~gone[: epoch.first_round])
+            late, closed = (
+                epoch.number,
+                np.flatnonzero(wanted[: epoch.first_round] & ~gone[: epoch.first_round]),
+            )
             chosen = fates.permutation(closed)[:AFTER]
             learner.erase(chosen)
             gone[chosen] = True
@@ -44,7 +56,9 @@ def life(seed, *, erase=True, rounds=ROUNDS):
         decisions = learner.decide(world.features[context], world.group[context])
         learner.observe(first + np.flatnonzero(decisions.accept), outcome[decisions.accept])
         acceptance = epoch.policy.acceptance(world.features, None)[context]
-        people = People(context, world.group[context], acceptance, decisions.accept, decisions.audit, outcome)
+        people = People(
+            context, world.group[context], acceptance, decisions.accept, decisions.audit, outcome
+        )
         played.append((epoch, people))
         wanted[first : first + size] = people.accept & (outcome == -1) & (context == 1)
         if erase and not gone.any() and learner.round > 0.1 * rounds:
@@ -55,7 +69,9 @@ def life(seed, *, erase=True, rounds=ROUNDS):
 
 
 def rebuilt(seed, rounds=ROUNDS):
-    """The true gap of the next policy of a learner that is built again, when the many are erased, from the people who are left."""
+    """The true gap of the next policy of a learner that is built again, when the many are erased,
+    from the people who are left.
+    """
     _, _, played, gone, late = life(seed, rounds=rounds)
     again, world, told = fresh(seed), two_scores(), 0
     past = [(epoch, people) for epoch, people in played if epoch.number < late]
@@ -67,7 +83,9 @@ def rebuilt(seed, rounds=ROUNDS):
 
 
 def summary(seed, *, erase=True, rounds=ROUNDS):
-    """(worst true gap, learned weight at the end, delta booked, erased people of open and of closed cohorts, suspended)."""
+    """(worst true gap, learned weight at the end, delta booked, erased people of open and of closed
+    cohorts, suspended).
+    """
     learner, worst, _, gone, _ = life(seed, erase=erase, rounds=rounds)
     learner.open_epoch()
     lost = learner.certificate.erased
@@ -92,12 +110,18 @@ def test_a_life_with_erasures_keeps_the_limit_its_bookings_and_its_learning():
 
 @pytest.mark.claims
 def test_full_erased(claims, workers):
-    found = np.array(Parallel(n_jobs=workers)(delayed(summary)(seed) for seed in range(LIVES)), dtype=float)
+    found = np.array(
+        Parallel(n_jobs=workers)(delayed(summary)(seed) for seed in range(LIVES)), dtype=float
+    )
     plain = np.array(
-        Parallel(n_jobs=workers)(delayed(summary)(seed, erase=False) for seed in range(LIVES)), dtype=float
+        Parallel(n_jobs=workers)(delayed(summary)(seed, erase=False) for seed in range(LIVES)),
+        dtype=float,
     )
     control = np.array(Parallel(n_jobs=workers)(delayed(rebuilt)(seed) for seed in range(CONTROLS)))
-    violated, wrong = int((found[:, 0] > LIMIT + ROUNDING).sum()), int((control > LIMIT + ROUNDING).sum())
+    violated, wrong = (
+        int((found[:, 0] > LIMIT + ROUNDING).sum()),
+        int((control > LIMIT + ROUNDING).sum()),
+    )
     claims.add(
         f"erased: {BEFORE} people before and {AFTER} after closing, by decision and outcome: lives with any violation, {LIVES} lives",
         "0",

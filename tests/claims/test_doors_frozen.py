@@ -1,10 +1,12 @@
-"""The audit budget is spent and closings go on: a frozen policy and its certificate never change, and no rate leaves its limit.
+"""The audit budget is spent and closings go on: a frozen policy and its certificate never change,
+and no rate leaves its limit.
 
-A frozen policy accepts some people with probability 0. Selection rates need no label, so everybody counts; rates with labels look at no
-cohort of such a policy. 200 lives for each rate, 15 forced closings of 3,000 people after the budget is spent, 0 violations: a violation
-probability of .023 would have shown with probability .99.
-Negative control: the policy is planned again at each closing from cohorts without the people who could not be accepted; for
-rates with labels, with .2 instead of 1e-6 as the least probability in a forecast, for that hid it. Most lives violate.
+A frozen policy accepts some people with probability 0. Selection rates need no label, so everybody
+counts; rates with labels look at no cohort of such a policy. 200 lives for each rate, 15 forced
+closings of 3,000 people after the budget is spent, 0 violations: a violation probability of .023
+would have shown with probability .99. Negative control: the policy is planned again at each closing
+from cohorts without the people who could not be accepted; for rates with labels, with .2 instead of
+1e-6 as the least probability in a forecast, for that hid it. Most lives violate.
 """
 
 from unittest.mock import patch
@@ -34,7 +36,9 @@ class Thawed(CertifiedLearner):
 
 
 def life(rate, seed, kind=CertifiedLearner):
-    """(worst true gap, closings that changed policy or certificate, learned weight when the budget was spent)."""
+    """(worst true gap, closings that changed policy or certificate, learned weight when the budget
+    was spent).
+    """
     world, generator = two_scores(), np.random.default_rng([seed, 1])
     learner = kind(world.hypotheses, RATES[rate], LIMIT, DELTA, audit_budget=BUDGET, seed=seed)
     worst, changed, after, first, learned = 0.0, 0, 0, None, 0.0
@@ -55,7 +59,9 @@ def life(rate, seed, kind=CertifiedLearner):
 
 def wrong_life(rate, seed):
     with (
-        patch.object(certification, "labelled_groups", lambda policy, groups: np.ones(len(groups), bool)),
+        patch.object(
+            certification, "labelled_groups", lambda policy, groups: np.ones(len(groups), bool)
+        ),
         patch.object(intervals, "LEAST_FORESEEN", 0.2),
     ):
         return life(rate, seed, Thawed)
@@ -72,8 +78,13 @@ def test_frozen_is_frozen(rate):
 @pytest.mark.parametrize("rate", RATES)
 def test_full_frozen(claims, workers, rate):
     found = np.array(Parallel(n_jobs=workers)(delayed(life)(rate, seed) for seed in range(LIVES)))
-    wrong = np.array(Parallel(n_jobs=workers)(delayed(wrong_life)(rate, seed) for seed in range(CONTROLS)))
-    violated, control = int((found[:, 0] > LIMIT + ROUNDING).sum()), int((wrong[:, 0] > LIMIT + ROUNDING).sum())
+    wrong = np.array(
+        Parallel(n_jobs=workers)(delayed(wrong_life)(rate, seed) for seed in range(CONTROLS))
+    )
+    violated, control = (
+        int((found[:, 0] > LIMIT + ROUNDING).sum()),
+        int((wrong[:, 0] > LIMIT + ROUNDING).sum()),
+    )
     claims.add(
         f"audit budget spent, {rate}: lives with any violation, {LIVES} lives, {CLOSINGS} closings afterwards",
         "0; no closing changes policy or certificate",

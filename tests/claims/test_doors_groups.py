@@ -1,12 +1,15 @@
-"""Groups without a list: the claim names whom it covers, a rare group joins once it has ten people, a typing error stops nobody.
+"""Groups without a list: the claim names whom it covers, a rare group joins once it has ten people,
+a typing error stops nobody.
 
 Three groups of 60, 39 and 1%, limit .2, 200,000 people, in both engines. From the first policy
-after its join on the third group is covered, and the limit for its pairs is kept by weight on constants until its intervals are narrow.
-200 lives in each engine, 0 violations over the named groups at any round: a violation probability of .023 would have shown with .99.
-The engines are compared in law (Kolmogorov-Smirnov at 1e-3: round of joining, learned weight, regret): a distance of .31 between two
-distribution functions is caught with probability .99.
-Negative controls: a claim about all three groups by a learner that covers the two of its first people is broken in most lives; an engine
-that names all groups at once differs in law; a typing error that is listed as a group ends the learning.
+after its join on the third group is covered, and the limit for its pairs is kept by weight on
+constants until its intervals are narrow. 200 lives in each engine, 0 violations over the named
+groups at any round: a violation probability of .023 would have shown with .99. The engines are
+compared in law (Kolmogorov-Smirnov at 1e-3: round of joining, learned weight, regret): a distance
+of .31 between two distribution functions is caught with probability .99. Negative controls: a claim
+about all three groups by a learner that covers the two of its first people is broken in most lives;
+an engine that names all groups at once differs in law; a typing error that is listed as a group
+ends the learning.
 """
 
 from dataclasses import dataclass
@@ -28,21 +31,34 @@ GROUPS = ("a", "b", "c")
 
 
 def three_groups(shares=(0.6, 0.39, 0.01)):
-    """Five scores, thresholds as rules. Those worth having differ by .04 between a and b and by .21 between b and c."""
-    negatives = ([0.3, 0.25, 0.2, 0.15, 0.1], [0.34, 0.25, 0.2, 0.13, 0.08], [0.18, 0.2, 0.2, 0.2, 0.22])
+    """Five scores, thresholds as rules.
+
+    Those worth having differ by .04 between a and b and by .21 between b and c.
+    """
+    negatives = (
+        [0.3, 0.25, 0.2, 0.15, 0.1],
+        [0.34, 0.25, 0.2, 0.13, 0.08],
+        [0.18, 0.2, 0.2, 0.2, 0.22],
+    )
     rate = np.array([0.1, 0.3, 0.5, 0.7, 0.85])
     mass = [np.array(part) / (1 - rate) for part in negatives]
     people = [share * part / part.sum() for share, part in zip(shares, mass, strict=False)]
     rules = np.array([[cut <= score for score in range(5)] for cut in range(1, 5)])
     count = len(shares)
     return Discrete(
-        np.concatenate(people), np.tile(rate, count), np.repeat(GROUPS[:count], 5), np.tile(rules, count), name="scores"
+        np.concatenate(people),
+        np.tile(rate, count),
+        np.repeat(GROUPS[:count], 5),
+        np.tile(rules, count),
+        name="scores",
     )
 
 
 @dataclass(frozen=True)
 class Named:
-    """One life: worst true gap over the groups named at the time, and over all; when all were named; and how it ended."""
+    """One life: worst true gap over the groups named at the time, and over all; when all were
+    named; and how it ended.
+    """
 
     covered: float
     everybody: float
@@ -68,11 +84,15 @@ def life(engine, seed, rounds=ROUNDS, **settings):
         size = min(learner.rounds_left, rounds - learner.round)
         regret += size * (world.loss(learner.policy) - optimum)
         play(learner, size)
-    return Named(covered, everybody, named_at, learner.learned_weight, regret, learner._life.number > 1)
+    return Named(
+        covered, everybody, named_at, learner.learned_weight, regret, learner._life.number > 1
+    )
 
 
 def lives(engine, count, workers, **settings):
-    return Parallel(n_jobs=workers)(delayed(life)(engine, seed, **settings) for seed in range(count))
+    return Parallel(n_jobs=workers)(
+        delayed(life)(engine, seed, **settings) for seed in range(count)
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -118,7 +138,8 @@ def test_full_groups_join(claims, workers):
     at_once = lives("counts", LIVES, workers, groups=GROUPS)
     for what in ("named_at", "learned", "regret"):
         events, counts, listed = (
-            [getattr(x, what) for x in those] for those in (found["events"], found["counts"], at_once)
+            [getattr(x, what) for x in those]
+            for those in (found["events"], found["counts"], at_once)
         )
         same, other = ks_2samp(events, counts), ks_2samp(events, listed)
         claims.add(
@@ -150,7 +171,13 @@ def life_with_a_typing_error(seed, rounds=30_000, **settings):
     learner.open_epoch()
     outside = {count.group: count.people for count in learner.certificate.outside}
     noted = any("Femal" in note.replace("Female", "") for note in learner.report.notes)
-    return worst, learner.learned_weight, outside == {"Femal": 1}, noted, set(learner.certificate.groups)
+    return (
+        worst,
+        learner.learned_weight,
+        outside == {"Femal": 1},
+        noted,
+        set(learner.certificate.groups),
+    )
 
 
 def test_a_typing_error_is_outside_and_learning_goes_on():
@@ -169,10 +196,14 @@ def test_a_typing_error_that_is_listed_as_a_group_ends_the_learning():
 
 @pytest.mark.claims
 def test_full_typing_errors(claims, workers):
-    """40 lives: 0 violations and 0 lives that stop; a rate of .11 of either would have shown with probability .99."""
+    """40 lives: 0 violations and 0 lives that stop; a rate of .11 of either would have shown with
+    probability .99.
+    """
     found = Parallel(n_jobs=workers)(delayed(life_with_a_typing_error)(seed) for seed in range(40))
     stopped = sum(learned < 0.5 for _, learned, _, _, _ in found)
-    silent = sum(not (outside and noted and len(named) == 2) for _, _, outside, noted, named in found)
+    silent = sum(
+        not (outside and noted and len(named) == 2) for _, _, outside, noted, named in found
+    )
     violated = sum(worst > LIMIT + ROUNDING for worst, *_ in found)
     claims.add(
         'one "Femal" among the first 100 people, 40 lives of 30,000: violations; learned weight below .5; not counted and named',

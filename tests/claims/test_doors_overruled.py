@@ -1,10 +1,13 @@
-"""People overrule decisions: the promise is about the policy as drawn, and whoever was overruled stays where the coin put them.
+"""People overrule decisions: the promise is about the policy as drawn, and whoever was overruled
+stays where the coin put them.
 
-Drawn "reject" but accepted stays rejected; drawn "accept" but refused has a label that never comes. On `two_scores` the best fair policy is
-at the limit of .1, so three million people are enough for evidence that is off by a tenth of one group's rejections to break the promise.
-40 lives in each setting, 0 violations: a violation probability of .11 would have shown with probability .99. Regret at most 1.25 times that
-of the same lives (the same people and coins) without overrules.
-Negative control: overruled people are left out, and nearly every life violates. It was found so: 7 of 16 lives, gap .106.
+Drawn "reject" but accepted stays rejected; drawn "accept" but refused has a label that never comes.
+On `two_scores` the best fair policy is at the limit of .1, so three million people are enough for
+evidence that is off by a tenth of one group's rejections to break the promise. 40 lives in each
+setting, 0 violations: a violation probability of .11 would have shown with probability .99. Regret
+at most 1.25 times that of the same lives (the same people and coins) without overrules. Negative
+control: overruled people are left out, and nearly every life violates. It was found so: 7 of 16
+lives, gap .106.
 """
 
 import numpy as np
@@ -19,10 +22,25 @@ REJECTED, ACCEPTED, POOR, GOOD = False, True, 0, 1
 SETTINGS = {
     "10% of the rejections of b": (0.1, "b", REJECTED, {POOR, GOOD}, {-1, 1}),
     "20% of the rejections of a with good scores": (0.2, "a", REJECTED, {GOOD}, {-1, 1}),
-    "10% of the accepts of a with good scores that turn out bad": (0.1, "a", ACCEPTED, {GOOD}, {-1}),
-    "30% of the rejections of b with poor scores that would have turned out good": (0.3, "b", REJECTED, {POOR}, {1}),
+    "10% of the accepts of a with good scores that turn out bad": (
+        0.1,
+        "a",
+        ACCEPTED,
+        {GOOD},
+        {-1},
+    ),
+    "30% of the rejections of b with poor scores that would have turned out good": (
+        0.3,
+        "b",
+        REJECTED,
+        {POOR},
+        {1},
+    ),
 }
-"""Share, group, draw, scores and outcomes of those who are overruled. Each choice moves the evidence towards a smaller gap."""
+"""Share, group, draw, scores and outcomes of those who are overruled.
+
+Each choice moves the evidence towards a smaller gap.
+"""
 
 
 def overruled_in(setting):
@@ -30,7 +48,11 @@ def overruled_in(setting):
 
     def fate(people, coin):
         chosen = (people.group == group) & (people.accept == draw) & (coin < share)
-        return chosen & np.isin(people.context % 2, list(scores)) & np.isin(people.outcome, list(outcomes))
+        return (
+            chosen
+            & np.isin(people.context % 2, list(scores))
+            & np.isin(people.outcome, list(outcomes))
+        )
 
     return fate
 
@@ -60,7 +82,9 @@ def test_full_overruled(claims, workers):
 def measure(claims, workers, setting, plain):
     """One setting beside the same lives without overrules."""
     found = Parallel(n_jobs=workers)(delayed(life)(setting, seed) for seed in range(LIVES))
-    without = Parallel(n_jobs=workers)(delayed(life)(setting, seed, leave_out=True) for seed in range(CONTROLS))
+    without = Parallel(n_jobs=workers)(
+        delayed(life)(setting, seed, leave_out=True) for seed in range(CONTROLS)
+    )
     violated, worst = sum(x.violated for x in found), max(x.worst_gap for x in found)
     ratio = sum(x.regret for x in found) / sum(x.regret for x in plain)
     claims.add(

@@ -1,10 +1,13 @@
-"""What `warm_start(audited=True)` does: the history counts towards the start, and the certificate looks at later people alone.
+"""What `warm_start(audited=True)` does: the history counts towards the start, and the certificate
+looks at later people alone.
 
-On `two_scores`, with a history of 20,000 audited people of a population in which the rule's gap is 0 (in truth it is .205): 40 lives of
-50,000 people, 0 violations and 0 intervals that miss a true gap; a probability of .11 of either would have shown with probability .99.
-With a truthful history of `three_groups` all groups are named as soon as learning begins, after the first 100 people of a life.
-Negative controls: the same people looked at by the intervals as if this learner had decided about them, and most lives violate; the
-history with audited=False, and the rare group is named later.
+On `two_scores`, with a history of 20,000 audited people of a population in which the rule's gap is
+0 (in truth it is .205): 40 lives of 50,000 people, 0 violations and 0 intervals that miss a true
+gap; a probability of .11 of either would have shown with probability .99. With a truthful history
+of `three_groups` all groups are named as soon as learning begins, after the first 100 people of a
+life. Negative controls: the same people looked at by the intervals as if this learner had decided
+about them, and most lives violate; the history with audited=False, and the rare group is named
+later.
 """
 
 import numpy as np
@@ -25,7 +28,9 @@ LIMIT, HISTORY, ROUNDS, LIVES, CONTROLS = 0.1, 20_000, 50_000, 40, 12
 def elsewhere():
     """The people of another place: both groups have the same scores."""
     here = two_scores()
-    return Discrete(np.full(4, 0.25), here.positive_rate, here.group, here.accepts, name="elsewhere")
+    return Discrete(
+        np.full(4, 0.25), here.positive_rate, here.group, here.accepts, name="elsewhere"
+    )
 
 
 def history(world, seed):
@@ -33,7 +38,9 @@ def history(world, seed):
     everybody = np.ones(len(world))
     counts = world.draw_counts(HISTORY, everybody, np.random.default_rng([seed, 8]))
     columns = (counts.rejected, counts.accepted_positive, counts.accepted_negative)
-    return RoundLog(world.features, world.group, everybody, *(column.astype(float) for column in columns))
+    return RoundLog(
+        world.features, world.group, everybody, *(column.astype(float) for column in columns)
+    )
 
 
 def life(seed, rounds=ROUNDS):
@@ -57,7 +64,9 @@ def believed(seed):
     for place, rounds in ((world, 100), (elsewhere(), HISTORY), (world, 1000)):
         worst = max(worst, float(np.abs(world.gaps(learner.policy)).max()))
         people = People.drawn(place, learner.policy, rounds, generator)
-        learner.replay([people.block(world, learner.round, learner.epoch.number)], learner.round + rounds)
+        learner.replay(
+            [people.block(world, learner.round, learner.epoch.number)], learner.round + rounds
+        )
     return worst
 
 
@@ -87,9 +96,16 @@ def test_the_history_counts_towards_the_start():
 
 @pytest.mark.claims
 def test_full_warm_start(claims, workers):
-    found = np.array(Parallel(n_jobs=workers)(delayed(life)(seed) for seed in range(LIVES)), dtype=float)
-    control = np.array(Parallel(n_jobs=workers)(delayed(believed)(seed) for seed in range(CONTROLS)))
-    violated, wrong = int((found[:, 0] > LIMIT + ROUNDING).sum()), int((control > LIMIT + ROUNDING).sum())
+    found = np.array(
+        Parallel(n_jobs=workers)(delayed(life)(seed) for seed in range(LIVES)), dtype=float
+    )
+    control = np.array(
+        Parallel(n_jobs=workers)(delayed(believed)(seed) for seed in range(CONTROLS))
+    )
+    violated, wrong = (
+        int((found[:, 0] > LIMIT + ROUNDING).sum()),
+        int((control > LIMIT + ROUNDING).sum()),
+    )
     claims.add(
         f"warm start with audited people of another population: violations; intervals missed, {LIVES} lives of 50,000",
         "0; 0",
@@ -98,7 +114,8 @@ def test_full_warm_start(claims, workers):
         violated == 0 and not found[:, 1].any(),
     )
     soon, later = (
-        Parallel(n_jobs=workers)(delayed(named_at)(seed, audited) for seed in range(LIVES)) for audited in (True, False)
+        Parallel(n_jobs=workers)(delayed(named_at)(seed, audited) for seed in range(LIVES))
+        for audited in (True, False)
     )
     claims.add(
         "warm start: people until all of three groups (60/39/1%) are named, audited history",

@@ -1,4 +1,6 @@
-"""Lemma 3.4 and theorem 3.5: two hypotheses are enough, and FairCSC reduces to CSC up to 4 nu of the total weight."""
+"""Lemma 3.4 and theorem 3.5: two hypotheses are enough, and FairCSC reduces to CSC up to 4 nu of
+the total weight.
+"""
 
 import numpy as np
 import pytest
@@ -29,13 +31,20 @@ def answers(name, seeds, nu, **more):
         exact = solve_fair(*told, group_use="decide")
         paper = solve_fair(*told, group_use="decide", method="saddle-point", tolerance=nu, **more)
         allowed = theory.saddle_point_error(nu, float(np.abs(problem.acceptance_cost).sum()))
-        found.append((exact.support_size, (paper.cost - exact.cost) / allowed, float(np.abs(paper.gaps).max())))
+        found.append(
+            (
+                exact.support_size,
+                (paper.cost - exact.cost) / allowed,
+                float(np.abs(paper.gaps).max()),
+            )
+        )
     return np.array(found)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_two_hypotheses_are_enough_and_the_reduction_is_accurate(name):
-    """Deterministic: no false alarms. Catches a third hypothesis in the support, an error above 4 nu, and a gap above the limit.
+    """Deterministic: no false alarms. Catches a third hypothesis in the support, an error above 4
+    nu, and a gap above the limit.
 
     Negative control: the next test.
     """
@@ -46,7 +55,9 @@ def test_two_hypotheses_are_enough_and_the_reduction_is_accurate(name):
 
 
 def test_the_check_sees_a_solver_that_gives_up():
-    """Negative control: after a single oracle call the paper's solver is further from the optimum than 4 nu."""
+    """Negative control: after a single oracle call the paper's solver is further from the optimum
+    than 4 nu.
+    """
     assert answers("lending", range(4), nu=0.006, max_calls=1)[:, 1].max() > 1
 
 

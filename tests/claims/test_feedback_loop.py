@@ -1,4 +1,6 @@
-"""Section 1: equalising rates on the labels that happened to be gathered is a feedback loop and does not keep rates equal on D."""
+"""Section 1: equalising rates on the labels that happened to be gathered is a feedback loop and
+does not keep rates equal on D.
+"""
 
 import pytest
 from tests.claims.measure import GAMMA, binomial_limit, column, lifetimes
@@ -15,9 +17,11 @@ def ending_above(learner, name, seeds, horizon=100_000, workers=1, **settings):
 
 @pytest.mark.parametrize("name", ["random", "thresholds"])
 def test_greedy_on_gathered_labels_ends_unfair(name):
-    """24 runs of T = 1e5. The shares are .57 and .40 (200 seeds); fewer than 3 of 24 have a probability of at most 1e-3.
+    """24 runs of T = 1e5. The shares are .57 and .40 (200 seeds); fewer than 3 of 24 have a
+    probability of at most 1e-3.
 
-    Negative control: the two-phase learner with a promise of gamma + .05 must not be seen as unfair by the same check.
+    Negative control: the two-phase learner with a promise of gamma + .05 must not be seen as unfair
+    by the same check.
     """
     greedy, _ = ending_above("fair-on-gathered", name, range(24), allowed_gap=GAMMA)
     ours, _ = ending_above("two-phase", name, range(4), 120_000, allowed_gap=ABOVE)
@@ -28,13 +32,24 @@ def test_greedy_on_gathered_labels_ends_unfair(name):
 @pytest.mark.claims
 @pytest.mark.parametrize("name", NAMES)
 def test_full(claims, workers, name):
-    """200 runs of T = 1e5 each. For a share of .35, fewer than 50 of 200 occur with probability .001; a share of .18 or less is refused
-    with probability .99. D1 and D2 are close to the target (27%): asserted at 15%, the table
-    says whether 25% is met. The share depends on the first_rounds of the greedy learner (256 by default), see docs/claims.md."""
-    share, runs = ending_above("fair-on-gathered", name, range(200), workers=workers, allowed_gap=GAMMA)
-    ours, kept = ending_above("two-phase", name, range(20), 200_000, workers=workers, allowed_gap=ABOVE)
+    """200 runs of T = 1e5 each. For a share of .35, fewer than 50 of 200 occur with probability
+    .001; a share of .18 or less is refused with probability .99. D1 and D2 are close to the target
+    (27%): asserted at 15%, the table says whether 25% is met. The share depends on the first_rounds
+    of the greedy learner (256 by default), see docs/claims.md."""
+    share, runs = ending_above(
+        "fair-on-gathered", name, range(200), workers=workers, allowed_gap=GAMMA
+    )
+    ours, kept = ending_above(
+        "two-phase", name, range(20), 200_000, workers=workers, allowed_gap=ABOVE
+    )
     commit, _ = ending_above(
-        "explore-then-commit", name, range(20), 200_000, workers=workers, allowed_gap=ABOVE, same_exploration=True
+        "explore-then-commit",
+        name,
+        range(20),
+        200_000,
+        workers=workers,
+        allowed_gap=ABOVE,
+        same_exploration=True,
     )
     claims.add(
         f"negative control: fair on gathered data ends above gamma + .05, {name}",

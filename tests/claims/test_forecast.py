@@ -1,12 +1,13 @@
 """The forecast of the round from which half of the learned weight is certified, against lives.
 
-The forecast is the one by which the learner decides how many people to audit and which a launch plan shows
-(`learners/certified/forecast.py`);
-nothing is simulated for it. Eight populations with their own finite classes, and four real tables with linear rules, for
-which the plan knows the table as an out-of-fold score in bins; three rates; T = 3e5. The policy changes at the end of an epoch,
-and each epoch is 1.5 times as long as all before it together, so that "within a factor of 1.5" is within one epoch of the median life.
-The tables are those on which `FITTED_RULES` was chosen (with 100 or 1,000 instead of 30 their row would miss): no fresh test.
-Quick tier: one population, one life; a forecast that ignores the rules (every rule as if it tossed a fair coin) misses it by far.
+The forecast is the one by which the learner decides how many people to audit and which a launch
+plan shows (`learners/certified/forecast.py`); nothing is simulated for it. Eight populations with
+their own finite classes, and four real tables with linear rules, for which the plan knows the table
+as an out-of-fold score in bins; three rates; T = 3e5. The policy changes at the end of an epoch,
+and each epoch is 1.5 times as long as all before it together, so that "within a factor of 1.5" is
+within one epoch of the median life. The tables are those on which `FITTED_RULES` was chosen (with
+100 or 1,000 instead of 30 their row would miss): no fresh test. Quick tier: one population, one
+life; a forecast that ignores the rules (every rule as if it tossed a fair coin) misses it by far.
 """
 
 from functools import lru_cache
@@ -16,7 +17,15 @@ import numpy as np
 import pytest
 from joblib import Parallel, delayed
 
-from evenhand import CertifiedLearner, FalseNegativeRate, FalsePositiveRate, Linear, Prices, SelectionRate, simulate
+from evenhand import (
+    CertifiedLearner,
+    FalseNegativeRate,
+    FalsePositiveRate,
+    Linear,
+    Prices,
+    SelectionRate,
+    simulate,
+)
 from evenhand.environments import LowerBound, random_population, threshold_population
 from evenhand.environments.datasets import DataUnavailable, load
 from evenhand.learners.certified.forecast import Prospect
@@ -71,7 +80,9 @@ class IgnoresTheRule(Prospect):
 
     def moments(self, acceptance, audit):
         fields = {name: getattr(self, name) for name in Prospect.__dataclass_fields__}
-        return Prospect(**{**fields, "accepts": np.full_like(self.accepts, 0.5)}).moments(acceptance, audit)
+        return Prospect(**{**fields, "accepts": np.full_like(self.accepts, 0.5)}).moments(
+            acceptance, audit
+        )
 
 
 def test_a_life_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monkeypatch):
@@ -107,9 +118,15 @@ def table_case(name):
 
 
 def judged(claims, title, cases, target=0.8):
-    """Enter and return the share within a factor of 1.5, and the share of right answers to "within the horizon?"."""
+    """Enter and return the share within a factor of 1.5, and the share of right answers to "within
+    the horizon?".
+    """
     close = float(np.mean([agrees(foretold, halves) for *_, foretold, halves in cases]))
-    right = float(np.mean([isfinite(foretold) == isfinite(np.median(halves)) for *_, foretold, halves in cases]))
+    right = float(
+        np.mean(
+            [isfinite(foretold) == isfinite(np.median(halves)) for *_, foretold, halves in cases]
+        )
+    )
     missed = [
         f"{name} {rate} at {limit:g}: {foretold:,.0f} for {np.median(halves):,.0f}"
         for name, rate, limit, foretold, halves in cases
@@ -121,7 +138,12 @@ def judged(claims, title, cases, target=0.8):
         f"{close:.0%} of {len(cases)}" + (f" (not: {'; '.join(missed)})" if missed else ""),
         target is None or close >= target,
     )
-    claims.add(f"forecast, {title}: whether that is within the horizon", ">= 95% right", f"{right:.0%}", right >= 0.95)
+    claims.add(
+        f"forecast, {title}: whether that is within the horizon",
+        ">= 95% right",
+        f"{right:.0%}",
+        right >= 0.95,
+    )
     return close, right
 
 
@@ -132,14 +154,18 @@ def all_populations(workers, limit):
 
 @pytest.mark.claims
 def test_full_populations(claims, workers):
-    close, right = judged(claims, "8 populations, 3 rates, limit 0.05", all_populations(workers, 0.05))
+    close, right = judged(
+        claims, "8 populations, 3 rates, limit 0.05", all_populations(workers, 0.05)
+    )
     assert close >= 0.8
     assert right >= 0.95
 
 
 @pytest.mark.claims
 def test_full_small_limit(claims, workers):
-    """At a limit of .01 some rates are not certified within the horizon; how close the others are is shown as it is."""
+    """At a limit of .01 some rates are not certified within the horizon; how close the others are
+    is shown as it is.
+    """
     cases = all_populations(workers, 0.01)
     assert sum(not isfinite(np.median(halves)) for *_, halves in cases) >= 2
     _, right = judged(claims, "8 populations, 3 rates, limit 0.01", cases, target=None)
@@ -153,7 +179,11 @@ def test_full_tables(claims, workers):
             load(name)
     except DataUnavailable as error:
         pytest.skip(f"a table cannot be had: {error}")
-    cases = [case for found in Parallel(n_jobs=workers)(delayed(table_case)(name) for name in TABLES) for case in found]
+    cases = [
+        case
+        for found in Parallel(n_jobs=workers)(delayed(table_case)(name) for name in TABLES)
+        for case in found
+    ]
     close, right = judged(claims, "4 tables, 3 rates, limit 0.05", cases)
     assert close >= 0.8
     assert right >= 0.95

@@ -1,4 +1,5 @@
-"""Where a bandit pays: two losses that differ by only T^-1/4. Exploring T^(2/3) rounds and committing costs T^(2/3); the bandit sqrt(T).
+"""Where a bandit pays: two losses that differ by only T^-1/4. Exploring T^(2/3) rounds and
+committing costs T^(2/3); the bandit sqrt(T).
 
 D1 of section 4 with gap .3 T^-1/4 and a promise of 1, so that nothing binds.
 """
@@ -19,9 +20,11 @@ def regrets(learner, horizon, seeds, workers=1, **settings):
 
 
 def test_the_bandit_grows_slower_than_explore_then_commit():
-    """T = 1e3, 3e4, 1e6, 24 seeds, limit .57. Resampling 240 fresh seeds: .472 +- .028, .999 quantile .554: false-alarm rate below 1e-3.
+    """T = 1e3, 3e4, 1e6, 24 seeds, limit .57. Resampling 240 fresh seeds: .472 +- .028, .999
+    quantile .554: false-alarm rate below 1e-3.
 
-    Catches a bandit that explores like T^(2/3): its slope would be that of explore-then-commit (.62), which is the negative control.
+    Catches a bandit that explores like T^(2/3): its slope would be that of explore-then-commit
+    (.62), which is the negative control.
     """
     horizons = HORIZONS[::3]
     bandit, commit = (
@@ -34,18 +37,31 @@ def test_the_bandit_grows_slower_than_explore_then_commit():
 
 @pytest.mark.claims
 def test_full(claims, workers):
-    """100 seeds, T = 1e3 to 1e6. Resampling 240 fresh seeds the bandit's slope is .480 +- .011: with fresh seeds the limit of .5 would
-    raise a false alarm in 4% of runs, and catch a slope of .53 with probability .99. Negative control: a bandit that explores T^(2/3)
-    rounds must fail it."""
+    """100 seeds, T = 1e3 to 1e6. Resampling 240 fresh seeds the bandit's slope is .480 +- .011:
+    with fresh seeds the limit of .5 would raise a false alarm in 4% of runs, and catch a slope of
+    .53 with probability .99. Negative control: a bandit that explores T^(2/3) rounds must fail it.
+    """
     seeds = range(100)
     bandit = [regrets("two-phase", T, seeds, workers) for T in HORIZONS]
     both = [regrets("two-phase", T, range(40), workers, estimator="two-sided") for T in HORIZONS]
     commit = [regrets("explore-then-commit", T, seeds, workers) for T in HORIZONS]
-    same = [regrets("explore-then-commit", T, range(40), workers, exploration_rounds=int(T**0.5)) for T in HORIZONS]
-    control = [regrets("two-phase", T, range(20), workers, exploration_rounds=int(T ** (2 / 3))) for T in HORIZONS]
+    same = [
+        regrets("explore-then-commit", T, range(40), workers, exploration_rounds=int(T**0.5))
+        for T in HORIZONS
+    ]
+    control = [
+        regrets("two-phase", T, range(20), workers, exploration_rounds=int(T ** (2 / 3)))
+        for T in HORIZONS
+    ]
     fit = {
         name: slope(HORIZONS, [mean(runs, "regret") for runs in curve])
-        for name, curve in (("one", bandit), ("two", both), ("commit", commit), ("same", same), ("control", control))
+        for name, curve in (
+            ("one", bandit),
+            ("two", both),
+            ("commit", commit),
+            ("same", same),
+            ("control", control),
+        )
     }
     error = slope_error(HORIZONS, [column(runs, "regret") for runs in bandit])
     claims.add(

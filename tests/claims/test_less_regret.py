@@ -1,7 +1,9 @@
-"""Less regret at the same promise: this version against the one before, on the same seeds and on populations that were used for no tuning.
+"""Less regret at the same promise: this version against the one before, on the same seeds and on
+populations that were used for no tuning.
 
-Full tier: 5 populations x 20 seeds in three cells. The ratio of the means of 20 lives has a standard error of 2 to 4%; a version that is as
-good as the one before is told from one with .93 of its regret.
+Full tier: 5 populations x 20 seeds in three cells. The ratio of the means of 20 lives has a
+standard error of 2 to 4%; a version that is as good as the one before is told from one with .93 of
+its regret.
 """
 
 import numpy as np
@@ -24,7 +26,9 @@ def geometric(values):
 
 
 def test_less_regret_than_before(old):
-    """Two populations x 2 seeds, T = 1e5: below .95 in the geometric mean (the full tier finds what stands in docs/claims.md)."""
+    """Two populations x 2 seeds, T = 1e5: below .95 in the geometric mean (the full tier finds what
+    stands in docs/claims.md).
+    """
     ratios = []
     for population in FRESH[:2]:
         asked = {"population": population, "rounds": 10**5, "limit": 0.12, "seeds": [0, 1]}
@@ -36,12 +40,22 @@ def test_less_regret_than_before(old):
 
 @pytest.mark.claims
 def test_full_less_regret(claims, workers, old):
-    jobs = [(source, population, cell) for cell in CELLS for population in FRESH for source in (old, NEW)]
+    jobs = [
+        (source, population, cell)
+        for cell in CELLS
+        for population in FRESH
+        for source in (old, NEW)
+    ]
     asked = (
-        (source, {"population": population, "rounds": rounds, "limit": limit, "seeds": list(range(20))})
+        (
+            source,
+            {"population": population, "rounds": rounds, "limit": limit, "seeds": list(range(20))},
+        )
         for source, population, (rounds, limit) in jobs
     )
-    found = np.array(Parallel(n_jobs=workers)(delayed(lives)(source, **told) for source, told in asked))
+    found = np.array(
+        Parallel(n_jobs=workers)(delayed(lives)(source, **told) for source, told in asked)
+    )
     found = found.reshape(len(CELLS), len(FRESH), 2, 20, 3)
     mean = found[..., 0].mean(axis=3)
     ratio = mean[:, :, 1] / mean[:, :, 0]

@@ -1,4 +1,6 @@
-"""Section 3.3: with the paper's literal mu_t = 3.2 ln(|Pi_eta| T/delta)/sqrt(t) the bandit tosses a coin for every T <= 1e5."""
+"""Section 3.3: with the paper's literal mu_t = 3.2 ln(|Pi_eta| T/delta)/sqrt(t) the bandit tosses a
+coin for every T <= 1e5.
+"""
 
 import pytest
 from tests.claims.measure import DELTA, lifetimes, mean, population
@@ -14,7 +16,8 @@ def relative_to_a_coin(horizon, seeds, schedule, name="random", workers=1):
     """Mean regret per bandit round over that of the fair coin, both to the best gamma-fair policy."""
     world = population(name)
     coin, accept = (
-        world.loss(Mixture(*parts)) for parts in (((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)), ((ACCEPT_ALL,), (1.0,)))
+        world.loss(Mixture(*parts))
+        for parts in (((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)), ((ACCEPT_ALL,), (1.0,)))
     )
     best = world.optimum(0.02)[0]
     runs = lifetimes(
@@ -28,13 +31,19 @@ def relative_to_a_coin(horizon, seeds, schedule, name="random", workers=1):
         estimator="two-sided",
         schedule=schedule,
     )
-    ratios = [(run.regret - run.exploration * (accept - best)) / (run.bandit_rounds * (coin - best)) for run in runs]
+    ratios = [
+        (run.regret - run.exploration * (accept - best)) / (run.bandit_rounds * (coin - best))
+        for run in runs
+    ]
     return sum(ratios) / len(ratios)
 
 
 @pytest.mark.parametrize("horizon", HORIZONS)
 def test_literal_constants_toss_a_coin(horizon):
-    """No randomness enters while mu = 1/2, so no false alarms. Catches 5% less than uniform regret. Negative control: practical."""
+    """No randomness enters while mu = 1/2, so no false alarms.
+
+    Catches 5% less than uniform regret. Negative control: practical.
+    """
     assert relative_to_a_coin(horizon, range(2), "theory") == pytest.approx(1.0, abs=0.05)
     assert relative_to_a_coin(horizon, range(2), "practical") < 0.8
 
@@ -43,7 +52,11 @@ def test_literal_constants_toss_a_coin(horizon):
 def test_full(claims, workers):
     """The same for all populations, 10 seeds, and when it ends."""
     names = ("random", "thresholds", "lending", "D1")
-    ratios = {(n, T): relative_to_a_coin(T, range(10), "theory", n, workers) for n in names for T in HORIZONS}
+    ratios = {
+        (n, T): relative_to_a_coin(T, range(10), "theory", n, workers)
+        for n in names
+        for T in HORIZONS
+    }
     practical = relative_to_a_coin(100_000, range(10), "practical", workers=workers)
     worst = max(abs(r - 1) for r in ratios.values())
     until = theory.uniform_rounds(1e5, population("random").hypotheses.log_size, DELTA)

@@ -1,8 +1,10 @@
-"""Theorem 4.1: whoever promises a gap of T^-alpha on both D1 and D2 has regret of order T^(2 alpha) on one of them at least.
+"""Theorem 4.1: whoever promises a gap of T^-alpha on both D1 and D2 has regret of order T^(2 alpha)
+on one of them at least.
 
-The check: a learner either breaks its promise on D1 or D2 more often than delta, or its regret is at least `sharp_regret_lower_bound`.
-For a two-phase learner that stops exploring on counts the regret is known: T0 = 16 ln(2|H|/delta) T^(2 alpha) accept-all rounds that cost
-1/4 + 2 gamma each, so regret / T^(2 alpha) is nearly constant: the trade-off is tight.
+The check: a learner either breaks its promise on D1 or D2 more often than delta, or its regret is
+at least `sharp_regret_lower_bound`. For a two-phase learner that stops exploring on counts the
+regret is known: T0 = 16 ln(2|H|/delta) T^(2 alpha) accept-all rounds that cost 1/4 + 2 gamma each,
+so regret / T^(2 alpha) is nearly constant: the trade-off is tight.
 """
 
 from math import log
@@ -18,7 +20,8 @@ def both(learner, alpha, horizon, seeds, workers=1, promise=1.0, **settings):
     gap = horizon**-alpha
     told = {"allowed_gap": promise * gap, "comparator_gap": 0.0, "compared_with": gap, **settings}
     return [
-        lifetimes(seeds, learner, name, horizon, workers=workers, arguments=(gap,), **told) for name in ("D1", "D2")
+        lifetimes(seeds, learner, name, horizon, workers=workers, arguments=(gap,), **told)
+        for name in ("D1", "D2")
     ]
 
 
@@ -38,7 +41,9 @@ def keeps_the_theorem(found, alpha, horizon):
 
 @pytest.mark.parametrize(("alpha", "horizon"), [(1 / 4, 65_536), (1 / 4, 10**6), (1 / 3, 10**7)])
 def test_the_promise_costs_t_to_the_two_alpha(alpha, horizon):
-    """3 seeds per distribution; regret varies by 2% because only T0 is random. Catches a ratio that leaves [15, 40]."""
+    """3 seeds per distribution; regret varies by 2% because only T0 is random. Catches a ratio that
+    leaves [15, 40].
+    """
     found = both("two-phase", alpha, horizon, range(3))
     assert keeps_the_theorem(found, alpha, horizon)
     assert all(broken(runs, horizon**-alpha) == 0 for runs in found)
@@ -47,7 +52,8 @@ def test_the_promise_costs_t_to_the_two_alpha(alpha, horizon):
 
 
 def test_whoever_has_no_regret_breaks_the_promise():
-    """Negative controls: h2 for ever has no regret on D1 and is unfair on D2; a promise of 4 gamma (h1 allowed) costs a sixteenth.
+    """Negative controls: h2 for ever has no regret on D1 and is unfair on D2; a promise of 4 gamma
+    (h1 allowed) costs a sixteenth.
 
     A check that looked at regret alone, or at D1 alone, would be passed by h2.
     """
@@ -65,18 +71,26 @@ def test_whoever_has_no_regret_breaks_the_promise():
 
 @pytest.mark.claims
 @pytest.mark.parametrize(
-    ("alpha", "horizons"), [(1 / 4, (65_536, 10**6, 10**7, 10**8)), (1 / 3, (10**6, 10**7, 10**8, 10**9))]
+    ("alpha", "horizons"),
+    [(1 / 4, (65_536, 10**6, 10**7, 10**8)), (1 / 3, (10**6, 10**7, 10**8, 10**9))],
 )
 def test_full(claims, workers, alpha, horizons):
-    """10 seeds per distribution and horizon: regret / T^(2 alpha) is bounded below (theorem) and above (tightness) by constants."""
+    """10 seeds per distribution and horizon: regret / T^(2 alpha) is bounded below (theorem) and
+    above (tightness) by constants.
+    """
     found = {T: both("two-phase", alpha, T, range(10), workers) for T in horizons}
-    rivals = {T: both("explore-then-commit", alpha, T, range(5), workers, same_exploration=True) for T in horizons}
+    rivals = {
+        T: both("explore-then-commit", alpha, T, range(5), workers, same_exploration=True)
+        for T in horizons
+    }
     ratios = [max(mean(runs, "regret") for runs in found[T]) / T ** (2 * alpha) for T in horizons]
     commit = [max(mean(runs, "regret") for runs in rivals[T]) / T ** (2 * alpha) for T in horizons]
     least = [theory.sharp_regret_lower_bound(T**-alpha, DELTA) / T ** (2 * alpha) for T in horizons]
     unfair = sum(broken(runs, T**-alpha) for T in horizons for runs in found[T])
     explored = 16 * log(2 * 4 / DELTA) / 4
-    holds = all(keeps_the_theorem(found[T], alpha, T) for T in horizons) and max(ratios) <= 2 * min(ratios)
+    holds = all(keeps_the_theorem(found[T], alpha, T) for T in horizons) and max(ratios) <= 2 * min(
+        ratios
+    )
     claims.add(
         f"regret / T^(2 alpha) on D1 and D2 for a promise of T^-alpha, alpha = {alpha:.3f}, T = {horizons[0]:.0e} to {horizons[-1]:.0e} "
         "(theorem 4.1)",

@@ -1,5 +1,6 @@
-"""The instance of section 4 as a trap: learners that stop looking lock in to a wrong policy, and learners that do not know their
-promise pass through unfair ones. The two-phase learner does neither."""
+"""The instance of section 4 as a trap: learners that stop looking lock in to a wrong policy, and
+learners that do not know their promise pass through unfair ones. The two-phase learner does
+neither."""
 
 import numpy as np
 import pytest
@@ -8,7 +9,9 @@ from tests.claims.measure import PROMISE, column, lifetimes, mean, population
 from tests.claims.vw import share_above
 
 LOCKED = 0.01
-"""A last policy whose loss exceeds the optimum by more is locked in (the exploration floor at T = 1e5 costs .001)."""
+"""A last policy whose loss exceeds the optimum by more is locked in (the exploration floor at T =
+1e5 costs .001).
+"""
 
 WORLDS = [("D1", (1 / 16,)), ("D2", (1 / 16,)), ("D1", (0.03,)), ("D2", (0.03,))]
 
@@ -18,19 +21,31 @@ VW = {"epsilon-greedy": "--cb_explore 2 --epsilon 0.05", "--cover 8": "--cb_expl
 def verdict(learner, world, seeds, workers=1, **settings):
     """(runs that lock in, largest share of rounds above the promise, the runs)."""
     name, arguments = world
-    runs = lifetimes(seeds, learner, name, 100_000, workers=workers, arguments=arguments, **settings)
-    return int((column(runs, "last_excess") > LOCKED).sum()), float(column(runs, "share_above").max()), runs
+    runs = lifetimes(
+        seeds, learner, name, 100_000, workers=workers, arguments=arguments, **settings
+    )
+    return (
+        int((column(runs, "last_excess") > LOCKED).sum()),
+        float(column(runs, "share_above").max()),
+        runs,
+    )
 
 
 @pytest.mark.parametrize("world", WORLDS)
 def test_no_lock_in_and_no_round_above_the_promise(world):
-    """6 seeds. Both events have a probability below delta = .05 together, and were never seen; 0 of 6 catches a rate of .54 (power .99)."""
+    """6 seeds.
+
+    Both events have a probability below delta = .05 together, and were never seen; 0 of 6 catches a
+    rate of .54 (power .99).
+    """
     locked, above, _ = verdict("two-phase", world, range(6))
     assert (locked, above) == (0, 0.0)
 
 
 def test_the_checks_see_lock_in_and_unfair_rounds():
-    """Negative controls: greedy after 8 rounds locks in; the unconstrained bandit passes through unfair policies."""
+    """Negative controls: greedy after 8 rounds locks in; the unconstrained bandit passes through
+    unfair policies.
+    """
     locked, _, _ = verdict("fair-on-gathered", WORLDS[2], range(20), first_rounds=8)
     _, above, _ = verdict("unconstrained", WORLDS[0], range(20))
     assert locked >= 1
@@ -50,7 +65,10 @@ def test_full_vowpal_wabbit(claims, workers, world):
     """5 seeds of 1e5 rounds, shown beside ours."""
     told = []
     for name, arguments in VW.items():
-        jobs = (delayed(share_above)(population(world[0], *world[1]), arguments, PROMISE, s, 100_000) for s in range(5))
+        jobs = (
+            delayed(share_above)(population(world[0], *world[1]), arguments, PROMISE, s, 100_000)
+            for s in range(5)
+        )
         shares = np.array(Parallel(n_jobs=workers)(jobs))
         told.append(f"{name} {shares.mean():.0%} ({shares.min():.0%} to {shares.max():.0%})")
         assert shares.min() > 0

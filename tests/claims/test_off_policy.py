@@ -1,15 +1,19 @@
-"""Off-policy evaluation: from selectively labelled logs, loss and FPR gap of another policy are covered at every row at once.
+"""Off-policy evaluation: from selectively labelled logs, loss and FPR gap of another policy are
+covered at every row at once.
 
-Logs are made by a learner that adapts: at rows 500, 1,000, ..., 8,000 it refits its score on the labels it has seen, and accepts with a
-probability that follows it, at least .05. Two populations with an exact truth: `lending` (60 contexts, a mixture of two scorecards as the
-candidate) and COMPAS (rows drawn with replacement, a linear rule). A log misses if the truth of the loss or of the gap leaves its interval
-at any block. The theorem allows delta = .05.
+Logs are made by a learner that adapts: at rows 500, 1,000, ..., 8,000 it refits its score on the
+labels it has seen, and accepts with a probability that follows it, at least .05. Two populations
+with an exact truth: `lending` (60 contexts, a mixture of two scorecards as the candidate) and
+COMPAS (rows drawn with replacement, a linear rule). A log misses if the truth of the loss or of the
+gap leaves its interval at any block. The theorem allows delta = .05.
 
-Full tier, 200 logs each: correct code (miss rate at most .05) is refused with probability at most 1e-3 (exact binomial limit: 21);
-a miss rate of .17 is caught with probability .99. Quick tier, 16 logs: limit 4; a miss rate of .6 is caught with probability .99.
-Negative controls, which must fail the same check: the estimate from accepted people alone (with a Hoeffding interval at one time and
-delta), these people as a log in which everybody was accepted, and all propensities taken as equal. The last one fails on `lending` alone:
-on COMPAS the regression is so good that it repairs wrong weights, which is what "doubly robust" means.
+Full tier, 200 logs each: correct code (miss rate at most .05) is refused with probability at most
+1e-3 (exact binomial limit: 21); a miss rate of .17 is caught with probability .99. Quick tier, 16
+logs: limit 4; a miss rate of .6 is caught with probability .99. Negative controls, which must fail
+the same check: the estimate from accepted people alone (with a Hoeffding interval at one time and
+delta), these people as a log in which everybody was accepted, and all propensities taken as equal.
+The last one fails on `lending` alone: on COMPAS the regression is so good that it repairs wrong
+weights, which is what "doubly robust" means.
 """
 
 from dataclasses import replace
@@ -57,7 +61,9 @@ def world(name):
     population = table.population()
     held = table.subset(1500, seed=5)
     fitted = Linear().best(
-        CostSensitiveProblem(held.features, None, (held.label == 1).astype(float), (held.label == -1).astype(float))
+        CostSensitiveProblem(
+            held.features, None, (held.label == 1).astype(float), (held.label == -1).astype(float)
+        )
     )
     return population, Mixture((fitted,), (1.0,))
 
@@ -78,7 +84,9 @@ def seen_as(name, features):
 
 
 def adaptive_log(name, seed, rows=ROWS):
-    """People in blocks; the acceptance of each block follows a logistic score of the labels seen before it."""
+    """People in blocks; the acceptance of each block follows a logistic score of the labels seen
+    before it.
+    """
     population, _ = world(name)
     rng = np.random.default_rng([seed, 20])
     drawn = population.sample(rows, rng)
@@ -92,7 +100,9 @@ def adaptive_log(name, seed, rows=ROWS):
             bad = fit_logistic_outcomes(past_log).negative_probability(shown[now])
         p[now] = FLOOR + (0.95 - FLOOR) / (1 + np.exp(12 * (bad - 0.45)))
     accept = coin < p
-    return DecisionLog.of(drawn.features, accept, p, np.where(accept, drawn.label, 0), group=drawn.group)
+    return DecisionLog.of(
+        drawn.features, accept, p, np.where(accept, drawn.label, 0), group=drawn.group
+    )
 
 
 def truth(name):
@@ -101,7 +111,9 @@ def truth(name):
 
 
 def course(log, candidate):
-    """Loss and gap with their intervals at every block, without the check of the propensities (broken ones are to be judged too)."""
+    """Loss and gap with their intervals at every block, without the check of the propensities
+    (broken ones are to be judged too).
+    """
     ledger = _booked(DeltaLedger(DELTA), (FPR,))
     return _Play(log, Candidate(candidate), (FPR,), log.groups, ledger, PRICES).told(0.05).course
 
@@ -117,7 +129,9 @@ def misses(found, loss, gap):
 
 
 def naive(log, candidate):
-    """What is computed from the accepted alone: rates on those who were accepted, with Hoeffding's interval at level delta."""
+    """What is computed from the accepted alone: rates on those who were accepted, with Hoeffding's
+    interval at level delta.
+    """
     pi = candidate.acceptance(log.features)
     rates, width = [], 0.0
     for group in log.groups:
@@ -132,14 +146,20 @@ def broken(log, how):
     if how == "rejected left out":
         seen = log.accept
         return DecisionLog.of(
-            log.features[seen], log.accept[seen], np.ones(seen.sum()), log.label[seen], group=log.group[seen]
+            log.features[seen],
+            log.accept[seen],
+            np.ones(seen.sum()),
+            log.label[seen],
+            group=log.group[seen],
         )
     p = {"equal": np.full(len(log), log.accept.mean()), "1 - p": 1 - log.acceptance}[how]
     return replace(log, acceptance=p)
 
 
 def measured(name, seed):
-    """(misses of loss and gap, widths of both, naive miss and width, misses with equal propensities, without the rejected)."""
+    """(misses of loss and gap, widths of both, naive miss and width, misses with equal
+    propensities, without the rejected).
+    """
     _, candidate = world(name)
     log, (loss, gap) = adaptive_log(name, seed), truth(name)
     found = course(log, candidate)
@@ -163,7 +183,9 @@ def judge(found, logs):
 
 
 def controls(name):
-    """Columns of the flags: accepted people alone, rejected ones left out, and on `lending` equal propensities."""
+    """Columns of the flags: accepted people alone, rejected ones left out, and on `lending` equal
+    propensities.
+    """
     return (2, 4, 3) if name == "lending" else (2, 4)
 
 

@@ -1,13 +1,15 @@
 """The certified learner on real tables: no violation under any rate, and what that costs.
 
-Population = the table, rows drawn with replacement, so truth is exact; group-blind, linear rules with a tuned cut-off, limit and delta
-.05. Regret is to the best fair linear policy that the fair oracle finds on the whole table (the class is not enumerable, so a better one
-may exist, and a regret below 0 says that the learner found it).
-One life of 3e5 rounds gives both horizons. False positive rate: 40 seeds, and regret has targets; 0 violations: a violation rate above
-.11 would have shown with probability .99. False negative rate, selection rate, and false positive and false negative rate together:
-20 seeds; a rate above .21 would have shown with probability .99. Their regret is shown and has no target: on Adult the learner loses to
-the best constant where positives count (docs/claims.md says why).
-Quick tier: two seeds on the small tables; the same check fails for a rival that certifies nothing. `make claims-tables` runs the rest.
+Population = the table, rows drawn with replacement, so truth is exact; group-blind, linear rules
+with a tuned cut-off, limit and delta .05. Regret is to the best fair linear policy that the fair
+oracle finds on the whole table (the class is not enumerable, so a better one may exist, and a
+regret below 0 says that the learner found it). One life of 3e5 rounds gives both horizons. False
+positive rate: 40 seeds, and regret has targets; 0 violations: a violation rate above .11 would have
+shown with probability .99. False negative rate, selection rate, and false positive and false
+negative rate together: 20 seeds; a rate above .21 would have shown with probability .99. Their
+regret is shown and has no target: on Adult the learner loses to the best constant where positives
+count (docs/claims.md says why). Quick tier: two seeds on the small tables; the same check fails for
+a rival that certifies nothing. `make claims-tables` runs the rest.
 """
 
 from functools import lru_cache
@@ -39,7 +41,12 @@ RATES = {
     "selection rate": (SelectionRate(),),
     "FPR and FNR": (FalsePositiveRate(), FalseNegativeRate()),
 }
-TARGETS = {"adult": (0.55, 0.40), "compas": (0.50, 0.40), "taiwan": (0.50, 0.35), "gmsc": (0.70, 0.55)}
+TARGETS = {
+    "adult": (0.55, 0.40),
+    "compas": (0.50, 0.40),
+    "taiwan": (0.50, 0.35),
+    "gmsc": (0.70, 0.55),
+}
 """Mean regret over the best constant's at T = 1e5 and 3e5."""
 PRICED = {"taiwan": 3.0, "gmsc": 10.0}
 """What a false accept costs; then below .75 at T = 3e5."""
@@ -57,7 +64,9 @@ def best_constant(name, price):
 
 
 def life(name, seed, rounds, price=1.0, rates="FPR"):
-    """(regret / best constant's at a third of the rounds, at their end, worst true gap, whether it was ever suspended)."""
+    """(regret / best constant's at a third of the rounds, at their end, worst true gap, whether it
+    was ever suspended).
+    """
     world, prices = population(name), Prices(price, 1.0)
     learner = CertifiedLearner(Linear(), RATES[rates], LIMIT, DELTA, horizon=rounds, prices=prices)
     run = simulate(learner, world, rounds, seed, LIMIT)
@@ -75,7 +84,9 @@ def available(name):
 
 @pytest.mark.parametrize(("name", "rounds"), [("compas", 20_000), ("taiwan", 10_000)])
 def test_two_lives_keep_the_limit_and_do_not_lose_to_the_constant(name, rounds):
-    """Two seeds; at these few rounds the regret is close to the constant's and may exceed it by what auditing costs."""
+    """Two seeds; at these few rounds the regret is close to the constant's and may exceed it by
+    what auditing costs.
+    """
     available(name)
     for seed in (0, 1):
         _, ratio, worst, suspended = life(name, seed, rounds)
@@ -103,7 +114,9 @@ def test_the_check_fails_for_a_rival_that_certifies_nothing(rates):
 
 def all_lives(name, workers, *, seeds=SEEDS, rounds=ROUNDS, price=1.0, rates="FPR"):
     available(name)
-    found = Parallel(n_jobs=workers)(delayed(life)(name, seed, rounds, price, rates) for seed in range(seeds))
+    found = Parallel(n_jobs=workers)(
+        delayed(life)(name, seed, rounds, price, rates) for seed in range(seeds)
+    )
     return np.array(found, dtype=float)
 
 

@@ -1,8 +1,10 @@
-"""Theorem 3.1 with late labels: the exploration sample is exactly the first N* arrivals, so the promise holds however labels are delayed.
+"""Theorem 3.1 with late labels: the exploration sample is exactly the first N* arrivals, so the
+promise holds however labels are delayed.
 
-A lender: bad loans of well-scored people in the north, and of badly scored people in the south, show after 60 steps of 100 people, all
-other outcomes after one step. What has come early makes the gap of the usual scorecards look smaller than it is. Negative control: the
-sample as it was taken before, "whatever labels have come".
+A lender: bad loans of well-scored people in the north, and of badly scored people in the south,
+show after 60 steps of 100 people, all other outcomes after one step. What has come early makes the
+gap of the usual scorecards look smaller than it is. Negative control: the sample as it was taken
+before, "whatever labels have come".
 """
 
 import numpy as np
@@ -33,10 +35,16 @@ def late_where_it_hides_the_gap(people):
 
 
 def life(seed, kind):
-    """(largest true gap, regret at the end, rounds of accept-all that waiting took, whether the exploration ended) of one life."""
+    """(largest true gap, regret at the end, rounds of accept-all that waiting took, whether the
+    exploration ended) of one life.
+    """
     world, (learner, settings) = population("lending"), KINDS[kind]
-    fresh = learner(world.hypotheses, FPR, PROMISED, DELTA, HORIZON, comparator_gap=GAMMA, **settings)
-    run = simulate_late(fresh, world, HORIZON, seed, LabelDelays(late_where_it_hides_the_gap, fixed=True))
+    fresh = learner(
+        world.hypotheses, FPR, PROMISED, DELTA, HORIZON, comparator_gap=GAMMA, **settings
+    )
+    run = simulate_late(
+        fresh, world, HORIZON, seed, LabelDelays(late_where_it_hides_the_gap, fixed=True)
+    )
     explored = run.lengths[np.array([phase == "explore" for phase in run.phases])].sum()
     people = 0 if run.learner.sample is None else run.learner.sample.weight.sum()
     return run.worst_gap, run.regret[-1], explored - people, run.learner.sample is not None
@@ -48,7 +56,9 @@ def lives(seeds, kind, workers=1):
 
 
 def test_the_lives_of_the_full_tier_are_worth_running():
-    """Two lives of each kind: explorations end in time, the promise is kept, and the negative control breaks it."""
+    """Two lives of each kind: explorations end in time, the promise is kept, and the negative
+    control breaks it.
+    """
     for kind in KINDS:
         gaps, _, _, ended = lives(range(2), kind)
         assert ended.all()
@@ -58,18 +68,24 @@ def test_the_lives_of_the_full_tier_are_worth_running():
 @pytest.mark.claims
 @pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "whatever has come"])
 def test_full(claims, workers, kind):
-    """200 lives of 40,000 rounds: more than 21 above the promise refute delta = .05 with a false-alarm rate of 5e-4; a violation
-    probability of .17 is caught with probability .99. Regret: w rounds of waiting, at the price of accepting everybody, beside at most
-    1.25 times the regret that prompt labels have after as many other rounds; its standard error is 1 to 6% of that, so 1.42 times is
-    noticed."""
+    """200 lives of 40,000 rounds: more than 21 above the promise refute delta = .05 with a
+    false-alarm rate of 5e-4; a violation probability of .17 is caught with probability .99. Regret:
+    w rounds of waiting, at the price of accepting everybody, beside at most 1.25 times the regret
+    that prompt labels have after as many other rounds; its standard error is 1 to 6% of that, so
+    1.42 times is noticed."""
     gaps, regret, wait, ended = lives(range(200), kind, workers)
     world, (learner, settings) = population("lending"), KINDS[kind]
-    fresh = learner(world.hypotheses, FPR, PROMISED, DELTA, HORIZON, comparator_gap=GAMMA, **settings)
+    fresh = learner(
+        world.hypotheses, FPR, PROMISED, DELTA, HORIZON, comparator_gap=GAMMA, **settings
+    )
     prompt = [simulate(fresh, world, HORIZON, seed) for seed in range(200)]
     without = float(np.mean([run.regret_at(HORIZON - wait.mean()) for run in prompt]))
     waiting = float(wait.mean()) * (world.loss(Mixture((ACCEPT_ALL,), (1.0,))) - prompt[0].optimum)
     ratio = (regret.mean() - waiting) / without
-    above, before = int((gaps > PROMISED).sum()), int(sum(run.worst_gap > PROMISED for run in prompt))
+    above, before = (
+        int((gaps > PROMISED).sum()),
+        int(sum(run.worst_gap > PROMISED for run in prompt)),
+    )
     wrong, *_ = lives(range(20), "whatever has come", workers)
     claims.add(
         f"promise of .17 with late labels, {kind}",

@@ -1,7 +1,9 @@
-"""Lives of two versions of evenhand on the same seeds: the one of this tree, and the one before the bound was replaced.
+"""Lives of two versions of evenhand on the same seeds: the one of this tree, and the one before the
+bound was replaced.
 
 The old one is the package at commit 63cdb27 (learners, simulator and what they need), kept in
-tests/fixtures/rules2/evenhand.tar.xz for this comparison alone. Each version runs in a process of its own:
+tests/fixtures/rules2/evenhand.tar.xz for this comparison alone. Each version runs in a process of
+its own:
 
     python versions.py < {"population": seed, "rounds": T, "limit": gamma', "seeds": [...]}  > [[regret, worst gap, seconds], ...]
 """
@@ -27,12 +29,20 @@ def unpacked(folder: Path) -> Path:
 
 
 def lives(source: Path, **asked) -> np.ndarray:
-    """(seeds, 3): regret, worst true gap and CPU seconds of each life, played by the version at `source`."""
+    """(seeds, 3): regret, worst true gap and CPU seconds of each life, played by the version at
+    `source`.
+    """
     here = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     one = {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     command = [sys.executable, str(Path(__file__).resolve())]
     done = subprocess.run(
-        command, input=json.dumps(asked), env=here | one, capture_output=True, text=True, check=False, cwd=source
+        command,
+        input=json.dumps(asked),
+        env=here | one,
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=source,
     )
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)

@@ -1,4 +1,6 @@
-"""Vowpal Wabbit as its users run it, person by person, on a population whose truth is known: how often is its policy above the promise?"""
+"""Vowpal Wabbit as its users run it, person by person, on a population whose truth is known: how
+often is its policy above the promise?
+"""
 
 import numpy as np
 
@@ -9,7 +11,8 @@ EVERY = 20
 def share_above(world, arguments, promise, seed, rounds):
     """The share of rounds in which the |FPR gap| of VW's current policy exceeds `promise`.
 
-    Each context is a category of its own; rejecting costs the known 1/2 of the transformed loss, accepting a bad person 1.
+    Each context is a category of its own; rejecting costs the known 1/2 of the transformed loss,
+    accepting a bad person 1.
     """
     from vowpalwabbit import Workspace
 
@@ -18,7 +21,10 @@ def share_above(world, arguments, promise, seed, rounds):
     contexts = [f"| c{j}" for j in range(len(world))]
     bad = world.probability * (1 - world.positive_rate)
     share = {a: bad * (world.group == a) / bad[world.group == a].sum() for a in (-1, 1)}
-    people, coins = generator.choice(len(world), rounds, p=world.probability), generator.random((2, rounds))
+    people, coins = (
+        generator.choice(len(world), rounds, p=world.probability),
+        generator.random((2, rounds)),
+    )
     above = 0
     for t, (j, coin, fate) in enumerate(zip(people.tolist(), *coins.tolist(), strict=True)):
         if t % EVERY == 0:

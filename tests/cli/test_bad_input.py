@@ -1,4 +1,6 @@
-"""Every refusal of the command line: exit code 2, one message on stderr with a way out, nothing written, no traceback."""
+"""Every refusal of the command line: exit code 2, one message on stderr with a way out, nothing
+written, no traceback.
+"""
 
 import subprocess
 import sys
@@ -6,7 +8,11 @@ import sys
 import pytest
 
 COMMON = ("--label", "y", "--group", "g")
-GOOD = "x,z,g,y\n" + "\n".join(f"{i * 13 % 17},{i % 5},{'ab'[i % 2]},{i * 5 % 7 > 3:d}" for i in range(60)) + "\n"
+GOOD = (
+    "x,z,g,y\n"
+    + "\n".join(f"{i * 13 % 17},{i % 5},{'ab'[i % 2]},{i * 5 % 7 > 3:d}" for i in range(60))
+    + "\n"
+)
 
 
 def changed(line, text):
@@ -16,16 +22,36 @@ def changed(line, text):
 
 
 TABLES = {
-    "missing label column": (GOOD, ("--label", "repaid", "--group", "g"), ["no column 'repaid'", "it has: x, z, g, y"]),
-    "missing group column": (GOOD, ("--label", "y", "--group", "sex"), ["no column 'sex'", "it has: x, z, g, y"]),
-    "missing features": (GOOD, (*COMMON, "--features", "x,w,v"), ["no column 'w', 'v'", "it has: x, z, g, y"]),
-    "missing price column": (GOOD, (*COMMON, "--price-false-accept", "amount"), ["no column 'amount'"]),
+    "missing label column": (
+        GOOD,
+        ("--label", "repaid", "--group", "g"),
+        ["no column 'repaid'", "it has: x, z, g, y"],
+    ),
+    "missing group column": (
+        GOOD,
+        ("--label", "y", "--group", "sex"),
+        ["no column 'sex'", "it has: x, z, g, y"],
+    ),
+    "missing features": (
+        GOOD,
+        (*COMMON, "--features", "x,w,v"),
+        ["no column 'w', 'v'", "it has: x, z, g, y"],
+    ),
+    "missing price column": (
+        GOOD,
+        (*COMMON, "--price-false-accept", "amount"),
+        ["no column 'amount'"],
+    ),
     "empty file": ("", COMMON, ["no lines"]),
     "header only": ("x,g,y\n", COMMON, ["only a header"]),
     "ragged row": (changed(7, "1,2,a"), COMMON, ["line 7", "3 cells", "header has 4"]),
     "repeated name": (GOOD.replace("x,z,", "x,x,"), COMMON, ["more than one column named 'x'"]),
     "other delimiter": (GOOD.replace(",", ";"), COMMON, ["one column", "--delimiter ';'"]),
-    "long delimiter": (GOOD, (*COMMON, "--delimiter", "::"), ["--delimiter is '::'", "one character"]),
+    "long delimiter": (
+        GOOD,
+        (*COMMON, "--delimiter", "::"),
+        ["--delimiter is '::'", "one character"],
+    ),
     "open quote": (changed(5, '"1,2,a,1'), COMMON, ["cannot be read as CSV"]),
     "missing value": (
         changed(9, "1,NA,a,1"),
@@ -38,14 +64,26 @@ TABLES = {
         (*COMMON, "--drop-missing"),
         ["every row lacks a value", "--features"],
     ),
-    "text feature": (changed(4, "1,red,a,1"), COMMON, ["'z' (for example 'red') is not numeric", "--encode"]),
+    "text feature": (
+        changed(4, "1,red,a,1"),
+        COMMON,
+        ["'z' (for example 'red') is not numeric", "--encode"],
+    ),
     "identifiers": (
         "x,g,y\n" + "\n".join(f"name{i},{'ab'[i % 2]},{i % 3 > 0:d}" for i in range(80)),
         (*COMMON, "--encode"),
         ["'x' has 80 distinct values", "at most 50"],
     ),
-    "infinite feature": (changed(4, "inf,1,a,1"), COMMON, ["'x' holds 'inf' in row 3 (line 4)", "finite"]),
-    "text label": (GOOD.replace(",1\n", ",yes\n").replace(",0\n", ",no\n"), COMMON, ["holds no, yes", "--good"]),
+    "infinite feature": (
+        changed(4, "inf,1,a,1"),
+        COMMON,
+        ["'x' holds 'inf' in row 3 (line 4)", "finite"],
+    ),
+    "text label": (
+        GOOD.replace(",1\n", ",yes\n").replace(",0\n", ",no\n"),
+        COMMON,
+        ["holds no, yes", "--good"],
+    ),
     "unknown good": (GOOD, (*COMMON, "--good", "yes"), ["--good 'yes' does not occur", "0, 1"]),
     "one outcome": (GOOD.replace(",0\n", ",1\n"), COMMON, ["every row has y = 1"]),
     "one group": (GOOD.replace(",b,", ",a,"), COMMON, ["only the group 'a' (60 people)"]),
@@ -57,10 +95,18 @@ TABLES = {
         ["group 'b' has 30 people in the sample but 0 negatives"],
     ),
     "label as feature": (GOOD, (*COMMON, "--features", "x,y"), ["'y' cannot be a feature"]),
-    "group as feature": (GOOD, (*COMMON, "--features", "x,g"), ["'g' cannot be a feature", "--group-use decide"]),
+    "group as feature": (
+        GOOD,
+        (*COMMON, "--features", "x,g"),
+        ["'g' cannot be a feature", "--group-use decide"],
+    ),
     "label is group": (GOOD, ("--label", "y", "--group", "y"), ["both --label and --group"]),
     "no features left": ("g,y\na,1\nb,0\na,0\nb,1\n", COMMON, ["no column is left"]),
-    "score elsewhere": (GOOD, (*COMMON, "--score", "x"), ["--score x belongs to --class thresholds"]),
+    "score elsewhere": (
+        GOOD,
+        (*COMMON, "--score", "x"),
+        ["--score x belongs to --class thresholds"],
+    ),
     "thresholds without score": (GOOD, (*COMMON, "--class", "thresholds"), ["--score is missing"]),
     "thresholds with features": (
         GOOD,
@@ -69,8 +115,16 @@ TABLES = {
     ),
     "negative limit": (GOOD, (*COMMON, "--limit", "-0.1"), ["is -0.1", "at least 0"]),
     "limit is no number": (GOOD, (*COMMON, "--limit", "nan"), ["is nan", "at least 0"]),
-    "negative price": (GOOD, (*COMMON, "--price-false-reject", "-2"), ["false_reject is -2", "at least 0"]),
-    "infinite price": (GOOD, (*COMMON, "--price-false-accept", "inf"), ["false_accept is inf", "finite"]),
+    "negative price": (
+        GOOD,
+        (*COMMON, "--price-false-reject", "-2"),
+        ["false_reject is -2", "at least 0"],
+    ),
+    "infinite price": (
+        GOOD,
+        (*COMMON, "--price-false-accept", "inf"),
+        ["false_accept is inf", "finite"],
+    ),
     "unknown class": (GOOD, (*COMMON, "--class", "forest"), ["'forest' is not one of", "stumps"]),
     "unknown rate": (GOOD, (*COMMON, "--rate", "ppv"), ["'ppv' is not one of", "fpr"]),
     "no label": (GOOD, ("--group", "g"), ["Missing option '--label'"]),
@@ -152,7 +206,17 @@ def test_unwritable_output(run, write, tmp_path, monkeypatch):
 
 
 def test_no_traceback_in_a_real_process(write):
-    command = [sys.executable, "-m", "evenhand.cli", "solve", str(write(GOOD)), "--label", "q", "--group", "g"]
+    command = [
+        sys.executable,
+        "-m",
+        "evenhand.cli",
+        "solve",
+        str(write(GOOD)),
+        "--label",
+        "q",
+        "--group",
+        "g",
+    ]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 2
     assert done.stderr.startswith("Error: ")

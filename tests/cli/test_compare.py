@@ -11,23 +11,45 @@ from markupsafe import escape
 from evenhand.cli import main
 from evenhand.fairness import FalsePositiveRate
 from evenhand.simulate import Comparison
-from evenhand.simulate.catalogue import COMPARED, LEARNERS, POPULATIONS, Setting, make_environment, make_learner, split
+from evenhand.simulate.catalogue import (
+    COMPARED,
+    LEARNERS,
+    POPULATIONS,
+    Setting,
+    make_environment,
+    make_learner,
+    split,
+)
 
 SMALL = ("--allowed-gap", 0.3, "--rounds", 6000, "--seeds", 2, "--jobs", 1)
-THREE = ("--learner", "two-phase", "--learner", "fair-on-gathered", "--learner", "explore-then-commit-same")
+THREE = (
+    "--learner",
+    "two-phase",
+    "--learner",
+    "fair-on-gathered",
+    "--learner",
+    "explore-then-commit-same",
+)
 
 
 @pytest.fixture(scope="module")
 def compared(tmp_path_factory):
     folder = tmp_path_factory.mktemp("compare") / "deep" / "out"
-    result = CliRunner().invoke(main, [str(word) for word in ("compare", *THREE, *SMALL, "--out", folder)])
+    result = CliRunner().invoke(
+        main, [str(word) for word in ("compare", *THREE, *SMALL, "--out", folder)]
+    )
     assert result.exit_code == 0, result.output
     return result, folder
 
 
 def test_table_and_files(compared):
     result, folder = compared
-    assert sorted(p.name for p in folder.iterdir()) == ["gaps.svg", "regret.svg", "report.html", "results.json"]
+    assert sorted(p.name for p in folder.iterdir()) == [
+        "gaps.svg",
+        "regret.svg",
+        "report.html",
+        "results.json",
+    ]
     assert result.stdout.rstrip().endswith(f"Report: {folder / 'report.html'}")
     for name in THREE[1::2]:
         row = next(line for line in result.stdout.splitlines() if line.startswith(f" {name} "))
@@ -63,7 +85,10 @@ def test_the_command_in_the_report_repeats_it(compared, run, tmp_path):
     assert run(*words[1:], "--jobs", 1, "--out", "again").exit_code == 0
     second = json.loads((tmp_path / "again" / "results.json").read_text())
     assert second["command"] == first["command"]
-    regret = [[r["regret"] for one in d["comparison"]["learners"] for r in one["runs"]] for d in (first, second)]
+    regret = [
+        [r["regret"] for one in d["comparison"]["learners"] for r in one["runs"]]
+        for d in (first, second)
+    ]
     assert regret[0] == regret[1]
 
 
@@ -74,7 +99,13 @@ def test_the_command_keeps_every_option(run, tmp_path):
     )
     assert run(*asked.split()).exit_code == 0
     document = json.loads((tmp_path / "o" / "results.json").read_text())
-    for part in ("--env-option seed=3", "--env-option contexts=5", "--rate fnr", "--delta 0.1", "--regret-gap 0.2"):
+    for part in (
+        "--env-option seed=3",
+        "--env-option contexts=5",
+        "--rate fnr",
+        "--delta 0.1",
+        "--regret-gap 0.2",
+    ):
         assert part in document["command"]
     for part in ("--engine events", "--rounds 50", "--seeds 2", "--first-seed 7"):
         assert part in document["command"]
@@ -101,13 +132,27 @@ def test_options_of_a_learner_make_it_another_one(run, tmp_path):
 
 def test_the_tradeoff(run, tmp_path):
     result = run(
-        "compare", "--learner", "uniform", "--rounds", 1000, "--seeds", 1, "--jobs", 1, "--tradeoff", "--out", "o"
+        "compare",
+        "--learner",
+        "uniform",
+        "--rounds",
+        1000,
+        "--seeds",
+        1,
+        "--jobs",
+        1,
+        "--tradeoff",
+        "--out",
+        "o",
     )
     assert result.exit_code == 0, result.output
     assert "alpha 0.333: excess gap" in result.stdout
     assert (tmp_path / "o" / "tradeoff.svg").exists()
     assert "The trade-off" in (tmp_path / "o" / "report.html").read_text()
-    assert json.loads((tmp_path / "o" / "results.json").read_text())["tradeoff"]["horizons"][-1] == 10_000
+    assert (
+        json.loads((tmp_path / "o" / "results.json").read_text())["tradeoff"]["horizons"][-1]
+        == 10_000
+    )
 
 
 REFUSED = {
@@ -143,7 +188,9 @@ def test_bad_input_is_refused_with_a_way_out(run, name):
     assert "Traceback" not in result.output
 
 
-@pytest.mark.parametrize("words", [["--seeds", "0"], ["--jobs", "0"], ["--first-seed", "-1"], ["--rate", "tpr"]])
+@pytest.mark.parametrize(
+    "words", [["--seeds", "0"], ["--jobs", "0"], ["--first-seed", "-1"], ["--rate", "tpr"]]
+)
 def test_click_refuses(run, words):
     assert run("compare", *words).exit_code == 2
 
@@ -162,7 +209,9 @@ def test_a_file_in_the_way(run, tmp_path):
 
 
 def test_every_entry_of_the_catalogue_can_be_made():
-    setting = Setting(make_environment("lending", [], 10).hypotheses, FalsePositiveRate(), 0.3, 0.02, 0.05, 1000)
+    setting = Setting(
+        make_environment("lending", [], 10).hypotheses, FalsePositiveRate(), 0.3, 0.02, 0.05, 1000
+    )
     for name, entry in LEARNERS.items():
         made = make_learner(name, setting)  # VW itself is loaded when it first learns
         assert type(made) is entry.make

@@ -6,8 +6,9 @@ from evenhand.cli.lending import COLUMNS, lending_csv, make_lending_table
 
 
 def test_the_story_and_its_files(run, tmp_path):
-    """With two runs per learner; what the last act says is what was measured. It is brief: no run takes more than 50 epochs (measured: 19)
-    or 500 oracle calls (measured: 167), although 100,000 people come. In seconds: `make bench`."""
+    """With two runs per learner; what the last act says is what was measured. It is brief: no run
+    takes more than 50 epochs (measured: 19) or 500 oracle calls (measured: 167), although 100,000
+    people come. In seconds: `make bench`."""
     result = run("demo", "--seeds", 2)
     assert result.exit_code == 0
     folder = tmp_path / "evenhand-demo"
@@ -30,12 +31,17 @@ def test_the_story_and_its_files(run, tmp_path):
     assert max(len(one["rounds"]) for one in runs) <= 50
     assert max(one["oracle_calls"] for one in runs) <= 500
     assert all(row["runs_above"] == 0 for row in rows.values() if row["promised"])
-    assert {name for name, row in rows.items() if not row["promised"]} == {"unconstrained", "fair-on-gathered"}
+    assert {name for name, row in rows.items() if not row["promised"]} == {
+        "unconstrained",
+        "fair-on-gathered",
+    }
     assert all(rows[name]["rounds_above"] > 0.5 for name in ("unconstrained", "fair-on-gathered"))
 
 
 def test_what_the_story_says_is_true(run, tmp_path, lending_rows):
-    """A gap above .2 without a limit, groups that repay equally often, and two rules neither of which is within the limit."""
+    """A gap above .2 without a limit, groups that repay equally often, and two rules neither of
+    which is within the limit.
+    """
     out = " ".join(run("demo", "--seeds", 0, "--out", "d").stdout.split())
     assert "a gap of 0.23, although both groups repay equally often" in out
     repaid = {g: [r["repaid"] == "yes" for r in lending_rows if r["group"] == g] for g in "ab"}
@@ -46,7 +52,11 @@ def test_what_the_story_says_is_true(run, tmp_path, lending_rows):
     for part in parts:
         rule = part["hypothesis"]
         yes = {
-            g: sum((float(r[COLUMNS[rule["column"]]]) >= rule["value"]) == rule["at_least"] for r in rows) / len(rows)
+            g: sum(
+                (float(r[COLUMNS[rule["column"]]]) >= rule["value"]) == rule["at_least"]
+                for r in rows
+            )
+            / len(rows)
             for g, rows in bad.items()
         }
         assert abs(yes["a"] - yes["b"]) > 0.05
@@ -56,11 +66,15 @@ def test_it_ends_with_a_certificate_in_words_and_the_true_gap_below_the_limit(ru
     from evenhand.fairness.certificate import Certificate
 
     out = " ".join(run("demo", "--seeds", 1).stdout.split())
-    told = Certificate.from_json(json.loads((tmp_path / "evenhand-demo" / "certificate.json").read_text()))
+    told = Certificate.from_json(
+        json.loads((tmp_path / "evenhand-demo" / "certificate.json").read_text())
+    )
     assert (told.status, told.limit) == ("certified", 0.05)
     assert told.claim in out
     assert out.index(told.claim) > out.index("Certified: the promise holds")
-    worst = float(re.search(r"largest true gap of any policy it deployed: (0\.\d+), below the limit", out)[1])
+    worst = float(
+        re.search(r"largest true gap of any policy it deployed: (0\.\d+), below the limit", out)[1]
+    )
     assert 0 < worst < 0.05
     assert (tmp_path / "evenhand-demo" / "certified.png").stat().st_size > 20_000
 

@@ -32,12 +32,21 @@ def params(found: click.Command) -> list[click.Parameter]:
 
 def options(name: str) -> set[str]:
     found = params(command(name))
-    return {flag for p in found if isinstance(p, click.Option) for flag in p.opts if flag.startswith("--")} - {"--help"}
+    return {
+        flag
+        for p in found
+        if isinstance(p, click.Option)
+        for flag in p.opts
+        if flag.startswith("--")
+    } - {"--help"}
 
 
 def listed(section: str) -> set[str]:
     """The options that a section's tables explain."""
-    return {OPTION.match(cell)[0] for cell in re.findall(r"^\| `(--[^`]+)`", SECTIONS[section], flags=re.M)}
+    return {
+        OPTION.match(cell)[0]
+        for cell in re.findall(r"^\| `(--[^`]+)`", SECTIONS[section], flags=re.M)
+    }
 
 
 def test_every_command_has_a_section_and_every_section_a_command():
@@ -54,16 +63,22 @@ COMMON = {"solve": SHARED, "frontier": SHARED, "simulate": RUN, "compare": RUN}
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_command_s_options_are_the_documented_ones(name):
-    assert options(name) == listed(f"evenhand {name}") | (listed(COMMON[name]) if name in COMMON else set())
+    assert options(name) == listed(f"evenhand {name}") | (
+        listed(COMMON[name]) if name in COMMON else set()
+    )
 
 
 def test_every_environment_and_learner_is_documented_with_its_options():
     for name, entry in {**POPULATIONS, **LEARNERS}.items():
         row = next(
-            line for line in SECTIONS[RUN].splitlines() if line.startswith("| ") and f"`{name}`" in line.split("|")[1]
+            line
+            for line in SECTIONS[RUN].splitlines()
+            if line.startswith("| ") and f"`{name}`" in line.split("|")[1]
         )
         inherited = LEARNERS["two-phase"].options if "those of `two-phase`" in row else ()
-        assert set(re.findall(r"`(\w+)`", row.split("|")[3])) | set(inherited) == set(entry.options), name
+        assert set(re.findall(r"`(\w+)`", row.split("|")[3])) | set(inherited) == set(
+            entry.options
+        ), name
 
 
 def test_every_option_mentioned_anywhere_exists():

@@ -14,7 +14,9 @@ def told(result) -> str:
 
 
 def test_a_solved_policy_is_judged_on_other_people(run, lending, tmp_path):
-    """In sample its gap is .05; on 20,000 others it is larger, and the command does not say otherwise."""
+    """In sample its gap is .05; on 20,000 others it is larger, and the command does not say
+    otherwise.
+    """
     assert (
         run(
             "solve",
@@ -32,7 +34,18 @@ def test_a_solved_policy_is_judged_on_other_people(run, lending, tmp_path):
         ).exit_code
         == 0
     )
-    result = run("evaluate", "demo", "--policy", "p.json", "--limit", "0.05", "--figure", "gap.svg", "--json", "e.json")
+    result = run(
+        "evaluate",
+        "demo",
+        "--policy",
+        "p.json",
+        "--limit",
+        "0.05",
+        "--figure",
+        "gap.svg",
+        "--json",
+        "e.json",
+    )
     assert result.exit_code == 0
     out = told(result)
     document = json.loads((tmp_path / "e.json").read_text())
@@ -77,10 +90,21 @@ def test_prices_rates_and_the_verdicts(run):
     assert "unbiased" not in dear
 
 
-@pytest.mark.parametrize("name", ["log.parquet", "log.csv", "log.jsonl", "log.npz", "log.dsjson", "log.vw"])
+@pytest.mark.parametrize(
+    "name", ["log.parquet", "log.csv", "log.jsonl", "log.npz", "log.dsjson", "log.vw"]
+)
 def test_every_format_gives_the_same_answer(run, tmp_path, name):
     first = run(
-        "evaluate", "demo", "--skip-first", 18_000, "--policy", "accept-all", "--json", "a.json", "--convert-to", name
+        "evaluate",
+        "demo",
+        "--skip-first",
+        18_000,
+        "--policy",
+        "accept-all",
+        "--json",
+        "a.json",
+        "--convert-to",
+        name,
     )
     assert first.exit_code == 0
     assert f"Log: {name} (2,000 rows)" in told(first)
@@ -93,7 +117,14 @@ def test_convert_alone_and_by_another_name(run, tmp_path):
     (tmp_path / "log.jsonl").rename(tmp_path / "log.txt")
     assert (
         run(
-            "evaluate", "log.txt", "--format", "jsonl", "--features", "income,debt_ratio", "--convert-to", "two.csv"
+            "evaluate",
+            "log.txt",
+            "--format",
+            "jsonl",
+            "--features",
+            "income,debt_ratio",
+            "--convert-to",
+            "two.csv",
         ).exit_code
         == 0
     )
@@ -138,14 +169,33 @@ def test_bad_input_is_named_and_nothing_is_written(run, write, tmp_path):
     )
     assert not (tmp_path / "e.json").exists()
     refused(run("evaluate", path), "neither --policy nor --convert-to", "accept-all to begin with")
-    refused(run("evaluate", "demo", "--policy", "missing.json"), "neither accept-all nor reject-all nor a file")
+    refused(
+        run("evaluate", "demo", "--policy", "missing.json"),
+        "neither accept-all nor reject-all nor a file",
+    )
     refused(run("evaluate", "missing.csv", "--policy", "accept-all"), "'missing.csv' is no file")
-    refused(run("evaluate", "demo", "--policy", "accept-all", "--column", "group"), "is not ROLE=COL")
+    refused(
+        run("evaluate", "demo", "--policy", "accept-all", "--column", "group"), "is not ROLE=COL"
+    )
     refused(run("evaluate", "demo", "--policy", "accept-all", "--limit", -1), "the limit is -1")
-    refused(run("evaluate", "demo", "--policy", "accept-all", "--delta", 0), "failure_probability is 0")
-    refused(run("evaluate", "demo", "--policy", "accept-all", "--skip-first", 20_000), "at least one row must remain")
-    refused(run("evaluate", "demo", "--policy", "accept-all", "--groups", "a,z"), "group 'z' does not occur")
-    refused(run("evaluate", "demo", "--policy", "accept-all", "--price-false-accept", -1), "prices are finite numbers")
+    refused(
+        run("evaluate", "demo", "--policy", "accept-all", "--delta", 0), "failure_probability is 0"
+    )
+    refused(
+        run("evaluate", "demo", "--policy", "accept-all", "--skip-first", 20_000),
+        "at least one row must remain",
+    )
+    refused(
+        run("evaluate", "demo", "--policy", "accept-all", "--groups", "a,z"),
+        "group 'z' does not occur",
+    )
+    refused(
+        run("evaluate", "demo", "--policy", "accept-all", "--price-false-accept", -1),
+        "prices are finite numbers",
+    )
     write("accept,acceptance,label,x\n1,1.5,1,0\n", "over.csv")
-    refused(run("evaluate", "over.csv", "--convert-to", "over.npz"), "row 1 has the acceptance probability 1.5")
+    refused(
+        run("evaluate", "over.csv", "--convert-to", "over.npz"),
+        "row 1 has the acceptance probability 1.5",
+    )
     assert not (tmp_path / "over.npz").exists()

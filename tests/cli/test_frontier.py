@@ -11,7 +11,9 @@ def read(path):
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize(("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")])
+@pytest.mark.parametrize(
+    ("ending", "magic"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
+)
 def test_writes_the_picture(run, lending, tmp_path, ending, magic):
     result = run("frontier", lending, *LENDING, "--limits", "0,0.1", "--out", f"f.{ending}")
     assert result.exit_code == 0
@@ -20,9 +22,13 @@ def test_writes_the_picture(run, lending, tmp_path, ending, magic):
 
 
 def test_the_table_behind_it(run, lending, tmp_path):
-    result = run("frontier", lending, *LENDING, "--limits", "0:0.3:7", "--limit", "0.07", "--table", "t.csv")
+    result = run(
+        "frontier", lending, *LENDING, "--limits", "0:0.3:7", "--limit", "0.07", "--table", "t.csv"
+    )
     rows = read(tmp_path / "t.csv")
-    assert [float(r["limit"]) for r in rows] == pytest.approx([0, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3])
+    assert [float(r["limit"]) for r in rows] == pytest.approx(
+        [0, 0.05, 0.07, 0.1, 0.15, 0.2, 0.25, 0.3]
+    )
     errors = np.array([float(r["error_rate"]) for r in rows])
     assert (np.diff(errors) <= 1e-12).all()
     assert float(rows[-1]["price_of_fairness"]) == pytest.approx(0.0, abs=1e-12)
@@ -33,7 +39,17 @@ def test_the_table_behind_it(run, lending, tmp_path):
 
 
 def test_prices_change_the_column(run, lending, tmp_path):
-    run("frontier", lending, *LENDING, "--price-false-accept", "4000", "--limits", "0,0.1", "--table", "t.csv")
+    run(
+        "frontier",
+        lending,
+        *LENDING,
+        "--price-false-accept",
+        "4000",
+        "--limits",
+        "0,0.1",
+        "--table",
+        "t.csv",
+    )
     assert "cost_per_person" in read(tmp_path / "t.csv")[0]
 
 

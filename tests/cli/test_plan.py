@@ -74,7 +74,9 @@ def test_where_the_volume_allows_it_all_have_figures(run):
 
 @pytest.mark.parametrize("rules", [("--score", "credit_score"), (), ("--class", "logistic")])
 def test_from_a_table(run, lending, rules):
-    result = run("plan", "--data", lending, *TABLE, *rules, "--limit", 0.15, "--people", 3000, "--lives", 1)
+    result = run(
+        "plan", "--data", lending, *TABLE, *rules, "--limit", 0.15, "--people", 3000, "--lives", 1
+    )
     assert result.exit_code == 0
     assert "1,200 rows" in told(result)
 
@@ -115,7 +117,10 @@ def test_text_and_missing_values_are_settled_by_options_and_told(run, tmp_path):
     [
         ((), "--shares is missing"),
         (("--shares", "a=0.6,b=0.4"), "--bad-rates is missing"),
-        (("--shares", "a=0.6;b", "--bad-rates", "0.1", "--auc", "0.7"), "it is a list like a=0.6,b=0.4"),
+        (
+            ("--shares", "a=0.6;b", "--bad-rates", "0.1", "--auc", "0.7"),
+            "it is a list like a=0.6,b=0.4",
+        ),
         (("--shares", "a=0.6,b=0.6", "--bad-rates", "0.1", "--auc", "0.7"), "they sum to 1.2"),
         ((*NUMBERS, "--limit", "0"), "limit is 0"),
         ((*NUMBERS, "--people", "10"), "200 to 10,000,000"),

@@ -15,16 +15,23 @@ def test_the_table_of_epochs(run):
     ends = [row.split()[2] for row in rows]
     starts = [row.split()[0] for row in rows]
     assert ends[-1] == "6,000"
-    assert [int(s.replace(",", "")) for s in starts[1:]] == [int(e.replace(",", "")) + 1 for e in ends[:-1]]
+    assert [int(s.replace(",", "")) for s in starts[1:]] == [
+        int(e.replace(",", "")) + 1 for e in ends[:-1]
+    ]
     assert "rule 1: accept" in result.stdout
     assert "accept if accept" not in result.stdout
-    assert "never above the promise of 0.3 (certified with probability 0.95 under the assumptions" in " ".join(lines)
+    assert (
+        "never above the promise of 0.3 (certified with probability 0.95 under the assumptions"
+        in " ".join(lines)
+    )
 
 
 def test_the_same_seed_gives_the_same_run(run):
     def shown(seed):
         return re.sub(
-            r"[\d.]+ s\.", "", run("simulate", "--rounds", 2000, "--learner", "unconstrained", "--seed", seed).stdout
+            r"[\d.]+ s\.",
+            "",
+            run("simulate", "--rounds", 2000, "--learner", "unconstrained", "--seed", seed).stdout,
         )
 
     assert shown(3) == shown(3)
@@ -33,7 +40,9 @@ def test_the_same_seed_gives_the_same_run(run):
 
 def test_a_learner_without_a_certificate_is_told(run):
     out = " ".join(
-        run("simulate", "--rounds", 4000, "--learner", "fair-on-gathered", "--allowed-gap", 0.05).stdout.split()
+        run(
+            "simulate", "--rounds", 4000, "--learner", "fair-on-gathered", "--allowed-gap", 0.05
+        ).stdout.split()
     )
     assert "above in" in out
     assert "this learner is not certified for it" in out
@@ -49,7 +58,10 @@ def test_person_by_person(run):
     result = run("simulate", "--environment", "scores", "--learner", "accept-all", "--rounds", 300)
     assert result.exit_code == 0
     assert "300 accepted" in result.stdout
-    assert run("simulate", "--engine", "events", "--learner", "uniform", "--rounds", 300).exit_code == 0
+    assert (
+        run("simulate", "--engine", "events", "--learner", "uniform", "--rounds", 300).exit_code
+        == 0
+    )
 
 
 @pytest.mark.parametrize("name", ["one.svg", "one.png"])

@@ -15,7 +15,11 @@ COLUMNS = ["income", "credit_score", "debt_ratio", "years_employed", "previous_d
 
 def arrays(rows, columns=COLUMNS):
     features = np.array([[float(row[c]) for c in columns] for row in rows])
-    return features, np.array([row["group"] for row in rows]), np.where([row["repaid"] == "yes" for row in rows], 1, -1)
+    return (
+        features,
+        np.array([row["group"] for row in rows]),
+        np.where([row["repaid"] == "yes" for row in rows], 1, -1),
+    )
 
 
 def test_the_answer_is_told_in_words(run, lending):
@@ -24,7 +28,9 @@ def test_the_answer_is_told_in_words(run, lending):
     out = result.stdout
     assert re.search(r"with probability 0\.\d+: accept if credit_score >= \d+", out)
     assert "optimal: no mixture of this class within the limit costs less" in out
-    assert re.search(r"false positive rate +0\.\d{3} \(325\) +0\.\d{3} \(188\) +0\.050 +≤ 0\.05 kept", out)
+    assert re.search(
+        r"false positive rate +0\.\d{3} \(325\) +0\.\d{3} \(188\) +0\.050 +≤ 0\.05 kept", out
+    )
     assert "not certified for the population" in " ".join(out.split())
     assert "without a limit (gap 0.226): 0.2583" in out
 
@@ -33,7 +39,9 @@ def test_nothing_but_the_answer_on_stdout_and_no_bar_where_nobody_watches(run, l
     assert run("solve", lending, *LENDING).stderr == ""
 
 
-def test_the_saved_policy_is_the_library_s_answer_and_reads_back(run, lending, lending_rows, tmp_path):
+def test_the_saved_policy_is_the_library_s_answer_and_reads_back(
+    run, lending, lending_rows, tmp_path
+):
     run("solve", lending, *LENDING, "--limit", "0.05", "--out", "policy.json")
     saved = json.loads((tmp_path / "policy.json").read_text())
     features, group, label = arrays(lending_rows)
@@ -64,8 +72,20 @@ def test_every_class_solves_saves_and_keeps_the_limit(run, lending, lending_rows
     assert ("no lower bound" in result.stdout) == (kind != "stumps")
 
 
-def test_thresholds_use_one_column_and_one_cut_per_group_only_when_the_group_may_decide(run, lending, tmp_path):
-    common = ("solve", lending, *LENDING, "--class", "thresholds", "--score", "credit_score", "--limit", "0.02")
+def test_thresholds_use_one_column_and_one_cut_per_group_only_when_the_group_may_decide(
+    run, lending, tmp_path
+):
+    common = (
+        "solve",
+        lending,
+        *LENDING,
+        "--class",
+        "thresholds",
+        "--score",
+        "credit_score",
+        "--limit",
+        "0.02",
+    )
     assert "group a: accept" not in run(*common).stdout
     per_group = run(*common, "--group-use", "decide", "--out", "p.json")
     assert "the group may influence the decision" in per_group.stdout
@@ -97,7 +117,17 @@ def test_equalised_odds(run, lending, tmp_path):
 
 
 def test_the_paper_s_recipe(run, lending):
-    out = run("solve", lending, *LENDING, "--method", "saddle-point", "--limit", "0.1", "--group-use", "decide").stdout
+    out = run(
+        "solve",
+        lending,
+        *LENDING,
+        "--method",
+        "saddle-point",
+        "--limit",
+        "0.1",
+        "--group-use",
+        "decide",
+    ).stdout
     assert "method saddle-point" in out
     assert "searches by a heuristic" not in out
 
@@ -105,14 +135,24 @@ def test_the_paper_s_recipe(run, lending):
 def test_prices_are_numbers_or_columns(run, write, lending_rows, tmp_path):
     lines = ["score,amount,group,repaid"]
     lines += [
-        f"{r['credit_score']},{500 + 10 * i},{r['group']},{r['repaid']}" for i, r in enumerate(lending_rows[:300])
+        f"{r['credit_score']},{500 + 10 * i},{r['group']},{r['repaid']}"
+        for i, r in enumerate(lending_rows[:300])
     ]
     data = write("\n".join(lines))
-    priced = ("--features", "score", "--price-false-accept", "amount", "--price-false-reject", "250.5")
+    priced = (
+        "--features",
+        "score",
+        "--price-false-accept",
+        "amount",
+        "--price-false-reject",
+        "250.5",
+    )
     result = run("solve", data, *LENDING, *priced, "--out", "p.json")
     assert "cost per person" in result.stdout
     saved = json.loads((tmp_path / "p.json").read_text())
-    accepted = eh.policy_from_json(saved["policy"]).acceptance([[float(r["credit_score"])] for r in lending_rows[:300]])
+    accepted = eh.policy_from_json(saved["policy"]).acceptance(
+        [[float(r["credit_score"])] for r in lending_rows[:300]]
+    )
     bad = np.array([r["repaid"] == "no" for r in lending_rows[:300]])
     expected = np.where(bad, accepted * (500 + 10 * np.arange(300)), (1 - accepted) * 250.5).mean()
     assert saved["cost_per_person"] == pytest.approx(expected)
@@ -120,7 +160,8 @@ def test_prices_are_numbers_or_columns(run, write, lending_rows, tmp_path):
 
 def test_text_columns_are_encoded_on_demand(run, write, tmp_path):
     rows = [
-        f"{i % 7},{('car', 'house', 'boat')[i % 3]},{'yn'[i % 2]},{'ab'[i // 30]},{i * 7 % 5 < 3:d}" for i in range(60)
+        f"{i % 7},{('car', 'house', 'boat')[i % 3]},{'yn'[i % 2]},{'ab'[i // 30]},{i * 7 % 5 < 3:d}"
+        for i in range(60)
     ]
     data = write("n,purpose,owner,g,y\n" + "\n".join(rows))
     result = run("solve", data, "--label", "y", "--group", "g", "--encode", "--out", "p.json")
@@ -135,7 +176,9 @@ def test_text_columns_are_encoded_on_demand(run, write, tmp_path):
 
 
 def test_three_groups_and_a_choice_of_two(run, write):
-    data = write("x,g,y\n" + "\n".join(f"{i * 13 % 17},{'abc'[i % 3]},{i * 5 % 7 > 3:d}" for i in range(120)))
+    data = write(
+        "x,g,y\n" + "\n".join(f"{i * 13 % 17},{'abc'[i % 3]},{i * 5 % 7 > 3:d}" for i in range(120))
+    )
     everyone = run("solve", data, "--label", "y", "--group", "g").stdout
     assert "group c" in everyone
     two = run("solve", data, "--label", "y", "--group", "g", "--groups", "a,c").stdout
@@ -149,7 +192,9 @@ def test_max_calls(run, lending, tmp_path):
     assert json.loads((tmp_path / "p.json").read_text())["oracle_calls"] == 3
 
 
-@pytest.mark.parametrize("start", [["-m", "evenhand.cli"], ["-c", "from evenhand.cli import main; main()"]])
+@pytest.mark.parametrize(
+    "start", [["-m", "evenhand.cli"], ["-c", "from evenhand.cli import main; main()"]]
+)
 def test_as_a_real_process(start, lending, tmp_path: Path):
     command = [sys.executable, *start, "solve", str(lending), *LENDING, "--out", "policy.json"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)

@@ -10,13 +10,25 @@ pytest.importorskip("matplotlib")
 pytest.importorskip("pyarrow")
 
 OWN = ("--label", "repaid", "--good", "yes", "--group", "group")
-QUICK = ("--learner", "accept-all", "--learner", "fair-on-gathered", "--rounds", "400", "--seeds", "1", "--jobs", "1")
+QUICK = (
+    "--learner",
+    "accept-all",
+    "--learner",
+    "fair-on-gathered",
+    "--rounds",
+    "400",
+    "--seeds",
+    "1",
+    "--jobs",
+    "1",
+)
 
 
 def test_data_list_and_show(run):
     listed = run("data", "list").stdout
     assert all(
-        name in listed for name in ("lending", "adult", "compas", "german", "taiwan", "gmsc", "loanapp", "recid")
+        name in listed
+        for name in ("lending", "adult", "compas", "german", "taiwan", "gmsc", "loanapp", "recid")
     )
     shown = run("data", "show", "lending").stdout
     assert "Group a: 763 people (63.6%), 57.4% with the good outcome." in shown
@@ -77,16 +89,24 @@ def test_the_two_commands_of_the_readme_run(run, lending):
     assert len(commands) == 2
     quick = {"plan": ["--lives", "1", "--people", "4000"], "study": [*QUICK]}
     for line in commands:
-        words = [{"loans.csv": str(lending), "sex": "group"}.get(word, word) for word in shlex.split(line)]
+        words = [
+            {"loans.csv": str(lending), "sex": "group"}.get(word, word)
+            for word in shlex.split(line)
+        ]
         assert run(*words, *quick[words[0]]).exit_code == 0
 
 
 @pytest.fixture
 def newcomer(write):
-    """A table as it comes: a column of text, missing values, a column that names people, people without an outcome."""
+    """A table as it comes: a column of text, missing values, a column that names people, people
+    without an outcome.
+    """
     lines = ["customer,income,purpose,sex,repaid"]
     for i in range(400):
-        income, purpose = ("" if i % 40 == 0 else 20 + i * 37 % 50), ("car", "house", "study")[i % 3]
+        income, purpose = (
+            ("" if i % 40 == 0 else 20 + i * 37 % 50),
+            ("car", "house", "study")[i % 3],
+        )
         lines.append(
             f"{i},{income},{purpose},{'fm'[i // 2 % 2]},{'' if i % 25 == 7 else ('no', 'yes')[i * 37 % 50 > 20]}"
         )
@@ -94,8 +114,22 @@ def newcomer(write):
 
 
 def test_a_newcomer_is_led_from_a_raw_table_to_a_study(run, newcomer):
-    """Each refusal names the option that settles it; with all of them the study runs and says what became of the rows."""
-    words = ["study", "loans.csv", "--label", "repaid", "--good", "yes", "--group", "sex", *QUICK, "--out", "s"]
+    """Each refusal names the option that settles it; with all of them the study runs and says what
+    became of the rows.
+    """
+    words = [
+        "study",
+        "loans.csv",
+        "--label",
+        "repaid",
+        "--good",
+        "yes",
+        "--group",
+        "sex",
+        *QUICK,
+        "--out",
+        "s",
+    ]
     for option in ("--drop-unlabelled", "--drop-missing", "--encode"):
         refused = run(*words)
         assert refused.exit_code == 2

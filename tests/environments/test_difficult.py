@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from evenhand.environments import at_the_limit, avoided_region, rare_labels, score_ladder, small_group
+from evenhand.environments import (
+    at_the_limit,
+    avoided_region,
+    rare_labels,
+    score_ladder,
+    small_group,
+)
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import ScoreThresholds
 
@@ -42,12 +48,20 @@ def test_nobody_in_the_region_is_accepted_by_a_rule():
 def test_thresholds_on_the_ladder_are_scorecards():
     world = score_ladder(10)
     thresholds = ScoreThresholds().bind(world.features, None)
-    table = np.array([thresholds.hypothesis(i).accepts(world.features) for i in range(len(world) + 1)])
+    table = np.array(
+        [thresholds.hypothesis(i).accepts(world.features) for i in range(len(world) + 1)]
+    )
     assert all((row == table).all(axis=1).any() for row in world.accepts)
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: small_group(0), lambda: rare_labels(0), lambda: at_the_limit(0.4), lambda: avoided_region(1)]
+    "make",
+    [
+        lambda: small_group(0),
+        lambda: rare_labels(0),
+        lambda: at_the_limit(0.4),
+        lambda: avoided_region(1),
+    ],
 )
 def test_impossible_populations_are_refused(make):
     with pytest.raises(InvalidInput):

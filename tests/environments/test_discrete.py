@@ -1,4 +1,6 @@
-"""The truth of a discrete population against plain loops, and its two ways of drawing against each other."""
+"""The truth of a discrete population against plain loops, and its two ways of drawing against each
+other.
+"""
 
 from itertools import combinations_with_replacement
 from math import factorial
@@ -38,7 +40,11 @@ def rate_by_loops(env: Discrete, acceptance: np.ndarray, group: object, kind: ty
     wrong = total = 0.0
     for p, eta, g, a in zip(env.probability, env.positive_rate, env.group, acceptance, strict=True):
         for label, mass in ((1, p * eta), (-1, p * (1 - eta))):
-            counted = {FalsePositiveRate: label == -1, FalseNegativeRate: label == 1, SelectionRate: True}[kind]
+            counted = {
+                FalsePositiveRate: label == -1,
+                FalseNegativeRate: label == 1,
+                SelectionRate: True,
+            }[kind]
             if g == group and counted:
                 total += mass
                 wrong += mass * (1 - a if kind is FalseNegativeRate else a)
@@ -76,7 +82,9 @@ def test_all_pairs_of_three_groups_and_two_rates() -> None:
         for kind in (FalsePositiveRate, FalseNegativeRate)
         for j, k in ((0, 1), (0, 2), (1, 2))
     ]
-    assert env.gaps(policy, [FalsePositiveRate(), FalseNegativeRate()]) == pytest.approx(expected, abs=1e-13)
+    assert env.gaps(policy, [FalsePositiveRate(), FalseNegativeRate()]) == pytest.approx(
+        expected, abs=1e-13
+    )
     with pytest.raises(InvalidInput, match="use gaps"):
         env.gap(policy)
 
@@ -88,7 +96,10 @@ def test_prices_are_numbers_or_one_per_context() -> None:
     r = np.random.default_rng(0)
     fa, fr = r.random(len(env)), r.random(len(env))
     expected = float(
-        (env.probability * (env.positive_rate * fr * (1 - accept) + (1 - env.positive_rate) * fa * accept)).sum()
+        (
+            env.probability
+            * (env.positive_rate * fr * (1 - accept) + (1 - env.positive_rate) * fa * accept)
+        ).sum()
     )
     assert env.loss(policy, Prices(fa, fr)) == pytest.approx(expected, abs=1e-14)
     assert env.loss(policy, Prices(2.0, 2.0)) == pytest.approx(2 * env.loss(policy))
@@ -101,7 +112,9 @@ def test_the_population_sample_has_the_populations_rates() -> None:
     sample = env.population_sample()
     assert sample.weight.sum() == pytest.approx(1.0)
     policy = some_policy(env, 3)
-    measured = GapConstraints.on(FalsePositiveRate(), sample).gaps(policy.acceptance(sample.features))
+    measured = GapConstraints.on(FalsePositiveRate(), sample).gaps(
+        policy.acceptance(sample.features)
+    )
     assert measured[0] == env.gap(policy)
 
 
@@ -114,7 +127,8 @@ def test_constants_have_no_gap_and_the_losses_of_the_base_rate() -> None:
         assert abs(env.gap(policy)) < 1e-14
 
 
-# --- the law of draws -------------------------------------------------------------------------------------------------------
+# --- the law of draws
+# -------------------------------------------------------------------------------------------------------
 
 
 def tiny() -> tuple[Discrete, np.ndarray]:
@@ -125,7 +139,11 @@ def tiny() -> tuple[Discrete, np.ndarray]:
 def cell_probabilities(env: Discrete, acceptance: np.ndarray) -> np.ndarray:
     """Rejected, accepted positive, accepted negative, for each context."""
     accepted = env.probability * acceptance
-    cells = [env.probability - accepted, accepted * env.positive_rate, accepted * (1 - env.positive_rate)]
+    cells = [
+        env.probability - accepted,
+        accepted * env.positive_rate,
+        accepted * (1 - env.positive_rate),
+    ]
     return np.concatenate(cells)
 
 
@@ -148,13 +166,21 @@ def chi_square_p(observed: list[tuple[int, ...]], law: dict[tuple[int, ...], flo
     return float(chi2.sf(statistic, len(law) - 1))
 
 
-def counted(env: Discrete, acceptance: np.ndarray, rounds: int, generator: np.random.Generator) -> tuple[int, ...]:
+def counted(
+    env: Discrete, acceptance: np.ndarray, rounds: int, generator: np.random.Generator
+) -> tuple[int, ...]:
     counts = env.draw_counts(rounds, acceptance, generator)
     assert counts.rounds == rounds
-    return tuple(np.concatenate([counts.rejected, counts.accepted_positive, counts.accepted_negative]).tolist())
+    return tuple(
+        np.concatenate(
+            [counts.rejected, counts.accepted_positive, counts.accepted_negative]
+        ).tolist()
+    )
 
 
-def one_by_one(env: Discrete, acceptance: np.ndarray, rounds: int, generator: np.random.Generator) -> tuple[int, ...]:
+def one_by_one(
+    env: Discrete, acceptance: np.ndarray, rounds: int, generator: np.random.Generator
+) -> tuple[int, ...]:
     people = env.draw(rounds, generator)
     context = people.features[:, 0].astype(int)
     accepted = generator.random(rounds) < acceptance[context]
@@ -177,14 +203,25 @@ def test_the_test_of_the_law_can_fail() -> None:
     law = outcomes(2, cell_probabilities(env, acceptance))
     generator = np.random.default_rng(12)
     other = Discrete([0.3, 0.7], [0.6, 0.3], [-1, 1], [[True, False]])
-    assert chi_square_p([counted(other, acceptance, 2, generator) for _ in range(10_000)], law) < FALSE_ALARM
-    assert chi_square_p([counted(env, acceptance + 0.05, 2, generator) for _ in range(10_000)], law) < FALSE_ALARM
+    assert (
+        chi_square_p([counted(other, acceptance, 2, generator) for _ in range(10_000)], law)
+        < FALSE_ALARM
+    )
+    assert (
+        chi_square_p([counted(env, acceptance + 0.05, 2, generator) for _ in range(10_000)], law)
+        < FALSE_ALARM
+    )
 
 
 def test_both_engines_agree_on_a_large_population() -> None:
     env = population(7, contexts=40)
     acceptance = np.random.default_rng(0).random(40)
-    both = np.array([engine(env, acceptance, 200_000, np.random.default_rng(13)) for engine in (counted, one_by_one)])
+    both = np.array(
+        [
+            engine(env, acceptance, 200_000, np.random.default_rng(13))
+            for engine in (counted, one_by_one)
+        ]
+    )
     expected = both.sum(axis=0) / 2
     kept = expected > 5
     statistic = float((((both - expected) ** 2)[:, kept] / expected[kept]).sum())
@@ -213,9 +250,15 @@ def test_draws_depend_on_the_generator_alone() -> None:
     assert env.fresh() is env
 
 
-# --- refusals ---------------------------------------------------------------------------------------------------------------
+# --- refusals
+# ---------------------------------------------------------------------------------------------------------------
 
-GOOD = {"probability": [0.5, 0.5], "positive_rate": [0.2, 0.3], "group": [0, 1], "accepts": [[True, False]]}
+GOOD = {
+    "probability": [0.5, 0.5],
+    "positive_rate": [0.2, 0.3],
+    "group": [0, 1],
+    "accepts": [[True, False]],
+}
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,8 @@ def test_what_one_instance_calls_best_is_unfair_on_the_other() -> None:
 
 
 @pytest.mark.parametrize(
-    ("which", "gap", "words"), [(3, 0.01, "which is 3"), (1, 0.07, "1/16"), (2, 0.0, "1/16"), (1, np.nan, "1/16")]
+    ("which", "gap", "words"),
+    [(3, 0.01, "which is 3"), (1, 0.07, "1/16"), (2, 0.0, "1/16"), (1, np.nan, "1/16")],
 )
 def test_other_instances_do_not_exist(which: int, gap: float, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
@@ -55,27 +56,49 @@ def test_the_hard_instance_shrinks_with_the_fourth_root_of_the_horizon() -> None
 @pytest.mark.parametrize(
     ("env", "shape", "optima"),
     [
-        (random_population(0), (204, 100), [0.229003515001, 0.228685871909, 0.228209407273, 0.226947831071]),
-        (random_population(3), (204, 100), [0.267307581349, 0.266221730523, 0.264592954283, 0.263314142622]),
-        (threshold_population(), (441, 100), [0.238482206525, 0.235730521192, 0.232683573122, 0.224828044141]),
+        (
+            random_population(0),
+            (204, 100),
+            [0.229003515001, 0.228685871909, 0.228209407273, 0.226947831071],
+        ),
+        (
+            random_population(3),
+            (204, 100),
+            [0.267307581349, 0.266221730523, 0.264592954283, 0.263314142622],
+        ),
+        (
+            threshold_population(),
+            (441, 100),
+            [0.238482206525, 0.235730521192, 0.232683573122, 0.224828044141],
+        ),
     ],
     ids=lambda value: getattr(value, "name", None),
 )
-def test_the_measured_populations_never_change(env: LowerBound, shape: tuple[int, int], optima: list[float]) -> None:
-    """Optimal losses at allowed gaps 0, .02, .05 and 1, of the definitions with which the documents' figures were measured."""
+def test_the_measured_populations_never_change(
+    env: LowerBound, shape: tuple[int, int], optima: list[float]
+) -> None:
+    """Optimal losses at allowed gaps 0, .02, .05 and 1, of the definitions with which the
+    documents' figures were measured.
+    """
     assert env.accepts.shape == shape
-    assert [env.optimum(limit)[0] for limit in (0, 0.02, 0.05, 1)] == pytest.approx(optima, abs=1e-10)
+    assert [env.optimum(limit)[0] for limit in (0, 0.02, 0.05, 1)] == pytest.approx(
+        optima, abs=1e-10
+    )
 
 
 def test_lending_is_as_described() -> None:
     env = lending()
     table = env.population_sample()
     assert env.accepts.shape == (98, 60)
-    assert np.array_equal(env.accepts[:, :30], env.accepts[:, 30:]), "scorecards never look at the region"
+    assert np.array_equal(env.accepts[:, :30], env.accepts[:, 30:]), (
+        "scorecards never look at the region"
+    )
     repaid = {}
     for region in ("north", "south"):
         members = table.group == region
-        repaid[region] = table.weight[members & (table.label == 1)].sum() / table.weight[members].sum()
+        repaid[region] = (
+            table.weight[members & (table.label == 1)].sum() / table.weight[members].sum()
+        )
     assert table.weight[table.group == "north"].sum() == pytest.approx(0.7)
     assert repaid == pytest.approx({"north": 0.668, "south": 0.411}, abs=5e-4)
     assert [env.optimum(limit)[0] for limit in (1, 0.05, 0.02, 0)] == pytest.approx(

@@ -1,4 +1,6 @@
-"""The best fair mixture against the enumeration of all pairs of hypotheses, and against the fair oracle."""
+"""The best fair mixture against the enumeration of all pairs of hypotheses, and against the fair
+oracle.
+"""
 
 from itertools import combinations
 
@@ -31,7 +33,9 @@ def population(seed: int, contexts: int = 14, members: int = 12, groups: int = 2
 
 
 def best_pair(costs: np.ndarray, gaps: np.ndarray, limit: float) -> float:
-    """With one constraint some optimum has two hypotheses: look at every pair, at the ends of its feasible interval."""
+    """With one constraint some optimum has two hypotheses: look at every pair, at the ends of its
+    feasible interval.
+    """
     best = min(cost for cost, gap in zip(costs, gaps, strict=True) if abs(gap) <= limit)
     for i, j in combinations(range(len(costs)), 2):
         if gaps[i] == gaps[j]:
@@ -49,7 +53,9 @@ def points(
     bound = env.hypotheses.bind(env.features, None)
     members = [bound.hypothesis(h) for h in range(len(env.hypotheses))] + [ACCEPT_ALL, REJECT_ALL]  # type: ignore[attr-defined]
     policies = [Mixture((member,), (1.0,)) for member in members]
-    return np.array([env.loss(p) for p in policies]), np.array([env.gap(p, kind()) for p in policies])
+    return np.array([env.loss(p) for p in policies]), np.array(
+        [env.gap(p, kind()) for p in policies]
+    )
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.01, 0.05, 0.2, 1.0])
@@ -79,9 +85,14 @@ def test_several_rates_and_groups_agree_with_the_fair_oracle(seed: int) -> None:
     loss, policy = env.optimum(0.03, rates)
     table = env.population_sample()
     problem = CostSensitiveProblem(
-        table.features, table.group, table.weight * (table.label == 1), table.weight * (table.label == -1)
+        table.features,
+        table.group,
+        table.weight * (table.label == 1),
+        table.weight * (table.label == -1),
     )
-    assert loss == pytest.approx(solve_fair(problem, env.hypotheses, rates, table, 0.03).cost, abs=1e-9)
+    assert loss == pytest.approx(
+        solve_fair(problem, env.hypotheses, rates, table, 0.03).cost, abs=1e-9
+    )
     assert np.abs(env.gaps(policy, rates)).max() <= 0.03 + 1e-12
 
 

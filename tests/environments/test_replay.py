@@ -5,7 +5,15 @@ import pytest
 from scipy.stats import chi2
 from sklearn.tree import DecisionTreeClassifier
 
-from evenhand import Estimator, FalsePositiveRate, FiniteClass, LabelledSample, Mixture, Prices, ScoreThresholds
+from evenhand import (
+    Estimator,
+    FalsePositiveRate,
+    FiniteClass,
+    LabelledSample,
+    Mixture,
+    Prices,
+    ScoreThresholds,
+)
 from evenhand.environments import Discrete, Replay, Scores
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.hypotheses.constants import ACCEPT_ALL
@@ -26,7 +34,9 @@ def test_loss_and_gap_are_those_of_the_table() -> None:
     rates = [accept[(sample.group == j) & (sample.label == -1)].mean() for j in (1, -1)]
     assert env.gap(policy, FalsePositiveRate()) == pytest.approx(rates[0] - rates[1], abs=1e-13)
     amounts = np.arange(len(sample), dtype=float)
-    assert env.loss(policy, Prices(amounts, 0.0)) == pytest.approx((amounts * accept * (sample.label == -1)).mean())
+    assert env.loss(policy, Prices(amounts, 0.0)) == pytest.approx(
+        (amounts * accept * (sample.label == -1)).mean()
+    )
     with pytest.raises(InvalidInput, match="one entry for each of 200 rows"):
         env.loss(policy, Prices(amounts[:5], 0.0))
 
@@ -34,7 +44,9 @@ def test_loss_and_gap_are_those_of_the_table() -> None:
 def test_with_replacement_rows_come_in_proportion_to_their_counts() -> None:
     sample = LabelledSample(np.arange(4.0)[:, None], [0, 1, 0, 1], [1, 1, -1, -1], [1, 2, 3, 4])
     env = Replay(sample)
-    seen = np.bincount(env.draw(20_000, np.random.default_rng(1)).features[:, 0].astype(int), minlength=4)
+    seen = np.bincount(
+        env.draw(20_000, np.random.default_rng(1)).features[:, 0].astype(int), minlength=4
+    )
     expected = 20_000 * np.array([0.1, 0.2, 0.3, 0.4])
     assert chi2.sf(((seen - expected) ** 2 / expected).sum(), 3) > 1e-6
     assert chi2.sf(((seen - 5_000) ** 2 / 5_000).sum(), 3) < 1e-6
@@ -69,21 +81,29 @@ def test_a_refused_draw_loses_nothing_and_fresh_starts_again() -> None:
 
 def test_the_optimum_of_a_replayed_population_is_the_populations() -> None:
     r = np.random.default_rng(5)
-    env = Discrete(r.dirichlet(np.ones(10)), r.random(10), np.arange(10) % 2, r.random((9, 10)) < 0.5)
+    env = Discrete(
+        r.dirichlet(np.ones(10)), r.random(10), np.arange(10) % 2, r.random((9, 10)) < 0.5
+    )
     replay = Replay(env.population_sample(), hypotheses=env.hypotheses)
     for limit in (0.0, 0.03, 1.0):
         assert replay.optimum(limit)[0] == pytest.approx(env.optimum(limit)[0], abs=1e-10)
-        assert replay.loss(replay.optimum(limit)[1]) == pytest.approx(replay.optimum(limit)[0], abs=1e-10)
+        assert replay.loss(replay.optimum(limit)[1]) == pytest.approx(
+            replay.optimum(limit)[0], abs=1e-10
+        )
     priced = Prices(r.random(10), 2.0)
     both = Prices(np.tile(np.asarray(priced.false_accept), 2), 2.0)
-    assert replay.optimum(0.03, prices=both)[0] == pytest.approx(env.optimum(0.03, prices=priced)[0], abs=1e-10)
+    assert replay.optimum(0.03, prices=both)[0] == pytest.approx(
+        env.optimum(0.03, prices=priced)[0], abs=1e-10
+    )
 
 
 def test_the_optimum_of_thresholds_is_the_best_of_all_cuts() -> None:
     sample = table(60)
     loss, policy = Replay(sample, hypotheses=ScoreThresholds()).optimum(1.0)
     cuts = np.append(sample.features[:, 0], np.inf)
-    assert loss == pytest.approx(min(((sample.features[:, 0] >= c) != (sample.label == 1)).mean() for c in cuts))
+    assert loss == pytest.approx(
+        min(((sample.features[:, 0] >= c) != (sample.label == 1)).mean() for c in cuts)
+    )
     assert len(policy.weights) == 1
 
 
@@ -105,7 +125,11 @@ def test_a_heuristic_class_still_keeps_the_limit() -> None:
             InvalidInput,
             "counts",
         ),
-        (lambda: Replay(LabelledSample([[0.0], [1.0]], [0, 0], [1, -1])), CannotEstimateRate, "two groups"),
+        (
+            lambda: Replay(LabelledSample([[0.0], [1.0]], [0, 0], [1, -1])),
+            CannotEstimateRate,
+            "two groups",
+        ),
         (lambda: Replay(table()).draw(0, np.random.default_rng(0)), InvalidInput, "at least one"),
     ],
 )

@@ -59,7 +59,9 @@ def test_constants_and_group_rules() -> None:
 
 
 def test_truth_agrees_with_counted_people() -> None:
-    """200,000 people, two-sided exact binomial at 1e-6 for each rate; a rate that is off by .02 would be seen."""
+    """200,000 people, two-sided exact binomial at 1e-6 for each rate; a rate that is off by .02
+    would be seen.
+    """
     env = Scores()
     policy = Mixture((above(0.3), above(-0.8)), (0.4, 0.6))
     people = env.sample(200_000, np.random.default_rng(3))
@@ -81,13 +83,17 @@ def test_truth_agrees_with_counted_people() -> None:
 
 @pytest.mark.parametrize("limit", [0.02, 0.05, 0.1, 1.0])
 @pytest.mark.parametrize("rate", [FalsePositiveRate(), SelectionRate()])
-def test_the_optimum_keeps_its_limit_and_no_pair_of_thresholds_beats_it(limit: float, rate: FalsePositiveRate) -> None:
+def test_the_optimum_keeps_its_limit_and_no_pair_of_thresholds_beats_it(
+    limit: float, rate: FalsePositiveRate
+) -> None:
     env = Scores()
     loss, policy = env.optimum(limit, rate)
     assert env.loss(policy) == pytest.approx(loss, abs=1e-12)
     assert abs(env.gap(policy, rate)) <= limit + 1e-12
     cuts = np.linspace(-3, 3, 61)
-    singles = [Mixture((above(c),), (1.0,)) for c in cuts] + [Mixture((c,), (1.0,)) for c in (ACCEPT_ALL, REJECT_ALL)]
+    singles = [Mixture((above(c),), (1.0,)) for c in cuts] + [
+        Mixture((c,), (1.0,)) for c in (ACCEPT_ALL, REJECT_ALL)
+    ]
     points = [(env.loss(p), env.gap(p, rate)) for p in singles]
     best = min(cost for cost, gap in points if abs(gap) <= limit + 1e-12)
     for (c1, g1), (c2, g2) in combinations(points, 2):
@@ -126,7 +132,10 @@ def test_three_groups_have_three_gaps() -> None:
         (lambda: ScoreGroup(0.5, 0.5, 1, -1, 0.0), "spread"),
         (lambda: Scores({0: ScoreGroup(0.5, 0.5, 1, -1)}), "at least two"),
         (lambda: Scores({g: ScoreGroup(0.4, 0.5, 1, -1) for g in (0, 1)}), "sum to 0.8"),
-        (lambda: Scores().loss(Mixture((ACCEPT_ALL,), (1.0,)), Prices(np.ones(3), 1.0)), "continuous"),
+        (
+            lambda: Scores().loss(Mixture((ACCEPT_ALL,), (1.0,)), Prices(np.ones(3), 1.0)),
+            "continuous",
+        ),
     ],
 )
 def test_impossible_populations_are_refused(build, words: str) -> None:  # type: ignore[no-untyped-def]

@@ -18,11 +18,19 @@ def test_the_label_of_a_rejected_row_is_not_looked_at():
     assert loss.of(~np.ones(2, bool), np.array([1, -1])).tolist() == [0.2, 0.2]
 
 
-@pytest.mark.parametrize(("false_accept", "false_reject", "normaliser"), [(1, 1, 2), (3, 1, 4), (0.2, 5, 9), (0, 2, 2)])
-def test_transformed_loss_is_original_loss_plus_a_term_that_no_policy_changes(false_accept, false_reject, normaliser):
+@pytest.mark.parametrize(
+    ("false_accept", "false_reject", "normaliser"), [(1, 1, 2), (3, 1, 4), (0.2, 5, 9), (0, 2, 2)]
+)
+def test_transformed_loss_is_original_loss_plus_a_term_that_no_policy_changes(
+    false_accept, false_reject, normaliser
+):
     loss = TransformedLoss(Prices(false_accept, false_reject), normaliser)
-    original = np.where(ACCEPT, np.where(LABEL == -1, false_accept, 0.0), np.where(LABEL == 1, false_reject, 0.0))
-    np.testing.assert_allclose(normaliser * loss.of(ACCEPT, LABEL), original + false_reject * (LABEL == -1))
+    original = np.where(
+        ACCEPT, np.where(LABEL == -1, false_accept, 0.0), np.where(LABEL == 1, false_reject, 0.0)
+    )
+    np.testing.assert_allclose(
+        normaliser * loss.of(ACCEPT, LABEL), original + false_reject * (LABEL == -1)
+    )
     assert loss.of(ACCEPT, LABEL).min() >= 0
     assert loss.of(ACCEPT, LABEL).max() <= 1
     assert loss.original_regret(0.25) == normaliser / 4

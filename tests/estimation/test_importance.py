@@ -25,17 +25,29 @@ def expectation(estimator, loss, rounds=2, prices=None) -> float:
     total = 0.0
     for events in product(product(range(3), (-1, 1), (True, False)), repeat=rounds):
         context, label, accept = (np.array(column) for column in zip(*events, strict=True))
-        person = ARRIVAL[context] * np.where(label == 1, POSITIVE_RATE[context], 1 - POSITIVE_RATE[context])
+        person = ARRIVAL[context] * np.where(
+            label == 1, POSITIVE_RATE[context], 1 - POSITIVE_RATE[context]
+        )
         coin = np.where(accept, CHANCE[context], 1 - CHANCE[context])
-        own = None if prices is None else Prices(prices.false_accept[context], prices.false_reject[context])
-        log = RoundLog.from_rounds(context[:, None], accept, label[accept], CHANCE[context], prices=own)
+        own = (
+            None
+            if prices is None
+            else Prices(prices.false_accept[context], prices.false_reject[context])
+        )
+        log = RoundLog.from_rounds(
+            context[:, None], accept, label[accept], CHANCE[context], prices=own
+        )
         estimate = estimator(log, loss)
-        total += float(np.prod(person * coin)) * estimate.of(POLICY[estimate.features[:, 0].astype(int)])
+        total += float(np.prod(person * coin)) * estimate.of(
+            POLICY[estimate.features[:, 0].astype(int)]
+        )
     return total
 
 
 @pytest.mark.parametrize("estimator", ESTIMATORS)
-@pytest.mark.parametrize(("prices", "normaliser"), [((1, 1), 2), ((3, 1), 5), ((0.5, 2), 2.5), ((1, 0), 1)])
+@pytest.mark.parametrize(
+    ("prices", "normaliser"), [((1, 1), 2), ((3, 1), 5), ((0.5, 2), 2.5), ((1, 0), 1)]
+)
 def test_the_expectation_over_all_coins_is_the_transformed_loss(estimator, prices, normaliser):
     loss = TransformedLoss(Prices(*prices), normaliser)
     assert expectation(estimator, loss) == pytest.approx(true_loss(loss), abs=1e-14)
@@ -45,7 +57,9 @@ def test_the_expectation_over_all_coins_is_the_transformed_loss(estimator, price
 def test_the_same_with_a_price_for_each_person(estimator):
     prices = Prices(np.array([1.0, 2.0, 4.0]), np.array([3.0, 0.5, 1.0]))
     expected = true_loss(TransformedLoss(prices, 6.0))
-    assert expectation(estimator, TransformedLoss(normaliser=6.0), prices=prices) == pytest.approx(expected, abs=1e-14)
+    assert expectation(estimator, TransformedLoss(normaliser=6.0), prices=prices) == pytest.approx(
+        expected, abs=1e-14
+    )
 
 
 def test_the_one_sided_estimator_varies_less():
@@ -68,14 +82,18 @@ def test_rows_of_one_context_are_added_up(estimator):
     context = random.integers(3, size=200)
     chance = random.choice([0.2, 0.6], size=200)
     accept = random.random(200) < chance
-    log = RoundLog.from_rounds(context[:, None], accept, random.choice([-1, 1], size=accept.sum()), chance)
+    log = RoundLog.from_rounds(
+        context[:, None], accept, random.choice([-1, 1], size=accept.sum()), chance
+    )
     whole, small = estimator(log), estimator(log.aggregated())
     assert len(whole) == len(small) == 3
     assert whole.rounds == small.rounds == whole.count.sum() == 200
     assert whole.share.sum() == pytest.approx(1)
     for policy in (np.zeros(3), np.ones(3), random.random(3)):
         assert whole.of(policy) == pytest.approx(small.of(policy), abs=1e-13)
-    by_hand = sum(estimator(log.where(np.arange(200) == i)).of(np.ones(1)) for i in range(200)) / 200
+    by_hand = (
+        sum(estimator(log.where(np.arange(200) == i)).of(np.ones(1)) for i in range(200)) / 200
+    )
     assert whole.of(np.ones(3)) == pytest.approx(by_hand, abs=1e-12)
 
 
@@ -96,12 +114,16 @@ def test_an_accept_all_phase_enters_one_sided_with_weight_one():
 def test_two_sided_refuses_rounds_in_which_a_decision_could_not_occur(acceptance):
     accept = [acceptance == 1.0]
     log = RoundLog.from_rounds([[0.0]], accept, [1] if accept[0] else [], acceptance)
-    with pytest.raises(InvalidInput, match=r"is (0|1) in row 0 .*Hint: leave the accept-all phase out"):
+    with pytest.raises(
+        InvalidInput, match=r"is (0|1) in row 0 .*Hint: leave the accept-all phase out"
+    ):
         two_sided(log)
 
 
 def test_accept_all_rounds_would_make_rejecting_look_cheap_two_sided():
-    """Negative control: with 1000 accept-all rounds at a propensity just below one, L_hat(reject) is far below 1/2."""
+    """Negative control: with 1000 accept-all rounds at a propensity just below one, L_hat(reject)
+    is far below 1/2.
+    """
     phase = RoundLog([[0.0]], None, 1 - 1e-9, 0, 500, 500)
     played = RoundLog([[0.0]], None, 0.5, 500, 250, 250)
     estimate = two_sided(RoundLog.concatenate([phase, played]))
@@ -114,10 +136,14 @@ def test_one_sided_refuses_rounds_that_could_not_be_accepted():
         one_sided(log)
 
 
-@pytest.mark.parametrize(("estimator", "acceptance"), [(one_sided, 0.01), (two_sided, 0.01), (two_sided, 0.99)])
+@pytest.mark.parametrize(
+    ("estimator", "acceptance"), [(one_sided, 0.01), (two_sided, 0.01), (two_sided, 0.99)]
+)
 def test_a_propensity_below_the_floor_is_refused(estimator, acceptance):
     log = RoundLog.from_rounds([[0.0]], [True], [1], acceptance)
-    with pytest.raises(InvalidInput, match=r"below the exploration floor 0.05 .*Hint: log the probability"):
+    with pytest.raises(
+        InvalidInput, match=r"below the exploration floor 0.05 .*Hint: log the probability"
+    ):
         estimator(log, exploration_floor=0.05)
     assert estimator(log, exploration_floor=0.01 * (1 + 1e-12)).rounds == 1
 

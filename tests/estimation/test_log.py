@@ -57,11 +57,17 @@ def test_aggregation_agrees_with_a_dictionary():
     expected: dict[tuple, np.ndarray] = {}
     for i in range(len(log)):
         key = (*log.features[i], log.group[i], log.acceptance[i])
-        expected[key] = expected.get(key, 0) + np.array([log.rejected[i], log.positive[i], log.negative[i]])
+        expected[key] = expected.get(key, 0) + np.array(
+            [log.rejected[i], log.positive[i], log.negative[i]]
+        )
     small = log.aggregated()
-    keys = [(*f, g, p) for f, g, p in zip(small.features, small.group, small.acceptance, strict=True)]
+    keys = [
+        (*f, g, p) for f, g, p in zip(small.features, small.group, small.acceptance, strict=True)
+    ]
     assert keys == list(expected)
-    np.testing.assert_array_equal(np.c_[small.rejected, small.positive, small.negative], list(expected.values()))
+    np.testing.assert_array_equal(
+        np.c_[small.rejected, small.positive, small.negative], list(expected.values())
+    )
     assert len(small.aggregated()) == len(small)
 
 
@@ -84,7 +90,9 @@ def test_minus_zero_equals_zero():
 
 
 def test_colliding_hashes_never_merge_different_rows(plain, monkeypatch):
-    monkeypatch.setattr(contexts_module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64))
+    monkeypatch.setattr(
+        contexts_module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64)
+    )
     features = np.random.default_rng(0).integers(3, size=(50, 2)).astype(float)
     found = find_contexts(features, None)
     assert len(found) == len(np.unique(features, axis=0))
@@ -109,8 +117,15 @@ def compiled(monkeypatch):
 def test_compiled_and_plain_hashes_find_the_same_contexts(known, request):
     """Also where the first rows lie in a table of their own."""
     rng = np.random.default_rng(1)
-    features, group = rng.choice([-0.0, 0.0, 1.0, 2.5], size=(4_000, 3)), rng.choice(["a", "b"], size=4_000)
-    rows = {"features": features[known:], "before": features[:known]} if known else {"features": features}
+    features, group = (
+        rng.choice([-0.0, 0.0, 1.0, 2.5], size=(4_000, 3)),
+        rng.choice(["a", "b"], size=4_000),
+    )
+    rows = (
+        {"features": features[known:], "before": features[:known]}
+        if known
+        else {"features": features}
+    )
     found = []
     for how in ("plain", "compiled"):
         request.getfixturevalue(how)
@@ -123,10 +138,17 @@ def test_compiled_and_plain_hashes_find_the_same_contexts(known, request):
 
 
 def test_the_compiled_pass_tells_apart_what_sums_of_values_would_not(compiled):
-    """The same values in other columns, values that differ in their last bit, and a value moved between features and the rest."""
-    features = np.array([[1.0, 0.0], [0.0, 1.0], [np.nextafter(1.0, 2.0), 0.0], [1.0, 0.0], [0.0, 0.0], [-0.0, 0.0]])
+    """The same values in other columns, values that differ in their last bit, and a value moved
+    between features and the rest.
+    """
+    features = np.array(
+        [[1.0, 0.0], [0.0, 1.0], [np.nextafter(1.0, 2.0), 0.0], [1.0, 0.0], [0.0, 0.0], [-0.0, 0.0]]
+    )
     assert find_contexts(features, None).index.tolist() == [0, 1, 2, 0, 3, 3]
-    assert find_contexts(np.array([[1.0], [0.0]]), None, np.array([0.0, 1.0])).index.tolist() == [0, 1]
+    assert find_contexts(np.array([[1.0], [0.0]]), None, np.array([0.0, 1.0])).index.tolist() == [
+        0,
+        1,
+    ]
 
 
 @pytest.mark.parametrize("kind", [str, int, float, bool, object])
@@ -143,7 +165,10 @@ def test_concatenation_is_end_to_end():
     both = RoundLog.concatenate([one, two])
     assert len(both) == len(one) + len(two)
     np.testing.assert_array_equal(both.positive, np.r_[one.positive, two.positive])
-    whole, parts = both.aggregated(), RoundLog.concatenate([one.aggregated(), two.aggregated()]).aggregated()
+    whole, parts = (
+        both.aggregated(),
+        RoundLog.concatenate([one.aggregated(), two.aggregated()]).aggregated(),
+    )
     np.testing.assert_array_equal(whole.features, parts.features)
     np.testing.assert_array_equal(whole.negative, parts.negative)
 
@@ -174,17 +199,29 @@ def repeated(rows, repeats):
 
 
 @pytest.mark.parametrize("repeats", [1, 2])
-def test_a_hundred_thousand_continuous_rows_are_aggregated_by_one_sort_of_numbers(repeats, plain, monkeypatch):
-    """One sort, of one number per row, and not one function call more than for a hundred rows. In seconds: `make bench`.
+def test_a_hundred_thousand_continuous_rows_are_aggregated_by_one_sort_of_numbers(
+    repeats, plain, monkeypatch
+):
+    """One sort, of one number per row, and not one function call more than for a hundred rows. In
+    seconds: `make bench`.
 
     Negative control: with a hash that tells no rows apart, the rows themselves are sorted.
     """
-    small, large, sorted_shapes, unique = repeated(100, repeats), repeated(100_000, repeats), [], np.unique
+    small, large, sorted_shapes, unique = (
+        repeated(100, repeats),
+        repeated(100_000, repeats),
+        [],
+        np.unique,
+    )
     assert calls(large.aggregated) == calls(small.aggregated)
-    monkeypatch.setattr(np, "unique", lambda key, **how: sorted_shapes.append(key.shape) or unique(key, **how))
+    monkeypatch.setattr(
+        np, "unique", lambda key, **how: sorted_shapes.append(key.shape) or unique(key, **how)
+    )
     assert len(large.aggregated()) == 100_000 // repeats
     assert sorted_shapes == [(100_000,)]
-    monkeypatch.setattr(contexts_module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64))
+    monkeypatch.setattr(
+        contexts_module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64)
+    )
     assert len(small.aggregated()) == 100 // repeats
     assert (100, 13) in sorted_shapes
 
@@ -217,13 +254,16 @@ def test_merging_refuses_logs_of_different_widths():
 
 
 def test_parts_of_logs_are_not_checked_again(monkeypatch):
-    """Every column was checked when its log was made; a part of it, or several end to end, need no second look.
+    """Every column was checked when its log was made; a part of it, or several end to end, need no
+    second look.
 
     Negative control: a log that is made anew looks at its features.
     """
     one, two, looks = events(1), events(2), []
     look = words._require_finite
-    monkeypatch.setattr(words, "_require_finite", lambda array, name: looks.append(name) or look(array, name))
+    monkeypatch.setattr(
+        words, "_require_finite", lambda array, name: looks.append(name) or look(array, name)
+    )
     RoundLog.merged([one, two])
     RoundLog.concatenate([one, two])
     one.where(one.acceptance < 0.5)

@@ -1,8 +1,10 @@
-"""The two processes on their own, with a randomised candidate: in a plain world, and under stress (p down to .02, a perverse regression).
+"""The two processes on their own, with a randomised candidate: in a plain world, and under stress
+(p down to .02, a perverse regression).
 
-150 logs of 3,000 rows with delta = .1, one process each. Correct code fails with probability at most 1e-3 (at most 27 misses); a miss rate
-of .27 is caught with probability .99. Negative controls, which must fail in the plain world: a threshold of 0 in the place of L, and a
-candidate whose probabilities are rounded to yes and no.
+150 logs of 3,000 rows with delta = .1, one process each. Correct code fails with probability at
+most 1e-3 (at most 27 misses); a miss rate of .27 is caught with probability .99. Negative controls,
+which must fail in the plain world: a threshold of 0 in the place of L, and a candidate whose
+probabilities are rounded to yes and no.
 """
 
 from dataclasses import dataclass, replace
@@ -35,7 +37,10 @@ WORLDS = {
 
 def truths():
     loss = SHARE @ (2 * BAD * POLICY + (1 - BAD) * (1 - POLICY))
-    rates = [SHARE * BAD * POLICY @ members / (SHARE * BAD @ members) for members in (GROUP == 0, GROUP == 1)]
+    rates = [
+        SHARE * BAD * POLICY @ members / (SHARE * BAD @ members)
+        for members in (GROUP == 0, GROUP == 1)
+    ]
     return loss, rates[1] - rates[0]
 
 
@@ -102,6 +107,8 @@ def test_wrong_weights_contradict_or_miss(seed):
     bound = LossBound(Prices(2.0, 1.0), DELTA)
     log, kind = log_of("stress", seed)
     swapped = replace(log, acceptance=1 - log.acceptance)
-    state = bound.update(bound.start(), _loss_rows(swapped, slice(0, ROWS), POLICY[kind], np.full(ROWS, 0.5)))
+    state = bound.update(
+        bound.start(), _loss_rows(swapped, slice(0, ROWS), POLICY[kind], np.full(ROWS, 0.5))
+    )
     truth = truths()[0] / 2
     assert state.contradiction or not state.lower <= truth <= state.upper

@@ -12,7 +12,9 @@ def log(accept=(1, 1, 0, 0), p=(0.5, 0.5, 0.5, 0.5), label=(1, -1, 0, 0), **more
 
 
 def test_what_is_told_is_kept():
-    found = log(group=["a", None, float("nan"), 7], id=["k", "l", "m", "n"], names=["score"], count=2)
+    found = log(
+        group=["a", None, float("nan"), 7], id=["k", "l", "m", "n"], names=["score"], count=2
+    )
     assert found.group.tolist() == ["a", None, None, "7"]
     assert found.groups == ("7", "a")
     assert found.people == 8
@@ -29,7 +31,15 @@ def test_labels_of_the_rejected_are_dropped_and_that_is_said():
     assert found.label.tolist() == [1, -1, 0, 0]
     assert "2 labels of rejected people are not used" in found.notes[0]
     with pytest.raises(BadLabel, match="row 3 is 1"):
-        DecisionLog(X, found.accept, found.acceptance, np.array([1, -1, 1, 0]), found.group, ("x",), np.ones(4))
+        DecisionLog(
+            X,
+            found.accept,
+            found.acceptance,
+            np.array([1, -1, 1, 0]),
+            found.group,
+            ("x",),
+            np.ones(4),
+        )
 
 
 @pytest.mark.parametrize(
@@ -54,7 +64,9 @@ def test_impossible_rows_are_named(change, words):
 
 def test_a_certain_rejection_may_be_logged_but_supports_nothing():
     found = log(p=(0.5, 0.5, 0.0, 0.0))
-    with pytest.raises(InvalidInput, match=r"row 3 had the acceptance probability 0 \(2 such rows\).*Hint: explore"):
+    with pytest.raises(
+        InvalidInput, match=r"row 3 had the acceptance probability 0 \(2 such rows\).*Hint: explore"
+    ):
         found.require_support()
 
 

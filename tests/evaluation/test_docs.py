@@ -1,4 +1,6 @@
-"""docs/evaluation.md cannot rot: its Python runs, its columns and suffixes are those of the readers, its commands exist."""
+"""docs/evaluation.md cannot rot: its Python runs, its columns and suffixes are those of the
+readers, its commands exist.
+"""
 
 import re
 import shlex
@@ -24,7 +26,11 @@ def test_the_python_runs(tmp_path, monkeypatch, capsys):
 
 
 def test_every_role_and_suffix_is_explained():
-    rows = {name for line in re.findall(r"^\| (`.+?) \|", TEXT, flags=re.M) for name in re.findall(r"`(.+?)`", line)}
+    rows = {
+        name
+        for line in re.findall(r"^\| (`.+?) \|", TEXT, flags=re.M)
+        for name in re.findall(r"`(.+?)`", line)
+    }
     assert set(ROLES) <= rows
     assert {suffix for format in FORMATS.values() for suffix in format.suffixes} <= rows
 

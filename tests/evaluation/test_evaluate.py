@@ -19,19 +19,29 @@ RATES = (FalsePositiveRate(), FalseNegativeRate(), SelectionRate())
 
 
 def truths(policy, rows=400_000):
-    """Loss with prices (2, 1) and the gaps of the three rates, b minus a, on many people whose labels are all known."""
+    """Loss with prices (2, 1) and the gaps of the three rates, b minus a, on many people whose
+    labels are all known.
+    """
     features, group, label = people(rows, 99)
     pi = policy.acceptance(features)
     loss = np.where(label == -1, 2 * pi, 1 - pi).mean()
     gaps = []
     for counted, sign in (((label == -1), 1), ((label == 1), -1), (np.ones(rows, bool), 1)):
-        gaps.append(sign * (pi[counted & (group == "b")].mean() - pi[counted & (group == "a")].mean()))
+        gaps.append(
+            sign * (pi[counted & (group == "b")].mean() - pi[counted & (group == "a")].mean())
+        )
     return loss, gaps
 
 
 @pytest.fixture(scope="module")
 def found():
-    return evaluate(logged(20_000, 3, open_share=0.02)[0], POLICY, rates=RATES, limit=0.2, prices=Prices(2.0, 1.0))
+    return evaluate(
+        logged(20_000, 3, open_share=0.02)[0],
+        POLICY,
+        rates=RATES,
+        limit=0.2,
+        prices=Prices(2.0, 1.0),
+    )
 
 
 def test_loss_and_all_three_gaps_are_covered_at_every_block_and_estimated_well(found):
@@ -55,7 +65,9 @@ def test_what_is_told(found):
     assert len(found.rates) == 6
     assert found.ledger.spent == 0.05
     assert [entry.share for entry in found.ledger.entries] == pytest.approx([0.01, 0.04])
-    assert any(f"{found.open:,.0f} accepted people without a label" in line for line in found.assumptions)
+    assert any(
+        f"{found.open:,.0f} accepted people without a label" in line for line in found.assumptions
+    )
     text = json.dumps(found.to_json(), allow_nan=False)
     assert json.loads(text)["gaps"][0]["stands"] == "within"
     selection = found.rates[4]
@@ -69,7 +81,9 @@ def test_the_three_verdicts():
     gap = evaluate(log, bold).gaps[0].estimate
     between = evaluate(log, bold, limit=(abs(gap.value) + max(gap.high, -gap.low)) / 2)
     assert between.verdict == "not shown"
-    assert "a log of roughly 80," in between.sentence  # half the distance takes four times the people
+    assert (
+        "a log of roughly 80," in between.sentence
+    )  # half the distance takes four times the people
     assert "roughly" not in evaluate(log, bold, limit=0.9 * abs(gap.value)).sentence
     above = evaluate(log, Mixture((GroupClassifier("a"),), (1.0,), "decide"), limit=0.2)
     assert above.verdict == "above"
@@ -81,7 +95,9 @@ def test_constants_are_exactly_even_and_thin_mixtures_pay_only_for_their_rules()
     even = evaluate(log, Mixture((ACCEPT_ALL, REJECT_ALL), (0.3, 0.7)), limit=0.0, rates=RATES)
     assert even.verdict == "within"
     for end in ("low", "value", "high"):
-        assert [getattr(rate.estimate, end) for rate in even.rates] == pytest.approx([0.3, 0.3, 0.7, 0.7, 0.3, 0.3])
+        assert [getattr(rate.estimate, end) for rate in even.rates] == pytest.approx(
+            [0.3, 0.3, 0.7, 0.7, 0.3, 0.3]
+        )
     rule = evaluate(log, Mixture((Threshold(0, 0.4, 3),), (1.0,))).gaps[0].estimate
     thin = evaluate(log, Mixture((Threshold(0, 0.4, 3), REJECT_ALL), (0.1, 0.9))).gaps[0].estimate
     assert (thin.low, thin.high) == pytest.approx((0.1 * rule.low, 0.1 * rule.high))
@@ -93,7 +109,10 @@ def test_without_groups_only_the_loss_is_told():
     assert alone.verdict == "no groups"
     assert alone.gaps == ()
     assert alone.ledger.entries[0].share == 0.05
-    assert alone.loss.high - alone.loss.low < evaluate(log, POLICY).loss.high - evaluate(log, POLICY).loss.low
+    assert (
+        alone.loss.high - alone.loss.low
+        < evaluate(log, POLICY).loss.high - evaluate(log, POLICY).loss.low
+    )
 
 
 def test_people_of_no_or_other_groups_are_outside():
@@ -108,9 +127,13 @@ def test_people_of_no_or_other_groups_are_outside():
 
 def test_groups_that_are_told_to_the_accepted_alone_are_refused():
     log = logged(2000, 1)[0]
-    with pytest.raises(InvalidInput, match=r"unknown for 0.0% of the accepted and 100.0% of the rejected"):
+    with pytest.raises(
+        InvalidInput, match=r"unknown for 0.0% of the accepted and 100.0% of the rejected"
+    ):
         evaluate(replace(log, group=np.where(log.accept, log.group, None)), POLICY)
-    unknown = np.where(log.features[:, 0] > 0.3, None, log.group)  # hangs on the features, which is allowed
+    unknown = np.where(
+        log.features[:, 0] > 0.3, None, log.group
+    )  # hangs on the features, which is allowed
     assert evaluate(replace(log, group=unknown), POLICY).outside > 500
 
 
@@ -142,16 +165,22 @@ def test_warnings_of_thin_support_and_heavy_people():
     assert any("one person carries" in line or "are worth" in line for line in few.warnings)
     nobody = evaluate(
         replace(
-            log, group=np.where(np.arange(2000) < 5, "c", group), label=np.where(np.arange(2000) < 5, 0, log.label)
+            log,
+            group=np.where(np.arange(2000) < 5, "c", group),
+            label=np.where(np.arange(2000) < 5, 0, log.label),
         ),
         POLICY,
     )
     assert any("group c has no labelled" in line for line in nobody.warnings)
-    assert next(rate for rate in nobody.rates if rate.group == "c").estimate.low == pytest.approx(0.2)
+    assert next(rate for rate in nobody.rates if rate.group == "c").estimate.low == pytest.approx(
+        0.2
+    )
 
 
 def test_nothing_is_estimated_from_nothing():
-    """No label at all: the regression's guess is no estimate; all that the interval of the loss knows is that a coin errs."""
+    """No label at all: the regression's guess is no estimate; all that the interval of the loss
+    knows is that a coin errs.
+    """
     log = logged(300, 1)[0]
     blind = evaluate(replace(log, label=np.zeros(300, dtype=np.int64)), POLICY, rates=RATES)
     assert blind.loss.value is None
@@ -177,7 +206,9 @@ def test_a_broken_assumption_is_a_contradiction():
     rows = 4000
     features = np.zeros((rows, 1))
     label = np.where(np.arange(rows) < rows / 2, 1, -1)
-    log = DecisionLog.of(features, np.ones(rows, bool), np.ones(rows), label, group=np.tile(["a", "b"], rows // 2))
+    log = DecisionLog.of(
+        features, np.ones(rows, bool), np.ones(rows), label, group=np.tile(["a", "b"], rows // 2)
+    )
     found = evaluate(log, Mixture((ACCEPT_ALL,), (1.0,)))
     assert found.verdict == "contradiction"
     assert found.sentence.startswith("Nothing is claimed")
@@ -207,14 +238,22 @@ def test_candidates(tmp_path):
     assert Candidate.read("accept-all").acceptance(log).tolist() == [1.0] * 50
     path = tmp_path / "policy.json"
     path.write_text(json.dumps(POLICY.to_json()))
-    assert np.array_equal(Candidate.read(str(path)).acceptance(log), POLICY.acceptance(log.features))
+    assert np.array_equal(
+        Candidate.read(str(path)).acceptance(log), POLICY.acceptance(log.features)
+    )
     one = Mixture((Threshold(0, 0.4, 1),), (1.0,))
     path.write_text(json.dumps({"policy": one.to_json(), "columns": ["x1"]}))
-    assert np.array_equal(Candidate.read(str(path)).acceptance(log), one.acceptance(log.features[:, 1:2]))
+    assert np.array_equal(
+        Candidate.read(str(path)).acceptance(log), one.acceptance(log.features[:, 1:2])
+    )
     path.write_text(json.dumps({"policy": one.to_json(), "columns": ["income"]}))
     with pytest.raises(MissingColumn, match="decides by 'income', which the log does not hold"):
         Candidate.read(str(path)).acceptance(log)
-    for text, words in (("nope", "is no JSON"), ("[1]", "holds a list"), ('{"kind": "x"}', "unknown")):
+    for text, words in (
+        ("nope", "is no JSON"),
+        ("[1]", "holds a list"),
+        ('{"kind": "x"}', "unknown"),
+    ):
         path.write_text(text)
         with pytest.raises(InvalidInput, match=words):
             Candidate.read(str(path))

@@ -1,4 +1,6 @@
-"""Every format gives back what was written, bit for bit; what others write is read; what cannot be is named."""
+"""Every format gives back what was written, bit for bit; what others write is read; what cannot be
+is named.
+"""
 
 import json
 
@@ -15,9 +17,13 @@ FILES = ("log.parquet", "log.csv", "log.jsonl", "log.npz", "log.dsjson", "log.vw
 
 @pytest.fixture
 def log():
-    """Everything that is awkward: open labels, unknown groups, odd names, blanks, ids with marks, p that 1 - (1 - p) does not give back."""
+    """Everything that is awkward: open labels, unknown groups, odd names, blanks, ids with marks, p
+    that 1 - (1 - p) does not give back.
+    """
     found, _ = logged(300, 7, open_share=0.1)
-    group = np.where(np.arange(300) % 11 == 0, None, np.where(found.group == "a", "north & south", "b:|'x"))
+    group = np.where(
+        np.arange(300) % 11 == 0, None, np.where(found.group == "a", "north & south", "b:|'x")
+    )
     ids = [f"k {i}/ä|:&=" for i in range(300)]
     p = found.acceptance.copy()
     p[~found.accept] = np.where(np.arange((~found.accept).sum()) % 2, 0.1, p[~found.accept])
@@ -33,7 +39,9 @@ def test_round_trip(log, tmp_path, name):
         pytest.importorskip("pyarrow")
     write_log(log, tmp_path / name)
     assert same(read_log(tmp_path / name), log)
-    assert len({1 - (1 - p) == p for p in log.acceptance}) == 2  # the log does hold such propensities
+    assert (
+        len({1 - (1 - p) == p for p in log.acceptance}) == 2
+    )  # the log does hold such propensities
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -46,7 +54,11 @@ def test_a_plain_log_round_trips_too(tmp_path, name):
 def test_a_group_called_na_is_a_group(tmp_path):
     found, _ = logged(20, 1)
     region = DecisionLog.of(
-        found.features, found.accept, found.acceptance, found.label, group=np.where(found.group == "a", "NA", " b")
+        found.features,
+        found.accept,
+        found.acceptance,
+        found.label,
+        group=np.where(found.group == "a", "NA", " b"),
     )
     for name in FILES:
         if name == "log.csv":
@@ -61,7 +73,12 @@ def test_a_group_called_na_is_a_group(tmp_path):
 def test_counts_live_in_our_own_formats(tmp_path):
     found, _ = logged(20, 1)
     counted = DecisionLog.of(
-        found.features, found.accept, found.acceptance, found.label, group=found.group, count=np.arange(1, 21)
+        found.features,
+        found.accept,
+        found.acceptance,
+        found.label,
+        group=found.group,
+        count=np.arange(1, 21),
     )
     for name in FILES[:3]:
         write_log(counted, tmp_path / name)
@@ -77,11 +94,14 @@ def test_obp_s_dict():
     feedback = to_obp(log)
     assert feedback["n_rounds"] == 100
     assert feedback["n_actions"] == 2
-    assert np.array_equal(feedback["pscore"], np.where(log.accept, log.acceptance, 1 - log.acceptance))
+    assert np.array_equal(
+        feedback["pscore"], np.where(log.accept, log.acceptance, 1 - log.acceptance)
+    )
     assert np.isnan(feedback["reward"][log.open]).all()
     assert (feedback["reward"][~log.accept] == 0).all()
     bare = {
-        key: feedback[key] for key in ("n_rounds", "n_actions", "context", "action", "position", "reward", "pscore")
+        key: feedback[key]
+        for key in ("n_rounds", "n_actions", "context", "action", "position", "reward", "pscore")
     }
     found = from_obp({**bare, "position": None})
     assert np.allclose(found.acceptance, log.acceptance, atol=1e-15)
@@ -96,7 +116,9 @@ def test_obp_s_dict():
     with pytest.raises(InvalidInput, match="several positions"):
         from_obp({**bare, "position": np.ones(100)})
     with pytest.raises(BadLabel, match=r"0.7"):
-        from_obp({**bare, "reward": np.where(np.arange(100) == 3, 0.7, 1.0), "action": np.ones(100)})
+        from_obp(
+            {**bare, "reward": np.where(np.arange(100) == 3, 0.7, 1.0), "action": np.ones(100)}
+        )
     with pytest.raises(InvalidInput, match="both are about the same coin"):
         from_obp({**feedback, "acceptance": log.acceptance * 0.9})
 
@@ -116,7 +138,13 @@ def test_columns_with_other_names_and_text_labels(tmp_path):
     path.write_text(
         "nr,sex,granted,chance,repaid,income,age\n1,f,yes,0.5,paid,10,30\n2,m,no,0.25,,11,40\n3,m,yes,0.5,lost,12,50\n4,,yes,0.5,,13,60\n"
     )
-    roles = {"id": "nr", "group": "sex", "accept": "granted", "acceptance": "chance", "label": "repaid"}
+    roles = {
+        "id": "nr",
+        "group": "sex",
+        "accept": "granted",
+        "acceptance": "chance",
+        "label": "repaid",
+    }
     found = read_log(path, columns=roles, good="paid", features=["income"])
     assert found.names == ("income",)
     assert found.label.tolist() == [1, 0, -1, 0]
@@ -166,14 +194,26 @@ def test_historic_decisions_are_refused_and_the_message_says_why_and_what_to_do(
     ("text", "words"),
     [
         ("accept,acceptance,label,x\n1,0.5,1,0\n1,,1,1\n", "row 2 has no acceptance probability"),
-        ("accept,acceptance,label,x\n1,0.5,1,0\n1,1.2,1,1\n", "row 2 has the acceptance probability 1.2"),
-        ("accept,acceptance,label,x\n1,0.5,1,0\n1,0,1,1\n", "row 2 was accepted with probability 0"),
+        (
+            "accept,acceptance,label,x\n1,0.5,1,0\n1,1.2,1,1\n",
+            "row 2 has the acceptance probability 1.2",
+        ),
+        (
+            "accept,acceptance,label,x\n1,0.5,1,0\n1,0,1,1\n",
+            "row 2 was accepted with probability 0",
+        ),
         ("accept,acceptance,label,x\n1,0.5,1,0\n1,half,1,1\n", "acceptance is 'half' in row 2"),
-        ("accept,acceptance,label,x\n1,0.5,1,0\nmaybe,0.5,1,1\n", "the decision in row 2 is 'maybe'"),
+        (
+            "accept,acceptance,label,x\n1,0.5,1,0\nmaybe,0.5,1,1\n",
+            "the decision in row 2 is 'maybe'",
+        ),
         ("accept,acceptance,label,x\n1,0.5,1,0\n1,0.5,0,1\n1,0.5,-1,1\n", "-1, 0, 1"),
         ("accept,acceptance,label,x\n1,0.5,1,red\n1,0.5,0,1\n", "x is 'red' in row 1"),
         ("accept,acceptance,label,x\n1,0.5,1,\n1,0.5,0,1\n", "x is missing in row 1"),
-        ("id,accept,acceptance,label,x\nk,1,0.5,1,3\nk,1,0.5,0,1\n", "id 'k' occurs in row 1 and in row 2"),
+        (
+            "id,accept,acceptance,label,x\nk,1,0.5,1,3\nk,1,0.5,0,1\n",
+            "id 'k' occurs in row 1 and in row 2",
+        ),
     ],
 )
 def test_bad_rows_are_named(tmp_path, text, words):
@@ -209,7 +249,13 @@ def events(tmp_path, *changes):
 
 
 def test_events_of_others(tmp_path):
-    reject = {"a": [2, 1], "p": [0.6, 0.4], "_label_Action": 2, "_label_cost": 0, "_label_probability": 0.6}
+    reject = {
+        "a": [2, 1],
+        "p": [0.6, 0.4],
+        "_label_Action": 2,
+        "_label_cost": 0,
+        "_label_probability": 0.6,
+    }
     found = read_log(events(tmp_path, {}, reject, {"c": {"user": {"age": 31, "city": "y"}}}))
     assert found.names == ("user^age", "user^city=x", "vip", "user^city=y")
     assert found.features.tolist() == [[30, 1, 1, 0], [30, 1, 1, 0], [31, 0, 0, 1]]
@@ -231,13 +277,19 @@ def test_events_of_others(tmp_path):
         ([{"p": None, "_label_probability": None}], "event 1 holds no propensities"),
         ([{}, {"a": [3, 1], "_label_Action": 3}], "event 2 chose action 3"),
         ([{"p": [0.4, 0.3, 0.3]}], "it needs two of each"),
-        ([{"_label_probability": 0.9}], "states 0.9 as the probability of its decision, but p says 0.4"),
+        (
+            [{"_label_probability": 0.9}],
+            "states 0.9 as the probability of its decision, but p says 0.4",
+        ),
         ([{"c": {"x": {"tags": [1, 2]}}}], "feature 'tags' of event 1"),
         ([{"pdrop": 0.5}, {}], "thinned unevenly"),
         ([{}, {"_label_cost": -1}], "the accept in row 2 cost -1; a good outcome costs 0"),
         ([{"EventId": "k"}, {"EventId": "k"}], "id 'k' occurs"),
         ([{"p": [0.0, 1.0], "_label_probability": 0.0}], "row 1 was accepted with probability 0"),
-        ([{"p": [1.5, -0.5], "_label_probability": 1.5}], "row 1 has the acceptance probability 1.5"),
+        (
+            [{"p": [1.5, -0.5], "_label_probability": 1.5}],
+            "row 1 has the acceptance probability 1.5",
+        ),
     ],
 )
 def test_bad_events_are_named(tmp_path, changes, words):
@@ -248,7 +300,11 @@ def test_bad_events_are_named(tmp_path, changes, words):
 
 def test_broken_lines_are_named(tmp_path):
     path = tmp_path / "log.dsjson"
-    for text, words in (('{"a": 1}\nnope\n', "line 2 of"), ("[1]\n", "line 1 of"), ("\n", "has no lines")):
+    for text, words in (
+        ('{"a": 1}\nnope\n', "line 2 of"),
+        ("[1]\n", "line 1 of"),
+        ("\n", "has no lines"),
+    ):
         path.write_text(text)
         with pytest.raises(InvalidInput, match=words):
             read_log(path)
@@ -259,7 +315,9 @@ def test_broken_lines_are_named(tmp_path):
 
 def test_cb_text_of_others(tmp_path):
     path = tmp_path / "log.vw"
-    path.write_text("1:0:0.5 |user age:30 vip |x score:2\n2:0.5:0.75 | score:1\n1:1:0.25 2.0 |x score:3\n")
+    path.write_text(
+        "1:0:0.5 |user age:30 vip |x score:2\n2:0.5:0.75 | score:1\n1:1:0.25 2.0 |x score:3\n"
+    )
     found = read_log(path)
     assert found.names == ("user^age", "user^vip", "score")
     assert found.features.tolist() == [[30, 1, 2], [0, 0, 1], [0, 0, 3]]
@@ -288,9 +346,11 @@ def test_bad_lines_are_named(tmp_path, line, words):
 
 
 def test_vw_itself_reads_and_learns_from_both(tmp_path):
-    """VW parses every line, counts the examples, and learns to accept high scores and to reject low ones, which it would not by chance.
+    """VW parses every line, counts the examples, and learns to accept high scores and to reject low
+    ones, which it would not by chance.
 
-    The log is 4,000 rows; people above 1.5 in the first column repay in 80% of cases, people below -1 in 25%.
+    The log is 4,000 rows; people above 1.5 in the first column repay in 80% of cases, people below
+    -1 in 25%.
     """
     workspace = pytest.importorskip("vowpalwabbit").Workspace
     log, _ = logged(4000, 3, open_share=0.05)
@@ -298,18 +358,25 @@ def test_vw_itself_reads_and_learns_from_both(tmp_path):
         write_log(log, tmp_path / name)
     options = {"log.dsjson": "--dsjson --cb_explore_adf --epsilon 0.1 -q xa", "log.vw": "--cb 2"}
     for name, kind in options.items():
-        learnt = workspace(f"{kind} -d {tmp_path / name} -f {tmp_path / name}.model --random_seed 1 --quiet")
+        learnt = workspace(
+            f"{kind} -d {tmp_path / name} -f {tmp_path / name}.model --random_seed 1 --quiet"
+        )
         assert learnt.get_weighted_examples() == 4000
         learnt.finish()
     ready = workspace(f"-i {tmp_path / 'log.dsjson'}.model -t --quiet")
-    bold, shy = (ready.predict([f"shared |x x0:{x} x1:0 x2:0", "|a accept", "|a reject"]) for x in (2.5, -1.5))
+    bold, shy = (
+        ready.predict([f"shared |x x0:{x} x1:0 x2:0", "|a accept", "|a reject"])
+        for x in (2.5, -1.5)
+    )
     assert bold[0] > 0.9 > 0.1 > shy[0]
     text = workspace(f"-i {tmp_path / 'log.vw'}.model -t --quiet")
     assert [text.predict(f"|x x0:{x} x1:0 x2:0") for x in (2.5, -1.5)] == [1, 2]
 
 
 def test_what_vw_reads_is_what_was_written(tmp_path):
-    """VW's own parser, line by line: action, cost and probability of the label, and the features' values."""
+    """VW's own parser, line by line: action, cost and probability of the label, and the features'
+    values.
+    """
     workspace = pytest.importorskip("vowpalwabbit").Workspace
     log, _ = logged(60, 3, open_share=0.2)
     write_log(log, tmp_path / "log.vw")
@@ -324,7 +391,9 @@ def test_what_vw_reads_is_what_was_written(tmp_path):
             assert len(costs) == 1
             assert costs[0].label == (1 if log.accept[row] else 2)
             assert costs[0].probability == pytest.approx(log.propensity[row], rel=1e-6)
-            assert costs[0].cost == (0.5 if not log.accept[row] else {1: 0.0, -1: 1.0}[log.label[row]])
+            assert costs[0].cost == (
+                0.5 if not log.accept[row] else {1: 0.0, -1: 1.0}[log.label[row]]
+            )
         values = sorted(example.feature_weight("x", i) for i in range(example.num_features_in("x")))
         assert values == pytest.approx(sorted(log.features[row]), rel=1e-6)
         vw.finish_example(example)

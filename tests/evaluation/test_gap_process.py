@@ -1,4 +1,6 @@
-"""The fractional counts of a randomised policy: below the exact wealth of the mixture, equal to it for h in {0, 1}."""
+"""The fractional counts of a randomised policy: below the exact wealth of the mixture, equal to it
+for h in {0, 1}.
+"""
 
 import itertools
 import math
@@ -22,7 +24,9 @@ def bound():
 
 def phi(m, p, reach, dangerous, accept, label):
     w = 1 / p
-    clamped = float(clamped_regression(np.array(m), np.array(w), np.array(reach), np.array(dangerous)))
+    clamped = float(
+        clamped_regression(np.array(m), np.array(w), np.array(reach), np.array(dangerous))
+    )
     return clamped + (w * ((label == -1) - clamped) if accept else 0.0)
 
 
@@ -33,7 +37,9 @@ def exact_log_wealth(log, q, m, group, plan, j, side, k, node):
         parts = []
         for h in (1, 0):
             g, reach = terms(plan.bets[0, 0, k], plan.inverse_share[0, j], CLASS_OF_NODE[node], h)
-            value = phi(m[i], log.acceptance[i], reach, h == (side == 0), log.accept[i], log.label[i])
+            value = phi(
+                m[i], log.acceptance[i], reach, h == (side == 0), log.accept[i], log.label[i]
+            )
             parts.append(1 + sign * g * value * (h - f))
         total += math.log(q[i] * parts[0] + (1 - q[i]) * parts[1])
     return total
@@ -54,7 +60,9 @@ def test_the_evidence_is_below_the_exact_wealth_of_the_mixture(seed):
 
 
 def test_the_mixture_s_factor_has_mean_one_at_the_truth():
-    """Two kinds of people, every outcome and coin: the mean of the factor at f = E[N q]/E[N] is 1, and it is at least 1 - THETA."""
+    """Two kinds of people, every outcome and coin: the mean of the factor at f = E[N q]/E[N] is 1,
+    and it is at least 1 - THETA.
+    """
     kinds = [(0.3, 0.9, 0.05, 0.2), (0.7, 0.25, 0.6, 0.8)]  # share, q, p, P[y = -1]
     f = sum(s * q * n for s, q, p, n in kinds) / sum(s * n for s, q, p, n in kinds)
     for g, side in itertools.product((0.02, 0.4, 0.5), (0, 1)):

@@ -55,20 +55,26 @@ def polynomial(state, side, k, theta):
 @pytest.mark.parametrize("least", [0.01, 0.3])
 @pytest.mark.parametrize("seed", range(8))
 def test_the_sums_stay_below_the_exact_wealth_and_close_to_it(seed, least):
-    """Independent product form, at every theta of a grid in [0, 1], all bets, both sides; tight where bets and weights are small."""
+    """Independent product form, at every theta of a grid in [0, 1], all bets, both sides; tight
+    where bets and weights are small.
+    """
     rows = random_rows(seed, least=least)
     state = BOUND.update(BOUND.start(), rows)
     told = list(zip(rows.accepted, rows.negative, strict=True))
     for k, bet in enumerate(BOUND.bets(BOUND.start())):
         for theta, side in itertools.product(np.linspace(0, 1, 11), (0, 1)):
-            exact = exact_log_wealth(rows.policy, rows.inverse, rows.regression, told, bet, 0.0, theta, side == 1)
+            exact = exact_log_wealth(
+                rows.policy, rows.inverse, rows.regression, told, bet, 0.0, theta, side == 1
+            )
             assert polynomial(state, side, k, theta) <= exact + 1e-9
             if k == 5 and least == 0.3:
                 assert polynomial(state, side, k, theta) >= exact - 0.1 * (1 + abs(exact))
 
 
 def test_the_factor_has_mean_one_at_the_truth():
-    """Enumerate outcome and coin of one person: E[Z] is the loss whatever the clamp does, so E[factor] = 1 at theta = loss."""
+    """Enumerate outcome and coin of one person: E[Z] is the loss whatever the clamp does, so
+    E[factor] = 1 at theta = loss.
+    """
     for q, p, m, rate, bet in itertools.product(
         (0.0, 0.3, 1.0), (0.02, 0.5, 1.0), (0.0, 0.4, 1.0), (0.2, 0.9), (0.5, 0.01)
     ):
@@ -80,7 +86,9 @@ def test_the_factor_has_mean_one_at_the_truth():
                 theta = 1 - loss if flip else loss
                 if chance:
                     factor = math.exp(
-                        exact_log_wealth([q], [1 / p], [m], [(accepted, negative)], bet, 0.0, theta, flip)
+                        exact_log_wealth(
+                            [q], [1 / p], [m], [(accepted, negative)], bet, 0.0, theta, flip
+                        )
                     )
                     mean += chance * factor
             assert mean == pytest.approx(1.0, abs=1e-12)
@@ -94,7 +102,12 @@ def test_an_open_label_costs_at_least_what_either_label_would():
     worst = BOUND.update(
         BOUND.start(),
         LossRows(
-            *(getattr(rows, n) for n in ("policy", "inverse", "regression", "accepted", "negative")), open, rows.count
+            *(
+                getattr(rows, n)
+                for n in ("policy", "inverse", "regression", "accepted", "negative")
+            ),
+            open,
+            rows.count,
         ),
     )
     for label in (False, True):
@@ -103,7 +116,13 @@ def test_an_open_label_costs_at_least_what_either_label_would():
         known = BOUND.update(
             BOUND.start(),
             LossRows(
-                rows.policy, rows.inverse, rows.regression, rows.accepted, negative, np.zeros(12, bool), rows.count
+                rows.policy,
+                rows.inverse,
+                rows.regression,
+                rows.accepted,
+                negative,
+                np.zeros(12, bool),
+                rows.count,
             ),
         )
         for side, k, theta in itertools.product((0, 1), range(6), (0.0, 0.4, 1.0)):
@@ -119,13 +138,25 @@ def test_a_count_is_so_many_equal_rows():
         )
     )
     counted = LossRows(
-        rows.policy, rows.inverse, rows.regression, rows.accepted, rows.negative, rows.open, 3 * rows.count
+        rows.policy,
+        rows.inverse,
+        rows.regression,
+        rows.accepted,
+        rows.negative,
+        rows.open,
+        3 * rows.count,
     )
-    assert np.allclose(BOUND.update(BOUND.start(), many).sums, BOUND.update(BOUND.start(), counted).sums, rtol=1e-12)
+    assert np.allclose(
+        BOUND.update(BOUND.start(), many).sums,
+        BOUND.update(BOUND.start(), counted).sums,
+        rtol=1e-12,
+    )
 
 
 def test_only_a_cut_that_reaches_the_top_is_made():
-    """theta b - a - c + 2 theta e - theta^2 h >= L between the roots 0.25 and 0.75 (b = 2, h = 2, a + L = .375)."""
+    """theta b - a - c + 2 theta e - theta^2 h >= L between the roots 0.25 and 0.75 (b = 2, h = 2, a
+    + L = .375).
+    """
     sums = np.array([[0.0], [2.0], [0.0], [0.0], [2.0]])
     assert largest_consistent(sums, 0.375, 0.7) == pytest.approx(0.25)
     assert largest_consistent(sums, 0.375, 1.0) == 1.0

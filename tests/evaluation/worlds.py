@@ -15,7 +15,9 @@ def people(rows, seed):
     rng = np.random.default_rng([seed, 0])
     group = np.where(rng.random(rows) < 0.35, "b", "a")
     label = np.where(rng.random(rows) < np.where(group == "a", 0.6, 0.45), 1, -1)
-    shift = (label == 1)[:, None] * np.array([0.9, 0.4, 0.0]) + (group == "a")[:, None] * np.array([0.2, 0.0, 0.0])
+    shift = (label == 1)[:, None] * np.array([0.9, 0.4, 0.0]) + (group == "a")[:, None] * np.array(
+        [0.2, 0.0, 0.0]
+    )
     return rng.normal(size=(rows, 3)) + shift, group, label
 
 

@@ -1,4 +1,6 @@
-"""Small FairCSC problems with an independent, stupid-exact solver: enumerate all pairs of hypotheses."""
+"""Small FairCSC problems with an independent, stupid-exact solver: enumerate all pairs of
+hypotheses.
+"""
 
 from dataclasses import dataclass
 from itertools import combinations
@@ -13,7 +15,9 @@ from evenhand.contracts import HypothesisClass
 
 @dataclass(frozen=True)
 class Problem:
-    """A cost-sensitive problem over contexts, with the table of hypotheses and a separate labelled sample."""
+    """A cost-sensitive problem over contexts, with the table of hypotheses and a separate labelled
+    sample.
+    """
 
     table: np.ndarray
     contexts: np.ndarray
@@ -26,23 +30,31 @@ class Problem:
     def problem(self) -> eh.CostSensitiveProblem:
         half = np.abs(self.cost)
         return eh.CostSensitiveProblem(
-            self.contexts[:, None].astype(float), None, cost_if_rejected=half, cost_if_accepted=half + self.cost
+            self.contexts[:, None].astype(float),
+            None,
+            cost_if_rejected=half,
+            cost_if_accepted=half + self.cost,
         )
 
     @property
     def sample(self) -> eh.LabelledSample:
-        return eh.LabelledSample(self.sample_contexts[:, None].astype(float), self.sample_group, self.sample_label)
+        return eh.LabelledSample(
+            self.sample_contexts[:, None].astype(float), self.sample_group, self.sample_label
+        )
 
     @property
     def hypotheses(self) -> eh.FiniteClass:
         return eh.FiniteClass.from_table(self.table)
 
     def points(self, rates: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-        """(costs, gaps) of every row of the table, summed in a loop; costs are normalised and relative to reject-all."""
+        """(costs, gaps) of every row of the table, summed in a loop; costs are normalised and
+        relative to reject-all.
+        """
         costs, gaps = [], []
         for accepts in self.table:
             costs.append(
-                sum(c for c, x in zip(self.cost, self.contexts, strict=True) if accepts[x]) / np.abs(self.cost).sum()
+                sum(c for c, x in zip(self.cost, self.contexts, strict=True) if accepts[x])
+                / np.abs(self.cost).sum()
             )
             gaps.append([gap for rate in rates for gap in self._gaps(accepts, rate)])
         return np.array(costs), np.array(gaps).T
@@ -52,7 +64,9 @@ class Problem:
         for group in sorted(set(self.sample_group.tolist())):
             counted = [
                 bool(accepts[x])
-                for x, a, y in zip(self.sample_contexts, self.sample_group, self.sample_label, strict=True)
+                for x, a, y in zip(
+                    self.sample_contexts, self.sample_group, self.sample_label, strict=True
+                )
                 if a == group and rate.in_denominator(np.array([y]))[0]
             ]
             accepted = sum(counted) / len(counted)
@@ -60,7 +74,9 @@ class Problem:
         return [values[k] - values[j] for j, k in combinations(range(len(values)), 2)]
 
 
-def random_problem(seed: int, hypotheses: int = 12, contexts: int = 15, groups: int = 2, rows: int = 60) -> Problem:
+def random_problem(
+    seed: int, hypotheses: int = 12, contexts: int = 15, groups: int = 2, rows: int = 60
+) -> Problem:
     """A random table with both constants in it."""
     r = np.random.default_rng(seed)
     table = np.r_[
@@ -93,7 +109,11 @@ def highs(costs: np.ndarray, gaps: np.ndarray, limit: float) -> float:
     """The same by linear programming over the full class, for any number of constraints."""
     gaps = np.atleast_2d(gaps)
     result = linprog(
-        costs, A_ub=np.r_[gaps, -gaps], b_ub=np.full(2 * len(gaps), limit), A_eq=np.ones((1, len(costs))), b_eq=[1.0]
+        costs,
+        A_ub=np.r_[gaps, -gaps],
+        b_ub=np.full(2 * len(gaps), limit),
+        A_eq=np.ones((1, len(costs))),
+        b_eq=[1.0],
     )
     return float(result.fun)
 

@@ -15,7 +15,10 @@ def normalised(problem: eh.CostSensitiveProblem, cost: float) -> float:
 
 def own_gap(case, policy, rate):
     acceptance = policy.acceptance(case.sample.features)
-    means = [acceptance[(case.sample_group == j) & rate.in_denominator(case.sample_label)].mean() for j in (0, 1)]
+    means = [
+        acceptance[(case.sample_group == j) & rate.in_denominator(case.sample_label)].mean()
+        for j in (0, 1)
+    ]
     return (means[1] - means[0]) * (-1 if isinstance(rate, eh.FalseNegativeRate) else 1)
 
 
@@ -27,15 +30,27 @@ def test_equals_enumeration_of_all_pairs(wrap, limit, rate):
         case = random_problem(seed)
         solution = eh.solve_fair(case.problem, wrap(case.hypotheses), [rate], case.sample, limit)
         costs, gaps = case.points([rate])
-        assert abs(normalised(case.problem, solution.cost) - best_pair(costs, gaps[0], limit)) <= 1e-12
+        assert (
+            abs(normalised(case.problem, solution.cost) - best_pair(costs, gaps[0], limit)) <= 1e-12
+        )
         assert abs(own_gap(case, solution.policy, rate)) <= limit + 1e-12
         assert abs(own_gap(case, solution.policy, rate) - solution.gaps[0]) <= 1e-12
         assert solution.support_size <= 2
         assert solution.report.converged
         assert solution.lower_bound <= solution.cost
-        assert solution.cost - solution.lower_bound <= 1e-12 * np.abs(case.problem.acceptance_cost).sum()
-        assert abs(case.problem.cost(solution.policy.acceptance(case.problem.features)) - solution.cost) <= 1e-9
-        np.testing.assert_allclose(solution.acceptance, solution.policy.acceptance(case.problem.features))
+        assert (
+            solution.cost - solution.lower_bound
+            <= 1e-12 * np.abs(case.problem.acceptance_cost).sum()
+        )
+        assert (
+            abs(
+                case.problem.cost(solution.policy.acceptance(case.problem.features)) - solution.cost
+            )
+            <= 1e-9
+        )
+        np.testing.assert_allclose(
+            solution.acceptance, solution.policy.acceptance(case.problem.features)
+        )
 
 
 @pytest.mark.parametrize("wrap", [lambda h: h, OracleOnly], ids=["one-pass", "oracle"])
@@ -69,7 +84,8 @@ def test_several_constraints_equal_the_linear_program(wrap, rates, groups):
         assert solution.report.converged
         tight = np.abs(np.abs(solution.gaps) - 0.04) <= 1e-9
         support = [
-            case.table.tolist().index(h.accepts(np.arange(30.0)[:, None]).tolist()) for h in solution.policy.hypotheses
+            case.table.tolist().index(h.accepts(np.arange(30.0)[:, None]).tolist())
+            for h in solution.policy.hypotheses
         ]
         rank = np.linalg.matrix_rank(gaps[np.ix_(tight, support)]) if tight.any() else 0
         assert solution.support_size <= 1 + rank
@@ -79,7 +95,10 @@ def test_group_classifiers_join_when_the_group_may_decide():
     case = random_problem(3, hypotheses=6)
     group = np.arange(len(case.contexts)) % 2
     problem = eh.CostSensitiveProblem(
-        case.problem.features, group, cost_if_rejected=1.0 * (group == 1), cost_if_accepted=1.0 * (group == 0)
+        case.problem.features,
+        group,
+        cost_if_rejected=1.0 * (group == 1),
+        cost_if_accepted=1.0 * (group == 0),
     )
     blind = eh.solve_fair(problem, case.hypotheses, RATES[0], case.sample, 0.5)
     seeing = eh.solve_fair(problem, case.hypotheses, RATES[0], case.sample, 0.5, group_use="decide")
@@ -91,7 +110,10 @@ def test_group_classifiers_join_when_the_group_may_decide():
 def test_the_scale_of_costs_changes_nothing(scale):
     case = random_problem(5)
     scaled = eh.CostSensitiveProblem(
-        case.problem.features, None, scale * case.problem.cost_if_rejected, scale * case.problem.cost_if_accepted
+        case.problem.features,
+        None,
+        scale * case.problem.cost_if_rejected,
+        scale * case.problem.cost_if_accepted,
     )
     for wrap in (lambda h: h, OracleOnly):
         ours = eh.solve_fair(case.problem, wrap(case.hypotheses), RATES[0], case.sample, 0.02)
@@ -101,11 +123,15 @@ def test_the_scale_of_costs_changes_nothing(scale):
 
 
 def test_merged_rows_equal_separate_rows():
-    """When problem and sample are the same people the rows are shared; that must not change the answer."""
+    """When problem and sample are the same people the rows are shared; that must not change the
+    answer.
+    """
     case = random_problem(11)
     problem = eh.Prices().problem(case.sample.features, None, case.sample.label)
     shuffled = np.random.default_rng(0).permutation(len(case.sample))
-    apart = eh.LabelledSample(case.sample.features[shuffled], case.sample.group[shuffled], case.sample.label[shuffled])
+    apart = eh.LabelledSample(
+        case.sample.features[shuffled], case.sample.group[shuffled], case.sample.label[shuffled]
+    )
     one = eh.solve_fair(problem, case.hypotheses, RATES[0], case.sample, 0.05)
     two = eh.solve_fair(problem, case.hypotheses, RATES[0], apart, 0.05)
     assert abs(one.cost - two.cost) <= 1e-9
@@ -117,8 +143,13 @@ def test_a_count_stands_for_repeated_rows():
     count[:4] = 1
     repeated = np.repeat(np.arange(len(case.sample)), count.astype(int))
     counted = eh.LabelledSample(case.sample.features, case.sample.group, case.sample.label, count)
-    listed = eh.LabelledSample(case.sample.features[repeated], case.sample.group[repeated], case.sample.label[repeated])
-    a, b = (eh.solve_fair(case.problem, case.hypotheses, RATES[0], sample, 0.02) for sample in (counted, listed))
+    listed = eh.LabelledSample(
+        case.sample.features[repeated], case.sample.group[repeated], case.sample.label[repeated]
+    )
+    a, b = (
+        eh.solve_fair(case.problem, case.hypotheses, RATES[0], sample, 0.02)
+        for sample in (counted, listed)
+    )
     assert abs(a.cost - b.cost) <= 1e-9
 
 
@@ -127,7 +158,9 @@ def test_ties_prefer_one_hypothesis_to_a_mixture():
     table = np.array([[1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]], bool)
     contexts, cost = np.arange(4), np.array([-3.0, 1.0, 1.0, 3.0])
     sample = eh.LabelledSample(
-        np.array([[0.0], [1.0], [2.0], [3.0]] * 2), np.array([0, 0, 1, 1] * 2), np.array([-1] * 4 + [1] * 4)
+        np.array([[0.0], [1.0], [2.0], [3.0]] * 2),
+        np.array([0, 0, 1, 1] * 2),
+        np.array([-1] * 4 + [1] * 4),
     )
     problem = eh.CostSensitiveProblem(contexts[:, None].astype(float), None, np.zeros(4), cost)
     solution = eh.solve_fair(problem, eh.FiniteClass.from_table(table), RATES[0], sample, 0.1)

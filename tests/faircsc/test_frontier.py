@@ -1,4 +1,6 @@
-"""Figure 1: the region contains every hypothesis, and the price of fairness falls as the limit grows."""
+"""Figure 1: the region contains every hypothesis, and the price of fairness falls as the limit
+grows.
+"""
 
 import numpy as np
 import pytest
@@ -19,7 +21,9 @@ def test_region_and_costs():
     grid = np.linspace(0, 0.3, 13)
     result = eh.frontier(case.problem, case.hypotheses, eh.FalsePositiveRate(), case.sample, grid)
     costs, gaps = case.points([eh.FalsePositiveRate()])
-    for gap, cost in zip(gaps[0], costs * np.abs(case.cost).sum() + case.problem.rejection_total, strict=True):
+    for gap, cost in zip(
+        gaps[0], costs * np.abs(case.cost).sum() + case.problem.rejection_total, strict=True
+    ):
         assert inside(result.region, np.array([gap, cost]))
     assert (np.diff(result.costs) <= 1e-9).all()
     assert (result.price_of_fairness >= 0).all()
@@ -30,7 +34,12 @@ def test_region_and_costs():
 def test_behind_an_oracle_the_region_is_swept():
     case = random_problem(4, hypotheses=12)
     swept = eh.frontier(
-        case.problem, OracleOnly(case.hypotheses), eh.FalsePositiveRate(), case.sample, [0.05], directions=400
+        case.problem,
+        OracleOnly(case.hypotheses),
+        eh.FalsePositiveRate(),
+        case.sample,
+        [0.05],
+        directions=400,
     )
     whole = eh.frontier(case.problem, case.hypotheses, eh.FalsePositiveRate(), case.sample, [0.05])
     assert all(inside(whole.region, point) for point in swept.region)
@@ -47,15 +56,22 @@ def test_needs_two_groups_and_a_grid():
 
 
 def test_a_heuristic_oracle_never_charges_more_for_a_looser_limit():
-    """Answers at all limits come from one pool, so the cost falls as the limit grows although no answer is optimal."""
+    """Answers at all limits come from one pool, so the cost falls as the limit grows although no
+    answer is optimal.
+    """
     from sklearn.tree import DecisionTreeClassifier
     from tests.faircsc.test_heuristic_and_paper import people
 
     problem, sample = people(3, rows=600)
     trees = eh.Estimator(DecisionTreeClassifier(max_depth=3, random_state=0))
-    result = eh.frontier(problem, trees, eh.SelectionRate(), sample, np.linspace(0, 0.4, 9), directions=12)
+    result = eh.frontier(
+        problem, trees, eh.SelectionRate(), sample, np.linspace(0, 0.4, 9), directions=12
+    )
     assert (np.diff(result.costs) <= 1e-9).all()
-    assert all(np.abs(s.gaps).max() <= limit + 1e-12 for s, limit in zip(result.solutions, result.limits, strict=True))
+    assert all(
+        np.abs(s.gaps).max() <= limit + 1e-12
+        for s, limit in zip(result.solutions, result.limits, strict=True)
+    )
     assert result.price_of_fairness.min() == pytest.approx(0)
 
 

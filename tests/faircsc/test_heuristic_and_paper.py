@@ -1,4 +1,6 @@
-"""Heuristic oracles stay inside the limit and below the constants; the paper's recipe reaches its own bound."""
+"""Heuristic oracles stay inside the limit and below the constants; the paper's recipe reaches its
+own bound.
+"""
 
 import numpy as np
 import pytest
@@ -24,10 +26,14 @@ def people(seed: int, rows: int = 1500) -> tuple[eh.CostSensitiveProblem, eh.Lab
 
 
 @pytest.mark.parametrize(
-    "classifier", [LogisticRegression(), DecisionTreeClassifier(max_depth=5, random_state=0)], ids=["logistic", "tree"]
+    "classifier",
+    [LogisticRegression(), DecisionTreeClassifier(max_depth=5, random_state=0)],
+    ids=["logistic", "tree"],
 )
 @pytest.mark.parametrize(
-    "rates", [[eh.FalsePositiveRate()], [eh.FalsePositiveRate(), eh.FalseNegativeRate()]], ids=["fpr", "odds"]
+    "rates",
+    [[eh.FalsePositiveRate()], [eh.FalsePositiveRate(), eh.FalseNegativeRate()]],
+    ids=["fpr", "odds"],
 )
 def test_heuristic_is_feasible_and_useful(classifier, rates):
     problem, sample = people(0)
@@ -49,11 +55,14 @@ PARTITIONING = {
 
 @pytest.mark.parametrize("name", PARTITIONING)
 @pytest.mark.parametrize(
-    "rates", [eh.FalsePositiveRate(), [eh.FalsePositiveRate(), eh.FalseNegativeRate()]], ids=["fpr", "odds"]
+    "rates",
+    [eh.FalsePositiveRate(), [eh.FalsePositiveRate(), eh.FalseNegativeRate()]],
+    ids=["fpr", "odds"],
 )
 def test_what_a_search_offers_besides_its_answer_is_worth_having(name, rates):
-    """Other labels in the leaves, other cut-offs: after two calls the mixture is never dearer, and cheaper in some cases, than that of the
-    answers alone. Cost and gaps of the solution are those of its policy."""
+    """Other labels in the leaves, other cut-offs: after two calls the mixture is never dearer, and
+    cheaper in some cases, than that of the answers alone. Cost and gaps of the solution are those
+    of its policy."""
     gains = []
     for seed in range(3):
         problem, sample = people(seed, rows=600)
@@ -70,9 +79,14 @@ def test_what_a_search_offers_besides_its_answer_is_worth_having(name, rates):
         costs = []
         for alone in (True, False):
             best = known.best(0.02, answers_alone=alone)
-            costs.append(sum(w * column.cost for w, column in zip(best.weights, best.columns, strict=True)))
+            costs.append(
+                sum(w * column.cost for w, column in zip(best.weights, best.columns, strict=True))
+            )
         gains.append(costs[0] - costs[1])
-        assert costs[1] * np.abs(problem.acceptance_cost).sum() + problem.rejection_total >= whole.cost - 1e-9
+        assert (
+            costs[1] * np.abs(problem.acceptance_cost).sum() + problem.rejection_total
+            >= whole.cost - 1e-9
+        )
     assert min(gains) >= -1e-12
     assert max(gains) > 1e-4
 
@@ -88,11 +102,16 @@ def test_what_a_search_offers_besides_its_answer_is_worth_having(name, rates):
 )
 def test_nothing_is_offered_that_may_leave_the_class(classifier):
     problem, _ = people(0, rows=200)
-    assert eh.Estimator(classifier).bind(problem.features, None).partition(problem.acceptance_cost) is None
+    assert (
+        eh.Estimator(classifier).bind(problem.features, None).partition(problem.acceptance_cost)
+        is None
+    )
 
 
 def test_answers_serve_the_next_limit():
-    """Two limits in one go take fewer calls than one after the other, ask no question twice, and keep their limits."""
+    """Two limits in one go take fewer calls than one after the other, ask no question twice, and
+    keep their limits.
+    """
     problem, sample = people(0)
     fair = bind_fair(eh.Linear(), problem.features, None, eh.FalsePositiveRate(), sample, 0.1)
     limits = (0.05, 0.02)
@@ -109,7 +128,9 @@ def test_answers_serve_the_next_limit():
 
 def test_an_exact_class_is_solved_alike_at_one_limit_and_at_several():
     case = random_problem(3, hypotheses=30)
-    fair = bind_fair(case.hypotheses, case.problem.features, None, eh.FalsePositiveRate(), case.sample, 0.1)
+    fair = bind_fair(
+        case.hypotheses, case.problem.features, None, eh.FalsePositiveRate(), case.sample, 0.1
+    )
     together = fair.solve_at((0.1, 0.02), case.problem.acceptance_cost)
     for limit, found in zip((0.1, 0.02), together, strict=True):
         alone = fair.at(limit).cheapest(case.problem.acceptance_cost)
@@ -134,16 +155,24 @@ def test_an_oracle_that_lies_is_survived():
         case.problem, Liar(case.hypotheses, exact=False), eh.FalsePositiveRate(), case.sample, 0.02
     )
     assert np.abs(solution.gaps).max() <= 0.02 + 1e-12
-    assert solution.cost <= min(case.problem.rejection_total, case.problem.cost(np.ones(len(case.problem)))) + 1e-9
+    assert (
+        solution.cost
+        <= min(case.problem.rejection_total, case.problem.cost(np.ones(len(case.problem)))) + 1e-9
+    )
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_the_papers_recipe_reaches_its_bound(seed):
-    """Theorem "reduction": cost <= OPT + 4 nu sum|c - c'|, gap <= limit, support <= 2, with the group classifiers in the class."""
+    """Theorem "reduction": cost <= OPT + 4 nu sum|c - c'|, gap <= limit, support <= 2, with the
+    group classifiers in the class.
+    """
     case = random_problem(seed, hypotheses=30)
     r = np.random.default_rng(seed)
     problem = eh.CostSensitiveProblem(
-        case.problem.features, r.integers(0, 2, len(case.contexts)), np.zeros(len(case.cost)), case.cost
+        case.problem.features,
+        r.integers(0, 2, len(case.contexts)),
+        np.zeros(len(case.cost)),
+        case.cost,
     )
     common = dict(
         hypotheses=case.hypotheses,
@@ -165,9 +194,16 @@ def test_the_papers_recipe_reaches_its_bound(seed):
 def test_without_group_classifiers_the_budget_grows_until_the_limit_holds():
     case = random_problem(7, hypotheses=30)
     paper = eh.solve_fair(
-        case.problem, case.hypotheses, eh.FalsePositiveRate(), case.sample, 0.05, method="saddle-point"
+        case.problem,
+        case.hypotheses,
+        eh.FalsePositiveRate(),
+        case.sample,
+        0.05,
+        method="saddle-point",
     )
     costs, gaps = case.points([eh.FalsePositiveRate()])
-    optimum = best_pair(costs, gaps[0], 0.05) * np.abs(case.cost).sum() + case.problem.rejection_total
+    optimum = (
+        best_pair(costs, gaps[0], 0.05) * np.abs(case.cost).sum() + case.problem.rejection_total
+    )
     assert np.abs(paper.gaps).max() <= 0.05 + 1e-12
     assert optimum - 1e-9 <= paper.cost <= optimum + 0.05 * np.abs(case.cost).sum()

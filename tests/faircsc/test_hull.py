@@ -1,4 +1,6 @@
-"""Adversarial hulls: every point a vertex, a million of them; the walk stays within 40 calls and exact."""
+"""Adversarial hulls: every point a vertex, a million of them; the walk stays within 40 calls and
+exact.
+"""
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ POINTS = 1_000_000
 
 
 def _curve(slopes: np.ndarray, start: float, stop: float) -> tuple[np.ndarray, np.ndarray]:
-    """A convex decreasing chain from gap `start` to `stop` with the given (descending) slopes, one per edge; cost 0 at gap 0."""
+    """A convex decreasing chain from gap `start` to `stop` with the given (descending) slopes, one
+    per edge; cost 0 at gap 0.
+    """
     gaps = np.linspace(start, stop, len(slopes) + 1)
     costs = -np.r_[0.0, np.cumsum(slopes * np.diff(gaps))]
     return gaps, (costs - np.interp(0.0, gaps, costs)) / max(1.0, np.abs(costs).max())

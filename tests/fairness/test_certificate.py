@@ -1,4 +1,6 @@
-"""The certificate: impossible states have no constructor, JSON is identical, and the words are exact."""
+"""The certificate: impossible states have no constructor, JSON is identical, and the words are
+exact.
+"""
 
 import json
 import math
@@ -135,7 +137,8 @@ def test_the_hash_is_that_of_the_canonical_json() -> None:
 
 
 @pytest.mark.parametrize(
-    ("label", "plain"), [(np.int64(3), 3), ("a", "a"), (np.str_("b"), "b"), ((1, 2), "(1, 2)"), (1.5, 1.5)]
+    ("label", "plain"),
+    [(np.int64(3), 3), ("a", "a"), (np.str_("b"), "b"), ((1, 2), "(1, 2)"), (1.5, 1.5)],
 )
 def test_group_labels_become_plain(label: object, plain: object) -> None:
     assert plain_label(label) == plain
@@ -156,17 +159,22 @@ def test_a_certificate_of_format_1_is_read_and_marked() -> None:
 def test_assumptions_that_hold_for_some_are_named_only_there() -> None:
     assert not any("group becomes known" in line for line in standard_assumptions())
     assert any("group becomes known" in line for line in standard_assumptions(late_groups=True))
-    assert any("what becomes of earlier people" in line for line in standard_assumptions(overlapping=True))
+    assert any(
+        "what becomes of earlier people" in line for line in standard_assumptions(overlapping=True)
+    )
     assert "false alarm at most 0.001" in standard_assumptions(drift_false_alarm=1e-3)[0]
 
 
 class TestCannotCertify:
     def test_it_says_which_count_is_missing_and_how_many_people_that_is(self) -> None:
-        error = CannotCertify(group="b", denominator="negatives (label -1)", have=50, needed=1050, people=1000)
+        error = CannotCertify(
+            group="b", denominator="negatives (label -1)", have=50, needed=1050, people=1000
+        )
         assert error.missing == 1000
         assert error.more_people == 20_000
-        assert "group 'b' has 50 negatives (label -1) among 1,000 people, but 1,050 are needed: 1,000 more" in str(
-            error
+        assert (
+            "group 'b' has 50 negatives (label -1) among 1,000 people, but 1,050 are needed: 1,000 more"
+            in str(error)
         )
         assert "expected after 20,000 more people" in str(error)
 
@@ -176,6 +184,9 @@ class TestCannotCertify:
         assert "after at least 10,000 more people (none was seen so far)" in str(error)
 
     def test_before_the_first_person_and_when_no_number_is_enough(self) -> None:
-        assert CannotCertify(group=1, denominator="negatives", have=0, needed=30, people=0).more_people == 30
+        assert (
+            CannotCertify(group=1, denominator="negatives", have=0, needed=30, people=0).more_people
+            == 30
+        )
         error = CannotCertify(group=1, denominator="negatives", have=3, needed=math.inf, people=10)
         assert "infinitely many" in str(error)

@@ -1,4 +1,6 @@
-"""Drift: an e-process by enumeration, no false alarms over long lives, and how soon a shift is seen."""
+"""Drift: an e-process by enumeration, no false alarms over long lives, and how soon a shift is
+seen.
+"""
 
 import json
 import math
@@ -9,12 +11,21 @@ import pytest
 
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness import drift
-from evenhand.fairness.drift import ConstancyTest, DriftMonitor, change_weight, kept, log_likelihood, log_mixture
+from evenhand.fairness.drift import (
+    ConstancyTest,
+    DriftMonitor,
+    change_weight,
+    kept,
+    log_likelihood,
+    log_mixture,
+)
 from evenhand.randomness import stream
 
 
 def paths(test: ConstancyTest, length: int) -> Iterator[tuple[int, int, ConstancyTest]]:
-    """Every binary sequence of every length up to `length`, as (length, ones, test after it), parents before children."""
+    """Every binary sequence of every length up to `length`, as (length, ones, test after it),
+    parents before children.
+    """
     level = [(0, test)]
     for n in range(1, length + 1):
         level = [(ones + x, t.update([1 - x, x])) for ones, t in level for x in (0, 1)]
@@ -22,19 +33,25 @@ def paths(test: ConstancyTest, length: int) -> Iterator[tuple[int, int, Constanc
 
 
 def log_q(test: ConstancyTest) -> float:
-    """ln Q(X_1..X_t): the numerator of E_t (before the block is closed, which changes no probability)."""
+    """ln Q(X_1..X_t): the numerator of E_t (before the block is closed, which changes no
+    probability).
+    """
     return test.log_evidence() + float(log_likelihood(np.array(test.total)))
 
 
 class TestByEnumeration:
     def test_q_is_a_probability_law_of_sequences(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """With every candidate kept, Q sums to one at each length and each Q(x) is the sum over its two continuations."""
+        """With every candidate kept, Q sums to one at each length and each Q(x) is the sum over its
+        two continuations.
+        """
         monkeypatch.setattr(drift, "kept", lambda block, blocks: True)
         level = [ConstancyTest.start(2, 0.1, block=2)]
         for _ in range(9):
             following = [[t.update([1, 0]), t.update([0, 1])] for t in level]
             for parent, children in zip(level, following, strict=True):
-                assert sum(math.exp(log_q(c)) for c in children) == pytest.approx(math.exp(log_q(parent)), rel=1e-10)
+                assert sum(math.exp(log_q(c)) for c in children) == pytest.approx(
+                    math.exp(log_q(parent)), rel=1e-10
+                )
             level = [child for children in following for child in children]
         assert sum(math.exp(log_q(t)) for t in level) == pytest.approx(1.0, rel=1e-10)
 
@@ -48,29 +65,43 @@ class TestByEnumeration:
     @pytest.mark.parametrize("theta", [0.01, 0.2, 0.5, 0.9])
     def test_the_exact_false_alarm_probability_is_below_alpha(self, theta: float) -> None:
         """All 2^11 lives; alpha as large as .9 so that alarms occur at all."""
-        lives = [(k, t.peak) for n, k, t in paths(ConstancyTest.start(2, 0.1, block=1), 11) if n == 11]
+        lives = [
+            (k, t.peak) for n, k, t in paths(ConstancyTest.start(2, 0.1, block=1), 11) if n == 11
+        ]
         for alpha in (0.9, 0.7, 0.5):
-            alarm = sum(theta**k * (1 - theta) ** (11 - k) for k, peak in lives if peak >= -math.log(alpha))
+            alarm = sum(
+                theta**k * (1 - theta) ** (11 - k) for k, peak in lives if peak >= -math.log(alpha)
+            )
             assert alarm <= alpha
 
     @pytest.mark.parametrize("theta", [0.2, 0.5])
     def test_the_expected_evidence_is_at_most_one(self, theta: float) -> None:
         for length in (3, 8):
             ends = [
-                (k, t.log_evidence()) for n, k, t in paths(ConstancyTest.start(2, 0.1, block=2), length) if n == length
+                (k, t.log_evidence())
+                for n, k, t in paths(ConstancyTest.start(2, 0.1, block=2), length)
+                if n == length
             ]
-            assert sum(theta**k * (1 - theta) ** (length - k) * math.exp(e) for k, e in ends) <= 1 + 1e-12
+            assert (
+                sum(theta**k * (1 - theta) ** (length - k) * math.exp(e) for k, e in ends)
+                <= 1 + 1e-12
+            )
 
 
 def peaks(probability: list[float], people: int, step: int, lives: int, seed: int) -> np.ndarray:
-    """The largest ln E in each of `lives` lives of one stream on a fixed population: ConstancyTest for many lives at once."""
+    """The largest ln E in each of `lives` lives of one stream on a fixed population: ConstancyTest
+    for many lives at once.
+    """
     generator, total = stream(seed, "lives"), np.zeros((lives, len(probability)))
     boundaries: list[tuple[int, np.ndarray, np.ndarray]] = []
     peak = np.zeros(lives)
     for number in range(1, people // step + 1):
         total = total + generator.multinomial(step, probability, size=lives)
         terms = [math.log(drift.no_change_weight(number - 1)) + log_mixture(total)]
-        terms += [math.log(change_weight(j)) + before + log_mixture(total - counts) for j, counts, before in boundaries]
+        terms += [
+            math.log(change_weight(j)) + before + log_mixture(total - counts)
+            for j, counts, before in boundaries
+        ]
         peak = np.maximum(peak, np.logaddexp.reduce(terms) - log_likelihood(total))
         boundaries.append((number, total, log_mixture(total)))
         boundaries = [entry for entry in boundaries if kept(entry[0], number)]
@@ -85,9 +116,13 @@ def test_many_lives_at_once_are_the_test_itself() -> None:
     assert peaks([0.3, 0.7], 6000, 100, lives=1, seed=4)[0] == pytest.approx(test.peak, rel=1e-12)
 
 
-@pytest.mark.parametrize(("probability", "seed"), [([0.05, 0.95], 1), ([0.5, 0.5], 2), ([0.7, 0.2, 0.1], 3)])
+@pytest.mark.parametrize(
+    ("probability", "seed"), [([0.05, 0.95], 1), ([0.5, 0.5], 2), ([0.7, 0.2, 0.1], 3)]
+)
 def test_no_false_alarm_in_300_lives_of_a_million(probability: list[float], seed: int) -> None:
-    """The theorem says at most 1e-3 per life; one alarm in 300 lives would have probability below .26, in all three streams."""
+    """The theorem says at most 1e-3 per life; one alarm in 300 lives would have probability below
+    .26, in all three streams.
+    """
     peak = peaks(probability, 1_000_000, 1000, lives=300, seed=seed)
     assert peak.max() < math.log(1000)
 
@@ -99,16 +134,22 @@ def test_no_false_alarm_when_looked_at_every_250_people() -> None:
 
 
 def test_repeated_fixed_sample_tests_would_cry_wolf() -> None:
-    """Negative control: a 1e-3 two-sample z-test at each block, on the same lives, alarms in most of them."""
+    """Negative control: a 1e-3 two-sample z-test at each block, on the same lives, alarms in most
+    of them.
+    """
     generator, lives, step = stream(2, "naive"), 100, 2000
     counts = generator.binomial(step, 0.5, size=(lives, 500)).astype(float)
     before = counts.cumsum(axis=1)[:, :-1] / (step * np.arange(1, 500))
-    deviation = np.abs(counts[:, 1:] / step - before) / np.sqrt(0.25 / step * (1 + 1 / np.arange(1, 500)))
+    deviation = np.abs(counts[:, 1:] / step - before) / np.sqrt(
+        0.25 / step * (1 + 1 / np.arange(1, 500))
+    )
     assert (deviation.max(axis=1) > 3.29).mean() > 0.3
 
 
 def test_a_plug_in_denominator_would_cry_wolf() -> None:
-    """Negative control: the mean of the first 2,000 people taken for the truth makes lives of 200,000 alarm."""
+    """Negative control: the mean of the first 2,000 people taken for the truth makes lives of
+    200,000 alarm.
+    """
     generator = stream(8, "plug-in")
     first = generator.binomial(2000, 0.5, size=200) / 2000
     rest = generator.binomial(198_000, 0.5, size=200).astype(float)
@@ -117,9 +158,15 @@ def test_a_plug_in_denominator_would_cry_wolf() -> None:
     assert (evidence > math.log(1000)).mean() > 0.5
 
 
-def delay(before: float, after: float, people_before: int, generator: np.random.Generator, *, most: int) -> int:
-    """People of the group who are audited between a shift and its alarm, looked at every 50; `most` if there is none."""
-    test = DriftMonitor.start({"group mix": 2, "labels of a": 2, "labels of b": 2}).streams["labels of a"]
+def delay(
+    before: float, after: float, people_before: int, generator: np.random.Generator, *, most: int
+) -> int:
+    """People of the group who are audited between a shift and its alarm, looked at every 50; `most`
+    if there is none.
+    """
+    test = DriftMonitor.start({"group mix": 2, "labels of a": 2, "labels of b": 2}).streams[
+        "labels of a"
+    ]
     for _ in range(people_before // 250):
         test = test.update(generator.multinomial(250, [before, 1 - before]))
     assert not test.alarmed
@@ -168,7 +215,9 @@ def test_shares_of_all_streams_sum_to_at_most_the_false_alarm_probability() -> N
 def test_the_state_survives_json_and_continues_bit_for_bit() -> None:
     generator, monitor = stream(9, "json"), DriftMonitor.start({"mix": 3}, block=50)
     for _ in range(30):
-        monitor = monitor.watch("mix", generator.multinomial(40, [0.2, 0.3, 0.5])).watch("policy", [3, 4])
+        monitor = monitor.watch("mix", generator.multinomial(40, [0.2, 0.3, 0.5])).watch(
+            "policy", [3, 4]
+        )
     loaded = DriftMonitor.from_json(json.loads(json.dumps(monitor.to_json())))
     assert loaded == monitor
     assert loaded.watch("mix", [5, 6, 7]) == monitor.watch("mix", [5, 6, 7])

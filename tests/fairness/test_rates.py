@@ -25,7 +25,9 @@ def draw_sample(seed, groups):
     draw = np.random.default_rng(seed)
     group = np.concatenate([groups, groups, draw.choice(groups, 60)])
     label = np.concatenate([np.ones(len(groups)), -np.ones(len(groups)), draw.choice([-1, 1], 60)])
-    return LabelledSample(draw.normal(size=(len(group), 1)), group, label, draw.integers(1, 4, len(group)))
+    return LabelledSample(
+        draw.normal(size=(len(group), 1)), group, label, draw.integers(1, 4, len(group))
+    )
 
 
 @pytest.mark.parametrize("rate", RATES, ids=lambda r: r.symbol)
@@ -36,7 +38,9 @@ def test_rates_and_gaps_equal_counting(rate, groups):
         acceptance = np.random.default_rng(seed).random(len(sample))
         constraints = GapConstraints.on(rate, sample)
         expected = [by_counting(rate.symbol, sample, acceptance, g) for g in sample.groups]
-        assert list(constraints.group_rates(acceptance)[rate.symbol].values()) == pytest.approx(expected)
+        assert list(constraints.group_rates(acceptance)[rate.symbol].values()) == pytest.approx(
+            expected
+        )
         gaps = [expected[k] - expected[j] for j, k in combinations(range(len(expected)), 2)]
         assert constraints.gaps(acceptance).tolist() == pytest.approx(gaps)
         assert len(constraints.names) == len(gaps)
@@ -54,7 +58,10 @@ def test_equalised_odds_is_two_lists_of_gaps():
     sample = draw_sample(0, ["a", "b", "c"])
     acceptance = np.random.default_rng(0).random(len(sample))
     both = GapConstraints.on([FalsePositiveRate(), FalseNegativeRate()], sample).gaps(acceptance)
-    single = [GapConstraints.on(rate, sample).gaps(acceptance) for rate in (FalsePositiveRate(), FalseNegativeRate())]
+    single = [
+        GapConstraints.on(rate, sample).gaps(acceptance)
+        for rate in (FalsePositiveRate(), FalseNegativeRate())
+    ]
     assert both.tolist() == pytest.approx(np.concatenate(single).tolist())
 
 
@@ -62,13 +69,19 @@ def test_a_count_of_two_is_the_row_twice():
     once = LabelledSample(np.zeros((4, 1)), ["a", "a", "b", "b"], [-1, -1, -1, 1], [2, 1, 1, 1])
     twice = LabelledSample(np.zeros((5, 1)), ["a", "a", "a", "b", "b"], [-1, -1, -1, -1, 1])
     gap = GapConstraints.on(FalsePositiveRate(), once).gaps(np.array([1.0, 0, 1, 0]))
-    assert gap == pytest.approx(GapConstraints.on(FalsePositiveRate(), twice).gaps(np.array([1.0, 1, 0, 1, 0])))
+    assert gap == pytest.approx(
+        GapConstraints.on(FalsePositiveRate(), twice).gaps(np.array([1.0, 1, 0, 1, 0]))
+    )
 
 
 @pytest.mark.parametrize(("rate", "label"), [(FalsePositiveRate(), 1), (FalseNegativeRate(), -1)])
 def test_an_empty_denominator_says_which_group_and_how_many(rate, label):
-    sample = LabelledSample(np.zeros((5, 1)), ["a", "a", "b", "b", "b"], [1, -1, label, label, label])
-    with pytest.raises(CannotEstimateRate, match=r"group 'b' has 3 people.*Hint: gather more people of group 'b'"):
+    sample = LabelledSample(
+        np.zeros((5, 1)), ["a", "a", "b", "b", "b"], [1, -1, label, label, label]
+    )
+    with pytest.raises(
+        CannotEstimateRate, match=r"group 'b' has 3 people.*Hint: gather more people of group 'b'"
+    ):
         GapConstraints.on(rate, sample)
 
 

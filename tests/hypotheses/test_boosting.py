@@ -43,7 +43,9 @@ def test_dask_trains_the_same_kind_of_rule_on_two_workers(people):
         assert error(rule, features, label) < 0.15
         assert oracle.best(np.ones(2_000)) is REJECT_ALL
         assert oracle.best(-np.ones(2_000)) is ACCEPT_ALL
-        problem = CostSensitiveProblem(features, group, (label == 1).astype(float), (label == -1).astype(float))
+        problem = CostSensitiveProblem(
+            features, group, (label == 1).astype(float), (label == -1).astype(float)
+        )
         sample = LabelledSample(features, group, label)
         fair = solve_fair(problem, boosting, [FalsePositiveRate()], sample, 0.05, max_calls=3)
         assert np.abs(fair.gaps).max() <= 0.05 + 1e-9

@@ -112,7 +112,10 @@ def test_tree_is_bit_for_bit_the_same_after_permuting_and_scaling():
     best = Estimator(DecisionTreeClassifier()).bind(x, None).best(cost)
     order = np.random.default_rng(0).permutation(len(x))
     assert Estimator(DecisionTreeClassifier()).bind(x[order], None).best(cost[order]) == best
-    assert all(Estimator(DecisionTreeClassifier()).bind(x, None).best(cost * s) == best for s in (1e-12, 3.7, 1e12))
+    assert all(
+        Estimator(DecisionTreeClassifier()).bind(x, None).best(cost * s) == best
+        for s in (1e-12, 3.7, 1e12)
+    )
 
 
 @pytest.mark.parametrize(
@@ -134,7 +137,8 @@ def test_params_are_plain_and_bounds_are_infinite():
     hypotheses = Estimator(make_pipeline(StandardScaler(), GaussianNB()))
     assert hypotheses.params["classifier"] == "Pipeline"
     assert all(
-        v is None or isinstance(v, bool | int | float | str) for v in hypotheses.params["classifier_params"].values()
+        v is None or isinstance(v, bool | int | float | str)
+        for v in hypotheses.params["classifier_params"].values()
     )
     assert hypotheses.log_size == hypotheses.log_growth(10, 2) == math.inf
     with pytest.raises(NotFinite):

@@ -26,7 +26,9 @@ def test_table_totals_equal_loops(seed, members, contexts, rows):
         np.testing.assert_allclose(totals, by_loops(table, where, channel), atol=1e-12)
     best = bound.best(channels[0])
     assert math.isclose(
-        channels[0][best.accepts(where[:, None].astype(float))].sum(), min(bound.totals(channels)[0]), abs_tol=1e-12
+        channels[0][best.accepts(where[:, None].astype(float))].sum(),
+        min(bound.totals(channels)[0]),
+        abs_tol=1e-12,
     )
 
 
@@ -36,7 +38,9 @@ def test_totals_do_not_depend_on_the_block_size(monkeypatch):
     channels = draw.normal(size=(2, 40))
     whole = FiniteClass.from_table(table).bind(x, None).totals(channels)
     monkeypatch.setattr("evenhand.hypotheses.finite._BLOCK", 7)
-    np.testing.assert_allclose(FiniteClass.from_table(table).bind(x, None).totals(channels), whole, atol=1e-14)
+    np.testing.assert_allclose(
+        FiniteClass.from_table(table).bind(x, None).totals(channels), whole, atol=1e-14
+    )
 
 
 def test_table_and_the_same_rules_as_callables_agree():
@@ -72,7 +76,10 @@ def test_sizes_and_params():
     assert not hypotheses.uses_group
     assert len(hypotheses) == 4
     assert "4 hypotheses" in repr(hypotheses)
-    assert hypotheses.params["digest"] != FiniteClass.from_table(~np.eye(4, dtype=bool)).params["digest"]
+    assert (
+        hypotheses.params["digest"]
+        != FiniteClass.from_table(~np.eye(4, dtype=bool)).params["digest"]
+    )
 
 
 def test_the_group_is_hidden_unless_declared():
@@ -101,7 +108,10 @@ def test_describe_and_json():
     assert "rich" in hypothesis.describe()
     with pytest.raises(NotSerialisable, match="from_table"):
         hypothesis.to_json()
-    assert FiniteClass([ACCEPT_ALL]).bind(np.array([[2.0]]), None).hypothesis(0).to_json()["kind"] == "constant"
+    assert (
+        FiniteClass([ACCEPT_ALL]).bind(np.array([[2.0]]), None).hypothesis(0).to_json()["kind"]
+        == "constant"
+    )
 
 
 @pytest.mark.parametrize("number", [-1.0, 2.0, 0.5])
@@ -113,7 +123,9 @@ def test_context_out_of_range_is_named(number):
         TableRow((True, False)).accepts(np.array([[number]]))
 
 
-@pytest.mark.parametrize("table", [[True, False], np.zeros((0, 3)), np.zeros((3, 0)), [[1, -1]], [[0.5, 1.0]]])
+@pytest.mark.parametrize(
+    "table", [[True, False], np.zeros((0, 3)), np.zeros((3, 0)), [[1, -1]], [[0.5, 1.0]]]
+)
 def test_bad_tables_are_refused(table):
     with pytest.raises(InvalidInput):
         FiniteClass.from_table(table)
@@ -124,7 +136,11 @@ def test_bad_members_are_refused():
         FiniteClass([])
     with pytest.raises(InvalidInput, match="not a hypothesis"):
         FiniteClass([3])
-    for rule in (lambda x, g: np.where(x[:, 0] > 0, 1, -1), lambda x, g: x > 0, lambda x, g: g == 1):
+    for rule in (
+        lambda x, g: np.where(x[:, 0] > 0, 1, -1),
+        lambda x, g: x > 0,
+        lambda x, g: g == 1,
+    ):
         with pytest.raises(InvalidInput, match=r"one bool per row.*uses_group=True"):
             FiniteClass([rule]).bind(np.ones((3, 1)), None)
 

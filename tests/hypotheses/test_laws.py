@@ -22,13 +22,19 @@ from evenhand.hypotheses import (
 from evenhand.testing import ClassCase, check_hypothesis_class, hypothesis_class_laws
 from evenhand.testing.classes import draw_features
 
-TABLE = np.vstack([np.ones(4, bool), np.zeros(4, bool), np.random.default_rng(0).random((20, 4)) < 0.5])
+TABLE = np.vstack(
+    [np.ones(4, bool), np.zeros(4, bool), np.random.default_rng(0).random((20, 4)) < 0.5]
+)
 
 CLASSES = {
     "table": FiniteClass.from_table(TABLE),
     "table without constants": FiniteClass.from_table(TABLE[2:]),
-    "callables": FiniteClass([lambda x, g: x[:, 1] > 0, lambda x, g: x[:, 2] < 1, ACCEPT_ALL, REJECT_ALL]),
-    "callables that see the group": FiniteClass([lambda x, g: g == "a", GroupClassifier("b")], uses_group=True),
+    "callables": FiniteClass(
+        [lambda x, g: x[:, 1] > 0, lambda x, g: x[:, 2] < 1, ACCEPT_ALL, REJECT_ALL]
+    ),
+    "callables that see the group": FiniteClass(
+        [lambda x, g: g == "a", GroupClassifier("b")], uses_group=True
+    ),
     "thresholds": ScoreThresholds(),
     "thresholds with ties": ScoreThresholds(column=2),
     "thresholds per group": ScoreThresholds(column=1, per_group=True),
@@ -69,7 +75,9 @@ def test_heavier_classes_keep_all_laws(name):
     assert len(check_hypothesis_class(SLOW[name], features=features, seed=3)) == 9
 
 
-@pytest.mark.parametrize("name", ["stumps", "binned stumps", "thresholds", "thresholds per group", "linear"])
+@pytest.mark.parametrize(
+    "name", ["stumps", "binned stumps", "thresholds", "thresholds per group", "linear"]
+)
 @pytest.mark.parametrize("rows", [1, 2, 5])
 def test_laws_hold_on_tiny_tables(name, rows):
     check_hypothesis_class(CLASSES[name], features=draw_features(rows, rows=rows))

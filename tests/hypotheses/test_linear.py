@@ -15,7 +15,12 @@ from evenhand.hypotheses.linear import fit_logistic, log_sauer, minimum, row_sco
 
 def problem(seed, rows=400, columns=4):
     draw = np.random.default_rng(seed)
-    x = draw.normal(size=(rows, columns)) @ draw.normal(size=(columns, columns)) * [1e3, 1.0, 1e-3, 1.0][:columns] + 5.0
+    x = (
+        draw.normal(size=(rows, columns))
+        @ draw.normal(size=(columns, columns))
+        * [1e3, 1.0, 1e-3, 1.0][:columns]
+        + 5.0
+    )
     truth = draw.normal(size=columns) / x.std(axis=0)
     good = (x - x.mean(axis=0)) @ truth + draw.normal(size=rows) > 0
     return x, np.where(good, -1.0, 1.0) * draw.random(rows)
@@ -25,20 +30,31 @@ def test_surrogate_equals_scikit_learn_up_to_its_penalty():
     x, cost = problem(0)
     direction = Linear(penalty=1e-9).bind(x, None)._direction(cost)
     standard = (x - x.mean(axis=0)) / x.std(axis=0)
-    other = LogisticRegression(C=1e9, max_iter=5000, tol=1e-10).fit(standard, cost < 0, sample_weight=np.abs(cost))
+    other = LogisticRegression(C=1e9, max_iter=5000, tol=1e-10).fit(
+        standard, cost < 0, sample_weight=np.abs(cost)
+    )
     np.testing.assert_allclose(np.array(direction) * x.std(axis=0), other.coef_[0], rtol=1e-3)
 
 
 def test_fit_is_a_stationary_point():
     draw = np.random.default_rng(1)
-    white, sign, weight = draw.normal(size=(200, 3)), draw.choice([-1.0, 1.0], 200), np.full(200, 1 / 200)
+    white, sign, weight = (
+        draw.normal(size=(200, 3)),
+        draw.choice([-1.0, 1.0], 200),
+        np.full(200, 1 / 200),
+    )
 
     def loss(g):
-        free = min(float(weight @ np.logaddexp(0, -sign * (white @ g + b))) for b in np.linspace(-0.5, 0.5, 2001))
+        free = min(
+            float(weight @ np.logaddexp(0, -sign * (white @ g + b)))
+            for b in np.linspace(-0.5, 0.5, 2001)
+        )
         return free + 0.005 * g @ g
 
     found = fit_logistic(white, weight * (sign > 0), weight * (sign < 0), 0.01)
-    assert all(loss(found) <= loss(found + step) + 1e-7 for step in 0.01 * draw.normal(size=(20, 3)))
+    assert all(
+        loss(found) <= loss(found + step) + 1e-7 for step in 0.01 * draw.normal(size=(20, 3))
+    )
 
 
 def test_whitening_drops_what_carries_no_information():
@@ -101,13 +117,19 @@ def one_hot(seed, rows=600, kinds=(7, 12, 30), distinct=400):
 
 
 def test_equal_rows_are_fitted_as_one_row(monkeypatch):
-    """The fit looks at distinct rows alone, and its answer is that of a fit to all of them, told apart by a copy of each row."""
+    """The fit looks at distinct rows alone, and its answer is that of a fit to all of them, told
+    apart by a copy of each row.
+    """
     x, cost = one_hot(0)
     bound, seen, fit = Linear().bind(x, None), [], linear.fit_logistic
-    monkeypatch.setattr(linear, "fit_logistic", lambda white, *rest: seen.append(len(white)) or fit(white, *rest))
+    monkeypatch.setattr(
+        linear, "fit_logistic", lambda white, *rest: seen.append(len(white)) or fit(white, *rest)
+    )
     best = bound.best(cost)
     assert seen == [len(np.unique(x, axis=0))] != [len(x)]
-    monkeypatch.setattr(linear, "_distinct", lambda rows: (np.arange(len(rows)), np.arange(len(rows))))
+    monkeypatch.setattr(
+        linear, "_distinct", lambda rows: (np.arange(len(rows)), np.arange(len(rows)))
+    )
     apart = Linear().bind(x, None).best(cost)
     assert seen[1:] == [len(x)]
     np.testing.assert_allclose(best.weights, apart.weights, rtol=1e-6)
@@ -122,7 +144,9 @@ def test_rows_are_told_apart_where_a_score_cannot_do_it():
 
 
 def test_zeros_are_not_scored():
-    """The score of a bound row is added up from its entries that are not zero, to the bits of all of them."""
+    """The score of a bound row is added up from its entries that are not zero, to the bits of all
+    of them.
+    """
     x, _ = one_hot(1)
     bound = Linear().bind(x, None)
     weights = tuple(np.random.default_rng(0).normal(size=x.shape[1]).tolist())
@@ -145,7 +169,9 @@ def test_compiled_scores_are_the_plain_ones_bit_for_bit(rules, monkeypatch):
         monkeypatch.setattr(_batches, "WORTH_A_CALL", worth)
         found.append(_batches.scores(x.T, weights))
     assert found[0].tobytes() == found[1].tobytes()
-    assert found[0][0].tolist() == [sum(w * v for w, v in zip(weights[0], row, strict=True)) for row in x.tolist()]
+    assert found[0][0].tolist() == [
+        sum(w * v for w, v in zip(weights[0], row, strict=True)) for row in x.tolist()
+    ]
 
 
 def test_weights_without_end_are_left_to_plain_code(monkeypatch):
@@ -172,13 +198,18 @@ def test_the_minimum_is_scipys(seed):
 
     found = minimum(loss_and_slope, np.zeros(6))
     assert np.abs(loss_and_slope(found)[1]).max() <= linear.SLOPE
-    other = minimize(loss_and_slope, np.zeros(6), jac=True, method="L-BFGS-B", options={"gtol": 1e-10, "ftol": 0})
+    other = minimize(
+        loss_and_slope, np.zeros(6), jac=True, method="L-BFGS-B", options={"gtol": 1e-10, "ftol": 0}
+    )
     np.testing.assert_allclose(found, other.x, atol=2e-3)
 
 
 def test_the_minimum_is_found_from_far_away():
     """Where the first step is far too long, it is shortened until the function falls."""
-    steep = lambda g: (float(np.cosh(2.0 * (g[0] - 1.0))), np.array([2.0 * np.sinh(2.0 * (g[0] - 1.0))]))  # noqa: E731
+    steep = lambda g: (
+        float(np.cosh(2.0 * (g[0] - 1.0))),
+        np.array([2.0 * np.sinh(2.0 * (g[0] - 1.0))]),
+    )  # noqa: E731
     assert minimum(steep, np.zeros(1))[0] == pytest.approx(1.0, abs=1e-4)
 
 
@@ -191,7 +222,9 @@ def test_very_many_cut_offs_are_offered_in_runs_with_the_cheapest_among_them(mon
     few = bound.partition(cost)
     assert every.cells == len(x)
     assert few.cells in (20, 21)
-    assert best.accepts(x).tolist() in [(few.cell >= first).tolist() for first in range(few.cells + 1)]
+    assert best.accepts(x).tolist() in [
+        (few.cell >= first).tolist() for first in range(few.cells + 1)
+    ]
     offered = {few.hypothesis(np.arange(few.cells) >= first) for first in range(few.cells + 1)}
     assert best in offered
     assert {ACCEPT_ALL, REJECT_ALL} <= offered
@@ -206,7 +239,9 @@ def test_a_fair_linear_rule_needs_neither_scipys_optimisers_nor_numba():
         "eh.solve_fair(problem, eh.Linear(), eh.FalsePositiveRate(), sample, 0.05)\n"
         "print({'scipy.optimize', 'numba'} & set(sys.modules))"
     )
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
     assert said.strip() == "set()"
 
 
@@ -220,7 +255,9 @@ def test_describe():
 
 def test_growth_is_sauers_bound():
     assert Linear().log_growth(3, 2) == pytest.approx(3 * math.log(2))
-    assert Linear().log_growth(10, 2) == pytest.approx(math.log(sum(math.comb(10, i) for i in range(4))))
+    assert Linear().log_growth(10, 2) == pytest.approx(
+        math.log(sum(math.comb(10, i) for i in range(4)))
+    )
     assert log_sauer(10**6, 500) <= 500 * (1 + math.log(10**6 / 500))
     assert Linear().log_size == math.inf
 

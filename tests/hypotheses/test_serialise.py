@@ -42,7 +42,9 @@ def test_mixture_round_trip_is_the_identity():
 
 def test_unknown_kinds_list_the_known_ones():
     for data in ({"kind": "forest"}, {}, [], "text", {"kind": None}):
-        with pytest.raises(InvalidInput, match="constant, group, linear, per-group, table, threshold, tree"):
+        with pytest.raises(
+            InvalidInput, match="constant, group, linear, per-group, table, threshold, tree"
+        ):
             hypothesis_from_json(data)
     with pytest.raises(InvalidInput, match="known kinds are mixture"):
         policy_from_json(ACCEPT_ALL.to_json())
@@ -55,11 +57,17 @@ def test_missing_and_malformed_fields_are_named():
         hypothesis_from_json({"kind": "linear", "weights": 3, "threshold": 0.0})
     with pytest.raises(InvalidInput, match="not a probability distribution"):
         policy_from_json(
-            {"kind": "mixture", "group_use": "decide", "parts": [{"weight": 2.0, "hypothesis": ACCEPT_ALL.to_json()}]}
+            {
+                "kind": "mixture",
+                "group_use": "decide",
+                "parts": [{"weight": 2.0, "hypothesis": ACCEPT_ALL.to_json()}],
+            }
         )
 
 
 def test_decisions_are_the_same_after_a_round_trip():
     x = np.random.default_rng(0).normal(size=(50, 2))
     rule = LinearRule((0.1, 0.7), 0.3)
-    assert np.array_equal(hypothesis_from_json(through_text(rule.to_json())).accepts(x), rule.accepts(x))
+    assert np.array_equal(
+        hypothesis_from_json(through_text(rule.to_json())).accepts(x), rule.accepts(x)
+    )

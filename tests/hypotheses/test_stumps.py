@@ -27,7 +27,9 @@ def test_best_equals_loops(seed, rows, columns):
     draw = np.random.default_rng(seed)
     x, cost = draw.integers(-2, 3, (rows, columns)) * 1.0, draw.normal(size=rows)
     best = Stumps().bind(x, None).best(cost)
-    assert math.isclose(cost[best.accepts(x)].sum(), min(all_totals_by_loops(x, cost)), abs_tol=1e-12)
+    assert math.isclose(
+        cost[best.accepts(x)].sum(), min(all_totals_by_loops(x, cost)), abs_tol=1e-12
+    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -48,7 +50,9 @@ def test_every_distinct_stump_is_there_once():
     members = [bound.hypothesis(h) for h in range(bound.totals(np.zeros((1, 40))).shape[1])]
     expected = {ACCEPT_ALL, REJECT_ALL}
     for j in range(3):
-        expected |= {Threshold(j, t, 3, d) for t in sorted(set(x[:, j].tolist()))[1:] for d in (True, False)}
+        expected |= {
+            Threshold(j, t, 3, d) for t in sorted(set(x[:, j].tolist()))[1:] for d in (True, False)
+        }
     assert len(members) == len(set(members))
     assert set(members) == expected
     assert isinstance(bound, Enumeration)
@@ -75,7 +79,9 @@ def test_bins_are_quantiles_and_few_values_stay_exact():
 def test_more_bins_are_never_worse_on_nested_bins():
     draw = np.random.default_rng(1)
     x, cost = draw.normal(size=(640, 3)), draw.normal(size=640)
-    costs = [cost[Stumps(bins).bind(x, None).best(cost).accepts(x)].sum() for bins in (2, 4, 8, 64, None)]
+    costs = [
+        cost[Stumps(bins).bind(x, None).best(cost).accepts(x)].sum() for bins in (2, 4, 8, 64, None)
+    ]
     assert costs == sorted(costs, reverse=True)
 
 
@@ -125,5 +131,8 @@ def test_bad_input():
 def test_numba_is_not_loaded_before_stumps_are_used():
     code = "import sys, evenhand.hypotheses; print([m for m in ('numba', 'sklearn', 'scipy.optimize') if m in sys.modules])"
     assert (
-        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.strip() == "[]"
+        subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True
+        ).stdout.strip()
+        == "[]"
     )

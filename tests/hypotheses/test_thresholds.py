@@ -38,7 +38,9 @@ def test_threshold_per_group_equals_loops(score, seed):
 
 
 def test_members_are_constants_and_observed_scores():
-    bound = ScoreThresholds(column=1).bind(np.array([[0.0, 612.0], [0.0, 500.0], [0.0, 700.0]]), None)
+    bound = ScoreThresholds(column=1).bind(
+        np.array([[0.0, 612.0], [0.0, 500.0], [0.0, 700.0]]), None
+    )
     members = [bound.hypothesis(h) for h in range(bound.totals(np.zeros((1, 3))).shape[1])]
     assert members == [ACCEPT_ALL, REJECT_ALL, Threshold(1, 612.0, 2), Threshold(1, 700.0, 2)]
     assert members[2].describe(["age", "score"]) == "accept if score >= 612"
@@ -58,7 +60,11 @@ def test_per_group_is_not_an_enumeration_and_describes_itself():
 
 def test_groups_that_cannot_be_compared():
     group = np.array(["a", 1, "a", 1], dtype=object)
-    best = ScoreThresholds(per_group=True).bind(np.arange(4.0)[:, None], group).best(np.array([1.0, 1.0, -1.0, 1.0]))
+    best = (
+        ScoreThresholds(per_group=True)
+        .bind(np.arange(4.0)[:, None], group)
+        .best(np.array([1.0, 1.0, -1.0, 1.0]))
+    )
     assert best.accepts(np.arange(4.0)[:, None], group).tolist() == [False, False, True, False]
 
 

@@ -12,7 +12,11 @@ def walk(tree, row):
     """The stupid way: one row, one node at a time, in scikit-learn's precision."""
     node = 0
     while tree.column[node] >= 0:
-        node = tree.left[node] if float(np.float32(row[tree.column[node]])) <= tree.value[node] else tree.right[node]
+        node = (
+            tree.left[node]
+            if float(np.float32(row[tree.column[node]])) <= tree.value[node]
+            else tree.right[node]
+        )
     return tree.accept[node]
 
 
@@ -21,11 +25,15 @@ def walk(tree, row):
 def test_equals_scikit_learn_bit_for_bit_also_next_to_the_thresholds(depth, seed):
     draw = np.random.default_rng(seed)
     x, y = draw.normal(size=(400, 4)), draw.integers(0, 2, 400)
-    model = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(x, y, sample_weight=draw.random(400))
+    model = DecisionTreeClassifier(max_depth=depth, random_state=0).fit(
+        x, y, sample_weight=draw.random(400)
+    )
     tree = tree_of(model)
     inner = np.flatnonzero(model.tree_.feature >= 0)
     edges = draw.choice(model.tree_.threshold[inner], size=(400, 4))
-    near = np.concatenate([edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf), edges * (1 + 1e-8), x])
+    near = np.concatenate(
+        [edges, np.nextafter(edges, np.inf), np.nextafter(edges, -np.inf), edges * (1 + 1e-8), x]
+    )
     assert np.array_equal(tree.accepts(near), model.predict(near) == 1)
     assert [walk(tree, row) for row in near[:200]] == tree.accepts(near[:200]).tolist()
     read = hypothesis_from_json(through_text(tree.to_json()))
@@ -42,7 +50,9 @@ def test_describe():
         (True, True, False, False, True),
         2,
     )
-    assert tree.describe(["age", "income"]) == "accept if (age <= 30.5) or (age > 30.5 and income > 2)"
+    assert (
+        tree.describe(["age", "income"]) == "accept if (age <= 30.5) or (age > 30.5 and income > 2)"
+    )
     leaf = Tree((-1,), (0.0,), (-1,), (-1,), (True,), 2)
     assert leaf.describe() == "accept everybody"
     assert Tree((-1,), (0.0,), (-1,), (-1,), (False,), 2).describe() == "reject everybody"
@@ -51,7 +61,9 @@ def test_describe():
 
 def test_deep_trees_tell_how_much_they_leave_out():
     draw = np.random.default_rng(0)
-    model = DecisionTreeClassifier(random_state=0).fit(draw.normal(size=(300, 2)), draw.integers(0, 2, 300))
+    model = DecisionTreeClassifier(random_state=0).fit(
+        draw.normal(size=(300, 2)), draw.integers(0, 2, 300)
+    )
     assert "other paths" in tree_of(model).describe()
 
 

@@ -33,7 +33,13 @@ def world(names=("a", "b")):
         bool,
     )
     group = np.repeat(np.array(names), 3)
-    return Discrete([0.2, 0.2, 0.15, 0.15, 0.15, 0.15], [0.9, 0.55, 0.2, 0.8, 0.45, 0.1], group, accepts, name="six")
+    return Discrete(
+        [0.2, 0.2, 0.15, 0.15, 0.15, 0.15],
+        [0.9, 0.55, 0.2, 0.8, 0.45, 0.1],
+        group,
+        accepts,
+        name="six",
+    )
 
 
 WORLD = world()
@@ -78,7 +84,9 @@ def everybody():
 
 
 def play(learner, rounds, seed, *, block=50, environment=WORLD, told=1.0, prices=None):
-    """Blocks of people, labels told with probability `told`; everything that came out, as bytes and numbers."""
+    """Blocks of people, labels told with probability `told`; everything that came out, as bytes and
+    numbers.
+    """
     people = np.random.default_rng(seed)
     seen = []
     while rounds > 0:
@@ -88,6 +96,8 @@ def play(learner, rounds, seed, *, block=50, environment=WORLD, told=1.0, prices
         accepted = np.flatnonzero(decisions.accept)
         accepted = accepted[people.random(len(accepted)) < told]
         learner.observe(decisions.first_round + accepted, sample.label[accepted])
-        seen.append((decisions.accept.tobytes(), decisions.propensity.tobytes(), decisions.epoch.tobytes()))
+        seen.append(
+            (decisions.accept.tobytes(), decisions.propensity.tobytes(), decisions.epoch.tobytes())
+        )
         rounds -= len(sample)
     return seen

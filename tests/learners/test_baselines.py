@@ -8,7 +8,14 @@ from evenhand.errors import InvalidInput
 from evenhand.estimation import one_sided
 from evenhand.fairness import GapConstraints
 from evenhand.hypotheses import ACCEPT_ALL, Stumps
-from evenhand.learners import AcceptAll, Exp4, ExploreThenCommit, FairOnGathered, Unconstrained, Uniform
+from evenhand.learners import (
+    AcceptAll,
+    Exp4,
+    ExploreThenCommit,
+    FairOnGathered,
+    Unconstrained,
+    Uniform,
+)
 from evenhand.learners.baselines import AnyPolicy
 from evenhand.learners.exp4 import _net
 from evenhand.learners.exploration import sample_of
@@ -22,7 +29,13 @@ def test_the_fixed_ones_are_fixed():
 
 
 def test_the_two_lengths_of_explore_then_commit():
-    common = dict(hypotheses=WORLD.hypotheses, rate=FPR, allowed_gap=0.4, failure_probability=0.1, horizon=3000)
+    common = dict(
+        hypotheses=WORLD.hypotheses,
+        rate=FPR,
+        allowed_gap=0.4,
+        failure_probability=0.1,
+        horizon=3000,
+    )
     assert ExploreThenCommit(**common).exploration_rounds == int(np.ceil(3000 ** (2 / 3)))
     assert ExploreThenCommit(**common, same_exploration=True).exploration_rounds is None
     assert ExploreThenCommit(**common, exploration_rounds=99).exploration_rounds == 99
@@ -35,7 +48,9 @@ def test_explore_then_commit_deploys_the_empirically_best_fair_policy():
     costs, gaps = [], []
     constraints = GapConstraints.on(FPR, sample)
     table = np.vstack([WORLD.accepts, np.ones(6, bool), np.zeros(6, bool)])
-    log = learner._history.of({e.number for e in learner.report.epochs if e.phase == "explore"}, with_group=False)
+    log = learner._history.of(
+        {e.number for e in learner.report.epochs if e.phase == "explore"}, with_group=False
+    )
     loss = one_sided(log, learner.loss)
     for row in table:
         costs.append(loss.acceptance_cost @ row[loss.features[:, 0].astype(int)])
@@ -81,9 +96,15 @@ def test_the_oracle_without_a_constraint_is_an_argmin(group_use):
     for _ in range(50):
         cost = draw.normal(size=len(loss))
         answer = every.cheapest(cost)
-        assert cost @ answer.acceptance == pytest.approx(min(cost @ row for row in tables), abs=1e-12)
-        assert np.array_equal(answer.policy.acceptance(loss.features, loss.group), answer.acceptance)
-    assert coordinate_descent(loss, every, exploration_floor=0.05, regret_scale=1.0, sides=1).report.halted
+        assert cost @ answer.acceptance == pytest.approx(
+            min(cost @ row for row in tables), abs=1e-12
+        )
+        assert np.array_equal(
+            answer.policy.acceptance(loss.features, loss.group), answer.acceptance
+        )
+    assert coordinate_descent(
+        loss, every, exploration_floor=0.05, regret_scale=1.0, sides=1
+    ).report.halted
 
 
 def test_fair_on_gathered_keeps_the_limit_on_what_was_gathered_only():
@@ -133,14 +154,19 @@ def test_exp4_deploys_a_fair_mixture_with_its_floor_and_learns():
     assert np.abs(gap).max() <= learner.slack.limit + 1e-9
     floor = learner.epoch.exploration_floor
     assert learner.acceptance(WORLD.features).min() > floor - 1e-12 > 0
-    assert dict(zip(learner.policy.hypotheses, learner.policy.weights, strict=True))[ACCEPT_ALL] >= floor - 1e-12
+    assert (
+        dict(zip(learner.policy.hypotheses, learner.policy.weights, strict=True))[ACCEPT_ALL]
+        >= floor - 1e-12
+    )
     assert WORLD.loss(learner.policy) < WORLD.loss(AcceptAll().policy)
 
 
 def test_exp4_refuses_what_it_cannot_enumerate():
     with pytest.raises(InvalidInput, match="too large"):
         _net(np.zeros((1, 3000)), limit=0.1, grid=8)
-    learner = Exp4(WORLD.hypotheses, FPR, 0.4, 0.1, 3000, comparator_gap=0.02, group_use="decide", seed=0)
+    learner = Exp4(
+        WORLD.hypotheses, FPR, 0.4, 0.1, 3000, comparator_gap=0.02, group_use="decide", seed=0
+    )
     with pytest.raises(InvalidInput, match="enumerable"):
         play(learner, 2000, 0)
 

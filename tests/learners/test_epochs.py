@@ -45,13 +45,17 @@ def test_the_propensity_is_the_policy_s_probability_of_what_was_done(learner):
 
 
 def test_one_by_one_equals_blocks_within_an_epoch(learner):
-    """Coins are drawn in the order of rounds, so not only the law is the same but every single decision."""
+    """Coins are drawn in the order of rounds, so not only the law is the same but every single
+    decision.
+    """
     single, block, start = learner, learner.restarted(5), 0
     people = WORLD.draw(1500, np.random.default_rng(3))
     while start < 1500:
         part = range(start, min(1500, start + max(1, min(100, block.rounds_left))))
         together = block.decide(people.features[part], people.group[part])
-        alone = [single.decide(people.features[i : i + 1], people.group[i : i + 1])[0] for i in part]
+        alone = [
+            single.decide(people.features[i : i + 1], people.group[i : i + 1])[0] for i in part
+        ]
         assert list(together) == alone
         accepted = together.round[together.accept]
         for told in (single, block):
@@ -61,7 +65,9 @@ def test_one_by_one_equals_blocks_within_an_epoch(learner):
 
 
 def test_of_a_block_that_spans_epochs_nothing_is_learned_before_it_is_handed_over():
-    """The labels of its accepted people cannot be known, so its rejected people do not enter alone either."""
+    """The labels of its accepted people cannot be known, so its rejected people do not enter alone
+    either.
+    """
     learner = two_phase()
     play(learner, 900, 0)
     people = WORLD.draw(1000, np.random.default_rng(1))
@@ -95,11 +101,15 @@ def test_the_coin_has_the_policy_s_probability(learner):
         count = min(4000, learner.rounds_left)
         hits += int(again.decide(rows[:count], np.full(count, "a")).accept.sum())
         total += count
-    assert (chance in (0.0, 1.0) and hits in (0, total)) or binomtest(hits, total, chance).pvalue > 1e-6
+    assert (chance in (0.0, 1.0) and hits in (0, total)) or binomtest(
+        hits, total, chance
+    ).pvalue > 1e-6
 
 
 def test_a_block_may_go_on_beyond_the_end_of_an_epoch():
-    """Its first part fills the epoch; the labels of earlier people end it; the rest meets one policy, because nothing more is known."""
+    """Its first part fills the epoch; the labels of earlier people end it; the rest meets one
+    policy, because nothing more is known.
+    """
     learner = Unconstrained(WORLD.hypotheses, FPR, first_rounds=10, seed=5)
     sample = WORLD.draw(9, np.random.default_rng(0))
     decisions = learner.decide(sample.features, sample.group)
@@ -155,7 +165,9 @@ def test_flipping_the_groups_of_the_decided_changes_no_decision_under_a_certify_
 
 @pytest.mark.parametrize("names", [(-1, 1), ("north", "süd"), (True, False), (0.5, 2.5)])
 def test_any_group_labels_work_and_mean_the_same(names):
-    """The later of the two groups in ascending order is the same one here, so that even the sign of gaps is equal."""
+    """The later of the two groups in ascending order is the same one here, so that even the sign of
+    gaps is equal.
+    """
     first, second = sorted(names)
     there, here = world((first, second)), WORLD
     runs = []
@@ -191,7 +203,9 @@ def test_counts_and_events_give_the_same_next_policy(learner):
             "positive": np.bincount(context[decisions.accept & (sample.label == 1)], minlength=6),
             "negative": np.bincount(context[decisions.accept & (sample.label == -1)], minlength=6),
         }
-        order = list(dict.fromkeys(context.tolist()))  # in the order of first appearance, as aggregation has it
+        order = list(
+            dict.fromkeys(context.tolist())
+        )  # in the order of first appearance, as aggregation has it
         acceptance = counts.acceptance(WORLD.features, WORLD.group)
         log = RoundLog(
             WORLD.features[order],
@@ -208,7 +222,9 @@ def test_counts_that_do_not_fit_are_refused():
     learner = two_phase()
     one = np.ones(1)
     log = RoundLog(np.zeros((1, 1)), np.array(["a"]), one, 0 * one, 1000 * one, 0 * one)
-    with pytest.raises(ProtocolError, match="1000 rounds do not fit into the epoch, which has 64 left"):
+    with pytest.raises(
+        ProtocolError, match="1000 rounds do not fit into the epoch, which has 64 left"
+    ):
         learner.absorb(log)
     assert learner.round == 0
 

@@ -39,13 +39,20 @@ def explorer(**changed):
 def sample(*counts):
     """counts: (group, label, people)."""
     group, label, people = zip(*counts, strict=True)
-    return LabelledSample(np.zeros((len(counts), 1)), np.array(group), np.array(label), np.array(people, float))
+    return LabelledSample(
+        np.zeros((len(counts), 1)), np.array(group), np.array(label), np.array(people, float)
+    )
 
 
 def arrivals(*counts):
     """counts: (group, label, people); group None and label 0 where they are unknown."""
     group, label, people = zip(*counts, strict=True)
-    return Arrivals((np.zeros((len(counts), 1)),), np.array(group, object), np.array(label), np.array(people, float))
+    return Arrivals(
+        (np.zeros((len(counts), 1)),),
+        np.array(group, object),
+        np.array(label),
+        np.array(people, float),
+    )
 
 
 BALANCED = sample(("a", -1, 200), ("a", 1, 50), ("b", -1, 100), ("b", 1, 70))
@@ -53,7 +60,12 @@ BALANCED = sample(("a", -1, 200), ("a", 1, 50), ("b", -1, 100), ("b", 1, 70))
 
 def test_the_sample_of_a_log_counts_every_label_once():
     log = RoundLog(
-        np.array([[0.0], [1.0]]), np.array(["a", "b"]), np.ones(2), np.zeros(2), np.array([2.0, 0]), np.array([1.0, 4])
+        np.array([[0.0], [1.0]]),
+        np.array(["a", "b"]),
+        np.ones(2),
+        np.zeros(2),
+        np.array([2.0, 0]),
+        np.array([1.0, 4]),
     )
     found = sample_of(log)
     rows = sorted(zip(found.features[:, 0], found.group, found.label, found.weight, strict=True))
@@ -88,7 +100,10 @@ def test_the_paper_s_reading_is_offered_and_different():
     [
         (None, ["nobody has been seen", "two groups"]),
         (arrivals(("a", -1, 5)), ["only group 'a'", "two groups"]),
-        (arrivals(("a", -1, 5), ("b", 1, 7)), ["group 'b' has 7 people but 0 negatives", "at least one is needed"]),
+        (
+            arrivals(("a", -1, 5), ("b", 1, 7)),
+            ["group 'b' has 7 people but 0 negatives", "at least one is needed"],
+        ),
         (arrivals(("a", -1, 5), ("b", 0, 7)), ["group 'b' has 7 people but 0 negatives"]),
         (arrivals(("a", -1, 500), ("b", -1, 5)), ["group 'a' has 500 negatives", "more people"]),
     ],
@@ -109,11 +124,16 @@ def test_the_forecast_of_people_is_enough_and_no_more_than_needed():
 
 
 def grown(factor):
-    return [(g, y, np.ceil(n * factor)) for g, y, n in (("a", -1, 200), ("a", 1, 50), ("b", -1, 100), ("b", 1, 70))]
+    return [
+        (g, y, np.ceil(n * factor))
+        for g, y, n in (("a", -1, 200), ("a", 1, 50), ("b", -1, 100), ("b", 1, 70))
+    ]
 
 
 def test_the_exploration_ends_on_counts_and_never_on_features():
-    shuffled = LabelledSample(np.arange(4.0)[:, None], BALANCED.group, BALANCED.label, BALANCED.count)
+    shuffled = LabelledSample(
+        np.arange(4.0)[:, None], BALANCED.group, BALANCED.label, BALANCED.count
+    )
     assert explorer().beta(shuffled) == explorer().beta(BALANCED)
 
 
@@ -126,7 +146,10 @@ def test_a_promise_below_the_slack_keeps_exploring_even_if_the_length_is_given()
     assert "more" in rule.shortfall(seen, on_counts=False)
     assert explorer(promised=0.3).verdict(seen, on_counts=False) == "enough"
     assert explorer(promised=None).verdict(seen, on_counts=False) == "enough"
-    assert explorer(promised=1.0).verdict(arrivals(("a", -1, 1), ("b", -1, 1)), on_counts=False) == "enough"
+    assert (
+        explorer(promised=1.0).verdict(arrivals(("a", -1, 1), ("b", -1, 1)), on_counts=False)
+        == "enough"
+    )
 
 
 def test_the_preset_sizes():
@@ -138,7 +161,9 @@ def test_the_preset_sizes():
 
 
 def test_the_verdict_is_the_one_that_all_labels_would_give():
-    """Every completion of the missing labels is tried, and for people without a group every group: 200 random cases, no chance of error."""
+    """Every completion of the missing labels is tried, and for people without a group every group:
+    200 random cases, no chance of error.
+    """
     draw, seen = np.random.default_rng(0), set()
     for _ in range(200):
         rates = (FPR, FalseNegativeRate()) if draw.random() < 0.5 else (SelectionRate(),)
@@ -160,13 +185,18 @@ def test_the_verdict_is_the_one_that_all_labels_would_give():
 
 
 def test_k_lost_rows_move_no_gap_by_more_than_k_over_the_smallest_denominator():
-    """300 random samples that lose the k rows whose loss is worst, and every one of 16 hypotheses: the law has no exception, and half of
-    it would have some."""
+    """300 random samples that lose the k rows whose loss is worst, and every one of 16 hypotheses:
+    the law has no exception, and half of it would have some."""
     draw, closest = np.random.default_rng(1), 0.0
     for _ in range(300):
         n, k = int(draw.integers(8, 40)), int(draw.integers(1, 5))
-        group, accepts = np.where(np.arange(n) % 2 == 0, "a", "b"), draw.random((16, n)) < draw.random((16, 1))
-        order = np.argsort(accepts[0] ^ (group == "a"))  # those whose loss moves the gap of the first hypothesis most
+        group, accepts = (
+            np.where(np.arange(n) % 2 == 0, "a", "b"),
+            draw.random((16, n)) < draw.random((16, 1)),
+        )
+        order = np.argsort(
+            accepts[0] ^ (group == "a")
+        )  # those whose loss moves the gap of the first hypothesis most
         kept = np.sort(order[k:])
         left = np.array([(group[kept] == g).sum() for g in "ab"])
         if left.min() == 0:
@@ -193,7 +223,11 @@ def test_a_label_without_a_group_is_outside_of_the_sample():
     people = arrivals(("a", -1, 2), (None, -1, 5), ("b", 1, 3), ("b", -1, 1), ("b", 0, 4))
     assert people.missing == 4
     found = people.sample()
-    assert sorted(zip(found.group, found.label, found.weight, strict=True)) == [("a", -1, 2), ("b", -1, 1), ("b", 1, 3)]
+    assert sorted(zip(found.group, found.label, found.weight, strict=True)) == [
+        ("a", -1, 2),
+        ("b", -1, 1),
+        ("b", 1, 3),
+    ]
     fewest, most = people.denominators((FPR,))
     assert (fewest.tolist(), most.tolist()) == ([[2, 1]], [[2, 5]])
 
@@ -229,7 +263,9 @@ def test_a_person_is_forgotten_once_and_their_row_is_wiped():
 
 
 def test_a_group_of_which_nobody_is_left_is_not_forgotten():
-    """Two others are left; but about the third nothing is known any more, so nothing is promised to a new policy."""
+    """Two others are left; but about the third nothing is known any more, so nothing is promised to
+    a new policy.
+    """
     rule = explorer()
     left = forgotten(sample(("a", -1, 500), ("b", -1, 500), ("c", -1, 1)), np.array([0.0]), "c", -1)
     assert rule.beta(left, 1) < 0.3  # what the two others alone would promise

@@ -75,7 +75,9 @@ def test_lightgbm_inside_the_certified_learner(world):
     pytest.importorskip("lightgbm")
     from evenhand.hypotheses.boosting import lightgbm_class
 
-    run = simulate(CertifiedLearner(lightgbm_class(n_estimators=10), RATE, 0.1, 0.05), world, 4_000, 0, 0.1)
+    run = simulate(
+        CertifiedLearner(lightgbm_class(n_estimators=10), RATE, 0.1, 0.05), world, 4_000, 0, 0.1
+    )
     assert run.worst_gap <= 0.1
     assert run.learner._life.process.members
 

@@ -1,6 +1,7 @@
 """A call of decide() with many people costs what its people cost: work is counted, not timed.
 
-Within one call no label can come, so nothing new can be planned: the epoch goes on, twice as long each time it is full.
+Within one call no label can come, so nothing new can be planned: the epoch goes on, twice as long
+each time it is full.
 """
 
 from math import log2
@@ -19,7 +20,9 @@ SIZES = (20_000, 50_000)
 
 
 class Hasty(CertifiedLearner):
-    """What was seen: epochs of fifty rounds in which nothing new is known, each looked at by itself later."""
+    """What was seen: epochs of fifty rounds in which nothing new is known, each looked at by itself
+    later.
+    """
 
     def _prolonged(self, epoch):
         return None
@@ -27,7 +30,9 @@ class Hasty(CertifiedLearner):
 
 @pytest.fixture
 def work(monkeypatch):
-    """How often something was done: parts of blocks, plans, cohorts looked at, and updates of the betting bound."""
+    """How often something was done: parts of blocks, plans, cohorts looked at, and updates of the
+    betting bound.
+    """
     done = dict.fromkeys(("parts", "plans", "looks", "updates"), 0)
 
     def counted(owner, method, name):
@@ -87,7 +92,9 @@ def test_without_prolonging_a_quarter_of_the_people_has_a_hundred_epochs(work):
 
 @pytest.mark.parametrize("people", SIZES)
 def test_a_later_block_is_as_cheap(work, people):
-    """A learner that has intervals: the bound is updated once for each epoch, not once for each part."""
+    """A learner that has intervals: the bound is updated once for each epoch, not once for each
+    part.
+    """
     learner = certified()
     for seed in range(8):
         a_block(learner, 100, seed)
@@ -106,7 +113,9 @@ def test_a_later_block_is_as_cheap(work, people):
 def test_every_learner_cuts_a_block_into_few_parts(name, monkeypatch):
     learner, plans = everybody()[name], []
     original = type(learner)._plan
-    monkeypatch.setattr(type(learner), "_plan", lambda self, *args: plans.append(args) or original(self, *args))
+    monkeypatch.setattr(
+        type(learner), "_plan", lambda self, *args: plans.append(args) or original(self, *args)
+    )
     a_block(learner, 20_000, 0)
     assert learner.round == 20_000
     assert len(plans) <= 130  # an exploration that may not be prolonged grows by a twentieth
@@ -121,7 +130,9 @@ def test_a_prolonged_epoch_has_one_number_one_policy_and_all_its_rounds():
     assert learner.epoch.first_round == 10
     assert learner.rounds_left == 10 + 10 * 128 - 709
     before = learner.policy
-    a_block(learner, 1, 2)  # labels were told: the epoch ends here, and its length is what was played
+    a_block(
+        learner, 1, 2
+    )  # labels were told: the epoch ends here, and its length is what was played
     assert [epoch.rounds for epoch in learner.report.epochs] == [10, 699, learner.epoch.rounds]
     assert learner.epoch.first_round == 709
     assert learner.policy != before
@@ -154,7 +165,9 @@ def test_while_labels_mature_one_epoch_waits_and_ends_with_the_first_window(work
         people = WORLD.sample(100, np.random.default_rng(now))
         assert work["plans"] == 1
         decisions = learner.decide(people.features, people.group, at=float(now))
-        learner.observe(decisions.round[decisions.accept], people.label[decisions.accept], at=float(now))
+        learner.observe(
+            decisions.round[decisions.accept], people.label[decisions.accept], at=float(now)
+        )
     assert work["plans"] == 2
     assert learner.report.epochs[0].rounds == 6000
     assert work["looks"] == 1
@@ -196,7 +209,9 @@ def test_waiting_is_stored(tmp_path):
 
 
 def test_a_plan_that_fails_is_made_again(monkeypatch):
-    """What was found before the failure still counts as news: the epoch is not prolonged in silence."""
+    """What was found before the failure still counts as news: the epoch is not prolonged in
+    silence.
+    """
     learner = certified()
     a_block(learner, 100, 0)
     monkeypatch.setattr(CertifiedLearner, "_deploy", lambda *_: 1 / 0)

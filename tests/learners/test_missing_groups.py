@@ -1,4 +1,6 @@
-"""None, NaN, pandas.NA and every table's own way to say "missing" mean one thing: the group is unknown. Nobody is lost by it."""
+"""None, NaN, pandas.NA and every table's own way to say "missing" mean one thing: the group is
+unknown. Nobody is lost by it.
+"""
 
 import numpy as np
 import pandas as pd
@@ -14,7 +16,9 @@ from evenhand.learners.rounds import merged
 WAYS = {
     "None": list,
     "NaN": lambda group: [float("nan") if g is None else g for g in group],
-    "NaN as an object": lambda group: np.array([np.nan if g is None else g for g in group], dtype=object),
+    "NaN as an object": lambda group: np.array(
+        [np.nan if g is None else g for g in group], dtype=object
+    ),
     "pandas.NA": lambda group: [pd.NA if g is None else g for g in group],
     "pandas: objects": lambda group: pd.Series(group, dtype=object),
     "pandas: category": lambda group: pd.Series(group, dtype="category"),
@@ -23,7 +27,8 @@ WAYS = {
     "polars": pl.Series,
     "polars: category": lambda group: pl.Series(group, dtype=pl.Categorical),
     "all kinds": lambda group: [
-        [None, float("nan"), pd.NA, np.float32("nan")][i % 4] if g is None else g for i, g in enumerate(group)
+        [None, float("nan"), pd.NA, np.float32("nan")][i % 4] if g is None else g
+        for i, g in enumerate(group)
     ],
 }
 
@@ -44,8 +49,14 @@ def played(way, blocks=6):
         sample, group = people(200, seed)
         decisions = told.decide(sample.features, way(group))
         accepted = np.flatnonzero(decisions.accept)
-        told.observe(decisions.first_round + accepted, sample.label[accepted], group=way([group[i] for i in accepted]))
-        told.tell_group(decisions.round[:20], way([None if i % 3 == 0 else sample.group[i] for i in range(20)]))
+        told.observe(
+            decisions.first_round + accepted,
+            sample.label[accepted],
+            group=way([group[i] for i in accepted]),
+        )
+        told.tell_group(
+            decisions.round[:20], way([None if i % 3 == 0 else sample.group[i] for i in range(20)])
+        )
     sample = WORLD.sample(50, np.random.default_rng(99))
     told.decide(sample.features, sample.group)  # a clean call, at which earlier people were lost
     told.open_epoch()

@@ -1,4 +1,6 @@
-"""Learners saved under rules 1 open, show their record, and go on: nothing is recomputed, and no part of delta is spent twice."""
+"""Learners saved under rules 1 open, show their record, and go on: nothing is recomputed, and no
+part of delta is spent twice.
+"""
 
 import json
 import lzma
@@ -66,7 +68,9 @@ def test_the_other_learners_keep_their_policies_and_say_how_they_began(name, tmp
     people = WORLD.draw(50, np.random.default_rng(1))
     assert len(learner.decide(people.features, people.group)) == 50
     learner.save(tmp_path / "again")
-    assert eh.load(tmp_path / "again").report.notes[0].startswith("this learner began under rules 1")
+    assert (
+        eh.load(tmp_path / "again").report.notes[0].startswith("this learner began under rules 1")
+    )
 
 
 def test_an_exploration_of_rules_1_begins_again(tmp_path):
@@ -85,13 +89,17 @@ def test_a_damaged_one_is_refused(tmp_path):
     from tests.learners.test_storage import rewritten
 
     path = rules1.learner_file("certified-table", tmp_path)
-    rewritten(path, lambda d: d["state"].update(items=[i for i in d["state"]["items"] if i[0] != "_life"]))
+    rewritten(
+        path, lambda d: d["state"].update(items=[i for i in d["state"]["items"] if i[0] != "_life"])
+    )
     with pytest.raises(StorageError, match="rules 1 and is malformed"):
         eh.load(path)
 
 
 class TestRules2:
-    """Learners saved by `scripts/make_rules2_fixtures.py`; between rules 2 and 3 the bound was replaced."""
+    """Learners saved by `scripts/make_rules2_fixtures.py`; between rules 2 and 3 the bound was
+    replaced.
+    """
 
     here = Path(__file__).parents[1] / "fixtures" / "rules2"
 

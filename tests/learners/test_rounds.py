@@ -68,7 +68,9 @@ def test_telling_a_label_again_changes_nothing_and_another_label_is_disputed():
     before = learner.report
     learner.observe(round, -1)
     assert learner.report == before
-    with pytest.raises(ProtocolError, match=r"observed before with label -1 and now has \+1; the first one stands"):
+    with pytest.raises(
+        ProtocolError, match=r"observed before with label -1 and now has \+1; the first one stands"
+    ):
         learner.observe(round, 1)
     learner.observe(round, -1)
 
@@ -95,7 +97,10 @@ def test_two_labels_for_one_round_in_one_call_are_disputed():
 def test_of_several_labels_all_are_entered_or_none():
     learner, decisions = decided()
     accepted = np.flatnonzero(decisions.accept)
-    for rounds_told, labels in (([*accepted, 10**6], 1), ([*accepted, int(accepted[0])], [1] * len(accepted) + [-1])):
+    for rounds_told, labels in (
+        ([*accepted, 10**6], 1),
+        ([*accepted, int(accepted[0])], [1] * len(accepted) + [-1]),
+    ):
         with pytest.raises(ProtocolError):
             learner.observe(rounds_told, np.broadcast_to(labels, len(rounds_told)))
         assert learner.report.missing_labels == len(accepted)
@@ -122,7 +127,9 @@ def test_what_the_caller_does_with_his_arrays_later_is_not_seen():
             learner.observe(i, int(PEOPLE.label[i]))
     person[0] = np.nan
     assert told.report == kept.report
-    assert np.array_equal(rounds.merged(told._book.blocks).features, rounds.merged(kept._book.blocks).features)
+    assert np.array_equal(
+        rounds.merged(told._book.blocks).features, rounds.merged(kept._book.blocks).features
+    )
 
 
 def test_people_who_come_one_by_one_are_bound_up(monkeypatch):
@@ -233,7 +240,9 @@ def test_prices_above_the_preset_bound_or_of_another_length_are_refused_and_noth
 
 @pytest.mark.parametrize("seed", range(12))
 def test_many_labels_at_once_are_the_same_labels_one_by_one(seed, monkeypatch):
-    """Labels of the accepted among wrong, repeated, disputed, overruled, erased, rejected and unknown ones: the same book, or nothing."""
+    """Labels of the accepted among wrong, repeated, disputed, overruled, erased, rejected and
+    unknown ones: the same book, or nothing.
+    """
     books, outcomes = [], []
     for many in (4, 10**9):
         monkeypatch.setattr(rounds, "MANY", many)
@@ -264,23 +273,31 @@ def test_many_labels_at_once_are_the_same_labels_one_by_one(seed, monkeypatch):
             outcomes.append(None)
         except (BadLabel, ProtocolError) as error:
             outcomes.append(type(error))
-        books.append(np.concatenate([[block.label, block.settled] for block in book.blocks], axis=1))
+        books.append(
+            np.concatenate([[block.label, block.settled] for block in book.blocks], axis=1)
+        )
     assert outcomes[0] == outcomes[1]
     assert (books[0] == books[1]).all()
     assert (outcomes[0] is None) == (seed % 6 == 0) or seed % 6 == 1
 
 
 class TestSinglePeople:
-    """Whoever comes alone is a `Single` in the book until somebody looks: columns of one entry take time to make."""
+    """Whoever comes alone is a `Single` in the book until somebody looks: columns of one entry take
+    time to make.
+    """
 
     def learner(self):
         return CertifiedLearner(WORLD.hypotheses, FalsePositiveRate(), 0.2, 0.05, seed=1)
 
     def alone(self, learner, people, **more):
-        return [learner.decide(PEOPLE.features[i : i + 1], PEOPLE.group[i : i + 1], **more) for i in people]
+        return [
+            learner.decide(PEOPLE.features[i : i + 1], PEOPLE.group[i : i + 1], **more)
+            for i in people
+        ]
 
     def test_a_decision_makes_no_columns(self):
-        """Counted: 38 function calls for a mixture and 58 for a certified learner with a group, where 58 and 84 were needed before.
+        """Counted: 38 function calls for a mixture and 58 for a certified learner with a group,
+        where 58 and 84 were needed before.
 
         Negative control: whoever looks at the columns makes them.
         """
@@ -299,9 +316,9 @@ class TestSinglePeople:
         alone = self.alone(one, range(90))
         block = many.decide(PEOPLE.features[:90], PEOPLE.group[:90])
         assert [d[0] for d in alone] == list(block)
-        assert [(d.accept[0], d.propensity[0], d.audit[0], d.epoch[0], d.round[0]) for d in alone] == [
-            (d.accept, d.propensity, d.audit, d.epoch, d.round) for d in block
-        ]
+        assert [
+            (d.accept[0], d.propensity[0], d.audit[0], d.epoch[0], d.round[0]) for d in alone
+        ] == [(d.accept, d.propensity, d.audit, d.epoch, d.round) for d in block]
         assert one._coins.bit_generator.state == many._coins.bit_generator.state
         assert one._audit_coins.bit_generator.state == many._audit_coins.bit_generator.state
 
@@ -312,7 +329,12 @@ class TestSinglePeople:
         assert read.label.tolist() == [0]
         written.accept = np.array([False])
         assert seen.audit is not None
-        assert [type(block) for block in (read, written, seen, left)] == [Block, Block, Block, Single]
+        assert [type(block) for block in (read, written, seen, left)] == [
+            Block,
+            Block,
+            Block,
+            Single,
+        ]
         assert written.accept.tolist() == [False]
         assert written.acceptance.tolist() == [1.0]
         assert read.features.tolist() == PEOPLE.features[:1].tolist()
@@ -328,17 +350,24 @@ class TestSinglePeople:
         ids=["unknown group", "two people", "another time", "looked at"],
     )
     def test_what_is_not_alike_is_not_bound_together_wrongly(self, differ):
-        """Everybody is there once, in order, with what was known; where all are alike they are one block."""
+        """Everybody is there once, in order, with what was known; where all are alike they are one
+        block.
+        """
         learner = self.learner()
         self.alone(learner, range(5))
         differ(learner)
         self.alone(learner, range(5, 9), at=4.0)
         before = copy.deepcopy(learner._book)
-        told = [(block.first, block.accept.tolist(), block.at, block.group is None) for block in before.blocks]
+        told = [
+            (block.first, block.accept.tolist(), block.at, block.group is None)
+            for block in before.blocks
+        ]
         learner._book.bind_up()
         assert not any(isinstance(block, Single) for block in learner._book.blocks)
         assert len(learner._book.blocks) < len(told)
-        rounds_of = [block.first + i for block in learner._book.blocks for i in range(len(block.accept))]
+        rounds_of = [
+            block.first + i for block in learner._book.blocks for i in range(len(block.accept))
+        ]
         assert rounds_of == list(range(learner.round))
         for first, accept, at, unknown in told:
             block, row = learner._book._find(first)
@@ -353,7 +382,9 @@ class TestSinglePeople:
         np.testing.assert_allclose(block.prices.false_accept, [1.0, 1.1, 1.2])
         assert block.prices.false_reject.tolist() == [0.5, 0.5, 0.5]
 
-    @pytest.mark.parametrize("copied", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))])
+    @pytest.mark.parametrize(
+        "copied", [copy.deepcopy, lambda thing: pickle.loads(pickle.dumps(thing))]
+    )
     def test_copies_hold_the_same(self, copied):
         learner = self.learner()
         decision = self.alone(learner, range(3))[-1]

@@ -1,4 +1,6 @@
-"""Settings that make no sense are refused when a learner is made: by name, value, law and, where there is one, the way out."""
+"""Settings that make no sense are refused when a learner is made: by name, value, law and, where
+there is one, the way out.
+"""
 
 import numpy as np
 import pandas as pd
@@ -34,12 +36,24 @@ def certified(**settings):
 
 
 def commit(**settings):
-    given = dict(hypotheses=WORLD.hypotheses, rate=FPR, allowed_gap=0.4, failure_probability=0.1, horizon=3000)
+    given = dict(
+        hypotheses=WORLD.hypotheses,
+        rate=FPR,
+        allowed_gap=0.4,
+        failure_probability=0.1,
+        horizon=3000,
+    )
     return ExploreThenCommit(**{**given, "comparator_gap": 0.02, **settings})
 
 
 def exp4(**settings):
-    given = dict(hypotheses=WORLD.hypotheses, rate=FPR, allowed_gap=0.4, failure_probability=0.1, horizon=3000)
+    given = dict(
+        hypotheses=WORLD.hypotheses,
+        rate=FPR,
+        allowed_gap=0.4,
+        failure_probability=0.1,
+        horizon=3000,
+    )
     return Exp4(**{**given, "comparator_gap": 0.02, **settings})
 
 
@@ -59,7 +73,18 @@ def other_rival(**settings):
     return SemiLogistic(**{"rate": FPR, **settings})
 
 
-EVERYBODY = [certified, two_phase, commit, exp4, greedy, gathered, rival, other_rival, AcceptAll, Uniform]
+EVERYBODY = [
+    certified,
+    two_phase,
+    commit,
+    exp4,
+    greedy,
+    gathered,
+    rival,
+    other_rival,
+    AcceptAll,
+    Uniform,
+]
 PROMISING = [certified, two_phase, commit, exp4]
 WITH_A_CLASS = [*PROMISING, greedy, gathered]
 
@@ -101,7 +126,9 @@ class TestEverybody:
     def test_a_rate_by_its_name(self, make):
         assert make(rate="fnr").rates == (FalseNegativeRate(),)
         assert make(rate=["fpr", SelectionRate()]).rates == (FPR, SelectionRate())
-        with pytest.raises(InvalidInput, match=r"there is no rate 'tpr'\. Hint: known are fpr, fnr, selection"):
+        with pytest.raises(
+            InvalidInput, match=r"there is no rate 'tpr'\. Hint: known are fpr, fnr, selection"
+        ):
             make(rate="tpr")
 
     def test_prices(self, make):
@@ -118,7 +145,9 @@ class TestEverybody:
 
 @pytest.mark.parametrize("make", [*PROMISING, greedy, gathered])
 class TestGapsAndClasses:
-    @pytest.mark.parametrize("gap", [value for value in NO_NUMBERS if value is not None] + [0, -0.1, 1.5])
+    @pytest.mark.parametrize(
+        "gap", [value for value in NO_NUMBERS if value is not None] + [0, -0.1, 1.5]
+    )
     def test_allowed_gap(self, make, gap):
         assert f"is {gap!r};" in refused(make, "allowed_gap", gap, "a number in (0, 1]")
 
@@ -179,12 +208,24 @@ class TestHorizonsAndExplorations:
     [
         ("audit_rate", [*NO_NUMBERS, 0, 1.5, "often", -0.1], '"auto" or a probability in (0, 1]'),
         ("audit_budget", [*[v for v in NO_NUMBERS if v is not None], -1], "finite and at least 0"),
-        ("maturity", [*[v for v in NO_NUMBERS if v is not None], 0, -1.0], "positive, finite span of time"),
+        (
+            "maturity",
+            [*[v for v in NO_NUMBERS if v is not None], 0, -1.0],
+            "positive, finite span of time",
+        ),
         ("horizon", [*[v for v in NO_NUMBERS if v is not None], 0, 2.5], "whole number of rounds"),
         ("drift_false_alarm", [*NO_NUMBERS, 0, 1, 2, -1e-3], "strictly between 0 and 1"),
         ("fallback", ["wait", None, True, 0], '"accept" or "reject"'),
-        ("groups", ["ab", b"ab", {"a", "b"}, {"a": 1, "b": 2}, 3, ["a"], [], ["a", "a"], [1, True]], "at least two"),
-        ("groups", [["a", None], ["a", "b", NAN], np.array(["a", None]), [pd.NA, "a", "b"]], "unknown group is none"),
+        (
+            "groups",
+            ["ab", b"ab", {"a", "b"}, {"a": 1, "b": 2}, 3, ["a"], [], ["a", "a"], [1, True]],
+            "at least two",
+        ),
+        (
+            "groups",
+            [["a", None], ["a", "b", NAN], np.array(["a", None]), [pd.NA, "a", "b"]],
+            "unknown group is none",
+        ),
     ],
 )
 def test_settings_of_the_certified_learner(name, values, law):
@@ -192,7 +233,9 @@ def test_settings_of_the_certified_learner(name, values, law):
         refused(certified, name, value, law)
 
 
-@pytest.mark.parametrize("groups", [["a", "b"], ("a", "b"), np.array(["a", "b"]), pd.Series(["a", "b"])], ids=str)
+@pytest.mark.parametrize(
+    "groups", [["a", "b"], ("a", "b"), np.array(["a", "b"]), pd.Series(["a", "b"])], ids=str
+)
 def test_groups_are_taken_in_their_order(groups):
     assert certified(groups=groups)._life.wanted == ("a", "b")
     assert certified(groups=groups[::-1])._life.wanted == ("b", "a")
@@ -215,7 +258,9 @@ def test_settings_that_make_sense_are_taken():
 
 
 def test_nothing_raw_ever_leaves_a_constructor():
-    """Whatever is given for whatever setting: a learner, or an error of evenhand's own with a sentence."""
+    """Whatever is given for whatever setting: a learner, or an error of evenhand's own with a
+    sentence.
+    """
     strange = [*NO_NUMBERS, object(), b"x", {}, set(), np.zeros(3), np.array(["x"]), lambda: 0]
     strange += [-1, 0, 1e400, 10**400, pd.NA]
     common = ("rate", "prices", "seed")
@@ -242,10 +287,17 @@ def test_nothing_raw_ever_leaves_a_constructor():
                 try:
                     make(**{name: value})
                 except EvenhandError as error:
-                    assert name.split("_")[0].rstrip("s") in str(error), (make, name, value, str(error))  # noqa: PT017
+                    assert name.split("_")[0].rstrip("s") in str(error), (
+                        make,
+                        name,
+                        value,
+                        str(error),
+                    )  # noqa: PT017
 
 
 def test_the_way_out_works():
     learner = certified(hypotheses=eh.Estimator(DecisionTreeClassifier(max_depth=2)))
     assert learner.bound == "nominate"
-    assert certified(hypotheses=eh.FiniteClass([ACCEPT_ALL, Threshold(0, 0.5, 1)])).bound == "betting"
+    assert (
+        certified(hypotheses=eh.FiniteClass([ACCEPT_ALL, Threshold(0, 0.5, 1)])).bound == "betting"
+    )

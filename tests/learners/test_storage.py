@@ -125,7 +125,9 @@ def test_rounds_played_as_counts_are_kept(tmp_path):
 CONTINUOUS = {
     "stumps": Stumps(max_bins=8),
     "thresholds": ScoreThresholds(1),
-    "listed": FiniteClass([ACCEPT_ALL, Threshold(0, 0.3, 3), Threshold(1, -0.2, 3, at_least=False)]),
+    "listed": FiniteClass(
+        [ACCEPT_ALL, Threshold(0, 0.3, 3), Threshold(1, -0.2, 3, at_least=False)]
+    ),
 }
 
 
@@ -207,7 +209,13 @@ def test_classes_of_one_s_own_are_handed_over_again():
 
 
 @pytest.mark.parametrize(
-    "where", [("os", "system"), ("sklearn.base", "clone"), ("sklearn.linear_model", "Ridge"), ("sklearnish.evil", "X")]
+    "where",
+    [
+        ("os", "system"),
+        ("sklearn.base", "clone"),
+        ("sklearn.linear_model", "Ridge"),
+        ("sklearnish.evil", "X"),
+    ],
 )
 def test_nothing_but_classifiers_of_scikit_learn_is_made_from_a_name(where):
     with pytest.raises(InvalidInput, match="is no classifier of scikit-learn"):
@@ -239,7 +247,9 @@ def test_a_flipped_bit_is_never_loaded_as_another_learner(tmp_path):
             found = eh.load(tmp_path / "y")
         except StorageError:
             continue
-        assert found.report == learner.report  # the bit lay where the zip keeps nothing, a date for example
+        assert (
+            found.report == learner.report
+        )  # the bit lay where the zip keeps nothing, a date for example
 
 
 def test_files_of_another_kind_are_refused(tmp_path):
@@ -282,10 +292,18 @@ def rewritten(path, change):
         (lambda d: d.update(settings={"is": "list", "items": 3}), "malformed"),
         (lambda d: d.update(learner="Oracle"), "holds a 'Oracle'"),
         (lambda d: d.update(state={"is": "pickle"}), "kind 'pickle'"),
-        (lambda d: d.update(state={"is": "record", "kind": "Popen", "fields": {}}), "'Popen', which is not registered"),
+        (
+            lambda d: d.update(state={"is": "record", "kind": "Popen", "fields": {}}),
+            "'Popen', which is not registered",
+        ),
         (lambda d: d.update(state={"is": "array", "name": "zz"}), "malformed"),
         (
-            lambda d: d.update(state={"is": "generator", "state": {"is": "dict", "items": [["bit_generator", "os"]]}}),
+            lambda d: d.update(
+                state={
+                    "is": "generator",
+                    "state": {"is": "dict", "items": [["bit_generator", "os"]]},
+                }
+            ),
             "'os' is not a bit generator",
         ),
     ],
@@ -396,7 +414,9 @@ def test_arrays_and_generators_go_through_text_and_back():
     odd = np.empty(2, dtype=object)
     odd[:] = [(1, 2), "x"]
     encoder = codec.Encoder()
-    text = json.dumps(encoder.encode([np.float64(0.5), np.eye(2), np.array(["a", "bcd"]), odd, generator]))
+    text = json.dumps(
+        encoder.encode([np.float64(0.5), np.eye(2), np.array(["a", "bcd"]), odd, generator])
+    )
     assert codec.not_finite(json.loads(text), encoder.arrays, "here") is None
     number, eye, texts, objects, again = codec.Decoder(encoder.arrays).decode(json.loads(text))
     assert number == 0.5
@@ -427,12 +447,16 @@ def test_no_pickle_anywhere():
 
 
 def certified(**settings):
-    given = dict(hypotheses=WORLD.hypotheses, rate=FPR, allowed_gap=0.2, failure_probability=0.05, seed=1)
+    given = dict(
+        hypotheses=WORLD.hypotheses, rate=FPR, allowed_gap=0.2, failure_probability=0.05, seed=1
+    )
     return eh.CertifiedLearner(**{**given, **settings})
 
 
 def lived(learner, *, at=False):
-    """A learner that has seen everything: unknown and late groups, people overruled and erased, labels that are still out."""
+    """A learner that has seen everything: unknown and late groups, people overruled and erased,
+    labels that are still out.
+    """
     people = np.random.default_rng(0)
     for now in range(5):
         sample = WORLD.sample(250, people)
@@ -466,7 +490,9 @@ def nominated():
         x = generator.normal(size=(400, 2))
         y = np.where(x[:, 0] + generator.normal(size=400) > 0, 1, -1)
         decisions = learner.decide(x, generator.choice(["a", "b"], 400))
-        learner.observe(decisions.first_round + np.flatnonzero(decisions.accept), y[decisions.accept])
+        learner.observe(
+            decisions.first_round + np.flatnonzero(decisions.accept), y[decisions.accept]
+        )
     assert len(learner._life.process.members) > 0
     return learner
 
@@ -521,7 +547,9 @@ def test_an_unchanged_file_is_loaded(changed):
 
 def test_a_number_that_is_not_finite_is_refused_in_every_array(changed):
     """In the last entry of each of them, wherever it is kept."""
-    held = [name for name, array in changed.arrays.items() if array.dtype.kind == "f" and array.size]
+    held = [
+        name for name, array in changed.arrays.items() if array.dtype.kind == "f" and array.size
+    ]
     for name, bad in zip(held, itertools.cycle([np.nan, np.inf, -np.inf]), strict=False):
         broken = changed.arrays[name].copy()
         broken.reshape(-1)[-1] = bad
@@ -569,7 +597,11 @@ OTHER = {
     "audit_budget": 12.0,
     "horizon": 12345,
     "groups": {"is": "list", "items": ["a", "c"]},
-    "prices": {"is": "record", "kind": "Prices", "fields": {"false_accept": 3.0, "false_reject": 1.0}},
+    "prices": {
+        "is": "record",
+        "kind": "Prices",
+        "fields": {"false_accept": 3.0, "false_reject": 1.0},
+    },
 }
 
 
@@ -587,12 +619,23 @@ def test_a_setting_that_was_changed_is_refused_with_both_values(name, tmp_path):
     for kept in (False, True):
         document = changed.document
         setting(document, name, kept=kept)[1] = OTHER[name]
-        changed.refused(f"the setting {name} is ", "but the learner was made with ", document=document)
+        changed.refused(
+            f"the setting {name} is ", "but the learner was made with ", document=document
+        )
 
 
 @pytest.mark.parametrize(
     "name",
-    ["allowed_gap", "failure_probability", "rate", "bound", "group_use", "maturity", "drift_false_alarm", "seed"],
+    [
+        "allowed_gap",
+        "failure_probability",
+        "rate",
+        "bound",
+        "group_use",
+        "maturity",
+        "drift_false_alarm",
+        "seed",
+    ],
 )
 def test_a_setting_that_was_changed_everywhere_but_in_the_promise_is_refused(name, tmp_path):
     changed = Changed(LIVED["betting"](), tmp_path / "x")
@@ -607,7 +650,13 @@ def test_a_promise_that_was_changed_alone_is_refused(tmp_path):
     document = changed.document
     state = dict(document["state"]["items"])
     promise = state["_life"]["fields"]["promise"]["fields"]
-    for name, other in {"limit": 0.5, "failure_probability": 0.2, "seed": 5, "bound": "kl", "maturity": 3.0}.items():
+    for name, other in {
+        "limit": 0.5,
+        "failure_probability": 0.2,
+        "seed": 5,
+        "bound": "kl",
+        "maturity": 3.0,
+    }.items():
         kept, promise[name] = promise[name], other
         named = {"limit": "allowed_gap"}.get(name, name)
         changed.refused(f"the setting {named} is ", "the learner has promised", document=document)
@@ -617,10 +666,17 @@ def test_a_promise_that_was_changed_alone_is_refused(tmp_path):
 
 def test_settings_of_other_learners_are_held_against_what_they_were_made_with(tmp_path):
     changed = Changed(LIVED["two-phase"](), tmp_path / "x")
-    for name, other in {"allowed_gap": 0.9, "failure_probability": 0.3, "horizon": 9, "comparator_gap": 0.1}.items():
+    for name, other in {
+        "allowed_gap": 0.9,
+        "failure_probability": 0.3,
+        "horizon": 9,
+        "comparator_gap": 0.1,
+    }.items():
         document = changed.document
         setting(document, name)[1] = other
-        changed.refused(f"the setting {name} is {other}, but the learner was made with", document=document)
+        changed.refused(
+            f"the setting {name} is {other}, but the learner was made with", document=document
+        )
 
 
 def test_settings_that_were_added_or_taken_away_are_refused(tmp_path):
@@ -629,7 +685,9 @@ def test_settings_that_were_added_or_taken_away_are_refused(tmp_path):
     document["settings"]["items"].append(["colour", "blue"])
     changed.refused("the setting colour is 'blue'", document=document)
     document = changed.document
-    document["settings"]["items"] = [entry for entry in document["settings"]["items"] if entry[0] != "maturity"]
+    document["settings"]["items"] = [
+        entry for entry in document["settings"]["items"] if entry[0] != "maturity"
+    ]
     changed.refused("the setting maturity", document=document)
 
 
@@ -654,13 +712,22 @@ def test_state_that_does_not_belong_there_or_is_of_another_kind_is_refused(tmp_p
 def test_intervals_and_boxes_outside_of_what_is_possible_are_refused(tmp_path):
     changed = Changed(LIVED["betting"](), tmp_path / "x")
     document = changed.document
-    state = dict(document["state"]["items"])["_life"]["fields"]["process"]["fields"]["state"]["fields"]
-    for name, low, high in (("lower", 0, 1), ("upper", 0, 1), ("gap_lower", -1, 1), ("gap_upper", -1, 1)):
+    state = dict(document["state"]["items"])["_life"]["fields"]["process"]["fields"]["state"][
+        "fields"
+    ]
+    for name, low, high in (
+        ("lower", 0, 1),
+        ("upper", 0, 1),
+        ("gap_lower", -1, 1),
+        ("gap_upper", -1, 1),
+    ):
         for outside in (low - 0.01, high + 0.01):
             place = state[name]["name"]
             broken = changed.arrays[place].copy()
             broken.reshape(-1)[0] = outside
-            changed.refused(f"{name} of the stored BettingState leaves [{low}, {high}]", **{place: broken})
+            changed.refused(
+                f"{name} of the stored BettingState leaves [{low}, {high}]", **{place: broken}
+            )
 
 
 def test_a_learner_that_went_wrong_is_not_stored_over_a_good_file(tmp_path):
@@ -669,7 +736,8 @@ def test_a_learner_that_went_wrong_is_not_stored_over_a_good_file(tmp_path):
     before = (tmp_path / "x").read_bytes()
     learner._records[1] = (np.array([np.nan]), np.array([0.0]))
     with pytest.raises(
-        NotSerialisable, match=r"state\._records\.1\[0\] contains nan; every number of a stored learner is finite"
+        NotSerialisable,
+        match=r"state\._records\.1\[0\] contains nan; every number of a stored learner is finite",
     ):
         learner.save(tmp_path / "x")
     assert (tmp_path / "x").read_bytes() == before

@@ -1,7 +1,9 @@
-"""Every learner may be used by several threads: each round is drawn once, and labels go to the right person.
+"""Every learner may be used by several threads: each round is drawn once, and labels go to the
+right person.
 
-The lock is tried twice: under load (real threads, switched as often as the interpreter can), and at the one place where a switch does
-the harm, to which the threads are brought on purpose. The second needs no luck: without the lock it fails every time.
+The lock is tried twice: under load (real threads, switched as often as the interpreter can), and at
+the one place where a switch does the harm, to which the threads are brought on purpose. The second
+needs no luck: without the lock it fails every time.
 """
 
 import copy
@@ -73,9 +75,11 @@ class NoLock:
 
 
 class Meeting(RoundBook):
-    """A book in which whoever enters a round waits until every other thread is there, too, or was kept out by the learner's lock.
+    """A book in which whoever enters a round waits until every other thread is there, too, or was
+    kept out by the learner's lock.
 
-    Between the number of a round and the next one there is nothing but this entry: whoever is let in meanwhile draws the same round.
+    Between the number of a round and the next one there is nothing but this entry: whoever is let
+    in meanwhile draws the same round.
     """
 
     def __init__(self, learner, threads):
@@ -107,7 +111,10 @@ def rounds_of_a_meeting(learner):
     """The rounds that as many threads get who all call decide() at the same time."""
     Meeting(learner, THREADS)
     found = []
-    in_threads(*[lambda: found.append(learner.decide(WORLD.features[:1], WORLD.group[:1])[0].round)] * THREADS)
+    in_threads(
+        *[lambda: found.append(learner.decide(WORLD.features[:1], WORLD.group[:1])[0].round)]
+        * THREADS
+    )
     return sorted(found)
 
 
@@ -125,7 +132,9 @@ def test_without_the_lock_they_get_the_same_round(name):
 
 
 def people_of(thread, count):
-    """People whose only feature tells the thread: context 0, 1, ..., and whose label is theirs alone."""
+    """People whose only feature tells the thread: context 0, 1, ..., and whose label is theirs
+    alone.
+    """
     generator = np.random.default_rng(thread)
     label = np.where(generator.random(count) < 0.5, 1, -1)
     return np.full((count, 1), float(thread % 6)), np.full(count, "ab"[thread % 6 // 3]), label
@@ -133,7 +142,9 @@ def people_of(thread, count):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_under_load_every_round_is_drawn_once_and_labels_go_to_the_right_person(name, tmp_path):
-    """Four threads decide and observe, one by one and in blocks; others look, overrule, erase and save all the while."""
+    """Four threads decide and observe, one by one and in blocks; others look, overrule, erase and
+    save all the while.
+    """
     learner, told, lost, done = LEARNERS[name](), {}, set(), Event()
 
     def work(thread):
@@ -185,7 +196,9 @@ def test_under_load_every_round_is_drawn_once_and_labels_go_to_the_right_person(
         in_threads(decide_all, look, save)
     assert sorted(told) == list(range(1600))
     assert learner.round == 1600
-    assert sorted(entry[:2] for entry in told.values()) == [(t, i) for t in range(4) for i in range(400)]
+    assert sorted(entry[:2] for entry in told.values()) == [
+        (t, i) for t in range(4) for i in range(400)
+    ]
     for block in learner._book.blocks:
         for row in range(len(block.accept)):
             round = block.first + row
@@ -197,7 +210,9 @@ def test_under_load_every_round_is_drawn_once_and_labels_go_to_the_right_person(
 
 
 def test_learners_in_different_threads_do_not_wait_for_each_other():
-    """One lock for each learner: a thread inside one learner's call meets a thread inside another's."""
+    """One lock for each learner: a thread inside one learner's call meets a thread inside
+    another's.
+    """
     both = [Uniform(seed=0), Uniform(seed=1)]
     inside = [Event(), Event()]
 
@@ -224,10 +239,14 @@ def test_the_public_methods_of_a_learner_of_one_s_own_hold_the_lock():
         def __init__(self, *, seed=None):
             from evenhand.words import Prices
 
-            super().__init__(prices=Prices(), group_use="certify_only", seed=seed, settings={"seed": seed})
+            super().__init__(
+                prices=Prices(), group_use="certify_only", seed=seed, settings={"seed": seed}
+            )
 
         def _plan(self, number, round):
-            return Epoch(number, "fixed", round, 2**62, Mixture((eh.hypotheses.ACCEPT_ALL,), (1.0,)))
+            return Epoch(
+                number, "fixed", round, 2**62, Mixture((eh.hypotheses.ACCEPT_ALL,), (1.0,))
+            )
 
         def method(self):
             return self._lock._is_owned()
@@ -246,7 +265,9 @@ def test_the_public_methods_of_a_learner_of_one_s_own_hold_the_lock():
     assert Mine.method.__name__ == "method"
 
 
-@pytest.mark.parametrize("again", [copy.deepcopy, copy.copy, lambda one: pickle.loads(pickle.dumps(one))])
+@pytest.mark.parametrize(
+    "again", [copy.deepcopy, copy.copy, lambda one: pickle.loads(pickle.dumps(one))]
+)
 @pytest.mark.parametrize("name", ["two-phase", "uniform"])
 def test_copies_have_a_lock_of_their_own(again, name):
     learner = everybody()[name]

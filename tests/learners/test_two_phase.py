@@ -23,7 +23,10 @@ class TooMuch(PracticalSchedule):
     [
         ({"failure_probability": 0.0}, "failure_probability is 0"),
         ({"failure_probability": 1.0}, "strictly between 0 and 1"),
-        ({"exploration_rounds": 3000}, "exploration of 3000 rounds does not fit into a horizon of 3000"),
+        (
+            {"exploration_rounds": 3000},
+            "exploration of 3000 rounds does not fit into a horizon of 3000",
+        ),
         ({"exploration_rounds": 0}, "at least one person"),
         ({"horizon": 1}, "horizon is 1"),
         ({"tradeoff_exponent": 0.2}, r"0\.2"),
@@ -55,7 +58,11 @@ def test_precedence_rounds_then_exponent_then_counts():
     both = two_phase(exploration_rounds=77, tradeoff_exponent=0.3, allowed_gap=None)
     assert both.exploration_rounds == both.rounds_left == 77
     exponent = two_phase(tradeoff_exponent=0.3, allowed_gap=None)
-    assert exponent.rounds_left == exponent.exploration_rounds == theory.tradeoff_rounds(3000, 0.3, np.log(8), 0.1)
+    assert (
+        exponent.rounds_left
+        == exponent.exploration_rounds
+        == theory.tradeoff_rounds(3000, 0.3, np.log(8), 0.1)
+    )
     counts = two_phase()
     assert counts.exploration_rounds is None
     assert counts.rounds_left == FIRST_EPOCH
@@ -75,7 +82,8 @@ def test_the_exploration_accepts_everybody_and_stops_when_twice_the_slack_fits()
 
 
 @pytest.mark.parametrize(
-    "settings", [{}, {"estimator": "two-sided"}, {"group_use": "decide"}, {"rate": [FPR, FalseNegativeRate()]}]
+    "settings",
+    [{}, {"estimator": "two-sided"}, {"group_use": "decide"}, {"rate": [FPR, FalseNegativeRate()]}],
 )
 def test_every_deployed_policy_keeps_the_empirical_gap_at_the_promise_minus_beta(settings):
     learner = two_phase(**settings, allowed_gap=0.5, horizon=6000)
@@ -88,7 +96,9 @@ def test_every_deployed_policy_keeps_the_empirical_gap_at_the_promise_minus_beta
             by_group = {}
             for g in ("a", "b"):
                 counted = (sample.group == g) & rate.in_denominator(sample.label)
-                by_group[g] = (acceptance * sample.weight)[counted].sum() / sample.weight[counted].sum()
+                by_group[g] = (acceptance * sample.weight)[counted].sum() / sample.weight[
+                    counted
+                ].sum()
             assert abs(by_group["b"] - by_group["a"]) <= learner.slack.limit + 1e-9
     assert {epoch.phase for epoch in learner.report.epochs} == {"explore", "bandit"}
 
@@ -179,7 +189,9 @@ def test_a_group_without_negatives_keeps_it_exploring_and_the_report_says_so():
 
 def test_while_exploring_the_report_says_how_many_more_are_needed():
     learner = two_phase()
-    assert learner.report.notes == ("exploring: nobody has been seen so far; a gap needs people of two groups.",)
+    assert learner.report.notes == (
+        "exploring: nobody has been seen so far; a gap needs people of two groups.",
+    )
     play(learner, 130, 0)
     assert "more people" in learner.report.notes[0]
 
@@ -210,7 +222,9 @@ def test_late_labels_are_used_when_they_come():
     assert decisions.accept.all()
     assert learner.epoch.phase == "explore"
     learner.observe(decisions.round, people.label)
-    learner.decide(people.features[: learner.rounds_left + 1], people.group[: learner.rounds_left + 1])
+    learner.decide(
+        people.features[: learner.rounds_left + 1], people.group[: learner.rounds_left + 1]
+    )
     assert learner.sample.weight.sum() == 640
 
 
@@ -252,7 +266,9 @@ def test_continuous_scores_with_dkw():
 
 def test_one_group_in_a_direct_call_is_a_clear_error():
     with pytest.raises(CannotEstimateRate, match="two groups"):
-        GapConstraints.on(FPR, WORLD.draw(5, np.random.default_rng(0)).__class__([[0.0]], ["a"], [-1]))
+        GapConstraints.on(
+            FPR, WORLD.draw(5, np.random.default_rng(0)).__class__([[0.0]], ["a"], [-1])
+        )
 
 
 def test_explore_then_commit_has_one_policy_for_good():

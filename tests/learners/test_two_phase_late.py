@@ -1,7 +1,9 @@
-"""Late labels in the exploration: the sample is exactly the first N* arrivals, whenever their labels come.
+"""Late labels in the exploration: the sample is exactly the first N* arrivals, whenever their
+labels come.
 
-Most checks here are exact: whatever the order in which labels come, the sample is the one of prompt labels, row by row. The learners of
-`tests.claims.broken` (what has come is the sample; the longest complete prefix; later labels are added) must fail them.
+Most checks here are exact: whatever the order in which labels come, the sample is the one of prompt
+labels, row by row. The learners of `tests.claims.broken` (what has come is the sample; the longest
+complete prefix; later labels are added) must fail them.
 """
 
 from dataclasses import replace
@@ -60,21 +62,31 @@ def live(learner, delay, *, block=25, rounds=4000):
 
 def as_rows(sample):
     """The sample as a sorted list of (context, group, label, people)."""
-    return sorted(zip(sample.features[:, 0], sample.group, sample.label, sample.weight, strict=True))
+    return sorted(
+        zip(sample.features[:, 0], sample.group, sample.label, sample.weight, strict=True)
+    )
 
 
 def first(size):
     """The first people as such a list."""
     rows = {}
-    for row in zip(PEOPLE.features[:size, 0], PEOPLE.group[:size], PEOPLE.label[:size], strict=True):
+    for row in zip(
+        PEOPLE.features[:size, 0], PEOPLE.group[:size], PEOPLE.label[:size], strict=True
+    ):
         rows[row] = rows.get(row, 0.0) + 1.0
     return sorted((*row, people) for row, people in rows.items())
 
 
 def check_the_sample_is_that_of_prompt_labels(kind, seeds=range(12)):
-    """Whatever the delays: the first N* people, N* as with prompt labels. Exact, without any chance of a false alarm."""
+    """Whatever the delays: the first N* people, N* as with prompt labels. Exact, without any chance
+    of a false alarm.
+    """
     own = {"same_exploration": True} if kind is ExploreThenCommit else {}
-    for settings in ({}, {"exploration_rounds": 500}, {"rate": [FPR, FalseNegativeRate()], "allowed_gap": 0.6}):
+    for settings in (
+        {},
+        {"exploration_rounds": 500},
+        {"rate": [FPR, FalseNegativeRate()], "allowed_gap": 0.6},
+    ):
         prompt = live(make(**settings), np.zeros(len(PEOPLE)), block=1)
         size = prompt.sample.weight.sum()
         assert as_rows(prompt.sample) == first(int(size))
@@ -98,7 +110,10 @@ def test_a_sample_that_labels_choose_is_caught(kind):
 @pytest.mark.parametrize("settings", [{}, {"exploration_rounds": 500}, {"exploration_rounds": 30}])
 def test_the_sample_does_not_depend_on_how_decide_is_called(settings):
     """One by one, in blocks, in one huge block, and in counts."""
-    samples = [live(make(**settings), np.zeros(len(PEOPLE)), block=block).sample for block in (1, 7, 64, 1000)]
+    samples = [
+        live(make(**settings), np.zeros(len(PEOPLE)), block=block).sample
+        for block in (1, 7, 64, 1000)
+    ]
     huge = make(**settings)
     huge.decide(PEOPLE.features[:5000], PEOPLE.group[:5000])
     huge.observe(np.arange(5000), PEOPLE.label[:5000])
@@ -150,16 +165,23 @@ def hidden(people):
 
 def above_the_promise(kind, seeds, **settings):
     learner = make(kind, allowed_gap=0.3, horizon=5000, **settings)
-    runs = [simulate_late(learner, WORLD, 5000, seed, LabelDelays(hidden, fixed=True)) for seed in seeds]
-    assert all(run.learner.slack is not None for run in runs)  # a learner that only explores proves nothing
+    runs = [
+        simulate_late(learner, WORLD, 5000, seed, LabelDelays(hidden, fixed=True)) for seed in seeds
+    ]
+    assert all(
+        run.learner.slack is not None for run in runs
+    )  # a learner that only explores proves nothing
     return sum(run.worst_gap > 0.3 for run in runs)
 
 
 @pytest.mark.parametrize("kind", [TwoPhaseLearner, ExploreThenCommit])
 def test_the_promise_is_kept_although_labels_that_matter_are_late(kind):
-    """12 lives; more than 5 above the promise refute delta = .1 with a false-alarm rate of 5e-4 (none are: the bound is conservative).
-    Catches a learner that breaks its promise in 72% of its lives."""
-    assert above_the_promise(kind, range(12), exploration_rounds=900) <= binomial_limit(12, 0.1, 1e-3)
+    """12 lives; more than 5 above the promise refute delta = .1 with a false-alarm rate of 5e-4
+    (none are: the bound is conservative). Catches a learner that breaks its promise in 72% of its
+    lives."""
+    assert above_the_promise(kind, range(12), exploration_rounds=900) <= binomial_limit(
+        12, 0.1, 1e-3
+    )
 
 
 def test_whatever_has_come_breaks_the_promise():
@@ -187,7 +209,9 @@ def test_the_report_says_for_whom_it_waits_and_since_when():
     learner.observe(40, PEOPLE.label[40])
     assert "round 700" in learner.report.notes[0]
     learner.observe(700, PEOPLE.label[700])
-    learner.decide(PEOPLE.features[: learner.rounds_left + 1], PEOPLE.group[: learner.rounds_left + 1])
+    learner.decide(
+        PEOPLE.features[: learner.rounds_left + 1], PEOPLE.group[: learner.rounds_left + 1]
+    )
     assert learner.report.notes == ()
     assert as_rows(learner.sample) == first(1000)
 
@@ -198,7 +222,10 @@ def test_on_counts_it_waits_in_the_same_way():
     learner.observe(np.arange(1, 3000), PEOPLE.label[1:3000])
     learner.decide(PEOPLE.features[:200], PEOPLE.group[:200])
     assert learner.sample is None
-    assert "waiting for the label of round 0, which was decided 3200 rounds ago" in learner.report.notes[0]
+    assert (
+        "waiting for the label of round 0, which was decided 3200 rounds ago"
+        in learner.report.notes[0]
+    )
 
 
 def test_while_it_waits_everybody_is_accepted():
@@ -212,7 +239,10 @@ def test_closing_the_exploration_takes_what_is_there_and_pays_for_what_is_not(lo
     learner.close_exploration()
     inside = [round for round in lost if round < 1000]
     assert learner.sample.weight.sum() == 1000 - len(inside)
-    negatives = [((learner.sample.group == g) & (learner.sample.label == -1)) * learner.sample.weight for g in "ab"]
+    negatives = [
+        ((learner.sample.group == g) & (learner.sample.label == -1)) * learner.sample.weight
+        for g in "ab"
+    ]
     smallest = min(part.sum() for part in negatives)
     assert learner.slack.missing == len(inside)
     kept = learner.explorer.beta(learner.sample)
@@ -230,7 +260,9 @@ def test_closing_the_exploration_takes_what_is_there_and_pays_for_what_is_not(lo
 def test_closing_is_refused_where_it_would_break_the_law():
     early = make(exploration_rounds=1000)
     early.decide(PEOPLE.features[:200], PEOPLE.group[:200])
-    with pytest.raises(ProtocolError, match="200 people have arrived, and the exploration needs at least 1000"):
+    with pytest.raises(
+        ProtocolError, match="200 people have arrived, and the exploration needs at least 1000"
+    ):
         early.close_exploration()
     with pytest.raises(ProtocolError, match="without 90 of 1000 labels the slack would be"):
         waiting(np.arange(90)).close_exploration()
@@ -241,7 +273,9 @@ def test_closing_is_refused_where_it_would_break_the_law():
 
 
 def test_on_counts_closing_never_chooses_another_size():
-    """Whatever labels are lost: the sample is that of the size that all labels would have chosen, or closing is refused."""
+    """Whatever labels are lost: the sample is that of the size that all labels would have chosen,
+    or closing is refused.
+    """
     size = live(make(), np.zeros(len(PEOPLE)), block=1).sample.weight.sum()
     draw, outcomes = np.random.default_rng(5), {"closed": 0, "refused": 0}
     for _ in range(60):
@@ -317,7 +351,9 @@ def test_who_is_erased_later_leaves_the_sample_and_widens_the_slack():
 
 
 def test_a_sample_that_lost_too_many_freezes_the_policy(tmp_path):
-    """The policy that is deployed was chosen when the sample was whole enough, so it stays; no other one could be promised."""
+    """The policy that is deployed was chosen when the sample was whole enough, so it stays; no
+    other one could be promised.
+    """
     for number in (100, 1000):
         learner = waiting([])
         play(learner, 300, 0)
@@ -333,7 +369,9 @@ def test_a_sample_that_lost_too_many_freezes_the_policy(tmp_path):
 
 
 def as_of_rules_1(learner):
-    """A copy from a file in which it does not stand in which order people came; see also test_older_rules.py."""
+    """A copy from a file in which it does not stand in which order people came; see also
+    test_older_rules.py.
+    """
     new = ("_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
     copy = make(exploration_rounds=1000)
     copy._restore({name: value for name, value in learner._state().items() if name not in new})

@@ -1,4 +1,6 @@
-"""Ledgers for the tests: SQLite in a temporary directory, PostgreSQL from a server that is started once."""
+"""Ledgers for the tests: SQLite in a temporary directory, PostgreSQL from a server that is started
+once.
+"""
 
 import contextlib
 import os
@@ -56,16 +58,32 @@ def postgres_url(postgres_server):
 
 @pytest.fixture(scope="session")
 def postgres_server():
-    """initdb and pg_ctl as an unprivileged user, on loopback, on a free port; fsync off, for nobody pulls the plug of a test."""
+    """initdb and pg_ctl as an unprivileged user, on loopback, on a free port; fsync off, for nobody
+    pulls the plug of a test.
+    """
     tools = _postgres_tools()
     if tools is None:
-        skip("PostgreSQL's initdb and pg_ctl are not installed (Debian: apt-get install postgresql)")
+        skip(
+            "PostgreSQL's initdb and pg_ctl are not installed (Debian: apt-get install postgresql)"
+        )
     home = pathlib.Path(tempfile.mkdtemp(prefix="evenhand-pg-", dir="/tmp"))
     run, port = _runner(home), _free_port()
     try:
         run(tools / "initdb", "-D", home / "data", "-U", "evenhand", "-A", "trust", "-N")
         settings = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -c fsync=off -p {port}"
-        run(tools / "pg_ctl", "-D", home / "data", "-w", "-t", "300", "-o", settings, "-l", home / "log", "start")
+        run(
+            tools / "pg_ctl",
+            "-D",
+            home / "data",
+            "-w",
+            "-t",
+            "300",
+            "-o",
+            settings,
+            "-l",
+            home / "log",
+            "start",
+        )
         yield f"postgresql://evenhand@127.0.0.1:{port}"
     finally:
         with contextlib.suppress(subprocess.CalledProcessError):
@@ -81,7 +99,9 @@ def skip(reason):
 
 
 def _postgres_tools():
-    found = sorted(pathlib.Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda p: int(p.parts[-3]))
+    found = sorted(
+        pathlib.Path("/usr/lib/postgresql").glob("*/bin/pg_ctl"), key=lambda p: int(p.parts[-3])
+    )
     if found:
         return found[-1].parent
     on_path = shutil.which("pg_ctl")
@@ -92,7 +112,9 @@ def _runner(home):
     """Run a command; root becomes somebody else first, for PostgreSQL refuses root."""
     prefix = []
     if os.geteuid() == 0:
-        user = next((u for u in ("postgres", "nobody") if u in {p.pw_name for p in pwd.getpwall()}), None)
+        user = next(
+            (u for u in ("postgres", "nobody") if u in {p.pw_name for p in pwd.getpwall()}), None
+        )
         if user is None or shutil.which("setpriv") is None:
             skip("there is no unprivileged user to run PostgreSQL")
         entry = pwd.getpwnam(user)
@@ -100,7 +122,11 @@ def _runner(home):
         prefix = ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={entry.pw_gid}", "--clear-groups"]
 
     def run(*words):
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT, "stdin": subprocess.DEVNULL}
+        quiet = {
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.STDOUT,
+            "stdin": subprocess.DEVNULL,
+        }
         subprocess.run([*prefix, *map(str, words)], check=True, cwd=home, **quiet)
 
     return run

@@ -1,10 +1,13 @@
-"""Kill a writer with SIGKILL, again and again, and compare what it had acknowledged with what the ledger holds afterwards.
+"""Kill a writer with SIGKILL, again and again, and compare what it had acknowledged with what the
+ledger holds afterwards.
 
     python -m tests.ledger.crash KILLS DIRECTORY [--mutant]
 
-One process without threads forks the writers, so that a life costs milliseconds. A writer has eight clients; each of them reports an
-answer through a pipe as soon as it has it, in one write of less than PIPE_BUF bytes. The kill comes when so many answers have been
-reported, however long that takes; what the clients are doing then is left to chance. The mutant delivers its results before the commit.
+One process without threads forks the writers, so that a life costs milliseconds. A writer has eight
+clients; each of them reports an answer through a pipe as soon as it has it, in one write of less
+than PIPE_BUF bytes. The kill comes when so many answers have been reported, however long that
+takes; what the clients are doing then is left to chance. The mutant delivers its results before the
+commit.
 """
 
 import json
@@ -24,11 +27,15 @@ CLIENTS = 8
 MOST = 100
 """Answers that are awaited before a kill, at most."""
 LATE = 1000
-"""Answers that the mutant gives without a commit: more than any life that is killed after MOST of them."""
+"""Answers that the mutant gives without a commit: more than any life that is killed after MOST of
+them.
+"""
 
 
 class Hasty(Writer):
-    """The mutant: it answers who asked, and commits when it has given LATE answers. A kill before that loses them all, on any machine."""
+    """The mutant: it answers who asked, and commits when it has given LATE answers. A kill before
+    that loses them all, on any machine.
+    """
 
     def _transact(self, connection, jobs: list[Job]) -> None:
         given, closing = 0, False
@@ -60,7 +67,9 @@ def live(path, policy, life, pipe, mutant):
         for number in range(10**9):
             old = life > 0 and generator.random() < 0.1
             name = (
-                f"{generator.randrange(life)}-{client}-{generator.randrange(3)}" if old else f"{life}-{client}-{number}"
+                f"{generator.randrange(life)}-{client}-{generator.randrange(3)}"
+                if old
+                else f"{life}-{client}-{number}"
             )
             answer = ledger.decide(person(name), Terms(policy, 0.5))
             os.write(pipe, json.dumps([answer.drawn.key, answer.body.decode()]).encode() + b"\n")
@@ -107,7 +116,10 @@ def check(path, acknowledged, stored):
 
 def double_draws(path):
     """Keys with two rows, and people with two coins in one window."""
-    with opened(path, Clock(1_900_000_000.0)) as ledger, ledger.store.reader.connect() as connection:
+    with (
+        opened(path, Clock(1_900_000_000.0)) as ledger,
+        ledger.store.reader.connect() as connection,
+    ):
         assert verify(ledger, deep=True).ok
         rows = connection.exec_driver_sql("SELECT key, slot, body FROM decisions").all()
     draws = {}

@@ -1,4 +1,6 @@
-"""What somebody could do to the log behind the ledger's back: edit, delete, reorder, truncate, rewrite, unseal."""
+"""What somebody could do to the log behind the ledger's back: edit, delete, reorder, truncate,
+rewrite, unseal.
+"""
 
 import json
 import random
@@ -16,7 +18,9 @@ CHAIN = [table.name for table in KINDS.values()]
 
 
 def keep(path):
-    """A ledger with rows of every kind but quarantine, without its guards; (path, an anchor taken before the last few rows)."""
+    """A ledger with rows of every kind but quarantine, without its guards; (path, an anchor taken
+    before the last few rows).
+    """
     with opened(path) as ledger:
         policy = published(ledger, certificate={"limit": 0.1})
         answers = decided(ledger, policy, range(30))
@@ -44,7 +48,9 @@ def edit(connection, generator):
     names = [row[1] for row in connection.execute(f"PRAGMA table_info({table})")]
     name, row = generator.choice(names), generator.choice(_rows(connection, table))
     value = connection.execute(f'SELECT "{name}" FROM {table} WHERE seq = ?', [row]).fetchone()[0]
-    connection.execute(f'UPDATE {table} SET "{name}" = ? WHERE seq = ?', [_changed(value, generator), row])
+    connection.execute(
+        f'UPDATE {table} SET "{name}" = ? WHERE seq = ?', [_changed(value, generator), row]
+    )
 
 
 def _changed(value, generator):
@@ -61,7 +67,9 @@ def _changed(value, generator):
 def delete(connection, generator):
     """Remove one row."""
     table = generator.choice([t for t in CHAIN if _rows(connection, t)])
-    connection.execute(f"DELETE FROM {table} WHERE seq = ?", [generator.choice(_rows(connection, table))])
+    connection.execute(
+        f"DELETE FROM {table} WHERE seq = ?", [generator.choice(_rows(connection, table))]
+    )
 
 
 def reorder(connection, generator):
@@ -72,31 +80,44 @@ def reorder(connection, generator):
 
 
 def truncate(connection, generator):
-    """Cut off the end anywhere, also after the anchor, and rewrite the head so that the rest looks whole."""
+    """Cut off the end anywhere, also after the anchor, and rewrite the head so that the rest looks
+    whole.
+    """
     last = generator.randrange(1, connection.execute("SELECT seq FROM head").fetchone()[0])
     for table in (*CHAIN, "personal"):
         connection.execute(f"DELETE FROM {table} WHERE seq > ?", [last])
     union = " UNION ".join(f"SELECT seq, hash, at FROM {table}" for table in CHAIN)
-    seq, digest, at = connection.execute(f"SELECT * FROM ({union}) ORDER BY seq DESC LIMIT 1").fetchone()
+    seq, digest, at = connection.execute(
+        f"SELECT * FROM ({union}) ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
     connection.execute("UPDATE head SET seq = ?, hash = ?, at = ?", [seq, digest, at])
 
 
 def rewrite(connection, generator):
-    """Turn one decision round and compute all later hashes anew, the head included: only an anchor can tell."""
+    """Turn one decision round and compute all later hashes anew, the head included: only an anchor
+    can tell.
+    """
     rows = sorted(
         (seq, kind, at, body)
         for kind, table in KINDS.items()
         for seq, at, body in connection.execute(f"SELECT seq, at, body FROM {table.name}")
     )
-    victim, previous = generator.choice([row[0] for row in rows[:40] if row[1] == "decision"]), bytes(32)
+    victim, previous = (
+        generator.choice([row[0] for row in rows[:40] if row[1] == "decision"]),
+        bytes(32),
+    )
     for seq, kind, at, body in rows:
         text = body
         if seq == victim:
             changed = json.loads(body) | {"accept": not json.loads(body)["accept"]}
             text = canonical(changed)
-            connection.execute("UPDATE decisions SET accept = ? WHERE seq = ?", [changed["accept"], seq])
+            connection.execute(
+                "UPDATE decisions SET accept = ? WHERE seq = ?", [changed["accept"], seq]
+            )
         previous = link(previous, seq, kind, at, text)
-        connection.execute(f"UPDATE {KINDS[kind].name} SET body = ?, hash = ? WHERE seq = ?", [text, previous, seq])
+        connection.execute(
+            f"UPDATE {KINDS[kind].name} SET body = ?, hash = ? WHERE seq = ?", [text, previous, seq]
+        )
     connection.execute("UPDATE head SET hash = ?", [previous])
 
 
@@ -104,7 +125,9 @@ def unseal(connection, generator):
     """Empty or change a sealed field."""
     rows = [r[0] for r in connection.execute("SELECT seq FROM personal WHERE sealed IS NOT NULL")]
     sealed = generator.choice([None, b"x" * 40])
-    connection.execute("UPDATE personal SET sealed = ? WHERE seq = ?", [sealed, generator.choice(rows)])
+    connection.execute(
+        "UPDATE personal SET sealed = ? WHERE seq = ?", [sealed, generator.choice(rows)]
+    )
 
 
 def _rows(connection, table):

@@ -1,4 +1,6 @@
-"""A small bank for the tests of the ledger: a clock that is turned by hand, a keyring with a known root, one published policy."""
+"""A small bank for the tests of the ledger: a clock that is turned by hand, a keyring with a known
+root, one published policy.
+"""
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.ledger import Application, Keyring, Ledger, Terms, WindowPlan
@@ -25,15 +27,21 @@ def coin(acceptance):
 
 
 def opened(where, clock=None, kind=Ledger, **options):
-    return kind.open(where, keyring=KEYRING, clock=clock or Clock(), windows=WindowPlan(30 * DAY), **options)
+    return kind.open(
+        where, keyring=KEYRING, clock=clock or Clock(), windows=WindowPlan(30 * DAY), **options
+    )
 
 
 def published(ledger, acceptance=0.5, **options):
     """The id of the first policy."""
-    return ledger.publish(TENANT, PRODUCT, coin(acceptance), epoch=1, parent=None, checkpoint={}, **options).id
+    return ledger.publish(
+        TENANT, PRODUCT, coin(acceptance), epoch=1, parent=None, checkpoint={}, **options
+    ).id
 
 
-def person(number, *, key=None, tenant=TENANT, product=PRODUCT, features=(0.5, 2.0), group="a", **options):
+def person(
+    number, *, key=None, tenant=TENANT, product=PRODUCT, features=(0.5, 2.0), group="a", **options
+):
     name = f"k{number}" if key is None else key
     return Application(tenant, name, f"p{number}", product, features, group=group, **options)
 

@@ -32,7 +32,9 @@ def test_a_truth_value_that_is_none_is_found_although_it_counts_as_true(kept, tm
 
 
 def test_what_only_a_published_head_can_tell(path, clock):
-    """The limit: the whole database put back to a state that was once genuine verifies, until a later head is held against it."""
+    """The limit: the whole database put back to a state that was once genuine verifies, until a
+    later head is held against it.
+    """
     with opened(path, clock) as ledger:
         decided(ledger, published(ledger), range(5))
     old = path.with_name("old.sqlite")
@@ -53,7 +55,9 @@ def test_deep_verification_notices_a_key_that_was_changed(kept, tmp_path):
     path = tmp_path / "ledger.sqlite"
     shutil.copyfile(kept[0], path)
     with sqlite3.connect(path) as connection:
-        connection.execute("UPDATE people SET key = zeroblob(60) WHERE id = (SELECT min(id) FROM people)")
+        connection.execute(
+            "UPDATE people SET key = zeroblob(60) WHERE id = (SELECT min(id) FROM people)"
+        )
     connection.close()
     with opened(path) as ledger:
         assert verify(ledger).ok
@@ -79,8 +83,15 @@ def test_a_forged_head_is_refused(ledger, policy):
 def test_the_tables_refuse_changes(where):
     with opened(where) as ledger:
         decided(ledger, published(ledger), range(3))
-        for statement in ("UPDATE decisions SET accept = NOT accept", "DELETE FROM decisions", "DELETE FROM events"):
-            with pytest.raises(Exception, match="append-only"), ledger.store.writer.begin() as connection:
+        for statement in (
+            "UPDATE decisions SET accept = NOT accept",
+            "DELETE FROM decisions",
+            "DELETE FROM events",
+        ):
+            with (
+                pytest.raises(Exception, match="append-only"),
+                ledger.store.writer.begin() as connection,
+            ):
                 connection.exec_driver_sql(statement)
         assert verify(ledger, deep=True).ok
 

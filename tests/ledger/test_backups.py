@@ -1,9 +1,20 @@
-"""A backup is whole; a restored ledger answers what it knows and draws nothing until somebody has confirmed the gap."""
+"""A backup is whole; a restored ledger answers what it knows and draws nothing until somebody has
+confirmed the gap.
+"""
 
 import pytest
 from tests.ledger.helpers import KEYRING, PRODUCT, TENANT, Clock, decided, opened, person, published
 
-from evenhand.ledger import Damaged, GapUnconfirmed, Invalid, Terms, backup, mark_restored, restore, verify
+from evenhand.ledger import (
+    Damaged,
+    GapUnconfirmed,
+    Invalid,
+    Terms,
+    backup,
+    mark_restored,
+    restore,
+    verify,
+)
 
 
 @pytest.fixture
@@ -34,9 +45,15 @@ def test_a_restored_ledger_refuses_to_draw_until_the_gap_is_confirmed(saved, tmp
             ledger.confirm_gap("operator", " ")
         ledger.confirm_gap("operator", "ten answers were re-sent by hand")
         again = ledger.decide(person(25), Terms(policy, 0.5)).drawn
-        assert again.u == lost[5].drawn.u  # the secret follows from the keyring, so the coin is the one that was lost
+        assert (
+            again.u == lost[5].drawn.u
+        )  # the secret follows from the keyring, so the coin is the one that was lost
         assert verify(ledger, deep=True).ok
-        assert [event.action for event in ledger.events()] == ["genesis", "restored", "gap_confirmed"]
+        assert [event.action for event in ledger.events()] == [
+            "genesis",
+            "restored",
+            "gap_confirmed",
+        ]
 
 
 def test_a_backup_under_load_is_one_state(ledger, policy, tmp_path):

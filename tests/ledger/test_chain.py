@@ -1,4 +1,6 @@
-"""The short ways give the same bytes as the long ones: texts as `canonical`, keyed hashes as `hmac`, random bytes each given out once."""
+"""The short ways give the same bytes as the long ones: texts as `canonical`, keyed hashes as
+`hmac`, random bytes each given out once.
+"""
 
 import hashlib
 import hmac
@@ -35,16 +37,26 @@ def test_the_text_of_a_decision(drawn, key, slot, digests):
     commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
     hidden = {"seq", "at", "key", "person"}
     body = {name: value for name, value in drawn._asdict().items() if name not in hidden}
-    body |= {"propensity": drawn.propensity, "key": key, "slot": slot, "commit": commit, "sealed": digests[0]}
+    body |= {
+        "propensity": drawn.propensity,
+        "key": key,
+        "slot": slot,
+        "commit": commit,
+        "sealed": digests[0],
+    }
     assert decision_text(drawn, key, slot, Sealed(commit, digests[0], b"")) == canonical(body)
 
 
 @given(
-    st.lists(FINITE, min_size=1, max_size=4), st.none() | st.tuples(FINITE, FINITE), st.none() | FINITE | st.booleans()
+    st.lists(FINITE, min_size=1, max_size=4),
+    st.none() | st.tuples(FINITE, FINITE),
+    st.none() | FINITE | st.booleans(),
 )
 def test_what_the_conflict_check_compares(features, prices, group):
     asked = Application("bank", "k", "Zoë", "loan", features, group=group, prices=prices)
-    assert asked.asked == canonical(["Zoë", "loan", features, group, None if prices is None else list(prices)])
+    assert asked.asked == canonical(
+        ["Zoë", "loan", features, group, None if prices is None else list(prices)]
+    )
 
 
 @given(st.binary(min_size=1, max_size=64), st.binary(max_size=300))
@@ -67,13 +79,18 @@ def test_random_bytes_are_given_out_once():
 @given(DRAWN)
 def test_the_answer_of_the_service(drawn):
     names = ("accept", "at", "audit", "epoch", "key", "mode", "policy", "propensity", "window")
-    document = {name: getattr(drawn, name) for name in names} | {"act": drawn.mode != "shadow", "row": drawn.seq}
+    document = {name: getattr(drawn, name) for name in names} | {
+        "act": drawn.mode != "shadow",
+        "row": drawn.seq,
+    }
     assert render(drawn) == canonical(document).encode()
 
 
 @pytest.mark.parametrize("number", [1, 2, 63, 64, 65, 200])
 def test_rows_of_every_size_of_a_group_are_those_of_their_bodies(ledger, policy, number):
-    """A group is written in pieces of 64 rows and a rest; columns and bodies must say the same, and the draws be the stand-alone ones."""
+    """A group is written in pieces of 64 rows and a rest; columns and bodies must say the same, and
+    the draws be the stand-alone ones.
+    """
     answers = decided(ledger, policy, range(number))
     secret = ledger.keyring.window_secret(ledger.id, answers[0].drawn.window)
     with ledger.store.reader.connect() as connection:

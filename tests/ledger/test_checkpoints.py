@@ -1,4 +1,6 @@
-"""A policy of the lineage has its checkpoint: one row of the chain, in the same transaction, named by the policy's signed record."""
+"""A policy of the lineage has its checkpoint: one row of the chain, in the same transaction, named
+by the policy's signed record.
+"""
 
 import json
 
@@ -15,7 +17,9 @@ STATE = {"sums": [1.5, 2.25], "rounds": 7}
 
 def test_it_is_published_with_its_policy_and_found_again(where):
     with opened(where) as ledger:
-        policy = ledger.publish(TENANT, PRODUCT, coin(0.5), epoch=1, parent=None, checkpoint=STATE, info={"rules": 1})
+        policy = ledger.publish(
+            TENANT, PRODUCT, coin(0.5), epoch=1, parent=None, checkpoint=STATE, info={"rules": 1}
+        )
         assert (policy.rules, policy.checkpoint) == (
             RULES,
             canonical_digest(STATE),
@@ -26,7 +30,14 @@ def test_it_is_published_with_its_policy_and_found_again(where):
         with pytest.raises(StalePolicy):
             ledger.publish(TENANT, PRODUCT, coin(0.6), epoch=3, parent=policy.id, checkpoint=STATE)
         with pytest.raises(Refusal):
-            ledger.publish(TENANT, PRODUCT, coin(0.6), epoch=2, parent=policy.id, checkpoint={"x": float("nan")})
+            ledger.publish(
+                TENANT,
+                PRODUCT,
+                coin(0.6),
+                epoch=2,
+                parent=policy.id,
+                checkpoint={"x": float("nan")},
+            )
         assert ledger.head() == before
         constant = ledger.register(TENANT, PRODUCT, coin(1.0))
         assert (constant.rules, constant.checkpoint, constant.in_lineage) == (RULES, None, False)
@@ -40,7 +51,9 @@ def test_another_document_is_not_taken_for_it(ledger):
     first = ledger.policies(TENANT, PRODUCT)[0]
     with ledger.store.writer.begin() as connection:
         connection.exec_driver_sql("DROP TRIGGER checkpoints_keeps_UPDATE")
-        body = json.dumps({"tenant": TENANT, "product": PRODUCT, "epoch": 1, "checkpoint": STATE, "digest": "x"})
+        body = json.dumps(
+            {"tenant": TENANT, "product": PRODUCT, "epoch": 1, "checkpoint": STATE, "digest": "x"}
+        )
         connection.execute(CHECKPOINTS.update().values(body=body))
     with pytest.raises(Damaged):
         ledger.checkpoint(first)
@@ -51,9 +64,19 @@ def test_another_document_is_not_taken_for_it(ledger):
 
 
 def chain(ledger, path):
-    """The rows of a ledger with two epochs, to be changed; hashes are made to fit, so that the laws themselves must notice."""
+    """The rows of a ledger with two epochs, to be changed; hashes are made to fit, so that the laws
+    themselves must notice.
+    """
     first = published(ledger)
-    ledger.publish(TENANT, PRODUCT, coin(0.6), epoch=2, parent=first, checkpoint=STATE, certificate={"limit": 0.1})
+    ledger.publish(
+        TENANT,
+        PRODUCT,
+        coin(0.6),
+        epoch=2,
+        parent=first,
+        checkpoint=STATE,
+        certificate={"limit": 0.1},
+    )
     export(ledger, path)
     return list(verifier.read(path))
 
@@ -106,7 +129,14 @@ def older_rules(rows):
 
 @pytest.mark.parametrize(
     "change",
-    [changed_document, changed_with_its_digest, missing, of_another_epoch, after_its_policy, older_rules],
+    [
+        changed_document,
+        changed_with_its_digest,
+        missing,
+        of_another_epoch,
+        after_its_policy,
+        older_rules,
+    ],
     ids=lambda change: change.__name__,
 )
 def test_the_stand_alone_verifier_misses_none(ledger, tmp_path, change):
@@ -117,7 +147,9 @@ def test_the_stand_alone_verifier_misses_none(ledger, tmp_path, change):
 
 @pytest.mark.parametrize("change", [changed_document, changed_with_its_digest, of_another_epoch])
 def test_the_project_s_verification_misses_none(path, tmp_path, change):
-    """The same in place: everything but the keyring's seal of the head is made to fit, and the problem named is the checkpoint's."""
+    """The same in place: everything but the keyring's seal of the head is made to fit, and the
+    problem named is the checkpoint's.
+    """
     from evenhand.ledger.chain import LOOKUPS, lookup_values
     from evenhand.ledger.database import KINDS
 
@@ -128,6 +160,10 @@ def test_the_project_s_verification_misses_none(path, tmp_path, change):
                 kind, table = row["kind"], KINDS[row["kind"]]
                 connection.exec_driver_sql(f"DROP TRIGGER IF EXISTS {table.name}_keeps_UPDATE")
                 columns = dict(zip(LOOKUPS[kind], lookup_values(kind, row["body"]), strict=True))
-                values = {**columns, "body": verifier.canonical(row["body"]), "hash": bytes.fromhex(row["hash"])}
+                values = {
+                    **columns,
+                    "body": verifier.canonical(row["body"]),
+                    "hash": bytes.fromhex(row["hash"]),
+                }
                 connection.execute(table.update().where(table.c.seq == row["seq"]).values(values))
         assert any("checkpoint" in problem.what for problem in verify(ledger).problems)

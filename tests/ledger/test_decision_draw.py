@@ -5,7 +5,18 @@ import random
 import threading
 
 import pytest
-from tests.ledger.helpers import DAY, KEYRING, PRODUCT, TENANT, Clock, coin, decided, opened, person, published
+from tests.ledger.helpers import (
+    DAY,
+    KEYRING,
+    PRODUCT,
+    TENANT,
+    Clock,
+    coin,
+    decided,
+    opened,
+    person,
+    published,
+)
 
 from evenhand.ledger import Conflict, Gone, Invalid, NotFound, Terms, verify
 from evenhand.randomness import keyed_uniform
@@ -37,13 +48,20 @@ def test_the_same_key_with_another_body_is_a_conflict(where):
         policy = published(ledger)
         ledger.decide(person(1), Terms(policy, 0.5))
         before = ledger.head()
-        for other in (person(1, features=(0.5, 2.1)), person(1, group="b"), person(2, key="k1"), person(1, body=b"x")):
+        for other in (
+            person(1, features=(0.5, 2.1)),
+            person(1, group="b"),
+            person(2, key="k1"),
+            person(1, body=b"x"),
+        ):
             with pytest.raises(Conflict):
                 ledger.decide(other, Terms(policy, 0.5))
         assert ledger.head() == before
 
 
-def test_a_person_who_comes_back_in_the_window_meets_the_same_coin_and_counts_once(ledger, policy, clock):
+def test_a_person_who_comes_back_in_the_window_meets_the_same_coin_and_counts_once(
+    ledger, policy, clock
+):
     first = ledger.decide(person(1), Terms(policy, 0.5)).drawn
     second = ledger.decide(person(1, key="again"), Terms(policy, 0.5)).drawn
     assert (second.u, second.first, second.usable) == (first.u, False, False)
@@ -55,22 +73,30 @@ def test_a_person_who_comes_back_in_the_window_meets_the_same_coin_and_counts_on
 
 
 def test_first_means_that_person_product_and_window_have_not_met(where):
-    """Against a set that remembers everything: batches of people who come again and again, in two products, over windows, some erased."""
+    """Against a set that remembers everything: batches of people who come again and again, in two
+    products, over windows, some erased.
+    """
     clock, generator, met = Clock(), random.Random(0), set()
     with opened(where, clock) as ledger:
         policies = {PRODUCT: published(ledger)}
-        policies["card"] = ledger.publish(TENANT, "card", coin(0.5), epoch=1, parent=None, checkpoint={}).id
+        policies["card"] = ledger.publish(
+            TENANT, "card", coin(0.5), epoch=1, parent=None, checkpoint={}
+        ).id
         for step in range(60):
             clock.now += generator.expovariate(1 / (3 * DAY))
             if step % 9 == 8 and (number := generator.randrange(12)) in {one[0] for one in met}:
                 with contextlib.suppress(NotFound):  # erased before, and not back since
                     ledger.erase(TENANT, f"p{number}", by="officer")
             asked = [
-                (generator.randrange(12), generator.choice([PRODUCT, "card"])) for _ in range(generator.randint(1, 8))
+                (generator.randrange(12), generator.choice([PRODUCT, "card"]))
+                for _ in range(generator.randint(1, 8))
             ]
             answers = ledger.decide_many(
                 [
-                    (person(number, key=f"{step}-{place}", product=product), Terms(policies[product], 0.5))
+                    (
+                        person(number, key=f"{step}-{place}", product=product),
+                        Terms(policies[product], 0.5),
+                    )
                     for place, (number, product) in enumerate(asked)
                 ]
             )
@@ -84,7 +110,12 @@ def test_first_means_that_person_product_and_window_have_not_met(where):
 
 def test_twice_in_one_batch_is_once(ledger, policy):
     terms = Terms(policy, 0.5)
-    asked = [(person(1), terms), (person(1), terms), (person(1, key="other"), terms), (person(1, group="b"), terms)]
+    asked = [
+        (person(1), terms),
+        (person(1), terms),
+        (person(1, key="other"), terms),
+        (person(1, group="b"), terms),
+    ]
     one, same, other, conflict = ledger.decide_many(asked)
     assert one.body == same.body
     assert [one.replayed, same.replayed, other.replayed] == [False, True, False]
@@ -107,7 +138,9 @@ def test_100_identical_requests_at_once_are_one_draw(where):
             before, bodies = ledger.head().seq, _at_once(ledger, policy, number)
             assert len(bodies) == 100
             assert len(set(bodies)) == 1
-            assert ledger.head().seq - before == 1 + (number == 0)  # the first one also opens the window
+            assert ledger.head().seq - before == 1 + (
+                number == 0
+            )  # the first one also opens the window
         assert verify(ledger, deep=True).ok
 
 
@@ -152,7 +185,11 @@ def test_the_audit_coin_is_part_of_the_same_draw(ledger, policy):
     for answer in answers:
         assert answer.drawn.audit == (answer.drawn.u < 0.3)
         assert answer.drawn.accept or not answer.drawn.audit
-    assert 0 < sum(answer.drawn.audit for answer in answers) < sum(answer.drawn.accept for answer in answers)
+    assert (
+        0
+        < sum(answer.drawn.audit for answer in answers)
+        < sum(answer.drawn.accept for answer in answers)
+    )
 
 
 def test_shadow_and_killed_decisions_are_kept_but_not_learned_from(ledger, policy):
@@ -185,7 +222,9 @@ def test_an_erased_person_is_gone_and_never_drawn_again(where):
 def test_an_erased_person_leaves_no_plaintext_and_no_key_in_the_file(path, clock):
     with opened(path, clock) as ledger:
         policy = published(ledger)
-        ledger.decide(person("canary-person", key="canary-key", group="canary-group"), Terms(policy, 0.5))
+        ledger.decide(
+            person("canary-person", key="canary-key", group="canary-group"), Terms(policy, 0.5)
+        )
         wrapped = _wrapped_key(ledger)
         assert any(wrapped in file.read_bytes() for file in path.parent.iterdir())
         ledger.erase(TENANT, "pcanary-person", by="officer")
@@ -216,4 +255,6 @@ def test_an_event_loop_can_wait_for_the_commit(ledger, policy):
     import asyncio
 
     answers = asyncio.run(_both(ledger, policy))
-    assert [ledger.find(TENANT, f"k{n}").body for n in range(50)] == [answer[0].body for answer in answers]
+    assert [ledger.find(TENANT, f"k{n}").body for n in range(50)] == [
+        answer[0].body for answer in answers
+    ]

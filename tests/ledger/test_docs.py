@@ -13,8 +13,13 @@ SET_IN_INIT = {"keyring"}
 
 def test_every_method_on_the_page_exists():
     named = set(re.findall(r"\bledger\.([a-z_]+)\b(?!\.py)", PAGE)) - SET_IN_INIT
-    assert {name for name in named if not hasattr(Ledger, name)} <= {"verify", "standalone_verifier"}
-    public = {name for name, value in vars(Ledger).items() if not name.startswith("_") and callable(value)}
+    assert {name for name in named if not hasattr(Ledger, name)} <= {
+        "verify",
+        "standalone_verifier",
+    }
+    public = {
+        name for name, value in vars(Ledger).items() if not name.startswith("_") and callable(value)
+    }
     assert {name for name in public if f".{name}(" not in PAGE} - {"open", "writer_class"} == set()
 
 

@@ -24,25 +24,40 @@ DRAWN = ("accept", "acceptance", "audit", "audit_weight", "epoch", "policy", "u"
 
 
 def test_no_fate_takes_anybody_out_or_changes_the_draw(where):
-    """Negative control: the law that `usable` once had (nobody overridden) gives another number of rows."""
+    """Negative control: the law that `usable` once had (nobody overridden) gives another number of
+    rows.
+    """
     with opened(where) as ledger:
         policy, generator = published(ledger), random.Random(4)
-        ledger.decide_many([(person(n, group=None if n % 3 else "a"), Terms(policy, 0.5, 0.1)) for n in range(120)])
+        ledger.decide_many(
+            [(person(n, group=None if n % 3 else "a"), Terms(policy, 0.5, 0.1)) for n in range(120)]
+        )
         ledger.decide(person(5, key="again"), Terms(policy, 0.5))
         ledger.decide(person(500), Terms(policy, 0.5, mode="shadow"))
         before = rows_of(ledger)
         for n in range(120):
             key, accept = f"k{n}", ledger.find(TENANT, f"k{n}").drawn.accept
-            told = [Label(generator.choice([-1, 1])), Override(generator.random() < 0.5, "clerk"), GroupTold("b")]
+            told = [
+                Label(generator.choice([-1, 1])),
+                Override(generator.random() < 0.5, "clerk"),
+                GroupTold("b"),
+            ]
             for report in generator.sample(told, generator.randrange(4)):
                 ledger.report(TENANT, key, report)
             if generator.random() < 0.2 and accept:
                 ledger.erase(TENANT, f"p{n}", "officer")
         after = rows_of(ledger)
         assert list(after) == list(before)
-        assert len(after) == 120 == ledger.count_usable(TENANT, PRODUCT) == ledger.counts(TENANT, PRODUCT).usable
+        assert (
+            len(after)
+            == 120
+            == ledger.count_usable(TENANT, PRODUCT)
+            == ledger.counts(TENANT, PRODUCT).usable
+        )
         for seq, row in after.items():
-            assert {name: getattr(row, name) for name in DRAWN} == {name: getattr(before[seq], name) for name in DRAWN}
+            assert {name: getattr(row, name) for name in DRAWN} == {
+                name: getattr(before[seq], name) for name in DRAWN
+            }
         assert sum(row.overruled for row in after.values()) > 10
         assert sum(row.erased for row in after.values()) > 5
         left = [row for row in after.values() if row.status != "overruled" and not row.erased]
@@ -67,7 +82,9 @@ def test_an_overruled_decision_stays_as_drawn_without_a_label(ledger, policy):
         "resolved",
     )
     rows = rows_of(ledger)
-    found = [(rows[d.seq].accept, rows[d.seq].label, rows[d.seq].overruled) for d in (*yes[:3], *no[:2])]
+    found = [
+        (rows[d.seq].accept, rows[d.seq].label, rows[d.seq].overruled) for d in (*yes[:3], *no[:2])
+    ]
     assert found == [
         (True, 0, True),
         (True, 0, True),
@@ -77,17 +94,21 @@ def test_an_overruled_decision_stays_as_drawn_without_a_label(ledger, policy):
     ]
     assert ledger.report(TENANT, no[0].key, Label(1)).result == "quarantined"
     assert ledger.counts(TENANT, PRODUCT).overruled == 3
-    assert [(o.seq, o.accept, o.group) for o in ledger.overruled(TENANT, PRODUCT, 0, ledger.head().seq)] == sorted(
-        [(yes[0].seq, True, "a"), (yes[1].seq, True, "a"), (no[0].seq, False, "a")]
-    )
+    assert [
+        (o.seq, o.accept, o.group) for o in ledger.overruled(TENANT, PRODUCT, 0, ledger.head().seq)
+    ] == sorted([(yes[0].seq, True, "a"), (yes[1].seq, True, "a"), (no[0].seq, False, "a")])
     then = ledger.head().seq
     ledger.report(TENANT, yes[0].key, Override(True, "clerk"))  # the one against the draw counts
     ledger.report(TENANT, yes[3].key, Override(False, "clerk"))
-    assert [o.seq for o in ledger.overruled(TENANT, PRODUCT, then, ledger.head().seq)] == [yes[3].seq]
+    assert [o.seq for o in ledger.overruled(TENANT, PRODUCT, then, ledger.head().seq)] == [
+        yes[3].seq
+    ]
 
 
 def test_what_is_settled_is_what_the_chain_said_at_the_end_of_the_window(ledger, policy, clock):
-    """Labels, overrides and settlements before and after the end, and at it; nothing that comes later changes a category."""
+    """Labels, overrides and settlements before and after the end, and at it; nothing that comes
+    later changes a category.
+    """
     yes, _ = drawn_of(ledger, policy, range(40))
     names = [
         "in time",
@@ -114,7 +135,9 @@ def test_what_is_settled_is_what_the_chain_said_at_the_end_of_the_window(ledger,
     tell("agreed", Label(-1), Override(True, "c"))
     expected = {"in time": 1, "overruled late": -1, "agreed": -1}
     closed = rows_of(ledger, maturity=WINDOW)
-    assert {name: closed[d.seq].settled for name, d in seqs.items()} == {name: expected.get(name, 0) for name in names}
+    assert {name: closed[d.seq].settled for name, d in seqs.items()} == {
+        name: expected.get(name, 0) for name in names
+    }
     clock.now += 1
     tell("late", Label(1))
     tell("overruled late", Override(False, "c"))
@@ -122,7 +145,9 @@ def test_what_is_settled_is_what_the_chain_said_at_the_end_of_the_window(ledger,
     tell("in time", Label(-1))
     ledger.erase(TENANT, seqs["agreed"].person, "officer")
     later = rows_of(ledger, maturity=WINDOW)
-    assert {seq: row.settled for seq, row in later.items()} == {seq: row.settled for seq, row in closed.items()}
+    assert {seq: row.settled for seq, row in later.items()} == {
+        seq: row.settled for seq, row in closed.items()
+    }
     assert {name: later[d.seq].label for name, d in seqs.items()} == {
         "in time": 0,  # disputed by now
         "never": 0,
@@ -134,10 +159,14 @@ def test_what_is_settled_is_what_the_chain_said_at_the_end_of_the_window(ledger,
         "agreed": -1,
     }
     without = rows_of(ledger)
-    assert {row.settled == row.label for row in without.values()} == {True}  # without a window there is no end
+    assert {row.settled == row.label for row in without.values()} == {
+        True
+    }  # without a window there is no end
 
 
-def test_a_group_counts_if_it_was_told_within_the_window_and_says_that_it_was_late(ledger, policy, clock):
+def test_a_group_counts_if_it_was_told_within_the_window_and_says_that_it_was_late(
+    ledger, policy, clock
+):
     asked = [(person(n, group="a" if n == 0 else None), Terms(policy, 0.5)) for n in range(5)]
     drawn = [answer.drawn for answer in ledger.decide_many(asked)]
     ledger.report(TENANT, "k0", GroupTold("a"))
@@ -169,4 +198,9 @@ def test_an_erased_row_keeps_its_draw(ledger, policy, maturity):
     for d in (yes[0], no[0]):
         row = rows[d.seq]
         assert (row.erased, row.features, row.group, row.prices) == (True, None, None, None)
-        assert (row.accept, row.acceptance, row.audit, row.epoch) == (d.accept, d.acceptance, d.audit, d.epoch)
+        assert (row.accept, row.acceptance, row.audit, row.epoch) == (
+            d.accept,
+            d.acceptance,
+            d.audit,
+            d.epoch,
+        )

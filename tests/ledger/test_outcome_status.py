@@ -5,7 +5,17 @@ import random
 import pytest
 from tests.ledger.helpers import PRODUCT, TENANT, decided, opened, person, published
 
-from evenhand.ledger import Facts, Gone, GroupTold, Label, NotFound, Override, Settlement, Terms, verify
+from evenhand.ledger import (
+    Facts,
+    Gone,
+    GroupTold,
+    Label,
+    NotFound,
+    Override,
+    Settlement,
+    Terms,
+    verify,
+)
 from evenhand.ledger.outcome_status import facts_from, kind_and_value, result_of
 from evenhand.ledger.refusals import Invalid
 
@@ -63,7 +73,9 @@ def test_10_000_random_interleavings_end_in_one_state_and_no_rejected_person_has
 def test_every_status(accept, reports, status, label):
     standing = folded(accept, reports).standing
     assert (standing.status, standing.label) == (status, label)
-    assert standing.overruled == any(isinstance(told, Override) and told.accept != accept for told in reports)
+    assert standing.overruled == any(
+        isinstance(told, Override) and told.accept != accept for told in reports
+    )
 
 
 def test_an_override_that_agrees_with_the_draw_changes_nothing_that_may_be_learned():
@@ -71,11 +83,16 @@ def test_an_override_that_agrees_with_the_draw_changes_nothing_that_may_be_learn
     for _ in range(2_000):
         accept = generator.random() < 0.5
         reports = generator.choices(REPORTS, k=generator.randrange(6))
-        assert folded(accept, [*reports, Override(accept, "c")]).standing == folded(accept, reports).standing
+        assert (
+            folded(accept, [*reports, Override(accept, "c")]).standing
+            == folded(accept, reports).standing
+        )
 
 
 def test_an_override_never_adds_information():
-    """Drawn accept: the label goes, and no report brings it back. Drawn reject: the standing stays "rejected"."""
+    """Drawn accept: the label goes, and no report brings it back. Drawn reject: the standing stays
+    "rejected".
+    """
     generator = random.Random(9)
     for _ in range(2_000):
         accept = generator.random() < 0.5
@@ -140,7 +157,12 @@ def test_reports_in_the_ledger(where):
         assert verdicts[3].seq == verdicts[4].seq  # kept once
         assert ledger.report(TENANT, yes, Settlement(-1, "judge", "papers")).standing.label == -1
         counts = ledger.counts(TENANT, PRODUCT)
-        assert (counts.resolved, counts.disputed, counts.quarantined, counts.overruled) == (1, 0, 1, 1)
+        assert (counts.resolved, counts.disputed, counts.quarantined, counts.overruled) == (
+            1,
+            0,
+            1,
+            1,
+        )
         assert ledger.explain(TENANT, yes).standing.label == -1
         assert verify(ledger, deep=True).ok
 
@@ -148,13 +170,19 @@ def test_reports_in_the_ledger(where):
 def test_interleavings_through_the_ledger_train_on_no_label_of_a_rejected_person(ledger, policy):
     generator = random.Random(7)
     answers = decided(ledger, policy, range(60))
-    truth = {answer.drawn.key: generator.choices(REPORTS[:7], k=generator.randrange(6)) for answer in answers}
+    truth = {
+        answer.drawn.key: generator.choices(REPORTS[:7], k=generator.randrange(6))
+        for answer in answers
+    }
     told = [(TENANT, key, report) for key, reports in truth.items() for report in reports]
     for start in range(0, len(told), 7):
         ledger.report_many(generator.sample(told, 7) + told[start : start + 7])
     rows = {row.seq: row for row in ledger.history(TENANT, PRODUCT, usable_only=False)}
     for answer in answers:
-        row, standing = rows[answer.drawn.seq], folded(answer.drawn.accept, truth[answer.drawn.key]).standing
+        row, standing = (
+            rows[answer.drawn.seq],
+            folded(answer.drawn.accept, truth[answer.drawn.key]).standing,
+        )
         assert (row.status, row.label) == (standing.status, standing.label)
         assert row.accept or row.label == 0
 

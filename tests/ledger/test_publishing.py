@@ -14,11 +14,19 @@ def test_a_publication_follows_the_last_one_or_is_refused(where):
     with opened(where) as ledger:
         first = published(ledger)
         second = ledger.publish(
-            TENANT, PRODUCT, coin(0.6), epoch=2, parent=first, checkpoint={}, certificate={"limit": 0.1}
+            TENANT,
+            PRODUCT,
+            coin(0.6),
+            epoch=2,
+            parent=first,
+            checkpoint={},
+            certificate={"limit": 0.1},
         )
         for epoch, parent in ((2, first), (3, first), (4, second.id), (3, None)):
             with pytest.raises(StalePolicy):
-                ledger.publish(TENANT, PRODUCT, coin(0.7), epoch=epoch, parent=parent, checkpoint={})
+                ledger.publish(
+                    TENANT, PRODUCT, coin(0.7), epoch=epoch, parent=parent, checkpoint={}
+                )
         assert [policy.epoch for policy in ledger.policies(TENANT, PRODUCT)] == [1, 2]
         assert [row.document for row in ledger.certificates(TENANT, PRODUCT)] == [{"limit": 0.1}]
         assert ledger.policy(second.id) == second
@@ -71,7 +79,12 @@ def _train(ledger, epochs):
         parent = lineage[-1].id if lineage else None
         try:
             ledger.publish(
-                TENANT, PRODUCT, coin(0.1 + 0.1 * len(lineage)), epoch=len(lineage) + 1, parent=parent, checkpoint={}
+                TENANT,
+                PRODUCT,
+                coin(0.1 + 0.1 * len(lineage)),
+                epoch=len(lineage) + 1,
+                parent=parent,
+                checkpoint={},
             )
         except StalePolicy:
             continue
@@ -119,7 +132,14 @@ def test_operators_cannot_name_what_does_not_exist(ledger, policy):
 
 def test_every_change_of_a_policy_breaks_its_signature(ledger):
     policy = ledger.publish(
-        TENANT, PRODUCT, coin(0.5), epoch=1, parent=None, checkpoint={}, certificate={"a": 1}, info={"b": 2}
+        TENANT,
+        PRODUCT,
+        coin(0.5),
+        epoch=1,
+        parent=None,
+        checkpoint={},
+        certificate={"a": 1},
+        info={"b": 2},
     )
     policy.verify(KEYRING.public_key)
     changes = {

@@ -1,4 +1,6 @@
-"""A certified learner is rebuilt from the ledger bit for bit: the same people, coins and labels give the same policies and certificates."""
+"""A certified learner is rebuilt from the ledger bit for bit: the same people, coins and labels
+give the same policies and certificates.
+"""
 
 import numpy as np
 import pytest
@@ -31,7 +33,10 @@ def learner_of(environment):
 
 
 def play(learner, features, group, draws, audits):
-    learner._coins.next, learner._audit_coins.next = np.asarray(draws), np.where(audits, 0.0, 1.0 - 2**-53)
+    learner._coins.next, learner._audit_coins.next = (
+        np.asarray(draws),
+        np.where(audits, 0.0, 1.0 - 2**-53),
+    )
     return learner.decide(features, group)
 
 
@@ -43,17 +48,26 @@ def audit_weight(learner):
 @pytest.fixture
 def environment():
     accepts = np.array([[True, False, True, False], [True, True, False, False]])
-    return Discrete(np.array([0.3, 0.2, 0.3, 0.2]), np.array([0.9, 0.4, 0.8, 0.3]), np.array([1, 1, -1, -1]), accepts)
+    return Discrete(
+        np.array([0.3, 0.2, 0.3, 0.2]),
+        np.array([0.9, 0.4, 0.8, 0.3]),
+        np.array([1, 1, -1, -1]),
+        accepts,
+    )
 
 
 def lived(ledger, environment, people):
-    """The service's life: the learner's policy decides, the ledger draws, labels come, epochs close."""
+    """The service's life: the learner's policy decides, the ledger draws, labels come, epochs
+    close.
+    """
     learner, generator, done, closings = learner_of(environment), np.random.default_rng(5), 0, []
     parent = None
     while done < people:
         epoch = learner.open_epoch()
         document = {"epoch": epoch.number, "policy": learner.policy.to_json()}
-        parent = ledger.publish(TENANT, PRODUCT, document, epoch=epoch.number, parent=parent, checkpoint={}).id
+        parent = ledger.publish(
+            TENANT, PRODUCT, document, epoch=epoch.number, parent=parent, checkpoint={}
+        ).id
         size = min(learner.rounds_left, people - done)
         sample = environment.draw(size, generator)
         chance, weight = learner.acceptance(sample.features), audit_weight(learner)
@@ -65,9 +79,15 @@ def lived(ledger, environment, people):
             for i in range(size)
         ]
         drawn = [answer.drawn for answer in ledger.decide_many(asked)]
-        decisions = play(learner, sample.features, sample.group, [d.u for d in drawn], [d.audit for d in drawn])
+        decisions = play(
+            learner, sample.features, sample.group, [d.u for d in drawn], [d.audit for d in drawn]
+        )
         assert [d.accept for d in decisions] == [d.accept for d in drawn]
-        told = [(TENANT, d.key, Label(int(y))) for d, y in zip(drawn, sample.label, strict=True) if d.accept]
+        told = [
+            (TENANT, d.key, Label(int(y)))
+            for d, y in zip(drawn, sample.label, strict=True)
+            if d.accept
+        ]
         ledger.report_many(told)
         rounds = np.arange(done, done + size)[[d.accept for d in drawn]]
         learner.observe(rounds, sample.label[[d.accept for d in drawn]])
@@ -77,14 +97,22 @@ def lived(ledger, environment, people):
 
 
 def rebuilt(ledger, environment, closings):
-    """The trainer's way back: for each closing the rows since the one before, with the labels known then."""
+    """The trainer's way back: for each closing the rows since the one before, with the labels known
+    then.
+    """
     learner, after = learner_of(environment), 0
     for upto in closings:
         rows = list(ledger.history(TENANT, PRODUCT, after=after, upto=upto))
         features = np.array([row.features for row in rows])
         learner.open_epoch()
         first = learner.round
-        play(learner, features, np.array([row.group for row in rows]), [r.u for r in rows], [r.audit for r in rows])
+        play(
+            learner,
+            features,
+            np.array([row.group for row in rows]),
+            [r.u for r in rows],
+            [r.audit for r in rows],
+        )
         known = [(first + i, row.label) for i, row in enumerate(rows) if row.label]
         learner.observe([i for i, _ in known], [label for _, label in known])
         after = rows[-1].seq
@@ -94,18 +122,25 @@ def rebuilt(ledger, environment, closings):
 def test_the_rebuilt_learner_is_the_one_that_lived(path, environment):
     with opened(path) as ledger:
         learner, closings = lived(ledger, environment, 1500)
-        ledger.report(TENANT, "k5", Override(False, "clerk"))  # what comes later does not change what was seen then
+        ledger.report(
+            TENANT, "k5", Override(False, "clerk")
+        )  # what comes later does not change what was seen then
     with opened(path) as ledger:
         again = rebuilt(ledger, environment, closings)
     assert len(closings) > 4
     for one in (learner, again):
         one.open_epoch()
-    assert [e.policy.to_json() for e in again.report.epochs] == [e.policy.to_json() for e in learner.report.epochs]
+    assert [e.policy.to_json() for e in again.report.epochs] == [
+        e.policy.to_json() for e in learner.report.epochs
+    ]
     assert again.certificate.to_json() == learner.certificate.to_json()
 
 
 def test_the_history_sees_what_was_known_then(ledger, policy, clock):
-    seen = [answer.drawn for answer in ledger.decide_many([(person(n), Terms(policy, 0.5)) for n in range(50)])]
+    seen = [
+        answer.drawn
+        for answer in ledger.decide_many([(person(n), Terms(policy, 0.5)) for n in range(50)])
+    ]
     yes = [drawn for drawn in seen if drawn.accept]
     ledger.report(TENANT, yes[0].key, Label(1))
     then = ledger.head().seq
@@ -117,7 +152,12 @@ def test_the_history_sees_what_was_known_then(ledger, policy, clock):
     labels = {row.seq: row.label for row in ledger.history(TENANT, PRODUCT, upto=then)}
     assert (labels[yes[0].seq], labels[yes[1].seq], len(labels)) == (1, 0, 50)
     now = {row.seq: row.status for row in ledger.history(TENANT, PRODUCT, decided_before=clock.now)}
-    assert (now[yes[0].seq], now[yes[1].seq], now[yes[2].seq], len(now)) == ("disputed", "resolved", "overruled", 50)
+    assert (now[yes[0].seq], now[yes[1].seq], now[yes[2].seq], len(now)) == (
+        "disputed",
+        "resolved",
+        "overruled",
+        50,
+    )
     ledger.erase(TENANT, "p0", "officer")
     erased = next(iter(ledger.history(TENANT, PRODUCT)))
     assert (erased.erased, erased.features, erased.group, erased.u) == (True, None, None, seen[0].u)

@@ -1,4 +1,6 @@
-"""Ledgers that were written under rules 1 open, are brought forward, verify (deeply, and stand-alone) and show their record."""
+"""Ledgers that were written under rules 1 open, are brought forward, verify (deeply, and
+stand-alone) and show their record.
+"""
 
 import json
 import subprocess
@@ -43,13 +45,23 @@ def test_it_verifies_to_the_depth_and_against_the_head_of_then(old):
 
 def test_it_verifies_with_the_standard_library_alone(old, tmp_path):
     ledger, record, _ = old
-    secrets = {window.name: ledger.reveal(window.name, "auditor").hex() for window in ledger.windows()}
+    secrets = {
+        window.name: ledger.reveal(window.name, "auditor").hex() for window in ledger.windows()
+    }
     for name, document in (("secrets.json", secrets), ("head.json", record["head"])):
         (tmp_path / name).write_text(json.dumps(document))
     export(ledger, tmp_path / "export.jsonl")
-    words = [tmp_path / "export.jsonl", "--secrets", tmp_path / "secrets.json", "--head", tmp_path / "head.json"]
+    words = [
+        tmp_path / "export.jsonl",
+        "--secrets",
+        tmp_path / "secrets.json",
+        "--head",
+        tmp_path / "head.json",
+    ]
     done = subprocess.run(
-        [sys.executable, "-I", "-S", Path(verifier.__file__), *map(str, words)], capture_output=True, text=True
+        [sys.executable, "-I", "-S", Path(verifier.__file__), *map(str, words)],
+        capture_output=True,
+        text=True,
     )
     assert done.returncode == 0, done.stdout
     assert "problems: 0" in done.stdout
@@ -66,12 +78,16 @@ def test_its_record_is_what_it_was(old):
     assert [event.action for event in ledger.events(*names)] == record["actions"]
     counts = ledger.counts(*names)
     same = ("decisions", "accepted", "erased", "quarantined", "disputed")
-    assert {name: getattr(counts, name) for name in same} == {name: record["counts"][name] for name in same}
+    assert {name: getattr(counts, name) for name in same} == {
+        name: record["counts"][name] for name in same
+    }
     assert recompute(ledger, *names) == counts.decisions - counts.erased
 
 
 def test_nobody_whom_the_old_rules_left_out_is_left_out_now(old):
-    """The rows that old code gave are there with the same draws; those it dropped (overridden) are there too, with no label."""
+    """The rows that old code gave are there with the same draws; those it dropped (overridden) are
+    there too, with no label.
+    """
     ledger, record, product = old
     names = (product.tenant, product.name)
     rows = {row.seq: row for row in ledger.history(*names, maturity=product.maturity)}
@@ -83,10 +99,14 @@ def test_nobody_whom_the_old_rules_left_out_is_left_out_now(old):
             status,
             erased,
         )
-    dropped = [row for seq, row in rows.items() if seq not in {entry[0] for entry in record["history"]}]
+    dropped = [
+        row for seq, row in rows.items() if seq not in {entry[0] for entry in record["history"]}
+    ]
     assert len(dropped) == record["counts"]["overridden"]
     agreed = [row for row in dropped if not row.overruled]
-    assert len(dropped) == 0 or (len(agreed) == 2 and {row.label for row in dropped if row.overruled} == {0})
+    assert len(dropped) == 0 or (
+        len(agreed) == 2 and {row.label for row in dropped if row.overruled} == {0}
+    )
 
 
 def test_the_new_table_refuses_changes(old):
@@ -94,8 +114,12 @@ def test_the_new_table_refuses_changes(old):
 
     def tamper(statement):
         with ledger.store.writer.begin() as connection:
-            if connection.dialect.name == "sqlite":  # its triggers are for each row, so there must be one
-                connection.exec_driver_sql("INSERT INTO checkpoints VALUES (999999, 0.0, 't', 'p', 1, '{}', x'00')")
+            if (
+                connection.dialect.name == "sqlite"
+            ):  # its triggers are for each row, so there must be one
+                connection.exec_driver_sql(
+                    "INSERT INTO checkpoints VALUES (999999, 0.0, 't', 'p', 1, '{}', x'00')"
+                )
             connection.exec_driver_sql(statement)
 
     for statement in ("UPDATE checkpoints SET epoch = 1", "DELETE FROM checkpoints"):

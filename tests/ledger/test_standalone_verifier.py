@@ -21,7 +21,10 @@ SCRIPT = Path(verifier.__file__)
 
 def run(*words):
     return subprocess.run(
-        [sys.executable, "-I", "-S", SCRIPT, *map(str, words)], capture_output=True, text=True, check=False
+        [sys.executable, "-I", "-S", SCRIPT, *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 
@@ -58,12 +61,18 @@ def test_the_auditor_recomputes_every_draw_with_the_standard_library(exported, t
 
 
 def _changed(line, generator):
-    """A decision with one of its facts changed, its hash made to fit, so that the laws themselves must notice."""
+    """A decision with one of its facts changed, its hash made to fit, so that the laws themselves
+    must notice.
+    """
     row = json.loads(line)
     name = generator.choice(["u", "accept", "audit", "first", "propensity", "policy", "window"])
     value = row["body"][name]
     row["body"][name] = (
-        (not value) if isinstance(value, bool) else value + 1e-9 if isinstance(value, float) else value + "x"
+        (not value)
+        if isinstance(value, bool)
+        else value + 1e-9
+        if isinstance(value, float)
+        else value + "x"
     )
     return row
 
@@ -82,9 +91,13 @@ def test_every_law_is_checked_even_where_the_hashes_fit(exported, tmp_path):
         for row in rows:
             previous = verifier.link(previous, row)
             row["hash"] = previous.hex()
-        erased = frozenset(s for row in rows if row["kind"] == "erasure" for s in row["body"]["rows"])
+        erased = frozenset(
+            s for row in rows if row["kind"] == "erasure" for s in row["body"]["rows"]
+        )
         assert verifier.check(rows, given_secrets, erased).problems, seed
-    original = verifier.check((json.loads(line) for line in lines[1:]), given_secrets, verifier.erased_rows(path))
+    original = verifier.check(
+        (json.loads(line) for line in lines[1:]), given_secrets, verifier.erased_rows(path)
+    )
     assert original.problems == []
 
 
@@ -94,14 +107,20 @@ def test_nobody_counts_twice_under_two_slots(exported):
     again = [row for row in rows if row["kind"] == "decision" and not row["body"]["first"]]
     assert len(again) == 1
     again[0]["body"] |= {"slot": "another", "first": True}
-    found = verifier.check(rows, {n: bytes.fromhex(s) for n, s in secrets.items()}, verifier.erased_rows(path))
-    assert "the same person has another slot in the same window" in [problem.what for problem in found.problems]
+    found = verifier.check(
+        rows, {n: bytes.fromhex(s) for n, s in secrets.items()}, verifier.erased_rows(path)
+    )
+    assert "the same person has another slot in the same window" in [
+        problem.what for problem in found.problems
+    ]
 
 
 def test_wrong_secrets_opened_names_and_heads_are_noticed(exported, tmp_path):
     path, secrets, head = exported
     name = next(iter(secrets))
-    assert "not the one that was committed to" in run(path, "--secret", f"{name}={'00' * 32}").stdout
+    assert (
+        "not the one that was committed to" in run(path, "--secret", f"{name}={'00' * 32}").stdout
+    )
     assert "which the ledger does not have" in run(path, "--secret", f"w0={'00' * 32}").stdout
     text = path.read_text()
     forged = tmp_path / "forged.jsonl"
@@ -139,7 +158,9 @@ def test_the_verifiers_draw_is_the_packages(secret, parts):
         | st.integers()
         | st.floats(allow_nan=False, allow_infinity=False)
         | st.text(max_size=8),
-        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+        lambda inner: (
+            st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3)
+        ),
         max_leaves=8,
     )
 )

@@ -1,4 +1,6 @@
-"""Windows: committed before the first draw, revealed after the end, the same again from the keyring."""
+"""Windows: committed before the first draw, revealed after the end, the same again from the
+keyring.
+"""
 
 import hashlib
 import json
@@ -21,7 +23,10 @@ def test_the_hash_of_the_secret_is_in_the_chain_before_the_first_draw(ledger, po
         kinds = [kind for _, kind, _ in chain_rows(connection)]
     assert kinds.index("window") < kinds.index("decision")
     assert ledger.windows()[0].name == window
-    assert ledger.windows()[0].commitment == hashlib.sha256(KEYRING.window_secret(ledger.id, window)).hexdigest()
+    assert (
+        ledger.windows()[0].commitment
+        == hashlib.sha256(KEYRING.window_secret(ledger.id, window)).hexdigest()
+    )
 
 
 def test_a_secret_is_revealed_after_the_window_and_that_is_recorded(ledger, policy, clock):
@@ -99,7 +104,9 @@ def test_a_ledger_of_the_first_version_is_brought_forward(where, clock):
             connection.exec_driver_sql("DELETE FROM schema_versions WHERE version >= 2")
     with opened(where, clock) as ledger:
         with ledger.store.reader.connect() as connection:
-            assert "decisions_by_slot" not in {found["name"] for found in inspect(connection).get_indexes("decisions")}
+            assert "decisions_by_slot" not in {
+                found["name"] for found in inspect(connection).get_indexes("decisions")
+            }
             assert schema_version(connection) == len(MIGRATIONS)
         again = ledger.decide(person(1, key="again"), Terms(policy, 0.5)).drawn
         assert (again.u, again.first) == (before.u, False)

@@ -43,7 +43,9 @@ def _waiting_job(gate):
     return Job(work=lambda transaction: gate.wait(PATIENCE))
 
 
-@pytest.mark.parametrize("error", [sqlite3.OperationalError("database or disk is full"), OSError(5, "fsync failed")])
+@pytest.mark.parametrize(
+    "error", [sqlite3.OperationalError("database or disk is full"), OSError(5, "fsync failed")]
+)
 def test_a_failing_commit_answers_nobody_and_stops_the_writer_until_a_restart(path, clock, error):
     with opened(path, clock) as ledger:
         policy = published(ledger)
@@ -87,7 +89,13 @@ for start in range(0, 4000, 50):
 print(len(answered), refused, *answered)
 """
     path = tmp_path / "ledger.sqlite"
-    done = subprocess.run([sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     number, refused, *keys = done.stdout.split()
     assert int(number) > 0
     assert int(refused) > 0
@@ -154,7 +162,9 @@ def test_the_mutant_of_the_crash_test_differs_in_the_order_alone():
 
 
 def test_nothing_is_answered_before_the_fsync(tmp_path):
-    """The system calls in their order: no answer leaves while the WAL holds bytes that no fdatasync has followed."""
+    """The system calls in their order: no answer leaves while the WAL holds bytes that no fdatasync
+    has followed.
+    """
     if shutil.which("strace") is None:
         skip("strace is not installed")
     code = """
@@ -168,7 +178,9 @@ for number in range(30):
 """
     trace, path = tmp_path / "trace", tmp_path / "ledger.sqlite"
     watch = ["strace", "-f", "-y", "-o", str(trace), "-e", "trace=pwrite64,fdatasync,fsync,write"]
-    done = subprocess.run([*watch, sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, check=False)
+    done = subprocess.run(
+        [*watch, sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, check=False
+    )
     if b"ptrace" in done.stderr or b"PTRACE" in done.stderr:
         pytest.skip("strace may not trace here")
     assert done.returncode == 0, done.stderr[-2000:]

@@ -1,8 +1,10 @@
-"""Exact checks of the certified learner as it is played: from decide() through book, cohort and life into the bound.
+"""Exact checks of the certified learner as it is played: from decide() through book, cohort and
+life into the bound.
 
-`mean_wealth` puts one person, every possible one, through a learner in the middle of its life and adds up the wealth of every betting
-process at the true rates: it must be 1 in the mean (at most 1 where labels may be missing). Whatever is handed over wrongly on the way
-(group, propensity, regression, missing labels) shifts the mean. No Monte Carlo.
+`mean_wealth` puts one person, every possible one, through a learner in the middle of its life and
+adds up the wealth of every betting process at the true rates: it must be 1 in the mean (at most 1
+where labels may be missing). Whatever is handed over wrongly on the way (group, propensity,
+regression, missing labels) shifts the mean. No Monte Carlo.
 """
 
 import copy
@@ -25,8 +27,16 @@ TOLERANCE = 1e-9
 
 
 def world():
-    """Six contexts, two groups, three rules that are not constant; some people are hardly ever accepted."""
-    rules = [[1, 1, 1, 1, 1, 1], [0] * 6, [1, 1, 0, 1, 0, 0], [1, 0, 0, 1, 1, 0], [1, 0, 0, 1, 0, 0]]
+    """Six contexts, two groups, three rules that are not constant; some people are hardly ever
+    accepted.
+    """
+    rules = [
+        [1, 1, 1, 1, 1, 1],
+        [0] * 6,
+        [1, 1, 0, 1, 0, 0],
+        [1, 0, 0, 1, 1, 0],
+        [1, 0, 0, 1, 0, 0],
+    ]
     rates, group = [0.9, 0.5, 0.15, 0.8, 0.4, 0.1], np.repeat(["a", "b"], 3)
     return Discrete([0.2, 0.2, 0.15, 0.15, 0.15, 0.15], rates, group, np.array(rules, bool))
 
@@ -44,7 +54,9 @@ class Coin:
 
 
 def learner_at_work(rounds=600, limit=0.3, rate=FPR, **settings):
-    """A learner at the start of an epoch in which acceptance probabilities differ and are small for some."""
+    """A learner at the start of an epoch in which acceptance probabilities differ and are small for
+    some.
+    """
     told = {"audit_rate": 0.08, "seed": 3, "groups": ("a", "b"), **settings}
     learner = CertifiedLearner(world().hypotheses, rate, limit, 0.05, **told)
     people = stream(1, "people")
@@ -55,7 +67,9 @@ def learner_at_work(rounds=600, limit=0.3, rate=FPR, **settings):
 
 
 def play(learner, people):
-    """Decide and tell all labels; a learner with a maturity window is told the time, which is the number of people so far."""
+    """Decide and tell all labels; a learner with a maturity window is told the time, which is the
+    number of people so far.
+    """
     timed = {} if getattr(learner, "maturity", None) is None else {"at": float(learner.round)}
     decisions = learner.decide(people.features, people.group, **timed)
     accepted = np.flatnonzero(decisions.accept)
@@ -64,11 +78,16 @@ def play(learner, people):
 
 
 def true_rates(learner):
-    """P(h accepts | group, y = -1), or P(h accepts | group) for the selection rate: (members, 1, groups), groups as in the certificate."""
+    """P(h accepts | group, y = -1), or P(h accepts | group) for the selection rate: (members, 1,
+    groups), groups as in the certificate.
+    """
     here, process = world(), learner._life.process
     accepts = np.stack([h.accepts(here.features) for h in process.members])
     mass = here.probability * (1.0 if learner.rates == (SR,) else 1 - here.positive_rate)
-    by_group = [accepts @ np.where(here.group == g, mass, 0.0) / mass[here.group == g].sum() for g in ("a", "b")]
+    by_group = [
+        accepts @ np.where(here.group == g, mass, 0.0) / mass[here.group == g].sum()
+        for g in ("a", "b")
+    ]
     return np.stack(by_group, axis=1)[:, np.newaxis]
 
 
@@ -81,7 +100,11 @@ def everything_that_can_happen(learner, arrives):
         chance, p = here.probability[context] * good, float(acceptance[context])
         come = 1.0 if arrives is None else arrives[context, label]
         outcomes = ((1 - p, False, 0), (p * come, True, 2 * label - 1), (p * (1 - come), True, 0))
-        yield from ((chance * share, context, accepted, y) for share, accepted, y in outcomes if chance * share > 0)
+        yield from (
+            (chance * share, context, accepted, y)
+            for share, accepted, y in outcomes
+            if chance * share > 0
+        )
 
 
 def as_told(learner, decision, label):
@@ -98,7 +121,9 @@ def looked_at(learner, context, accepted, label, report=as_told):
     with patch.object(
         BettingBound,
         "update",
-        lambda b, state, cohort, plan: shown.append((b, cohort, plan)) or real(b, state, cohort, plan),
+        lambda b, state, cohort, plan: (
+            shown.append((b, cohort, plan)) or real(b, state, cohort, plan)
+        ),
     ):
         here = world()
         decision = clone.decide(here.features[[context]], here.group[[context]])[0]
@@ -109,7 +134,9 @@ def looked_at(learner, context, accepted, label, report=as_told):
 
 
 def wealth_of(bound, cohort, plan, truth):
-    """W after the cohort: (single processes, pairs). Labels count in the groups where they may be looked at; the erased are paid for."""
+    """W after the cohort: (single processes, pairs). Labels count in the groups where they may be
+    looked at; the erased are paid for.
+    """
     log_wealth = exact_wealth.exact_log_wealth(bound, cohort, plan, truth)
     for r, rate in enumerate(bound.rates):
         if not counts_labels(rate).all():
@@ -158,7 +185,8 @@ def check_audit_coin():
         rows = min(40, clone.rounds_left)
         clone._audit_coins.value = (np.arange(rows) + 0.5) / rows
         audited = clone.decide(
-            np.repeat(here.features[[context]], rows, axis=0), np.repeat(here.group[[context]], rows)
+            np.repeat(here.features[[context]], rows, axis=0),
+            np.repeat(here.group[[context]], rows),
         )
         share = np.mean([decision.audit for decision in audited]) * acceptance[context]
         assert abs(share - learner._audit_weight) <= acceptance[context] / rows
@@ -182,7 +210,12 @@ def check_audit_counts(learner, acceptance, counts):
     clone._audit_coins = Spy()
     clone.absorb(
         RoundLog(
-            here.features, here.group, acceptance, counts.rejected, counts.accepted_positive, counts.accepted_negative
+            here.features,
+            here.group,
+            acceptance,
+            counts.rejected,
+            counts.accepted_positive,
+            counts.accepted_negative,
         )
     )
     for chances in asked:
@@ -200,7 +233,10 @@ def check_nominees_are_judged_by_later_people():
 
 
 def check_looks_are_preset():
-    """An audit-only bound looks at exactly N_1 < N_2 < ... audits, each with its own share of delta."""
+    """An audit-only bound looks at exactly N_1 < N_2 < ...
+
+    audits, each with its own share of delta.
+    """
     looks = []
     real = AuditProcess._look
 
@@ -220,7 +256,9 @@ def check_the_ledger_adds_up():
     learner = learner_at_work(3000, 0.03, bound="nominate")
     bound, entries = learner._life.process.bound, learner._life.ledger.entries
     tests_of_pairs, tests_of_boxes = 2 * len(bound.horizons), 4 * len(bound.horizons)
-    paid = tests_of_pairs * np.exp(-bound.joint_threshold) + tests_of_boxes * np.exp(-bound.box_threshold)
+    paid = tests_of_pairs * np.exp(-bound.joint_threshold) + tests_of_boxes * np.exp(
+        -bound.box_threshold
+    )
     shares = np.array([entry.share for entry in entries])
     assert (paid <= shares * (1 + 1e-9)).all()
     assert shares.sum() <= learner.failure_probability

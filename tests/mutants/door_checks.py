@@ -1,8 +1,11 @@
-"""Exact checks of what may happen to a row between the coin and the certificate, one for each line of the law of cohorts.
+"""Exact checks of what may happen to a row between the coin and the certificate, one for each line
+of the law of cohorts.
 
-Where a line is about fairness, one more person, every possible one, is put through a learner in the middle of its life, with what people
-do to the row afterwards depending on person, draw and label, and the mean wealth of every process at the true rates is added up: 1 where
-nothing is lost, at most 1 where something is. Where a line is about bookkeeping, the books are compared. Nothing is left to chance.
+Where a line is about fairness, one more person, every possible one, is put through a learner in the
+middle of its life, with what people do to the row afterwards depending on person, draw and label,
+and the mean wealth of every process at the true rates is added up: 1 where nothing is lost, at most
+1 where something is. Where a line is about bookkeeping, the books are compared. Nothing is left to
+chance.
 """
 
 import copy
@@ -32,7 +35,9 @@ from evenhand.policies import Mixture
 from evenhand.randomness import stream
 
 FATE = np.array([[0.9, 0.2], [0.5, 1.0], [0.1, 0.7], [1.0, 0.3], [0.4, 0.4], [0.2, 0.9]])
-"""(contexts, labels): with which probability something happens to an accepted person; to a rejected one, with 1 minus it."""
+"""(contexts, labels): with which probability something happens to an accepted person; to a rejected
+one, with 1 minus it.
+"""
 
 
 def at_most_one(*wealths):
@@ -44,7 +49,8 @@ def at_most_one(*wealths):
 def some_cannot_be_accepted(rate):
     """A learner whose policy, published by the service, gives no weight to accept-all.
 
-    Bets are made as if nobody's probability were below .1 (any bets are valid): small ones would hide what is wrong.
+    Bets are made as if nobody's probability were below .1 (any bets are valid): small ones would
+    hide what is wrong.
     """
     learner = learner_at_work(rate=rate)
     members = learner._life.process.members
@@ -63,13 +69,17 @@ def check_selection_counts_everybody():
 
 
 def check_labels_count_by_policy():
-    """Rates with labels: where some people cannot be accepted, nobody of the cohort is looked at, whoever is in it: W stays 1."""
+    """Rates with labels: where some people cannot be accepted, nobody of the cohort is looked at,
+    whoever is in it: W stays 1.
+    """
     for wealth in mean_wealth(some_cannot_be_accepted(FPR)):
         np.testing.assert_allclose(wealth, 1.0, atol=TOLERANCE)
 
 
 def mean_wealth_with_fates(learner, meddle):
-    """The mean of W where `meddle(learner, decision)` happens to people with a probability by context, label and draw."""
+    """The mean of W where `meddle(learner, decision)` happens to people with a probability by
+    context, label and draw.
+    """
     truth = true_rates(learner)
     singles, pairs = 0.0, 0.0
 
@@ -84,8 +94,13 @@ def mean_wealth_with_fates(learner, meddle):
             fate = FATE[context, (true_label + 1) // 2]
             fate = fate if accepted else 1 - fate
             for part, report in ((fate, met), (1 - fate, as_told)):
-                single, pair = wealth_of(*looked_at(learner, context, accepted, label, report), truth)
-                singles, pairs = singles + chance * share * part * single, pairs + chance * share * part * pair
+                single, pair = wealth_of(
+                    *looked_at(learner, context, accepted, label, report), truth
+                )
+                singles, pairs = (
+                    singles + chance * share * part * single,
+                    pairs + chance * share * part * pair,
+                )
     return singles, pairs
 
 
@@ -93,18 +108,25 @@ def check_overruled_rows_stay():
     """E[W] <= 1 where humans overrule by person, draw and label."""
     at_most_one(
         *mean_wealth_with_fates(
-            learner_at_work(), lambda learner, decision: learner.overrule(decision.round, not decision.accept)
+            learner_at_work(),
+            lambda learner, decision: learner.overrule(decision.round, not decision.accept),
         )
     )
 
 
 def check_erased_rows_are_paid_for():
     """E[W] <= 1 where people are erased, before their cohort closes, by person, draw and label."""
-    at_most_one(*mean_wealth_with_fates(learner_at_work(), lambda learner, decision: learner.erase(decision.round)))
+    at_most_one(
+        *mean_wealth_with_fates(
+            learner_at_work(), lambda learner, decision: learner.erase(decision.round)
+        )
+    )
 
 
 def check_closed_sums_stay():
-    """Who is erased after the closing, chosen by outcome and decision, changes no sum, no interval, no drift count and no booking."""
+    """Who is erased after the closing, chosen by outcome and decision, changes no sum, no interval,
+    no drift count and no booking.
+    """
     learner, people, rejected, bad = learner_at_work(0), stream(1, "people"), [], []
     while learner.round < 1500 or learner.rounds_left:
         sample = world().sample(min(50, max(learner.rounds_left, 1)), people)
@@ -129,12 +151,18 @@ def check_closed_sums_stay():
 
 def label_counts(learner):
     """People in the label streams of the audited, by category: good, bad, not come."""
-    streams = [test.total for name, test in learner.drift.streams.items() if name in ("labels of a", "labels of b")]
+    streams = [
+        test.total
+        for name, test in learner.drift.streams.items()
+        if name in ("labels of a", "labels of b")
+    ]
     return np.sum(streams, axis=0)
 
 
 def check_categories_are_settled_in_the_window():
-    """A label that comes after its window counts for the loss and the certificate, and as "not come" for the drift test."""
+    """A label that comes after its window counts for the loss and the certificate, and as "not
+    come" for the drift test.
+    """
     learner = learner_at_work(rate=FPR, maturity=10.0)
     before, now = label_counts(learner), float(learner.round)
     people = world().sample(learner.rounds_left, stream(2, "people"))
@@ -157,7 +185,9 @@ def check_categories_are_settled_in_the_window():
 
 
 def check_streams_wait_in_order():
-    """Without a window no cohort's labels are looked at before those of an earlier one are complete; then all are, in order."""
+    """Without a window no cohort's labels are looked at before those of an earlier one are
+    complete; then all are, in order.
+    """
     learner = learner_at_work()
     before, owed, audited = label_counts(learner), None, 0
     people = stream(2, "people")
@@ -167,7 +197,10 @@ def check_streams_wait_in_order():
         accepted = np.flatnonzero(decisions.accept)
         audited += int(decisions.audit.sum())
         if turn == 0:
-            owed, accepted = (int(decisions.round[accepted[0]]), int(sample.label[accepted[0]])), accepted[1:]
+            owed, accepted = (
+                (int(decisions.round[accepted[0]]), int(sample.label[accepted[0]])),
+                accepted[1:],
+            )
         learner.observe(decisions.round[accepted], sample.label[accepted])
         learner.open_epoch()
         np.testing.assert_array_equal(label_counts(learner), before)
@@ -178,7 +211,9 @@ def check_streams_wait_in_order():
 
 
 def check_exploration_takes_first_arrivals():
-    """Where good labels come late, nobody is rejected before all of the first N* arrivals have theirs, and they are the sample."""
+    """Where good labels come late, nobody is rejected before all of the first N* arrivals have
+    theirs, and they are the sample.
+    """
     learner, people = two_phase(exploration_rounds=400, horizon=20_000), stream(1, "people")
     owed = []
     for _ in range(30):
@@ -197,26 +232,37 @@ def check_exploration_takes_first_arrivals():
     drawn = stream(1, "people")
     first = [WORLD.draw(50, drawn) for _ in range(8)]
     assert learner.sample.weight.sum() == 400
-    assert (learner.sample.weight * (learner.sample.label == -1)).sum() == sum((s.label == -1).sum() for s in first)
+    assert (learner.sample.weight * (learner.sample.label == -1)).sum() == sum(
+        (s.label == -1).sum() for s in first
+    )
 
 
 def check_groups_told_with_outcomes_stay_outside():
-    """A group that is told with the label of an accepted person leaves the row outside; told by `tell_group`, for all, it counts."""
+    """A group that is told with the label of an accepted person leaves the row outside; told by
+    `tell_group`, for all, it counts.
+    """
     learner = learner_at_work()
     for told_apart in (False, True):
         before = learner.certificate
         people = world().sample(learner.rounds_left, stream(3, "people"))
         decisions = learner.decide(people.features, np.full(len(people), None))
         accepted = np.flatnonzero(decisions.accept)
-        learner.observe(decisions.round[accepted], people.label[accepted], group=people.group[accepted])
+        learner.observe(
+            decisions.round[accepted], people.label[accepted], group=people.group[accepted]
+        )
         if told_apart:
             learner.tell_group(decisions.round, people.group)
         learner.open_epoch()
-        counted = [sum(cell.people for cell in found.counts) for found in (before, learner.certificate)]
-        outside = [
-            sum(found.people for found in one.outside if found.group is None) for one in (before, learner.certificate)
+        counted = [
+            sum(cell.people for cell in found.counts) for found in (before, learner.certificate)
         ]
-        late = [sum(found.people for found in one.late_groups) for one in (before, learner.certificate)]
+        outside = [
+            sum(found.people for found in one.outside if found.group is None)
+            for one in (before, learner.certificate)
+        ]
+        late = [
+            sum(found.people for found in one.late_groups) for one in (before, learner.certificate)
+        ]
         inside = len(accepted) if told_apart else 0
         assert counted[1] - counted[0] == inside
         assert outside[1] - outside[0] == (0 if told_apart else len(people))
@@ -231,8 +277,9 @@ def with_group(people, place, value):
 
 
 def check_rare_groups_join():
-    """A group of 1% that was not among the first people is named by the certificate once it has ten people; from then on the limit
-    holds for its pairs, too, of which nothing is known yet, by weight on constants."""
+    """A group of 1% that was not among the first people is named by the certificate once it has ten
+    people; from then on the limit holds for its pairs, too, of which nothing is known yet, by
+    weight on constants."""
     limit, people = 0.3, stream(1, "people")
     learner = CertifiedLearner(world().hypotheses, FPR, limit, 0.05, audit_rate=0.08, seed=3)
     weight = 0.0
@@ -245,12 +292,18 @@ def check_rare_groups_join():
             learner.open_epoch()
     assert weight > 2 * limit, "the limit would bind nobody"
     assert learner.learned_weight <= limit + TOLERANCE
-    assert {(gap.group, gap.reference) for gap in learner.certificate.gaps} == {("b", "a"), ("c", "a"), ("c", "b")}
+    assert {(gap.group, gap.reference) for gap in learner.certificate.gaps} == {
+        ("b", "a"),
+        ("c", "a"),
+        ("c", "b"),
+    }
     assert "group c joins" in learner.bookings[-1].process
 
 
 def check_typing_errors_stop_nobody():
-    """One mistyped group among the first people: the others learn on, and the certificate counts and names it outside."""
+    """One mistyped group among the first people: the others learn on, and the certificate counts
+    and names it outside.
+    """
     learner = CertifiedLearner(world().hypotheses, FPR, 0.3, 0.05, audit_rate=0.08, seed=3)
     people = stream(1, "people")
     play(learner, with_group(world().sample(learner.rounds_left, people), 7, "Femal"))
@@ -265,7 +318,9 @@ def check_typing_errors_stop_nobody():
 
 
 def check_frozen_is_frozen():
-    """Once the audit budget is spent, no closing changes policy or certificate, whatever its people show."""
+    """Once the audit budget is spent, no closing changes policy or certificate, whatever its people
+    show.
+    """
     learner, people = (
         CertifiedLearner(world().hypotheses, FPR, 0.3, 0.05, audit_budget=200, seed=3),
         stream(1, "people"),

@@ -1,9 +1,11 @@
-"""One mutant for each line of the law of cohorts: what was seen to break the promise, put back, and the check that must then fail.
+"""One mutant for each line of the law of cohorts: what was seen to break the promise, put back, and
+the check that must then fail.
 
     A cohort is fixed by what was known before its coins were tossed. Afterwards a row may only lose information, and lost information
     counts at its worst.
 
-All checks are exact (`door_checks`) and pass on the code as it is; there is no chance in them, so no false alarms.
+All checks are exact (`door_checks`) and pass on the code as it is; there is no chance in them, so
+no false alarms.
 """
 
 from dataclasses import replace
@@ -29,7 +31,9 @@ def rows_without_chance_dropped(patch):
     """Whoever the policy could not accept is left out."""
     real = ClosedCohort.codes
     patch.setattr(
-        ClosedCohort, "codes", lambda cohort, groups: np.where(cohort.acceptance > 0, real(cohort, groups), -1)
+        ClosedCohort,
+        "codes",
+        lambda cohort, groups: np.where(cohort.acceptance > 0, real(cohort, groups), -1),
     )
 
 
@@ -49,7 +53,9 @@ def overruled_rows_dropped(patch):
     real = certified.from_block
 
     def without(block):
-        group = np.full(len(block.accept), None) if block.group is None else block.group.astype(object)
+        group = (
+            np.full(len(block.accept), None) if block.group is None else block.group.astype(object)
+        )
         return real(replace(block, group=np.where(block.overruled, None, group)))
 
     patch.setattr(certified, "from_block", without)
@@ -61,22 +67,38 @@ def erased_rows_dropped(patch):
     class Present:
         @staticmethod
         def of(*arguments, **columns):
-            return Cohort.of(*arguments, **{**columns, "lost_count": np.zeros(0), "lost_weight": np.zeros(0)})
+            return Cohort.of(
+                *arguments, **{**columns, "lost_count": np.zeros(0), "lost_weight": np.zeros(0)}
+            )
 
     patch.setattr(intervals, "Cohort", Present)
 
 
 def rebuilt_without_the_erased(learner):
-    """Everything from the beginning, without those who were erased, with the whole failure probability again."""
+    """Everything from the beginning, without those who were erased, with the whole failure
+    probability again.
+    """
     fresh, kept = learner.restarted(learner.seed), 0
     for number, (_, first, stop) in enumerate(learner._life.closed):
         block = learner._book.between(first, stop)
         here = ~block.erased
-        names = ("accept", "acceptance", "label", "logged", "audit", "overruled", "erased", "settled", "group_late")
+        names = (
+            "accept",
+            "acceptance",
+            "label",
+            "logged",
+            "audit",
+            "overruled",
+            "erased",
+            "settled",
+            "group_late",
+        )
         columns = {name: getattr(block, name)[here] for name in ("features", "group", *names)}
         kept += int(here.sum())
         policy = learner._epochs[number + 1].policy
-        fresh.replay([replace(block, first=kept - int(here.sum()), **columns)], kept, published=policy)
+        fresh.replay(
+            [replace(block, first=kept - int(here.sum()), **columns)], kept, published=policy
+        )
     fresh._life.closed, fresh._life.next_round = learner._life.closed, learner._life.next_round
     learner._life = fresh._life
 
@@ -109,7 +131,9 @@ def late_labels_are_come(patch):
 
 
 def incomplete_cohorts_passed_over(patch):
-    """Without a window the label streams take the cohorts that have all their labels, and pass over the others."""
+    """Without a window the label streams take the cohorts that have all their labels, and pass over
+    the others.
+    """
     real = Life._watch
 
     def hurried(life, cohort, policy):
@@ -153,7 +177,9 @@ def groups_told_late_are_not_counted(patch):
     """The certificate does not say for how many the group came after the coin."""
     real = certified.from_block
     patch.setattr(
-        certified, "from_block", lambda block: real(replace(block, group_late=np.zeros_like(block.group_late)))
+        certified,
+        "from_block",
+        lambda block: real(replace(block, group_late=np.zeros_like(block.group_late))),
     )
 
 
@@ -186,8 +212,16 @@ def frozen_policies_change(patch):
 
 LINES = {
     "the policy could not accept it": (
-        Mutant("rows with p = 0 dropped", rows_without_chance_dropped, checks.check_selection_counts_everybody),
-        Mutant("cohorts chosen by their rows", cohorts_chosen_by_their_rows, checks.check_labels_count_by_policy),
+        Mutant(
+            "rows with p = 0 dropped",
+            rows_without_chance_dropped,
+            checks.check_selection_counts_everybody,
+        ),
+        Mutant(
+            "cohorts chosen by their rows",
+            cohorts_chosen_by_their_rows,
+            checks.check_labels_count_by_policy,
+        ),
     ),
     "a human overrules it": (
         Mutant("overruled rows dropped", overruled_rows_dropped, checks.check_overruled_rows_stay),
@@ -201,11 +235,17 @@ LINES = {
     ),
     "a label arrives after its maturity window": (
         Mutant(
-            "late counts as come for drift", late_labels_are_come, checks.check_categories_are_settled_in_the_window
+            "late counts as come for drift",
+            late_labels_are_come,
+            checks.check_categories_are_settled_in_the_window,
         ),
     ),
     "labels lack and there is no window (drift)": (
-        Mutant("incomplete cohorts passed over", incomplete_cohorts_passed_over, checks.check_streams_wait_in_order),
+        Mutant(
+            "incomplete cohorts passed over",
+            incomplete_cohorts_passed_over,
+            checks.check_streams_wait_in_order,
+        ),
     ),
     "labels lack and there is no window (exploration)": (
         Mutant(
@@ -216,7 +256,9 @@ LINES = {
     ),
     "its group is told after the coin": (
         Mutant(
-            "the outcome brings the row in", outcomes_bring_groups, checks.check_groups_told_with_outcomes_stay_outside
+            "the outcome brings the row in",
+            outcomes_bring_groups,
+            checks.check_groups_told_with_outcomes_stay_outside,
         ),
         Mutant(
             "late groups are not counted",
@@ -224,9 +266,15 @@ LINES = {
             checks.check_groups_told_with_outcomes_stay_outside,
         ),
     ),
-    "its group is rare": (Mutant("a rare group forgotten", rare_groups_forgotten, checks.check_rare_groups_join),),
+    "its group is rare": (
+        Mutant("a rare group forgotten", rare_groups_forgotten, checks.check_rare_groups_join),
+    ),
     "its group is mistyped": (
-        Mutant("a typing error stops everything", every_value_is_a_group, checks.check_typing_errors_stop_nobody),
+        Mutant(
+            "a typing error stops everything",
+            every_value_is_a_group,
+            checks.check_typing_errors_stop_nobody,
+        ),
     ),
     "the audit budget is spent": (
         Mutant("frozen goes on changing", frozen_policies_change, checks.check_frozen_is_frozen),
@@ -237,7 +285,9 @@ MUTANTS = [mutant for mutants in LINES.values() for mutant in mutants]
 
 
 @pytest.mark.parametrize(
-    "check", list(dict.fromkeys(mutant.check for mutant in MUTANTS)), ids=lambda check: check.__name__
+    "check",
+    list(dict.fromkeys(mutant.check for mutant in MUTANTS)),
+    ids=lambda check: check.__name__,
 )
 def test_the_code_passes(check):
     check()
@@ -252,5 +302,9 @@ def test_the_mutant_is_caught(mutant, monkeypatch):
 
 def test_every_line_has_a_mutant_and_every_check_a_line():
     assert all(LINES.values())
-    written = {name for name in dir(checks) if name.startswith("check_") and callable(getattr(checks, name))}
+    written = {
+        name
+        for name in dir(checks)
+        if name.startswith("check_") and callable(getattr(checks, name))
+    }
     assert written == {mutant.check.__name__ for mutant in MUTANTS}

@@ -1,7 +1,9 @@
-"""Twelve ways to break the promise, each applied to the real code, and the check that must then fail (it passes on the code as it is).
+"""Twelve ways to break the promise, each applied to the real code, and the check that must then
+fail (it passes on the code as it is).
 
-Three kinds of checks, all exact: the proof's steps at the bound (`fairness/bounds/betting_checks`), the mean wealth through the learner
-as it is played, and what is booked and looked at when (`checks`). False alarms: none, there is no chance in them.
+Three kinds of checks, all exact: the proof's steps at the bound (`fairness/bounds/betting_checks`),
+the mean wealth through the learner as it is played, and what is booked and looked at when
+(`checks`). False alarms: none, there is no chance in them.
 """
 
 from collections.abc import Callable
@@ -57,7 +59,9 @@ def factors_are_bounded():
 
 
 def delta_not_split(patch):
-    patch.setattr(BettingBound, "joint_threshold", PropertyMock(return_value=np.full(4, np.log(1 / 0.05))))
+    patch.setattr(
+        BettingBound, "joint_threshold", PropertyMock(return_value=np.full(4, np.log(1 / 0.05)))
+    )
 
 
 def every_nominee_gets_all_of_delta(patch):
@@ -111,9 +115,13 @@ def certified_on_fitting_rows(patch):
         judge = BettingProcess(alone, (member,), alone.start())
         everywhere = np.ones(len(process.bound.groups), bool)
         for cohort in seen:
-            judge.update(cohort, intervals.Prepared(alone.plan(judge.state), ConstantOutcome(), everywhere))
+            judge.update(
+                cohort, intervals.Prepared(alone.plan(judge.state), ConstantOutcome(), everywhere)
+            )
         arrays, last = process.state.to_arrays(), judge.state.to_arrays()
-        process.state = type(process.state)(**{k: np.concatenate([v[:-1], last[k]]) for k, v in arrays.items()})
+        process.state = type(process.state)(
+            **{k: np.concatenate([v[:-1], last[k]]) for k, v in arrays.items()}
+        )
 
     patch.setattr(certification.Life, "look", remembering)
     patch.setattr(BettingProcess, "join", judged_by_the_past)
@@ -151,7 +159,9 @@ def every_accept_is_an_audit(patch):
 
 def every_counted_accept_is_an_audit(patch):
     real = certified.from_counts
-    patch.setattr(certified, "from_counts", lambda epoch, log, share, *more: real(epoch, log, 1.0, *more))
+    patch.setattr(
+        certified, "from_counts", lambda epoch, log, share, *more: real(epoch, log, 1.0, *more)
+    )
 
 
 def regression_on_its_own_epoch(patch):
@@ -159,7 +169,9 @@ def regression_on_its_own_epoch(patch):
 
     def hindsight(life, cohort, policy):
         if cohort.epoch in life.prepared:
-            life.prepared[cohort.epoch] = replace(life.prepared[cohort.epoch], regression=fit_outcomes(cohort.log))
+            life.prepared[cohort.epoch] = replace(
+                life.prepared[cohort.epoch], regression=fit_outcomes(cohort.log)
+            )
         real(life, cohort, policy)
 
     patch.setattr(certification.Life, "look", hindsight)
@@ -184,18 +196,25 @@ def pair_mixes_its_bets(patch):
     real = betting.largest_gaps
 
     def mixed(wealth_j, wealth_i, *cells):
-        best = [np.broadcast_to(w.max(axis=1, keepdims=True), w.shape).copy() for w in (wealth_j, wealth_i)]
+        best = [
+            np.broadcast_to(w.max(axis=1, keepdims=True), w.shape).copy()
+            for w in (wealth_j, wealth_i)
+        ]
         return real(*best, *cells)
 
     patch.setattr(betting, "largest_gaps", mixed)
 
 
 def audits_pooled(patch):
-    """All audits up to now, whenever a cohort closes: the round is chosen by whatever ended the epochs before."""
+    """All audits up to now, whenever a cohort closes: the round is chosen by whatever ended the
+    epochs before.
+    """
 
     def pooled(process, cohort, outlook):
         codes = cohort.codes(process.groups)
-        kinds = np.stack([cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved])
+        kinds = np.stack(
+            [cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved]
+        )
         accepts = process.table(cohort.features, None).astype(np.float64)
         process._add(accepts, codes, np.where(codes >= 0, kinds, 0.0).astype(np.int64))
         process._look()
@@ -205,25 +224,49 @@ def audits_pooled(patch):
 
 MUTANTS = (
     Mutant("1 delta not split", delta_not_split, union_is_paid),
-    Mutant("1 delta not split, every nominee", every_nominee_gets_all_of_delta, checks.check_the_ledger_adds_up),
-    Mutant("2 only arrived labels used", only_arrived_labels, checks.check_mean_wealth_with_missing_labels),
+    Mutant(
+        "1 delta not split, every nominee",
+        every_nominee_gets_all_of_delta,
+        checks.check_the_ledger_adds_up,
+    ),
+    Mutant(
+        "2 only arrived labels used",
+        only_arrived_labels,
+        checks.check_mean_wealth_with_missing_labels,
+    ),
     Mutant("3 groups swapped", groups_swapped, checks.check_mean_wealth),
     Mutant("4 propensity floor dropped", floor_dropped, checks.check_everybody_may_be_accepted),
-    Mutant("5 certified on fitting rows", certified_on_fitting_rows, checks.check_nominees_are_judged_by_later_people),
+    Mutant(
+        "5 certified on fitting rows",
+        certified_on_fitting_rows,
+        checks.check_nominees_are_judged_by_later_people,
+    ),
     Mutant("6 radius off by sqrt 2", radius_off, wealth_is_exact_at_the_nodes),
     Mutant("7 propensity logged after clipping", propensity_clipped, checks.check_mean_wealth),
     Mutant("8 audit coin dependent on x", every_accept_is_an_audit, checks.check_audit_coin),
-    Mutant("8 audit coin dependent on x, in counts", every_counted_accept_is_an_audit, checks.check_audit_coin),
-    Mutant("9 regression fitted on its own epoch", regression_on_its_own_epoch, checks.check_mean_wealth),
+    Mutant(
+        "8 audit coin dependent on x, in counts",
+        every_counted_accept_is_an_audit,
+        checks.check_audit_coin,
+    ),
+    Mutant(
+        "9 regression fitted on its own epoch",
+        regression_on_its_own_epoch,
+        checks.check_mean_wealth,
+    ),
     Mutant("10 clamp left out", clamp_left_out, factors_are_bounded),
     Mutant("11 a cell is out with one of its ends", cell_out_with_one_end, covering_holds),
-    Mutant("11 a pair mixes its bets", pair_mixes_its_bets, betting_checks.check_a_pair_uses_one_bet),
+    Mutant(
+        "11 a pair mixes its bets", pair_mixes_its_bets, betting_checks.check_a_pair_uses_one_bet
+    ),
     Mutant("12 audits pooled up to a chosen round", audits_pooled, checks.check_looks_are_preset),
 )
 
 
 @pytest.mark.parametrize(
-    "check", list(dict.fromkeys(mutant.check for mutant in MUTANTS)), ids=lambda check: check.__name__
+    "check",
+    list(dict.fromkeys(mutant.check for mutant in MUTANTS)),
+    ids=lambda check: check.__name__,
 )
 def test_the_code_passes(check):
     check()
@@ -237,4 +280,6 @@ def test_the_mutant_is_caught(mutant, monkeypatch):
 
 
 def test_all_twelve_are_here():
-    assert {mutant.name.split()[0] for mutant in MUTANTS} == {str(number) for number in range(1, 13)}
+    assert {mutant.name.split()[0] for mutant in MUTANTS} == {
+        str(number) for number in range(1, 13)
+    }

@@ -1,4 +1,6 @@
-"""One definition of the sum: alone, among others, compiled or asked one by one, the bits are the same."""
+"""One definition of the sum: alone, among others, compiled or asked one by one, the bits are the
+same.
+"""
 
 import pickle
 
@@ -29,7 +31,9 @@ def rules(draw, count):
     """Rules of all kinds for rows of three columns, the first of which counts contexts 0 .. 4."""
     made = [
         lambda: Threshold(int(draw.integers(3)), float(draw.normal()), 3, bool(draw.integers(2))),
-        lambda: LinearRule(tuple((draw.normal(size=3) * (draw.random(3) < 0.8)).tolist()), float(draw.normal())),
+        lambda: LinearRule(
+            tuple((draw.normal(size=3) * (draw.random(3) < 0.8)).tolist()), float(draw.normal())
+        ),
         lambda: TableRow(tuple((draw.random(5) < 0.5).tolist())),
         lambda: TREE,
         lambda: Called(lambda x, g: x[:, 2] > 0.1),
@@ -78,7 +82,9 @@ def test_scores_do_not_depend_on_how_many_are_asked(columns, count):
     parts = [LinearRule(tuple(draw.normal(size=columns).tolist()), 0.0) for _ in range(count)]
     x = draw.normal(size=(2 * TILE + 7, columns))
     exact = [float(sum_in_order(rule, x[5])) for rule in parts]
-    on_edge = tuple(LinearRule(rule.weights, score) for rule, score in zip(parts, exact, strict=True))
+    on_edge = tuple(
+        LinearRule(rule.weights, score) for rule, score in zip(parts, exact, strict=True)
+    )
     mixture = Mixture(on_edge, tuple([1.0 / count] * count))
     block = mixture.acceptance(x)
     some = np.r_[0:20, TILE - 2 : TILE + 2, len(x) - 3 : len(x)]
@@ -114,7 +120,9 @@ def test_rules_of_one_kind_are_asked_together():
 
 
 @pytest.mark.parametrize("rows", [1, 2, TILE + 5])
-@pytest.mark.parametrize("rule", [Threshold(1, 0.0, 2), LinearRule((1.0, 2.0), 0.0)], ids=lambda r: type(r).__name__)
+@pytest.mark.parametrize(
+    "rule", [Threshold(1, 0.0, 2), LinearRule((1.0, 2.0), 0.0)], ids=lambda r: type(r).__name__
+)
 def test_another_number_of_columns_is_refused_as_by_the_rule_itself(rule, rows):
     with pytest.raises(InvalidInput, match="was found on 2 columns"):
         Mixture((rule, ACCEPT_ALL), (0.5, 0.5)).acceptance(np.zeros((rows, 3)))
@@ -142,7 +150,9 @@ def test_nobody_gets_no_probability():
 
 
 def test_what_was_compiled_changes_neither_equality_nor_storage():
-    mixture = Mixture((Threshold(0, 0.0, 1), ACCEPT_ALL, LinearRule((2.0,), 1.0)), (0.25, 0.25, 0.5))
+    mixture = Mixture(
+        (Threshold(0, 0.0, 1), ACCEPT_ALL, LinearRule((2.0,), 1.0)), (0.25, 0.25, 0.5)
+    )
     twin = Mixture(mixture.hypotheses, mixture.weights)
     x = np.random.default_rng(0).normal(size=(9, 1))
     before = mixture.acceptance(x)

@@ -19,7 +19,9 @@ def test_acceptance_is_the_expected_answer(raw, seed):
         Threshold(int(j), float(t), 2)
         for j, t in zip(draw.integers(0, 2, len(raw)), draw.normal(size=len(raw)), strict=True)
     )
-    expected = [sum(w for w, h in zip(weights, parts, strict=True) if h.accepts(row[None])[0]) for row in x]
+    expected = [
+        sum(w for w, h in zip(weights, parts, strict=True) if h.accepts(row[None])[0]) for row in x
+    ]
     np.testing.assert_allclose(Mixture(parts, weights).acceptance(x), expected, atol=1e-12)
     check_policy(Mixture(parts, weights), x)
 
@@ -63,7 +65,12 @@ def test_describe_lists_the_likelier_first():
 
 @pytest.mark.parametrize(
     ("hypotheses", "weights"),
-    [((), ()), ((ACCEPT_ALL,), (0.5,)), ((ACCEPT_ALL, REJECT_ALL), (1.5, -0.5)), ((ACCEPT_ALL,), (0.5, 0.5))],
+    [
+        ((), ()),
+        ((ACCEPT_ALL,), (0.5,)),
+        ((ACCEPT_ALL, REJECT_ALL), (1.5, -0.5)),
+        ((ACCEPT_ALL,), (0.5, 0.5)),
+    ],
 )
 def test_what_is_no_distribution_has_no_constructor(hypotheses, weights):
     with pytest.raises(InvalidInput):

@@ -63,7 +63,9 @@ def test_smoothing_is_the_formula_on_every_row(explored):
 
 
 def test_constants_in_the_policies_merge_with_the_explored_ones():
-    policy = PolicyWeights((Mixture((ACCEPT_ALL,), (1.0,)),), (1.0,)).smoothed(0.1, (ACCEPT_ALL, REJECT_ALL))
+    policy = PolicyWeights((Mixture((ACCEPT_ALL,), (1.0,)),), (1.0,)).smoothed(
+        0.1, (ACCEPT_ALL, REJECT_ALL)
+    )
     assert policy.hypotheses == (ACCEPT_ALL, REJECT_ALL)
     assert policy.weights == pytest.approx((0.9, 0.1))
 

@@ -1,4 +1,6 @@
-"""Every route of the API with the scope that it needs; and what must not pass: other scopes, other tenants, other sites, scripts, SQL."""
+"""Every route of the API with the scope that it needs; and what must not pass: other scopes, other
+tenants, other sites, scripts, SQL.
+"""
 
 from tests.service.bank import application
 
@@ -58,7 +60,9 @@ def template(path):
 
 
 def scope_matrix(bank):
-    """(method, path, who, status) of every request that passed although it should not have, or did not although it should have."""
+    """(method, path, who, status) of every request that passed although it should not have, or did
+    not although it should have.
+    """
     bank.post("/v1/decisions", application("k0"))
     wrong, tried = [], 0
     for (method, path), (needed, body) in ROUTES.items():
@@ -73,15 +77,24 @@ def scope_matrix(bank):
 
 
 def strangers(bank, method, path, body):
-    """Without a key, with a wrong one, with one in the wrong place, with a session of the dashboard alone."""
+    """Without a key, with a wrong one, with one in the wrong place, with a session of the dashboard
+    alone.
+    """
     token = bank.all
     yield "nobody", bank.client.request(method, path, json=body).status_code
     yield "wrong key", bank.call(method, path, body, "eh_wrong").status_code
     yield "a prefix", bank.call(method, path, body, token[:-1]).status_code
-    yield "basic", bank.client.request(method, path, json=body, headers={"Authorization": f"Basic {token}"}).status_code
+    yield (
+        "basic",
+        bank.client.request(
+            method, path, json=body, headers={"Authorization": f"Basic {token}"}
+        ).status_code,
+    )
     yield (
         "cookie",
-        bank.client.request(method, path, json=body, headers={"Cookie": f"evenhand_session={token}"}).status_code,
+        bank.client.request(
+            method, path, json=body, headers={"Cookie": f"evenhand_session={token}"}
+        ).status_code,
     )
     joint = "&" if "?" in path else "?"
     yield "query", bank.client.request(method, f"{path}{joint}token={token}", json=body).status_code
@@ -111,7 +124,9 @@ def other_tenants(bank):
     passed = [(path, status) for method, path, body in tries
               if (status := bank.call(method, path, body, bank.rival).status_code) != 404]  # fmt: skip
     if (
-        bank.post("/v1/decisions", application("mine", person="p-mine", group="north"), bank.rival).content
+        bank.post(
+            "/v1/decisions", application("mine", person="p-mine", group="north"), bank.rival
+        ).content
         == bank.get("/v1/decisions/mine").content
     ):
         passed.append(("the same key in another tenant", 200))
@@ -124,12 +139,16 @@ def other_tenants(bank):
 
 def session(bank, token=None):
     """The cookie of somebody who has logged in to the dashboard."""
-    found = bank.client.post("/dashboard/login", data={"key": token or bank.all}, follow_redirects=False)
+    found = bank.client.post(
+        "/dashboard/login", data={"key": token or bank.all}, follow_redirects=False
+    )
     return found.headers["set-cookie"].split(";")[0]
 
 
 def from_other_sites(bank):
-    """Forms and scripts of another site, with the victim's cookie: which of them changed something, or logged somebody in."""
+    """Forms and scripts of another site, with the victim's cookie: which of them changed something,
+    or logged somebody in.
+    """
     cookie, before = session(bank), bank.ledger.head().seq
     evil = [
         {"Origin": "http://evil.example"},
@@ -141,7 +160,10 @@ def from_other_sites(bank):
     for headers in evil:
         for path in ("/dashboard/login", "/dashboard/logout"):
             found = bank.client.post(
-                path, data={"key": bank.all}, headers={**headers, "Cookie": cookie}, follow_redirects=False
+                path,
+                data={"key": bank.all},
+                headers={**headers, "Cookie": cookie},
+                follow_redirects=False,
             )
             tried += 1
             passed += [(path, found.status_code)] if found.status_code != 403 else []
@@ -166,10 +188,19 @@ SCRIPTS = (
 
 
 def stored_scripts(bank):
-    """Group names, keys, notes and names of operators that are HTML: which of them come back as they are."""
+    """Group names, keys, notes and names of operators that are HTML: which of them come back as
+    they are.
+    """
     passed, raw = (
         [],
-        ("<script>alert", "<img src=x", "<svg onload", "49${49}", 'href="javascript:alert', "href='javascript"),
+        (
+            "<script>alert",
+            "<img src=x",
+            "<svg onload",
+            "49${49}",
+            'href="javascript:alert',
+            "href='javascript",
+        ),
     )
     for number, text in enumerate(SCRIPTS):
         people = [application(f"x{number}-{i}", features=[0.9], group=text) for i in range(12)]
@@ -189,7 +220,9 @@ def stored_scripts(bank):
         assert found.status_code == 200, path
         passed += [(path, mark) for mark in raw if mark in found.text.lower()]
         policy = found.headers["content-security-policy"]
-        passed += [(path, policy)] if "script-src 'self'" not in policy or "unsafe" in policy else []
+        passed += (
+            [(path, policy)] if "script-src 'self'" not in policy or "unsafe" in policy else []
+        )
     if "&lt;script&gt;" not in bank.client.get("/dashboard", headers=headers).text:
         passed.append(("/dashboard", "the group is not shown as text"))
     return passed, len(pages) + 2 * len(SCRIPTS)
@@ -213,14 +246,26 @@ def sql_payloads(bank):
     passed, before = [], bank.ledger.counts("bank", "loan").decisions
     for number, text in enumerate(SQL):
         made = bank.post("/v1/decisions", application(text, person=text, group=text))
-        passed += [(text, made.status_code)] if made.status_code != 200 or made.json()["key"] != text else []
         passed += (
-            [(text, "outcome")] if bank.post("/v1/outcomes", {"key": text + "x", "label": 1}).status_code != 404 else []
+            [(text, made.status_code)]
+            if made.status_code != 200 or made.json()["key"] != text
+            else []
+        )
+        passed += (
+            [(text, "outcome")]
+            if bank.post("/v1/outcomes", {"key": text + "x", "label": 1}).status_code != 404
+            else []
         )
         for path in ("/v1/certificate", "/v1/policies", "/v1/plan"):
-            found = bank.client.get(path, params={"product": text}, headers={"Authorization": f"Bearer {bank.all}"})
+            found = bank.client.get(
+                path, params={"product": text}, headers={"Authorization": f"Bearer {bank.all}"}
+            )
             passed += [(text, path)] if found.status_code != 404 else []
-        passed += [(text, "key")] if bank.call("DELETE", f"/v1/keys/{number}' OR ''='").status_code != 404 else []
+        passed += (
+            [(text, "key")]
+            if bank.call("DELETE", f"/v1/keys/{number}' OR ''='").status_code != 404
+            else []
+        )
         passed += (
             [(text, "erasure")]
             if bank.post("/v1/erasures", {"person": text + "x", "by": text}).status_code != 404

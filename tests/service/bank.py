@@ -1,4 +1,6 @@
-"""A small bank behind the API: a clock that is turned by hand, keys of every scope, a population with one score."""
+"""A small bank behind the API: a clock that is turned by hand, keys of every scope, a population
+with one score.
+"""
 
 import contextlib
 import json
@@ -14,10 +16,14 @@ from evenhand.service.limits import Buckets
 
 DAY = 86400.0
 KEYRING = Keyring(bytes(range(32)))
-LOAN = Product("bank", "loan", ("score",), hypotheses="thresholds", limit=0.2, maturity_days=5, seed=3)
+LOAN = Product(
+    "bank", "loan", ("score",), hypotheses="thresholds", limit=0.2, maturity_days=5, seed=3
+)
 CARD = Product("bank", "card", ("score", "income"), limit=0.1)
 OTHER = Product("rival", "loan", ("score",), hypotheses="thresholds")
-PEOPLE = Scores({"north": ScoreGroup(0.6, 0.65, 1.4, -1.1), "south": ScoreGroup(0.4, 0.5, 1.2, -1.3)})
+PEOPLE = Scores(
+    {"north": ScoreGroup(0.6, 0.65, 1.4, -1.1), "south": ScoreGroup(0.4, 0.5, 1.2, -1.3)}
+)
 
 
 class Clock:
@@ -31,7 +37,9 @@ class Clock:
 
 
 def settings(**options):
-    return Settings(products=(LOAN, CARD, OTHER), rate=1e6, burst=1e6, train_every=3600.0, **options)
+    return Settings(
+        products=(LOAN, CARD, OTHER), rate=1e6, burst=1e6, train_every=3600.0, **options
+    )
 
 
 class Bank:
@@ -39,7 +47,9 @@ class Bank:
 
     def __init__(self, path, clock=None, **options):
         self.clock = clock or Clock()
-        self.ledger = Ledger.open(path, keyring=KEYRING, clock=self.clock, windows=WindowPlan(30 * DAY), render=render)
+        self.ledger = Ledger.open(
+            path, keyring=KEYRING, clock=self.clock, windows=WindowPlan(30 * DAY), render=render
+        )
         self.keys = KeyStore(None)
         self.app = create_app(self.ledger, settings(**options), self.keys)
         self.service = self.app.app.state.service
@@ -56,7 +66,10 @@ class Bank:
         self.ledger.close()
 
     def call(self, method, path, body=None, token=None, **options):
-        headers = {"Authorization": f"Bearer {token or self.all}", "Content-Type": "application/json"}
+        headers = {
+            "Authorization": f"Bearer {token or self.all}",
+            "Content-Type": "application/json",
+        }
         content = None if body is None else json.dumps(body)
         return self.client.request(method, path, content=content, headers=headers, **options)
 
@@ -75,7 +88,11 @@ class Bank:
         for start in range(0, number, 500):
             part = range(start, min(start + 500, number))
             asked = [
-                application(f"k{first + i}", features=[float(sample.features[i, 0])], group=str(sample.group[i]))
+                application(
+                    f"k{first + i}",
+                    features=[float(sample.features[i, 0])],
+                    group=str(sample.group[i]),
+                )
                 for i in part
             ]
             answers += self.post("/v1/decisions/batch", {"decisions": asked}).json()["decisions"]
@@ -89,8 +106,19 @@ class Bank:
             if answer["accept"]
         ]
         for start in range(0, len(told), 1000):
-            assert self.post("/v1/outcomes/batch", {"outcomes": told[start : start + 1000]}).status_code == 200
+            assert (
+                self.post(
+                    "/v1/outcomes/batch", {"outcomes": told[start : start + 1000]}
+                ).status_code
+                == 200
+            )
 
 
 def application(key="k1", *, person=None, product="loan", features=(0.5,), **more):
-    return {"key": key, "person": person or f"p-{key}", "product": product, "features": list(features), **more}
+    return {
+        "key": key,
+        "person": person or f"p-{key}",
+        "product": product,
+        "features": list(features),
+        **more,
+    }

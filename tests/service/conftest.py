@@ -1,4 +1,6 @@
-"""A bank per test, on SQLite in a temporary directory; and a PostgreSQL server for those who ask for one."""
+"""A bank per test, on SQLite in a temporary directory; and a PostgreSQL server for those who ask
+for one.
+"""
 
 import pytest
 from tests.ledger.conftest import postgres_server, postgres_url  # noqa: F401

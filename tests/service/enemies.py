@@ -1,7 +1,9 @@
-"""A service behind real HTTP (uvicorn on loopback), and people who know every coin, label and group and choose their reports by them.
+"""A service behind real HTTP (uvicorn on loopback), and people who know every coin, label and group
+and choose their reports by them.
 
-The population is as simple as it can be: a score of 0 or 1. The only rule worth learning accepts the score 1, and what every published
-policy really does to the two groups is computed exactly, without simulating anything.
+The population is as simple as it can be: a score of 0 or 1. The only rule worth learning accepts
+the score 1, and what every published policy really does to the two groups is computed exactly,
+without simulating anything.
 """
 
 import contextlib
@@ -24,7 +26,9 @@ from evenhand.service.running import server
 
 @dataclass(frozen=True)
 class World:
-    """north, south: P(score 1 | group), half of the people are of each; good: P(good outcome | score 0 or 1)."""
+    """north, south: P(score 1 | group), half of the people are of each; good: P(good outcome |
+    score 0 or 1).
+    """
 
     north: float = 0.60
     south: float = 0.30
@@ -60,7 +64,9 @@ def product(**changed):
 
 
 class Served:
-    """The application on a port, in a thread; `post` and `get` speak HTTP/1.1 over one kept connection."""
+    """The application on a port, in a thread; `post` and `get` speak HTTP/1.1 over one kept
+    connection.
+    """
 
     def __init__(self, where, chosen, *, seed=0, world=CLEAR):
         self.product, self.world, self.clock = chosen, world, Clock()
@@ -68,10 +74,16 @@ class Served:
         self.ledger = Ledger.open(
             where, keyring=KEYRING, clock=self.clock, windows=plan, render=render, entropy=entropy
         )
-        settings = Settings(products=(chosen,), port=free_port(), rate=1e9, burst=1e9, train_every=3600.0)
+        settings = Settings(
+            products=(chosen,), port=free_port(), rate=1e9, burst=1e9, train_every=3600.0
+        )
         self.app = create_app(self.ledger, settings, keys)
         self.service, self.token = self.app.app.state.service, keys.add("bank", SCOPES)
-        self.server, self.generator, self.number = server(self.app, settings), np.random.default_rng(seed), 0
+        self.server, self.generator, self.number = (
+            server(self.app, settings),
+            np.random.default_rng(seed),
+            0,
+        )
         self.thread = threading.Thread(target=self.server.run, daemon=True)
         self.thread.start()
         until(lambda: self.server.started, "the start of uvicorn")
@@ -116,7 +128,9 @@ class Served:
                 asked.append({**body, "group": group} if tell_group else body)
                 facts.append((key, score, group, label))
             answers = self.post("/v1/decisions/batch", {"decisions": asked})["decisions"]
-            people += [(*fact, answer["accept"]) for fact, answer in zip(facts, answers, strict=True)]
+            people += [
+                (*fact, answer["accept"]) for fact, answer in zip(facts, answers, strict=True)
+            ]
         return people
 
     def repay(self, people):

@@ -1,4 +1,6 @@
-"""A bank's life, and the same life played by the library: the ledger's U in place of the learner's coins."""
+"""A bank's life, and the same life played by the library: the ledger's U in place of the learner's
+coins.
+"""
 
 import numpy as np
 from tests.service.bank import DAY, LOAN
@@ -9,7 +11,9 @@ def live(bank, epochs, *, seed=0, days=4.0):
     trainer, first, waiting = bank.service.trainer(LOAN), 0, []
     while trainer.learner.epoch.number < epochs:
         epoch = trainer.learner.epoch
-        missing = max(epoch.first_round + epoch.rounds - bank.ledger.counts("bank", "loan").usable, 1)
+        missing = max(
+            epoch.first_round + epoch.rounds - bank.ledger.counts("bank", "loan").usable, 1
+        )
         waiting.append(bank.arrive(missing, seed=[seed, first], first=first, days=days))
         first += missing
         bank.clock.now += 2 * DAY
@@ -37,18 +41,28 @@ class LedgerCoins:
 
 
 def played_by_the_library(ledger, product=LOAN):
-    """decide() and observe() of a plain CertifiedLearner, fed with the same people, times, labels and U: {epoch: (policy, certificate)} and
-    how many decisions differ from the ledger's."""
+    """decide() and observe() of a plain CertifiedLearner, fed with the same people, times, labels
+    and U: {epoch: (policy, certificate)} and how many decisions differ from the ledger's."""
     rows = list(ledger.history(product.tenant, product.name))
-    closed = {p.epoch: p.info["closing"]["at"] for p in ledger.policies(product.tenant, product.name) if p.in_lineage}
+    closed = {
+        p.epoch: p.info["closing"]["at"]
+        for p in ledger.policies(product.tenant, product.name)
+        if p.in_lineage
+    }
     learner, found, different = product.learner(), {}, 0
     learner._coins = LedgerCoins(row.u for row in rows)
-    learner._audit_coins = LedgerCoins(row.u / row.acceptance if row.acceptance > 0 else 0.0 for row in rows)
+    learner._audit_coins = LedgerCoins(
+        row.u / row.acceptance if row.acceptance > 0 else 0.0 for row in rows
+    )
     for place, row in enumerate(rows):
         if learner.rounds_left == 0:
             learner._now = closed[row.epoch]
         decision = learner.decide([row.features], np.array([row.group], dtype=object), at=row.at)[0]
-        different += (decision.accept, decision.audit, decision.epoch) != (row.accept, row.audit, row.epoch)
+        different += (decision.accept, decision.audit, decision.epoch) != (
+            row.accept,
+            row.audit,
+            row.epoch,
+        )
         if row.epoch not in found:
             found[row.epoch] = (learner.policy.to_json(), learner.certificate.to_json())
         if row.accept:

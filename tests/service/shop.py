@@ -1,4 +1,6 @@
-"""One product behind the desk, without HTTP: people apply, repay, are overruled and erased, and epochs are closed."""
+"""One product behind the desk, without HTTP: people apply, repay, are overruled and erased, and
+epochs are closed.
+"""
 
 import asyncio
 import random
@@ -51,9 +53,17 @@ class Shop:
             key, group = f"k{self.number}", str(sample.group[row])
             known = group if self.chosen.random() < told else None
             features = sample.features[row].tolist()
-            features += [float(self.chosen.integers(5))] * (len(self.product.features) - len(features))
+            features += [float(self.chosen.integers(5))] * (
+                len(self.product.features) - len(features)
+            )
             asked.append(
-                Asked(key=key, person=f"p{self.number}", product=self.product.name, features=features, group=known)
+                Asked(
+                    key=key,
+                    person=f"p{self.number}",
+                    product=self.product.name,
+                    features=features,
+                    group=known,
+                )
             )
             self.truth[key], self.group[key] = int(sample.label[row]), group
             keys.append(key)
@@ -61,7 +71,9 @@ class Shop:
         for start in range(0, people, 500):
             part = slice(start, start + 500)
             for key, answer in zip(
-                keys[part], asyncio.run(self.service.desk.decide(self.names[0], asked[part])), strict=True
+                keys[part],
+                asyncio.run(self.service.desk.decide(self.names[0], asked[part])),
+                strict=True,
             ):
                 self.drawn[key] = answer.drawn
             self.clock.now += days * DAY * 500 / max(people, 500)
@@ -91,7 +103,9 @@ class Shop:
         self.gone.update(chosen)
         people = [key.replace("k", "p") for key in chosen]
         forget = partial(erase, keyring=KEYRING, tenant=self.names[0], by="officer")
-        self.ledger._write(lambda transaction: [forget(transaction, person=person) for person in people], tidy=True)
+        self.ledger._write(
+            lambda transaction: [forget(transaction, person=person) for person in people], tidy=True
+        )
 
     def close(self, trainer=None):
         published = (trainer or self.trainer).close()
@@ -104,11 +118,15 @@ class Shop:
 
 
 def twin_closes(shop, folder):
-    """What a trainer that has just started publishes on a copy of the ledger, made now: (policy, certificate, checkpoint)."""
+    """What a trainer that has just started publishes on a copy of the ledger, made now: (policy,
+    certificate, checkpoint).
+    """
     place = folder / "twin"
     shutil.rmtree(place, ignore_errors=True)
     copy = backup(shop.ledger, place) / "ledger.sqlite"
-    with Ledger.open(copy, keyring=KEYRING, clock=Clock(shop.clock.now), windows=WindowPlan(30 * DAY)) as ledger:
+    with Ledger.open(
+        copy, keyring=KEYRING, clock=Clock(shop.clock.now), windows=WindowPlan(30 * DAY)
+    ) as ledger:
         return record(ledger, Trainer(ledger, shop.product, "twin").close())
 
 

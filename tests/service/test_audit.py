@@ -1,4 +1,6 @@
-"""`evenhand audit` and `evenhand serve`: from the command line, on a ledger that the service has filled."""
+"""`evenhand audit` and `evenhand serve`: from the command line, on a ledger that the service has
+filled.
+"""
 
 import csv
 import json
@@ -81,7 +83,17 @@ def test_a_pack_verifies_with_the_standard_library_alone(folder):
     } <= names
     assert {"overrides.csv", "events.json", "selection.csv", "verifier.py", "README.md"} <= names
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "verifier.py", "ledger.jsonl", "--secrets", "secrets.json", "--head", "head.json"],
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "verifier.py",
+            "ledger.jsonl",
+            "--secrets",
+            "secrets.json",
+            "--head",
+            "head.json",
+        ],
         cwd=folder / "pack",
         capture_output=True,
         text=True,
@@ -92,15 +104,23 @@ def test_a_pack_verifies_with_the_standard_library_alone(folder):
     assert len(rows) == 120
     assert all(0 < float(row["propensity"]) <= 1 for row in rows)
     with (folder / "pack" / "overrides.csv").open(newline="") as file:
-        assert [(row["accept"], row["label"], row["overruled"]) for row in csv.DictReader(file)] == [("1", "0", "1")]
+        assert [
+            (row["accept"], row["label"], row["overruled"]) for row in csv.DictReader(file)
+        ] == [("1", "0", "1")]
     with (folder / "pack" / "overruled.csv").open(newline="") as file:
-        found = [(row["drawn"], row["people_did"], row["decisions"]) for row in csv.DictReader(file)]
+        found = [
+            (row["drawn"], row["people_did"], row["decisions"]) for row in csv.DictReader(file)
+        ]
     assert found == [("accept", "reject", "1")]
     assert "as drawn, before people overrule it" in (folder / "pack" / "README.md").read_text()
     assert {
-        row["rules"] for row in json.loads((folder / "pack" / "certificates.json").read_text())["certificates"]
+        row["rules"]
+        for row in json.loads((folder / "pack" / "certificates.json").read_text())["certificates"]
     } == {RULES}
-    assert json.loads((folder / "pack" / "certificates.json").read_text())["promise"]["limit"] == LOAN.limit
+    assert (
+        json.loads((folder / "pack" / "certificates.json").read_text())["promise"]["limit"]
+        == LOAN.limit
+    )
 
 
 @pytest.mark.parametrize("kind", ["obp", "dsjson", "parquet"])
@@ -125,11 +145,16 @@ def test_backup_restore_and_the_gap(folder):
     (folder / "ledger.sqlite").rename(folder / "lost.sqlite")
     assert run("restore", "copy", "--by", "op").exit_code == 0
     bank = Bank(folder / "ledger.sqlite", clock=lambda: 1_900_000_000.0)
-    assert bank.post("/v1/decisions", application("k5", person="p-k5", features=[0.0])).status_code == 409
+    assert (
+        bank.post("/v1/decisions", application("k5", person="p-k5", features=[0.0])).status_code
+        == 409
+    )
     refused = bank.post("/v1/decisions", application("new"))
     assert refused.status_code == 503
     assert refused.json()["type"].endswith("gap-unconfirmed")
-    assert bank.post("/v1/gap", {"by": "op", "note": "the mail log was compared"}).status_code == 200
+    assert (
+        bank.post("/v1/gap", {"by": "op", "note": "the mail log was compared"}).status_code == 200
+    )
     assert bank.post("/v1/decisions", application("new")).status_code == 200
     bank.close()
 
@@ -155,8 +180,13 @@ def test_train_from_the_command_line(folder):
 def test_the_four_fifths_table():
     from types import SimpleNamespace as Row
 
-    rows = [Row(group="a", accept=i < 8) for i in range(10)] + [Row(group="b", accept=i < 6) for i in range(10)]
-    assert [line[3:] for line in selection(rows)] == [("0.800000", "1.0000", "yes"), ("0.600000", "0.7500", "no")]
+    rows = [Row(group="a", accept=i < 8) for i in range(10)] + [
+        Row(group="b", accept=i < 6) for i in range(10)
+    ]
+    assert [line[3:] for line in selection(rows)] == [
+        ("0.800000", "1.0000", "yes"),
+        ("0.600000", "0.7500", "no"),
+    ]
 
 
 def test_plain_http_stays_on_this_machine():
@@ -166,7 +196,9 @@ def test_plain_http_stays_on_this_machine():
     with pytest.raises(InvalidInput, match="in the clear"):
         require_safe_address(Settings(products, host="0.0.0.0"))
     with pytest.raises(InvalidInput, match="stays on this machine"):
-        require_safe_address(Settings(products, host="0.0.0.0", plain_http=True, open_dashboard=True))
+        require_safe_address(
+            Settings(products, host="0.0.0.0", plain_http=True, open_dashboard=True)
+        )
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""The dashboard's table of acceptance by group: people whose group is told late are in it, groups of fewer than ten are not."""
+"""The dashboard's table of acceptance by group: people whose group is told late are in it, groups
+of fewer than ten are not.
+"""
 
 import collections
 import random
@@ -13,7 +15,10 @@ from evenhand.service.board import SMALLEST, ProductCounts, read_board
 
 
 def lines(bank, tally):
-    return {line.name: (line.people, line.accepted) for line in read_board(bank.service.desk, LOAN, tally).groups}
+    return {
+        line.name: (line.people, line.accepted)
+        for line in read_board(bank.service.desk, LOAN, tally).groups
+    }
 
 
 def tell(bank, keys, group):
@@ -49,7 +54,9 @@ def test_a_disputed_group_leaves_its_line_and_small_ones_are_never_named(bank):
 
 
 def test_however_often_it_is_looked_at_the_table_is_that_of_the_history(bank, monkeypatch):
-    """Decisions, groups, disputes and overrides in random order, with looks in between, in small portions."""
+    """Decisions, groups, disputes and overrides in random order, with looks in between, in small
+    portions.
+    """
     monkeypatch.setattr("evenhand.service.board.ONE_GO", 7)
     _throw_coins(bank)
     chosen, tally, number = random.Random(4), ProductCounts(bank.ledger, LOAN), 0
@@ -60,16 +67,24 @@ def test_however_often_it_is_looked_at_the_table_is_that_of_the_history(bank, mo
             bank.post("/v1/decisions", application(f"k{number}", group=group))
             number += 1
         elif what < 0.7:
-            bank.post("/v1/groups", {"key": f"k{chosen.randrange(number)}", "group": chosen.choice("aab")})
+            bank.post(
+                "/v1/groups", {"key": f"k{chosen.randrange(number)}", "group": chosen.choice("aab")}
+            )
         elif what < 0.85:
-            body = {"key": f"k{chosen.randrange(number)}", "accept": chosen.random() < 0.5, "by": "clerk"}
+            body = {
+                "key": f"k{chosen.randrange(number)}",
+                "accept": chosen.random() < 0.5,
+                "by": "clerk",
+            }
             bank.post("/v1/overrides", body)
         else:
             tally.refresh()
     for _ in range(1 + number // 7):
         tally.refresh()
     rows = list(bank.ledger.history("bank", "loan"))
-    assert {g: n for g, n in tally.people.items() if n} == collections.Counter(row.group for row in rows)
+    assert {g: n for g, n in tally.people.items() if n} == collections.Counter(
+        row.group for row in rows
+    )
     accepted = collections.Counter(row.group for row in rows if row.accept)
     assert {g: n for g, n in tally.accepted.items() if n} == accepted
     assert 0 < sum(accepted.values()) < len(rows)
@@ -80,25 +95,42 @@ def test_however_often_it_is_looked_at_the_table_is_that_of_the_history(bank, mo
 
 def test_overruled_decisions_are_shown_by_group_and_direction_without_small_groups(bank):
     """On the page and in the plan, with the sentence that says what the claim is about."""
-    first, certificate = bank.ledger.policies("bank", "loan")[-1], bank.ledger.certificates("bank", "loan")[-1].document
+    first, certificate = (
+        bank.ledger.policies("bank", "loan")[-1],
+        bank.ledger.certificates("bank", "loan")[-1].document,
+    )
     coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
-    bank.ledger.publish("bank", "loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=certificate)
+    bank.ledger.publish(
+        "bank", "loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=certificate
+    )
     bank.service.desk.refresh(LOAN)
     keys = [f"k{number}" for number in range(60)]
-    asked = [application(key, group="north" if n < 50 else "rare-group") for n, key in enumerate(keys)]
+    asked = [
+        application(key, group="north" if n < 50 else "rare-group") for n, key in enumerate(keys)
+    ]
     answers = {}
     for start in (0, 30):
-        found = bank.post("/v1/decisions/batch", {"decisions": asked[start : start + 30]}).json()["decisions"]
+        found = bank.post("/v1/decisions/batch", {"decisions": asked[start : start + 30]}).json()[
+            "decisions"
+        ]
         answers |= {answer["key"]: answer["accept"] for answer in found}
     for key in keys[54:]:
-        bank.post("/v1/erasures", {"person": f"p-{key}", "by": "officer"})  # four are left, who may not be named
+        bank.post(
+            "/v1/erasures", {"person": f"p-{key}", "by": "officer"}
+        )  # four are left, who may not be named
     chosen = [*keys[:20], *keys[50:54]]
     for key in chosen:
         bank.post("/v1/overrides", {"key": key, "accept": not answers[key], "by": "clerk"})
-    bank.post("/v1/overrides", {"key": keys[30], "accept": answers[keys[30]], "by": "clerk"})  # agrees with the draw
-    expected = collections.Counter(("north" if key in keys[:50] else None, answers[key]) for key in chosen)
+    bank.post(
+        "/v1/overrides", {"key": keys[30], "accept": answers[keys[30]], "by": "clerk"}
+    )  # agrees with the draw
+    expected = collections.Counter(
+        ("north" if key in keys[:50] else None, answers[key]) for key in chosen
+    )
     board = read_board(bank.service.desk, LOAN, ProductCounts(bank.ledger, LOAN))
-    assert {(line.group, line.drawn == "accept"): line.decisions for line in board.overruled} == expected
+    assert {
+        (line.group, line.drawn == "accept"): line.decisions for line in board.overruled
+    } == expected
     page = bank.client.get("/dashboard", headers={"Cookie": session(bank)}).text
     assert "as drawn, before people overrule it" in page
     assert "rare-group" not in page
@@ -108,7 +140,9 @@ def test_overruled_decisions_are_shown_by_group_and_direction_without_small_grou
 
 
 def test_a_typing_error_is_named_on_the_certificate_and_not_on_the_page(bank):
-    """One "Nroth": outside, counted and named to whoever may audit. The page never names small groups; it says that there are some."""
+    """One "Nroth": outside, counted and named to whoever may audit. The page never names small
+    groups; it says that there are some.
+    """
     sample, answers = bank.arrive(300, seed=7)
     bank.post("/v1/decisions", application("typo", group="Nroth"))
     bank.repay(sample, answers)

@@ -1,4 +1,6 @@
-"""The dashboard in a real browser: Debian's chromium, driven by Playwright. Screenshots go to EVENHAND_SCREENSHOTS, if it is set."""
+"""The dashboard in a real browser: Debian's chromium, driven by Playwright. Screenshots go to
+EVENHAND_SCREENSHOTS, if it is set.
+"""
 
 import os
 import shutil
@@ -22,12 +24,18 @@ def _missing():
         import playwright.sync_api  # noqa: F401
     except ImportError:
         return "playwright is not installed"
-    return None if Path(CHROMIUM).exists() else "chromium is not installed (Debian: apt-get install chromium)"
+    return (
+        None
+        if Path(CHROMIUM).exists()
+        else "chromium is not installed (Debian: apt-get install chromium)"
+    )
 
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory):
-    """A bank with nine epochs of life, a group with a hostile name and a group of three, behind a real socket."""
+    """A bank with nine epochs of life, a group with a hostile name and a group of three, behind a
+    real socket.
+    """
     reason = _missing()
     if reason is not None:
         if os.environ.get("CI") == "true":
@@ -35,8 +43,14 @@ def served(tmp_path_factory):
         pytest.skip(reason)
     bank = Bank(tmp_path_factory.mktemp("bank") / "ledger.sqlite")
     live(bank, 9)
-    hostile = [dict(key=f"x{i}", person=f"x{i}", product="loan", features=[0.1 * i], group=XSS) for i in range(15)]
-    small = [dict(key=f"s{i}", person=f"s{i}", product="loan", features=[0.1], group="tiny") for i in range(3)]
+    hostile = [
+        dict(key=f"x{i}", person=f"x{i}", product="loan", features=[0.1 * i], group=XSS)
+        for i in range(15)
+    ]
+    small = [
+        dict(key=f"s{i}", person=f"s{i}", product="loan", features=[0.1], group="tiny")
+        for i in range(3)
+    ]
     bank.post("/v1/decisions/batch", {"decisions": hostile + small})
     bank.post("/v1/kill", {"product": "card", "by": XSS, "note": XSS})
     with socket.socket() as probe:
@@ -58,7 +72,9 @@ def chromium(served):
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE * 1000)
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE * 1000
+        )
         yield browser
         browser.close()
 
@@ -71,7 +87,9 @@ def visit(chromium, bank, **options):
     page.complaints, page.foreign = [], []
     page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
     page.on("pageerror", lambda e: page.complaints.append(str(e)))
-    page.on("request", lambda r: page.foreign.append(r.url) if not r.url.startswith(bank.url) else None)
+    page.on(
+        "request", lambda r: page.foreign.append(r.url) if not r.url.startswith(bank.url) else None
+    )
     page.goto(bank.url)
     page.fill("#token", bank.tokens["audit"])
     page.keyboard.press("Enter")
@@ -97,7 +115,11 @@ def too_wide(page):
 LOOKS = {
     "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
     "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
-    "phone": {"color_scheme": "light", "viewport": {"width": 375, "height": 740}, "device_scale_factor": 2},
+    "phone": {
+        "color_scheme": "light",
+        "viewport": {"width": 375, "height": 740},
+        "device_scale_factor": 2,
+    },
 }
 
 
@@ -159,7 +181,11 @@ def test_everything_can_be_reached_by_keyboard(served, chromium):
     reached = set()
     for _ in range(25):
         page.keyboard.press("Tab")
-        reached.add(page.evaluate("(document.activeElement.id || document.activeElement.textContent || '').trim()"))
+        reached.add(
+            page.evaluate(
+                "(document.activeElement.id || document.activeElement.textContent || '').trim()"
+            )
+        )
     assert {"key", "Explain", "Log out", "As a table", "loan", "card"} <= reached
 
 
@@ -181,6 +207,8 @@ def test_another_site_can_neither_log_in_nor_frame(served):
         "/dashboard/login", data={"key": served.all}, headers={"Origin": "https://evil.example"}
     )
     assert refused.status_code == 403
-    refused = served.client.post("/dashboard/login", data={"key": served.all}, headers={"Sec-Fetch-Site": "cross-site"})
+    refused = served.client.post(
+        "/dashboard/login", data={"key": served.all}, headers={"Sec-Fetch-Site": "cross-site"}
+    )
     assert refused.status_code == 403
     assert served.client.get("/dashboard/login").headers["x-frame-options"] == "DENY"

@@ -44,14 +44,21 @@ def test_the_same_key_with_another_body_is_a_conflict(bank):
 def test_a_hundred_identical_requests_at_once_draw_once(bank):
     bank.post("/v1/decisions", application("warm"))
     with ThreadPoolExecutor(20) as pool:
-        found = list(pool.map(lambda _: bank.post("/v1/decisions", application()).content, range(100)))
+        found = list(
+            pool.map(lambda _: bank.post("/v1/decisions", application()).content, range(100))
+        )
     assert len(set(found)) == 1
     assert bank.ledger.counts("bank", "loan").decisions == 2
 
 
 def test_a_batch_answers_in_order_and_refuses_one_by_one(bank):
     bank.post("/v1/decisions", application("b"))
-    asked = [application("a"), application("b", features=[9.0]), application("c", features=[1, 2]), application("d")]
+    asked = [
+        application("a"),
+        application("b", features=[9.0]),
+        application("c", features=[1, 2]),
+        application("d"),
+    ]
     found = bank.post("/v1/decisions/batch", {"decisions": asked}).json()["decisions"]
     assert [one.get("status", 200) for one in found] == [200, 409, 422, 200]
     assert [one.get("key") for one in found] == ["a", None, None, "d"]

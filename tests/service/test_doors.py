@@ -35,7 +35,9 @@ def test_every_route_of_the_api_is_in_the_matrix(bank):
 
 
 @pytest.mark.parametrize(
-    "attack", [other_tenants, from_other_sites, stored_scripts, sql_payloads], ids=lambda f: f.__name__
+    "attack",
+    [other_tenants, from_other_sites, stored_scripts, sql_payloads],
+    ids=lambda f: f.__name__,
 )
 def test_what_must_not_pass(bank, attack):
     passed, tried = attack(bank)
@@ -46,12 +48,18 @@ def test_what_must_not_pass(bank, attack):
 def test_pages_that_do_not_escape_are_noticed(bank, monkeypatch):
     """The negative control of the attack with scripts."""
     careless = Environment(
-        loader=dashboard._environment().loader, autoescape=False, trim_blocks=True, lstrip_blocks=True
+        loader=dashboard._environment().loader,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     careless.filters.update(dashboard._environment().filters)
     monkeypatch.setattr(dashboard, "_environment", lambda: careless)
     passed, _ = stored_scripts(bank)
-    assert {path for path, mark in passed if mark == "<script>alert"} >= {"/dashboard", "/dashboard/live"}
+    assert {path for path, mark in passed if mark == "<script>alert"} >= {
+        "/dashboard",
+        "/dashboard/live",
+    }
 
 
 def test_a_revoked_key_opens_nothing(bank):
@@ -106,7 +114,9 @@ def test_brackets_in_strings_are_not_depth():
 
 
 def test_a_batch_has_at_most_a_thousand(bank):
-    refused = bank.post("/v1/decisions/batch", {"decisions": [application(f"k{i}") for i in range(1001)]})
+    refused = bank.post(
+        "/v1/decisions/batch", {"decisions": [application(f"k{i}") for i in range(1001)]}
+    )
     assert refused.status_code == 422
     assert bank.ledger.counts("bank", "loan").decisions == 0
 

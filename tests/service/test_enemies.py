@@ -1,8 +1,10 @@
-"""Enemies at the service's doors, over real HTTP, on both databases: whoever is overruled, erased, trained on or told late, and by whatever
-they choose them, no policy that is ever published has a gap above the limit.
+"""Enemies at the service's doors, over real HTTP, on both databases: whoever is overruled, erased,
+trained on or told late, and by whatever they choose them, no policy that is ever published has a
+gap above the limit.
 
-Each attack has a mutant of the trainer, the law of rules 1 put back, that must publish a policy above 1.2 times the limit; that is the
-smallest defect that is caught. One life each, with seeded people and coins; the promise itself may fail with probability .05 a life.
+Each attack has a mutant of the trainer, the law of rules 1 put back, that must publish a policy
+above 1.2 times the limit; that is the smallest defect that is caught. One life each, with seeded
+people and coins; the promise itself may fail with probability .05 a life.
 """
 
 import csv
@@ -20,7 +22,11 @@ FEWER = (100, 300, 1000)
 
 @pytest.fixture(params=["sqlite", "postgresql"])
 def where(request, tmp_path):
-    return tmp_path / "ledger.sqlite" if request.param == "sqlite" else request.getfixturevalue("postgres_url")
+    return (
+        tmp_path / "ledger.sqlite"
+        if request.param == "sqlite"
+        else request.getfixturevalue("postgres_url")
+    )
 
 
 class LeavesOut(Trainer):
@@ -29,7 +35,9 @@ class LeavesOut(Trainer):
     kept = staticmethod(lambda row: True)
 
     def _rows(self, after, upto, *, known):
-        found = self.ledger.history(*self._names, after=after, upto=known, maturity=self.product.maturity)
+        found = self.ledger.history(
+            *self._names, after=after, upto=known, maturity=self.product.maturity
+        )
         return [row for row in found if row.seq <= upto and self.kept(row)]
 
 
@@ -42,7 +50,10 @@ class Thaws(LeavesOut):
         life = self._learner._life
         if life.frozen:
             life.frozen, self._learner._frozen_certificate = False, None
-            life.prepare({self._learner.epoch.number: self._learner.policy}, self._learner._resolved_or_none())
+            life.prepare(
+                {self._learner.epoch.number: self._learner.policy},
+                self._learner._resolved_or_none(),
+            )
         super()._close(upto, at)
 
 
@@ -54,7 +65,9 @@ def put_back(bank, mutant):
 
 
 def spent(bank):
-    """Learn a little, spend the budget, then POST /v1/train again and again: the published policies."""
+    """Learn a little, spend the budget, then POST /v1/train again and again: the published
+    policies.
+    """
     bank.repay(bank.arrive(100))
     bank.train()
     for _ in range(7):
@@ -76,13 +89,19 @@ def test_training_after_the_budget_is_spent_publishes_the_same_bits(where):
         assert len({str(document) for document in certificates[frozen[0] - 1 :]}) == 1
         assert bank.worst <= bank.product.limit
         assert lineage[-1].info["learned_weight"] > 0.0
-        assert bank.get("/v1/certificate?product=loan")["certificate"] == certificates[frozen[0] - 1]
+        assert (
+            bank.get("/v1/certificate?product=loan")["certificate"] == certificates[frozen[0] - 1]
+        )
         assert verify(bank.ledger, deep=True).ok
 
 
 def test_under_the_law_of_rules_1_that_is_a_gap_of_fifteen(tmp_path):
-    """The negative control; the code of rules 1 itself publishes the gap .150 in this setting, over HTTP, in 3 of 3 lives."""
-    with served(tmp_path / "ledger.sqlite", product(audit_budget=5.0), seed=1, world=FIFTEEN) as bank:
+    """The negative control; the code of rules 1 itself publishes the gap .150 in this setting, over
+    HTTP, in 3 of 3 lives.
+    """
+    with served(
+        tmp_path / "ledger.sqlite", product(audit_budget=5.0), seed=1, world=FIFTEEN
+    ) as bank:
         put_back(bank, Thaws)
         spent(bank)
         assert bank.worst > 1.2 * bank.product.limit
@@ -104,14 +123,20 @@ def refused_for_bad_outcomes(score, group, label, accept):
 
 
 OVERRULED = {
-    "group": (CLEAR, product(), lambda *fact: refused_in_the_north(*fact) or accepted_in_the_south(*fact)),
+    "group": (
+        CLEAR,
+        product(),
+        lambda *fact: refused_in_the_north(*fact) or accepted_in_the_south(*fact),
+    ),
     "direction": (CLEAR, product(), accepted_in_the_south),
     "label": (MIXED, product(rates=("fpr",), price_false_accept=1.0), refused_for_bad_outcomes),
 }
 
 
 def overruled(bank, chosen):
-    """After their outcomes are known, 8 of 10 of those chosen are overruled, before the epoch closes; (overruled by group and draw)."""
+    """After their outcomes are known, 8 of 10 of those chosen are overruled, before the epoch
+    closes; (overruled by group and draw).
+    """
     found = {}
     for size in SIZES:
         people = bank.arrive(size)
@@ -124,25 +149,44 @@ def overruled(bank, chosen):
     return found
 
 
-@pytest.mark.parametrize(("by", "database"), [("group", "sqlite"), ("direction", "postgresql"), ("label", "sqlite")])
-def test_overrides_chosen_by_an_enemy_move_no_policy_above_the_limit(by, database, tmp_path, request):
-    place = tmp_path / "ledger.sqlite" if database == "sqlite" else request.getfixturevalue("postgres_url")
+@pytest.mark.parametrize(
+    ("by", "database"), [("group", "sqlite"), ("direction", "postgresql"), ("label", "sqlite")]
+)
+def test_overrides_chosen_by_an_enemy_move_no_policy_above_the_limit(
+    by, database, tmp_path, request
+):
+    place = (
+        tmp_path / "ledger.sqlite"
+        if database == "sqlite"
+        else request.getfixturevalue("postgres_url")
+    )
     world, promised, chosen = OVERRULED[by]
     with served(place, promised, seed=1, world=world) as bank:
         found = overruled(bank, chosen)
         assert bank.worst <= bank.product.limit
         assert max(p.info["learned_weight"] for p in bank.lineage) > 0.1  # learning goes on
         shown = bank.get("/v1/certificate?product=loan")
-        counts = {(c["group"], c["drawn_accept"]): c["people"] for c in shown["certificate"]["overruled"]}
+        counts = {
+            (c["group"], c["drawn_accept"]): c["people"] for c in shown["certificate"]["overruled"]
+        }
         assert counts == found
         assert "as drawn, before people overrule it" in shown["claim"]
         plan = bank.get("/v1/plan?product=loan")
-        assert {(o["group"], o["drawn"] == "accept"): o["decisions"] for o in plan["overruled"]} == found
+        assert {
+            (o["group"], o["drawn"] == "accept"): o["decisions"] for o in plan["overruled"]
+        } == found
         assert "as drawn" in plan["as_drawn"]
-        assert bank.ledger.counts("bank", "loan").usable == sum(SIZES) == shown["certificate"]["window"][1]
+        assert (
+            bank.ledger.counts("bank", "loan").usable
+            == sum(SIZES)
+            == shown["certificate"]["window"][1]
+        )
         target = pack(bank.ledger, bank.product, Period(0.0, 2e9), tmp_path / "pack")
         with (target / "overruled.csv").open(newline="") as file:
-            packed = {(r["group"], r["drawn"] == "accept"): int(r["decisions"]) for r in csv.DictReader(file)}
+            packed = {
+                (r["group"], r["drawn"] == "accept"): int(r["decisions"])
+                for r in csv.DictReader(file)
+            }
         assert packed == found
 
 
@@ -150,7 +194,10 @@ def test_overrides_chosen_by_an_enemy_move_no_policy_above_the_limit(by, databas
 def test_left_out_of_the_certificate_the_same_overrides_do(by, tmp_path):
     world, promised, chosen = OVERRULED[by]
     with served(tmp_path / "ledger.sqlite", promised, seed=1, world=world) as bank:
-        put_back(bank, type("Overrides", (LeavesOut,), {"kept": staticmethod(lambda row: not row.overruled)}))
+        put_back(
+            bank,
+            type("Overrides", (LeavesOut,), {"kept": staticmethod(lambda row: not row.overruled)}),
+        )
         overruled(bank, chosen)
         assert bank.worst > 1.2 * bank.product.limit
 
@@ -159,7 +206,9 @@ def test_left_out_of_the_certificate_the_same_overrides_do(by, tmp_path):
 
 
 def erased(bank, share):
-    """Accepted people of one group with a good score, and rejected ones of the other, are erased before their cohort closes."""
+    """Accepted people of one group with a good score, and rejected ones of the other, are erased
+    before their cohort closes.
+    """
     for size in FEWER:
         people = bank.arrive(size)
         bank.repay(people)
@@ -182,21 +231,31 @@ def test_erasures_chosen_by_an_enemy_before_the_closing_move_no_policy_above_the
 
 def test_left_out_of_the_certificate_the_same_erasures_do(tmp_path):
     with served(tmp_path / "ledger.sqlite", product(), seed=2) as bank:
-        put_back(bank, type("Erasures", (LeavesOut,), {"kept": staticmethod(lambda row: not row.erased)}))
+        put_back(
+            bank, type("Erasures", (LeavesOut,), {"kept": staticmethod(lambda row: not row.erased)})
+        )
         erased(bank, 0.8)
         assert bank.worst > 1.2 * bank.product.limit
 
 
 def test_a_few_erasures_before_and_many_after_the_closing_stop_no_learning(where):
-    """10 of the people who wait and 200 of those who were closed, chosen by outcome and draw, at each closing but the first."""
+    """10 of the people who wait and 200 of those who were closed, chosen by outcome and draw, at
+    each closing but the first.
+    """
     with served(where, product(), seed=0) as bank:
         closed = []
         for size in SIZES:
             people = bank.arrive(size)
             bank.repay(people)
             if closed:
-                chosen = [p for p in people if refused_in_the_north(*p[1:])][:3] if size == 1500 else people[:0]
-                worst = sorted(closed, key=lambda p: (p[2] != "north", p[3], not p[4]))[: 200 if size == 1500 else 10]
+                chosen = (
+                    [p for p in people if refused_in_the_north(*p[1:])][:3]
+                    if size == 1500
+                    else people[:0]
+                )
+                worst = sorted(closed, key=lambda p: (p[2] != "north", p[3], not p[4]))[
+                    : 200 if size == 1500 else 10
+                ]
                 for key, *_ in [*chosen, *worst]:
                     bank.post("/v1/erasures", {"person": f"p-{key}", "by": "enemy"})
                 gone = {key for key, *_ in worst}
@@ -231,8 +290,13 @@ def test_groups_that_are_told_for_the_accepted_alone_are_on_the_certificate(tmp_
         document = bank.get("/v1/certificate?product=loan")["certificate"]
         late = {(c["group"], c["drawn_accept"]): c["people"] for c in document["late_groups"]}
         assert sum(late.values()) == len(told)
-        assert {accept for _, accept in late} == {True}  # nobody who was rejected: an auditor asks why
-        assert any("group becomes known does not depend on the draw" in text for text in document["assumptions"])
+        assert {accept for _, accept in late} == {
+            True
+        }  # nobody who was rejected: an auditor asks why
+        assert any(
+            "group becomes known does not depend on the draw" in text
+            for text in document["assumptions"]
+        )
         assert [c["people"] for c in document["outside"] if c["group"] is None] == [300 - len(told)]
         target = pack(bank.ledger, bank.product, Period(0.0, 2e9), tmp_path / "pack")
         with (target / "decisions.csv").open(newline="") as file:

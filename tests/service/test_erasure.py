@@ -1,4 +1,6 @@
-"""Somebody is erased: the key is Gone for good, no new draw takes its place, and what was certified stays. See also test_rebuild.py."""
+"""Somebody is erased: the key is Gone for good, no new draw takes its place, and what was certified
+stays. See also test_rebuild.py.
+"""
 
 import numpy as np
 import pytest
@@ -16,7 +18,9 @@ def poorer(bank):
     """A bank of six epochs that has erased every third of its first 60 people."""
     live(bank, 6)
     for number in ERASED:
-        assert bank.post("/v1/erasures", {"person": f"p-k{number}", "by": "officer"}).json() == {"decisions": 1}
+        assert bank.post("/v1/erasures", {"person": f"p-k{number}", "by": "officer"}).json() == {
+            "decisions": 1
+        }
     return bank
 
 
@@ -27,7 +31,12 @@ def test_the_key_is_gone_and_never_drawn_again(poorer):
     )
     for body in bodies:
         assert poorer.post("/v1/decisions", body).status_code == 410
-        assert poorer.post("/v1/decisions/batch", {"decisions": [body]}).json()["decisions"][0]["status"] == 410
+        assert (
+            poorer.post("/v1/decisions/batch", {"decisions": [body]}).json()["decisions"][0][
+                "status"
+            ]
+            == 410
+        )
     assert poorer.get("/v1/decisions/k0").status_code == 410
     assert poorer.get("/v1/decisions/k0/explanation").status_code == 410
     assert poorer.post("/v1/outcomes", {"key": "k0", "label": 1}).status_code == 410
@@ -61,12 +70,20 @@ def test_a_rebuild_keeps_what_was_published_and_what_was_certified(poorer):
     assert learner.policy.to_json() == published[-1].document
     assert learner.certificate.to_json() == poorer.ledger.certificates("bank", "loan")[-1].document
     assert learner.epoch.number == published[-1].epoch
-    assert learner.certificate.window[1] == rebuilt._closing.people == published[-1].info["closing"]["people"]
-    assert recompute(poorer.ledger, "bank", "loan") == poorer.ledger.counts("bank", "loan").decisions - len(ERASED)
+    assert (
+        learner.certificate.window[1]
+        == rebuilt._closing.people
+        == published[-1].info["closing"]["people"]
+    )
+    assert recompute(poorer.ledger, "bank", "loan") == poorer.ledger.counts(
+        "bank", "loan"
+    ).decisions - len(ERASED)
 
 
 def test_a_running_trainer_forgets_them_too(poorer):
-    """What it plans next is what a trainer plans that was rebuilt: nothing of an erased person is left in its memory."""
+    """What it plans next is what a trainer plans that was rebuilt: nothing of an erased person is
+    left in its memory.
+    """
     running, rebuilt = poorer.service.trainer(LOAN), Trainer(poorer.ledger, LOAN, "rebuilt")
     for trainer in (running, rebuilt):
         trainer.catch_up()
@@ -84,5 +101,8 @@ def test_life_goes_on(poorer):
     again = Trainer(poorer.ledger, LOAN, "again")
     again.catch_up()
     assert again.learner.policy.to_json() == newest.document
-    assert again.learner.certificate.to_json() == poorer.ledger.certificates("bank", "loan")[-1].document
+    assert (
+        again.learner.certificate.to_json()
+        == poorer.ledger.certificates("bank", "loan")[-1].document
+    )
     assert np.isfinite(again.learner.certificate.spent)

@@ -1,4 +1,6 @@
-"""What the ledger exports is a log that `evenhand evaluate` reads, with open outcomes kept and erased people left out."""
+"""What the ledger exports is a log that `evenhand evaluate` reads, with open outcomes kept and
+erased people left out.
+"""
 
 import pytest
 
@@ -28,7 +30,9 @@ ROWS = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "name"), [("obp", "log.npz"), ("dsjson", "log.dsjson"), ("parquet", "log.parquet")])
+@pytest.mark.parametrize(
+    ("kind", "name"), [("obp", "log.npz"), ("dsjson", "log.dsjson"), ("parquet", "log.parquet")]
+)
 def test_an_export_is_a_log(tmp_path, kind, name):
     if kind == "parquet":
         pytest.importorskip("pyarrow")

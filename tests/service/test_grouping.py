@@ -1,6 +1,8 @@
-"""Requests that come in together share a commit; nobody waits for somebody who does not come, or suffers for another.
+"""Requests that come in together share a commit; nobody waits for somebody who does not come, or
+suffers for another.
 
-The event loop's clock stands still, so that turns of the loop count and seconds do not; PATIENCE passes when a test says so.
+The event loop's clock stands still, so that turns of the loop count and seconds do not; PATIENCE
+passes when a test says so.
 """
 
 import asyncio
@@ -58,7 +60,9 @@ class Book:
 
 
 def test_those_who_come_in_together_share_a_job():
-    """They need different numbers of turns of the event loop until they are ready; none brings QUIET turns in which nobody comes."""
+    """They need different numbers of turns of the event loop until they are ready; none brings
+    QUIET turns in which nobody comes.
+    """
 
     async def story():
         book = Book()
@@ -87,7 +91,9 @@ def test_a_lone_client_does_not_wait():
 
 
 def test_those_who_never_stop_coming_are_not_waited_for():
-    """Somebody new in every turn, of which a hundred make PATIENCE: without it the first would wait for the last."""
+    """Somebody new in every turn, of which a hundred make PATIENCE: without it the first would wait
+    for the last.
+    """
 
     async def story():
         book, loop = Book(), asyncio.get_running_loop()
@@ -127,7 +133,9 @@ def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done():
 def test_nobody_suffers_for_another():
     async def story():
         grouping = Grouping(Book())
-        return await answers(*(asyncio.create_task(grouping.decide([one])) for one in ("a", "bad", "c")))
+        return await answers(
+            *(asyncio.create_task(grouping.decide([one])) for one in ("a", "bad", "c"))
+        )
 
     first, second, third = played(story)
     assert (first, third) == (["answer to a"], ["answer to c"])

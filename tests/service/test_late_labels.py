@@ -1,5 +1,6 @@
-"""Labels that come after their window, and closings that come sooner or later: what a label was for the drift tests is settled at the end
-of the person's own window, so a fixed population with fixed delays raises no alarm however the operator times the closings."""
+"""Labels that come after their window, and closings that come sooner or later: what a label was for
+the drift tests is settled at the end of the person's own window, so a fixed population with fixed
+delays raises no alarm however the operator times the closings."""
 
 import heapq
 
@@ -12,13 +13,19 @@ from evenhand.ledger import Ledger
 from evenhand.service import Product
 
 LOAN = Product(
-    "bank", "loan", ("score",), hypotheses="thresholds", limit=0.3, maturity_days=5, groups=("north", "south")
+    "bank",
+    "loan",
+    ("score",),
+    hypotheses="thresholds",
+    limit=0.3,
+    maturity_days=5,
+    groups=("north", "south"),
 )
 
 
 def late(shop, mean, lags):
-    """People come day by day; each label takes an exponential time of `mean` days; epochs close so many days after the last of their people
-    came. Whether a life was ended by an alarm."""
+    """People come day by day; each label takes an exponential time of `mean` days; epochs close so
+    many days after the last of their people came. Whether a life was ended by an alarm."""
     coming, number = [], 0
 
     def pass_days(days):
@@ -32,7 +39,9 @@ def late(shop, mean, lags):
     for lag in lags:
         for _ in range(10):
             for key in shop.arrive(50, days=0.0):
-                heapq.heappush(coming, (shop.clock.now + mean * DAY * shop.chosen.exponential(), number, key))
+                heapq.heappush(
+                    coming, (shop.clock.now + mean * DAY * shop.chosen.exponential(), number, key)
+                )
                 number += 1
             pass_days(0.5)
         pass_days(lag)
@@ -60,7 +69,9 @@ def test_with_labels_as_known_at_the_closing_the_same_life_is_suspended(tmp_path
     history = Ledger.history
 
     def at_the_closing(self, *names, **options):
-        return (dataclasses.replace(row, settled=row.label) for row in history(self, *names, **options))
+        return (
+            dataclasses.replace(row, settled=row.label) for row in history(self, *names, **options)
+        )
 
     monkeypatch.setattr(Ledger, "history", at_the_closing)
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=1)

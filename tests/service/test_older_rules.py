@@ -1,4 +1,6 @@
-"""A ledger of rules 1 under the code of now: shown as it was, marked, and taken over by a new life; nothing is recomputed."""
+"""A ledger of rules 1 under the code of now: shown as it was, marked, and taken over by a new life;
+nothing is recomputed.
+"""
 
 import json
 import subprocess
@@ -39,7 +41,9 @@ class OldShop(Shop):
         self.settings = rules1.settings(name, folder, url)
         self.record = rules1.record(name)["sqlite" if url is None else "postgresql"]
         place = self.settings.ledger
-        super().__init__(place, self.settings.products[0], people=Scored(), clock=Clock(NOW), first=10_000)
+        super().__init__(
+            place, self.settings.products[0], people=Scored(), clock=Clock(NOW), first=10_000
+        )
 
 
 class Scored:
@@ -52,7 +56,9 @@ class Scored:
         north = generator.random(people) < 0.6
         score = 50.0 * generator.integers(4, 16, people)
         good = generator.random(people) < (score - 150) / 700 + 0.1 * north
-        return LabelledSample(score[:, np.newaxis], np.where(north, "north", "south"), np.where(good, 1, -1))
+        return LabelledSample(
+            score[:, np.newaxis], np.where(north, "north", "south"), np.where(good, 1, -1)
+        )
 
 
 @pytest.fixture(params=rules1.LEDGERS)
@@ -72,18 +78,31 @@ def test_nothing_is_published_and_nothing_changes_until_a_trainer_runs(shop):
 
 
 def test_a_new_life_takes_over_from_the_reserve(shop, tmp_path):
-    """The next policy is the fallback constant; the old bookings stay, the new life books its own share, and learning begins anew."""
+    """The next policy is the fallback constant; the old bookings stay, the new life books its own
+    share, and learning begins anew.
+    """
     old = shop.lineage
     usable = shop.ledger.counts(*shop.names).usable
     published = shop.trainer.close_if_due()
-    assert (published.epoch, published.parent, published.rules) == (old[-1].epoch + 1, old[-1].id, RULES)
-    assert (published.info["delta"], published.info["learned_weight"]) == (old[-1].info["delta"], 0.0)
+    assert (published.epoch, published.parent, published.rules) == (
+        old[-1].epoch + 1,
+        old[-1].id,
+        RULES,
+    )
+    assert (published.info["delta"], published.info["learned_weight"]) == (
+        old[-1].info["delta"],
+        0.0,
+    )
     assert published.info["closing"]["rounds"] == usable
     document = record(shop.ledger, published)[1]
     assert (document["rules"], document["status"]) == (RULES, "suspended")
     assert "rules 1" in document["reason"]
-    assert [p.signed for p in shop.lineage[:-1]] == [p.signed for p in old]  # nothing is written again
-    assert [asdict(row) for row in shop.ledger.certificates(*shop.names)][:-1] == shop.record["certificates"]
+    assert [p.signed for p in shop.lineage[:-1]] == [
+        p.signed for p in old
+    ]  # nothing is written again
+    assert [asdict(row) for row in shop.ledger.certificates(*shop.names)][:-1] == shop.record[
+        "certificates"
+    ]
     shop.service.desk.refresh(shop.product)
     shop.clock.now += 61
     assert shop.trainer.close_if_due() is None
@@ -107,7 +126,9 @@ def test_a_new_life_takes_over_from_the_reserve(shop, tmp_path):
 
 
 def test_people_whom_the_old_policies_still_decided_do_not_count(shop):
-    """A replica that has not noticed yet goes on with the old policy: its people are in the record, numbered, and in no interval."""
+    """A replica that has not noticed yet goes on with the old policy: its people are in the record,
+    numbered, and in no interval.
+    """
     waiting = shop.service.desk.in_force(shop.product)
     shop.trainer.close()
     shop.clock.now += 61
@@ -161,7 +182,9 @@ def test_a_lineage_that_has_decided_nobody_is_succeeded_too(tmp_path, monkeypatc
         shop.clock.now += 6 * DAY
         shop.close()
     assert [p.rules for p in shop.lineage] == [rules, 3, 3, 3, 3]
-    assert [entry["process"].split(":")[0] for entry in shop.lineage[-1].info["delta"]] == ["life 2"]
+    assert [entry["process"].split(":")[0] for entry in shop.lineage[-1].info["delta"]] == [
+        "life 2"
+    ]
     shop.shut()
 
 
@@ -193,7 +216,9 @@ def test_the_pages_and_the_pack_show_the_old_record_marked(shop, tmp_path):
         found = client.get(f"/v1/certificate?product={shop.names[1]}", headers=headers).json()
         marks = found["rules"], found["issued_under"], len(found["may_concern"])
         plan = client.get(f"/v1/plan?product={shop.names[1]}", headers=headers).json()
-        policies = client.get(f"/v1/policies?product={shop.names[1]}", headers=headers).json()["policies"]
+        policies = client.get(f"/v1/policies?product={shop.names[1]}", headers=headers).json()[
+            "policies"
+        ]
 
         class Bank:
             all, client = token, None
@@ -206,7 +231,10 @@ def test_the_pages_and_the_pack_show_the_old_record_marked(shop, tmp_path):
     assert "Issued under rules 1" in page
     assert all(text in page for text in found["may_concern"])
     assert "as drawn, before people overrule it" in page
-    assert sum(line["decisions"] for line in plan["overruled"]) == shop.ledger.counts(*shop.names).overruled
+    assert (
+        sum(line["decisions"] for line in plan["overruled"])
+        == shop.ledger.counts(*shop.names).overruled
+    )
     assert len(policies) == len(shop.record["policies"])
     target = pack(shop.ledger, shop.product, Period(0.0, 2e9), tmp_path / "pack")
     certificates = json.loads((target / "certificates.json").read_text())["certificates"]
@@ -230,4 +258,6 @@ def test_the_commands_do_it_too(name, tmp_path):
     assert "not due" in CliRunner().invoke(main, ["train", *words]).output
     assert CliRunner().invoke(main, ["audit", "verify", "--deep", *words]).exit_code == 0
     with open_ledger(settings, lambda: NOW) as ledger:
-        assert [p.rules for p in ledger.policies("bank", settings.products[0].name) if p.in_lineage][-2:] == [1, RULES]
+        assert [
+            p.rules for p in ledger.policies("bank", settings.products[0].name) if p.in_lineage
+        ][-2:] == [1, RULES]

@@ -24,7 +24,9 @@ def test_a_contradiction_is_kept_and_settled_by_an_operator(bank):
     bank.post("/v1/decisions", application())
     bank.post("/v1/outcomes", {"key": "k1", "label": 1})
     assert bank.post("/v1/outcomes", {"key": "k1", "label": -1}).json()["result"] == "disputed"
-    settled = bank.post("/v1/settlements", {"key": "k1", "label": -1, "by": "op", "note": "statement seen"})
+    settled = bank.post(
+        "/v1/settlements", {"key": "k1", "label": -1, "by": "op", "note": "statement seen"}
+    )
     assert settled.json()["status"] == "resolved"
 
 
@@ -40,11 +42,19 @@ def test_an_overruled_decision_stays_as_drawn_and_loses_its_label(bank):
     bank.post("/v1/decisions", application())
     bank.post("/v1/outcomes", {"key": "k1", "label": 1})
     agreed = bank.post("/v1/overrides", {"key": "k1", "accept": True, "by": "officer"}).json()
-    assert (agreed["result"], agreed["status"], "overruled" in agreed) == ("recorded", "resolved", False)
+    assert (agreed["result"], agreed["status"], "overruled" in agreed) == (
+        "recorded",
+        "resolved",
+        False,
+    )
     assert [row.label for row in bank.ledger.history("bank", "loan")] == [1]
-    found = bank.post("/v1/overrides", {"key": "k1", "accept": False, "by": "officer", "note": "fraud"}).json()
+    found = bank.post(
+        "/v1/overrides", {"key": "k1", "accept": False, "by": "officer", "note": "fraud"}
+    ).json()
     assert (found["status"], found["overruled"]) == ("overruled", True)
-    assert [(row.accept, row.label, row.overruled) for row in bank.ledger.history("bank", "loan")] == [(True, 0, True)]
+    assert [
+        (row.accept, row.label, row.overruled) for row in bank.ledger.history("bank", "loan")
+    ] == [(True, 0, True)]
     assert bank.ledger.counts("bank", "loan").usable == 1
 
 

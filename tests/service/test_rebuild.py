@@ -1,4 +1,6 @@
-"""A trainer is rebuilt from the ledger bit for bit, whoever was overruled or erased: policy, certificate and checkpoint are the same."""
+"""A trainer is rebuilt from the ledger bit for bit, whoever was overruled or erased: policy,
+certificate and checkpoint are the same.
+"""
 
 import json
 
@@ -16,13 +18,28 @@ from evenhand.service.trainer import Closing, blocks_of
 
 PRODUCTS = {
     "thresholds": LOAN,
-    "stumps": Product("bank", "loan", ("score", "income"), limit=0.3, groups=("north", "south"), seed=4),
-    "linear": Product("bank", "loan", ("score",), hypotheses="linear", limit=0.3, maturity_days=2, seed=5),
-    "both": Product("bank", "loan", ("score",), hypotheses="thresholds", rates=("fpr", "fnr"), limit=0.4, seed=6),
-    "frozen": Product(
-        "bank", "loan", ("score",), hypotheses="thresholds", rates=("selection",), limit=0.3, audit_budget=15, seed=7
+    "stumps": Product(
+        "bank", "loan", ("score", "income"), limit=0.3, groups=("north", "south"), seed=4
     ),
-    "decide": Product("bank", "loan", ("score",), group_use="decide", groups=("north", "south"), limit=0.3),
+    "linear": Product(
+        "bank", "loan", ("score",), hypotheses="linear", limit=0.3, maturity_days=2, seed=5
+    ),
+    "both": Product(
+        "bank", "loan", ("score",), hypotheses="thresholds", rates=("fpr", "fnr"), limit=0.4, seed=6
+    ),
+    "frozen": Product(
+        "bank",
+        "loan",
+        ("score",),
+        hypotheses="thresholds",
+        rates=("selection",),
+        limit=0.3,
+        audit_budget=15,
+        seed=7,
+    ),
+    "decide": Product(
+        "bank", "loan", ("score",), group_use="decide", groups=("north", "south"), limit=0.3
+    ),
 }
 
 
@@ -34,7 +51,9 @@ def shop(request, tmp_path):
 
 
 def eventful(shop, epoch):
-    """An epoch in which everything happens: late groups, labels that are late or missing, overrides and erasures of old and new people."""
+    """An epoch in which everything happens: late groups, labels that are late or missing, overrides
+    and erasures of old and new people.
+    """
     told = 1.0 if shop.product.group_use == "decide" else 0.9
     new = shop.arrive(80 + 40 * epoch, told=told)
     shop.repay(new, 0.8)
@@ -51,12 +70,17 @@ def eventful(shop, epoch):
     shop.arrive(5, told=told)
     operator.revive(shop.product)
     if epoch > 2:
-        operator.rollback(shop.product, shop.lineage[1].id)  # people whom an older policy of the lineage decides
+        operator.rollback(
+            shop.product, shop.lineage[1].id
+        )  # people whom an older policy of the lineage decides
         shop.repay(shop.arrive(20, told=told))
 
 
 def test_at_every_closing_a_fresh_trainer_publishes_the_same(shop, tmp_path):
-    """Two trainers take turns, and a third starts at every closing. Negative control: the test below, without checkpoints, differs."""
+    """Two trainers take turns, and a third starts at every closing.
+
+    Negative control: the test below, without checkpoints, differs.
+    """
     learned, frozen, replica = 0.0, 0, Trainer(shop.ledger, shop.product, "replica")
     for epoch in range(6):
         eventful(shop, epoch)
@@ -66,16 +90,24 @@ def test_at_every_closing_a_fresh_trainer_publishes_the_same(shop, tmp_path):
         expected = twin_closes(shop, tmp_path)
         published = shop.close(replica if epoch % 2 else None)
         assert record(shop.ledger, published) == expected, f"epoch {published.epoch}"
-        learned, frozen = max(learned, published.info["learned_weight"]), frozen + (published.info["phase"] == "frozen")
+        learned, frozen = (
+            max(learned, published.info["learned_weight"]),
+            frozen + (published.info["phase"] == "frozen"),
+        )
     assert learned > 0.0
     assert (frozen > 1) == (shop.product.audit_budget is not None)
     assert verify(shop.ledger, deep=True).ok
     certificate = record(shop.ledger, shop.lineage[-1])[1]
-    assert (certificate["erased"] > 0, sum(count["people"] for count in certificate["overruled"]) > 5) == (True, True)
+    assert (
+        certificate["erased"] > 0,
+        sum(count["people"] for count in certificate["overruled"]) > 5,
+    ) == (True, True)
 
 
 def test_learning_again_from_those_who_are_left_is_another_life(tmp_path):
-    """The control of the test above: what a trainer without checkpoints would do gives other certificates once somebody was erased."""
+    """The control of the test above: what a trainer without checkpoints would do gives other
+    certificates once somebody was erased.
+    """
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=1)
     for epoch in range(6):
         eventful(shop, epoch)
@@ -84,9 +116,15 @@ def test_learning_again_from_those_who_are_left_is_another_life(tmp_path):
     ids = {p.epoch: p.id for p in lineage}
     for policy in lineage[1:]:
         closing = Closing(**policy.info["closing"])
-        rows = shop.ledger.history(*shop.names, after=seen.closed, upto=closing.upto, maturity=LOAN.maturity)
-        blocks = blocks_of([r for r in rows if r.seq <= closing.closed], ids, first=seen.people, columns=1)
-        learner.replay(list(blocks), closing.rounds, at=closing.at, published=policy_from_json(policy.document))
+        rows = shop.ledger.history(
+            *shop.names, after=seen.closed, upto=closing.upto, maturity=LOAN.maturity
+        )
+        blocks = blocks_of(
+            [r for r in rows if r.seq <= closing.closed], ids, first=seen.people, columns=1
+        )
+        learner.replay(
+            list(blocks), closing.rounds, at=closing.at, published=policy_from_json(policy.document)
+        )
         seen = closing
     assert learner.certificate.to_json() != record(shop.ledger, lineage[-1])[1]
     rebuilt = Trainer(shop.ledger, LOAN, "rebuilt")
@@ -96,7 +134,9 @@ def test_learning_again_from_those_who_are_left_is_another_life(tmp_path):
 
 
 def test_without_erasures_an_auditor_replays_every_closing_from_the_first_row(tmp_path):
-    """Independent of checkpoints: each policy, certificate and checkpoint is planned anew from the rows, overruled people included."""
+    """Independent of checkpoints: each policy, certificate and checkpoint is planned anew from the
+    rows, overruled people included.
+    """
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=2)
     for epoch in range(6):
         new = shop.arrive(80 + 40 * epoch, told=0.9)
@@ -110,9 +150,17 @@ def test_without_erasures_an_auditor_replays_every_closing_from_the_first_row(tm
     assert record(shop.ledger, lineage[0]) == planned(learner)
     for policy in lineage[1:]:
         closing = Closing(**policy.info["closing"])
-        rows = list(shop.ledger.history(*shop.names, after=seen.closed, upto=closing.upto, maturity=LOAN.maturity))
+        rows = list(
+            shop.ledger.history(
+                *shop.names, after=seen.closed, upto=closing.upto, maturity=LOAN.maturity
+            )
+        )
         matured = [row for row in rows if row.at + LOAN.maturity <= closing.at]
-        learner.replay(list(blocks_of(matured, ids, first=seen.people, columns=1)), closing.rounds, at=closing.at)
+        learner.replay(
+            list(blocks_of(matured, ids, first=seen.people, columns=1)),
+            closing.rounds,
+            at=closing.at,
+        )
         assert record(shop.ledger, policy) == planned(learner)
         seen = closing
     assert max(p.info["learned_weight"] for p in lineage) > 0.0
@@ -121,15 +169,20 @@ def test_without_erasures_an_auditor_replays_every_closing_from_the_first_row(tm
 
 def planned(learner):
     checkpoint = json.loads(json.dumps(learner.checkpoint()))
-    return learner.policy.to_json(), json.loads(json.dumps(learner.certificate.to_json())), checkpoint
+    return (
+        learner.policy.to_json(),
+        json.loads(json.dumps(learner.certificate.to_json())),
+        checkpoint,
+    )
 
 
 # erasures
 
 
 def test_an_erasure_of_closed_people_changes_nothing_that_is_certified(tmp_path):
-    """1,000 people whose cohorts have closed, chosen by outcome and draw, are erased: the certificate, the intervals and the delta ledger
-    are those of before, and learning goes on with the same bookings."""
+    """1,000 people whose cohorts have closed, chosen by outcome and draw, are erased: the
+    certificate, the intervals and the delta ledger are those of before, and learning goes on with
+    the same bookings."""
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=3)
     keys = []
     for _ in range(7):
@@ -139,12 +192,16 @@ def test_an_erasure_of_closed_people_changes_nothing_that_is_certified(tmp_path)
         shop.close()
     before, booked = record(shop.ledger, shop.lineage[-1]), shop.lineage[-1].info["delta"]
     closed = [k for k in keys if shop.drawn[k].seq <= shop.lineage[-1].info["closing"]["closed"]]
-    worst = sorted(closed, key=lambda k: (shop.group[k] != "south", shop.truth[k], not shop.drawn[k].accept))[:1000]
+    worst = sorted(
+        closed, key=lambda k: (shop.group[k] != "south", shop.truth[k], not shop.drawn[k].accept)
+    )[:1000]
     shop.erase(worst)
     rebuilt = Trainer(shop.ledger, LOAN, "rebuilt")
     for trainer in (rebuilt, shop.trainer):
         trainer.catch_up()
-        assert (trainer.learner.policy.to_json(), trainer.learner.certificate.to_json()) == before[:2]
+        assert (trainer.learner.policy.to_json(), trainer.learner.certificate.to_json()) == before[
+            :2
+        ]
         assert [entry.to_json() for entry in trainer.learner.bookings] == booked
     for _ in range(3):
         shop.repay(shop.arrive(600))
@@ -154,12 +211,17 @@ def test_an_erasure_of_closed_people_changes_nothing_that_is_certified(tmp_path)
     assert newest.info["learned_weight"] > 0.0
     after = record(shop.ledger, newest)[1]
     assert after["erased"] == 0  # in no open cohort
-    assert (after["window"][1], after["spent"]) == (newest.info["closing"]["people"], before[1]["spent"])
+    assert (after["window"][1], after["spent"]) == (
+        newest.info["closing"]["people"],
+        before[1]["spent"],
+    )
     shop.shut()
 
 
 def test_an_erasure_of_open_people_counts_at_its_worst(tmp_path):
-    """10 people are erased before their cohort closes: they are on the certificate, and its intervals are no narrower than with them."""
+    """10 people are erased before their cohort closes: they are on the certificate, and its
+    intervals are no narrower than with them.
+    """
     found = {}
     for erased in (0, 10):
         shop = Shop(tmp_path / f"{erased}.sqlite", LOAN, seed=3)
@@ -174,7 +236,11 @@ def test_an_erasure_of_open_people_counts_at_its_worst(tmp_path):
         shop.clock.now += 6 * DAY
         newest = shop.close()
         learner = shop.trainer.learner
-        found[erased] = (record(shop.ledger, newest)[1], np.stack(learner._life.certified()[1:]), newest.info["delta"])
+        found[erased] = (
+            record(shop.ledger, newest)[1],
+            np.stack(learner._life.certified()[1:]),
+            newest.info["delta"],
+        )
         assert len(chosen) == erased
         shop.shut()
     (plain, ends, booked), (poorer, wider, again) = found[0], found[10]
@@ -186,7 +252,9 @@ def test_an_erasure_of_open_people_counts_at_its_worst(tmp_path):
 
 
 def test_nothing_of_an_erased_person_stays_in_memory_or_on_record(tmp_path):
-    """A value that nobody else has: gone from the trainer's learner at once, and from the checkpoint of the next closing."""
+    """A value that nobody else has: gone from the trainer's learner at once, and from the
+    checkpoint of the next closing.
+    """
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=5)
     shop.repay(shop.arrive(200))
     shop.clock.now += 6 * DAY
@@ -224,22 +292,34 @@ class Canary:
 
 def seen_values(learner):
     logs = [log.features for _, log in learner._history.logs]
-    return set(np.concatenate([np.ravel(part) for part in (*logs, learner._life.tally.past.features)]).tolist())
+    return set(
+        np.concatenate(
+            [np.ravel(part) for part in (*logs, learner._life.tally.past.features)]
+        ).tolist()
+    )
 
 
 # nobody is left out
 
 
 def test_a_history_that_leaves_somebody_out_is_not_learned_from(tmp_path, monkeypatch):
-    """The law of old (nobody overruled, nobody erased) put back into the reading: the trainer refuses instead of certifying."""
+    """The law of old (nobody overruled, nobody erased) put back into the reading: the trainer
+    refuses instead of certifying.
+    """
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=6)
     shop.repay(shop.arrive(120))
     shop.overrule(["k3"])
     shop.erase(["k5"])
     shop.clock.now += 6 * DAY
     history = Ledger.history
-    for kept in (lambda row: not row.overruled, lambda row: not row.erased, lambda row: row.accept or row.seq % 7):
-        monkeypatch.setattr(Ledger, "history", lambda self, *a, kept=kept, **k: filter(kept, history(self, *a, **k)))
+    for kept in (
+        lambda row: not row.overruled,
+        lambda row: not row.erased,
+        lambda row: row.accept or row.seq % 7,
+    ):
+        monkeypatch.setattr(
+            Ledger, "history", lambda self, *a, kept=kept, **k: filter(kept, history(self, *a, **k))
+        )
         if all(kept(row) for row in history(shop.ledger, *shop.names)):
             continue
         with pytest.raises(Damaged, match="looks at everybody"):
@@ -270,7 +350,11 @@ def test_an_erased_person_keeps_the_place_in_the_block(tmp_path):
     rows = list(shop.ledger.history(*shop.names, maturity=LOAN.maturity))
     (block,) = blocks_of(rows, {p.epoch: p.id for p in shop.lineage}, first=40, columns=1)
     assert (block.first, block.erased.tolist()) == (40, [False, True, False, False, False, False])
-    assert (block.features[1].tolist(), block.group[1], block.label.tolist()) == ([0.0], None, [0, 0, 1, 1, 1, 1])
+    assert (block.features[1].tolist(), block.group[1], block.label.tolist()) == (
+        [0.0],
+        None,
+        [0, 0, 1, 1, 1, 1],
+    )
     assert block.overruled.tolist() == [True, False, False, False, False, False]
     assert block.acceptance.tolist() == [1.0] * 6
     shop.shut()

@@ -1,4 +1,6 @@
-"""The trainer: learns from the ledger alone, publishes once per epoch, falls back, and can be stopped, rolled back and shadowed."""
+"""The trainer: learns from the ledger alone, publishes once per epoch, falls back, and can be
+stopped, rolled back and shadowed.
+"""
 
 import dataclasses
 import itertools
@@ -36,7 +38,9 @@ def test_the_library_with_the_ledger_s_coins_lives_the_same_life(bank):
     live(bank, 7)
     played, different = played_by_the_library(bank.ledger)
     certificates = {row.epoch: row.document for row in bank.ledger.certificates("bank", "loan")}
-    published = {policy.epoch: (policy.document, certificates[policy.epoch]) for policy in closings(bank)}
+    published = {
+        policy.epoch: (policy.document, certificates[policy.epoch]) for policy in closings(bank)
+    }
     assert different == 0
     assert len(played) >= 6
     assert played == {epoch: published[epoch] for epoch in played}
@@ -175,10 +179,15 @@ def test_a_policy_that_does_not_verify_is_replaced_by_the_last_certified_one(ban
     force = bank.service.desk.refresh(LOAN)
     assert force.policy.epoch == 2
     monkeypatch.setattr(
-        Policy, "verify", lambda self, key: (_ for _ in ()).throw(Damaged("bad")) if self.in_lineage else None
+        Policy,
+        "verify",
+        lambda self, key: (_ for _ in ()).throw(Damaged("bad")) if self.in_lineage else None,
     )
     force = bank.service.desk.refresh(LOAN)
-    assert (force.mode, policy_from_json(force.policy.document).describe()) == ("killed", "always: accept everybody")
+    assert (force.mode, policy_from_json(force.policy.document).describe()) == (
+        "killed",
+        "always: accept everybody",
+    )
 
 
 def test_swaps_under_load_keep_every_probability(bank):
@@ -218,18 +227,24 @@ def test_what_is_expected_is_said_over_http_and_on_the_page_and_not_in_the_certi
 def test_an_explanation_names_rules_coin_and_what_would_have_changed_it(bank):
     live(bank, 9)
     rejected = next(row for row in bank.ledger.history("bank", "loan") if not row.accept)
-    key = next(k for k in range(100_000) if bank.ledger.find("bank", f"k{k}").drawn.seq == rejected.seq)
+    key = next(
+        k for k in range(100_000) if bank.ledger.find("bank", f"k{k}").drawn.seq == rejected.seq
+    )
     found = bank.get(f"/v1/decisions/k{key}/explanation").json()
     assert found["accept"] is False
     assert found["coin"] >= found["acceptance"]
-    assert sum(part["weight"] for part in found["parts"] if part["accepts"]) == pytest.approx(found["acceptance"])
+    assert sum(part["weight"] for part in found["parts"] if part["accepts"]) == pytest.approx(
+        found["acceptance"]
+    )
     assert found["levers"][0]["feature"] == "score"
     assert found["levers"][0]["gain"] > 0
     assert "Chance had a say" in found["sentence"]
 
 
 def test_a_replica_that_does_not_train_takes_up_what_is_published(bank):
-    """`serve --no-train` only looks: every step refreshes the policy in force, and none closes an epoch."""
+    """`serve --no-train` only looks: every step refreshes the policy in force, and none closes an
+    epoch.
+    """
     import asyncio
 
     from evenhand.service.app import _keep_up

@@ -1,4 +1,6 @@
-"""Comparisons: the number of processes changes nothing, summaries are what they say, JSON comes back bit for bit."""
+"""Comparisons: the number of processes changes nothing, summaries are what they say, JSON comes
+back bit for bit.
+"""
 
 import json
 from dataclasses import asdict, replace
@@ -8,7 +10,13 @@ import pytest
 
 import evenhand as eh
 from evenhand.environments import Scores, lending
-from evenhand.learners import AcceptAll, ExploreThenCommit, FairOnGathered, TwoPhaseLearner, Unconstrained
+from evenhand.learners import (
+    AcceptAll,
+    ExploreThenCommit,
+    FairOnGathered,
+    TwoPhaseLearner,
+    Unconstrained,
+)
 from evenhand.simulate import Comparison, LearnerRuns, RunRecord, compare, simulate
 from evenhand.simulate.compare import upper_limit
 from evenhand.simulate.record import promises, record
@@ -48,15 +56,19 @@ def without_time(found: Comparison) -> str:
 
 
 def test_parallel_is_serial_bit_for_bit(world, comparison):
-    """Would catch: a stream shared between tasks, an answer filed under another seed, threads that change a sum."""
-    assert without_time(compare(learners(world), world, ROUNDS, range(3), **SETTINGS, jobs=2)) == without_time(
-        comparison
-    )
+    """Would catch: a stream shared between tasks, an answer filed under another seed, threads that
+    change a sum.
+    """
+    assert without_time(
+        compare(learners(world), world, ROUNDS, range(3), **SETTINGS, jobs=2)
+    ) == without_time(comparison)
 
 
 def test_a_learner_s_runs_do_not_depend_on_its_company(world, comparison):
     alone = compare({"two-phase": learners(world)["two-phase"]}, world, ROUNDS, [2], **SETTINGS)
-    assert alone.learners[0].runs[0].regret.tolist() == comparison.learners[0].runs[2].regret.tolist()
+    assert (
+        alone.learners[0].runs[0].regret.tolist() == comparison.learners[0].runs[2].regret.tolist()
+    )
 
 
 def test_json_round_trip(comparison):
@@ -73,14 +85,18 @@ def test_progress_counts_every_run(world):
 
 
 def test_summary_against_the_runs_themselves(world, comparison):
-    runs = [simulate(learners(world)["fair-on-gathered"], world, ROUNDS, seed, 0.1) for seed in range(3)]
+    runs = [
+        simulate(learners(world)["fair-on-gathered"], world, ROUNDS, seed, 0.1) for seed in range(3)
+    ]
     row = next(row for row in comparison.summaries if row.name == "fair-on-gathered")
     last = np.array([run.regret[-1] for run in runs])
     assert row.regret == pytest.approx(last.mean(), abs=1e-9)
     assert row.regret_error == pytest.approx(last.std(ddof=1) / np.sqrt(3))
     assert row.worst_gap == max(run.worst_gap for run in runs)
     assert row.rounds_above == pytest.approx(np.mean([run.share_above(0.3) for run in runs]))
-    assert row.accepted_share == pytest.approx(np.mean([run.accepted.sum() for run in runs]) / ROUNDS)
+    assert row.accepted_share == pytest.approx(
+        np.mean([run.accepted.sum() for run in runs]) / ROUNDS
+    )
     assert row.explored_rounds == 256
     assert not row.promised
 
@@ -92,7 +108,9 @@ def test_one_run_has_no_standard_error(world):
 
 
 def test_merged_stretches_lose_nothing(world):
-    """The exploration of many epochs becomes one stretch; regret at any round, shares and acceptances stay."""
+    """The exploration of many epochs becomes one stretch; regret at any round, shares and
+    acceptances stay.
+    """
     run = simulate(learners(world)["two-phase"], world, ROUNDS, 1, 0.1)
     kept = record(run, world, 0.3)
     assert len(kept.rounds) < len(run.rounds)
@@ -110,7 +128,9 @@ def test_who_is_certified(world):
     made = learners(world)
     runs = {name: simulate(one, world, ROUNDS, 0, 0.1) for name, one in made.items()}
     runs["unconstrained"] = simulate(Unconstrained(world.hypotheses, RATE), world, ROUNDS, 0, 0.1)
-    literal = TwoPhaseLearner(world.hypotheses, RATE, 0.3, 0.05, ROUNDS, comparator_gap=0.02, reading="paper")
+    literal = TwoPhaseLearner(
+        world.hypotheses, RATE, 0.3, 0.05, ROUNDS, comparator_gap=0.02, reading="paper"
+    )
     runs["paper"] = simulate(literal, world, ROUNDS, 0, 0.1)
     said = {name: promises(run.learner, 0.3) for name, run in runs.items()}
     assert said == {
@@ -122,8 +142,12 @@ def test_who_is_certified(world):
 
 def test_a_population_without_a_table_has_no_truth_about_sets():
     world = Scores()
-    made = ExploreThenCommit(world.hypotheses, RATE, 0.9, 0.05, 800, comparator_gap=0.02, exploration_rounds=400)
-    found = compare({"commit": made}, world, 800, [0], promise=0.9, failure_probability=0.05, regret_gap=0.1)
+    made = ExploreThenCommit(
+        world.hypotheses, RATE, 0.9, 0.05, 800, comparator_gap=0.02, exploration_rounds=400
+    )
+    found = compare(
+        {"commit": made}, world, 800, [0], promise=0.9, failure_probability=0.05, regret_gap=0.1
+    )
     assert found.summaries[0].regret_in_set is None
 
 

@@ -14,7 +14,10 @@ PEOPLE = WORLD.sample(4000, stream(1, "people"))
 
 
 def test_delays_depend_on_person_and_label():
-    law = LabelDelays(lambda p: np.where(p.label == 1, 10.0, 2.0), never=lambda p: np.where(p.group == "a", 0.5, 0.0))
+    law = LabelDelays(
+        lambda p: np.where(p.label == 1, 10.0, 2.0),
+        never=lambda p: np.where(p.group == "a", 0.5, 0.0),
+    )
     delay = law.draw(PEOPLE, stream(2, "delays"))
     lost = np.isinf(delay)
     assert not lost[PEOPLE.group == "b"].any()

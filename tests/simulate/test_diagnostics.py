@@ -1,4 +1,6 @@
-"""The truth about a learner's set: by the fair oracle, and by a linear program over the whole class."""
+"""The truth about a learner's set: by the fair oracle, and by a linear program over the whole
+class.
+"""
 
 import numpy as np
 import pytest
@@ -16,14 +18,21 @@ FPR, FNR = FalsePositiveRate(), FalseNegativeRate()
 
 
 def whole_class(world, learner):
-    """(acceptance table over population rows, true gaps, empirical gaps, limit): everything by direct evaluation."""
+    """(acceptance table over population rows, true gaps, empirical gaps, limit): everything by
+    direct evaluation.
+    """
     truth, sample = world.population_sample(), learner.sample
     tables = []
     for people in (truth, sample):
         contexts = people.features[:, 0].astype(int)
-        rows = [accepts[contexts] for accepts in world.accepts] + [np.zeros(len(people)), np.ones(len(people))]
+        rows = [accepts[contexts] for accepts in world.accepts] + [
+            np.zeros(len(people)),
+            np.ones(len(people)),
+        ]
         if learner.group_use == "decide":
-            rows += [GroupClassifier(g).accepts(people.features, people.group) for g in truth.groups]
+            rows += [
+                GroupClassifier(g).accepts(people.features, people.group) for g in truth.groups
+            ]
         tables.append(np.array(rows, dtype=float))
     gaps = [
         np.array([GapConstraints.on(learner.rates, p).gaps(row) for row in t])
@@ -58,7 +67,14 @@ def played(request):
     make, rates, use = CASES[request.param]
     world = make()
     learner = TwoPhaseLearner(
-        world.hypotheses, rates, None, 0.05, 1500, comparator_gap=0.02, exploration_rounds=600, group_use=use
+        world.hypotheses,
+        rates,
+        None,
+        0.05,
+        1500,
+        comparator_gap=0.02,
+        exploration_rounds=600,
+        group_use=use,
     )
     return world, simulate(learner, world, 1500, 3, 0.05)
 
@@ -70,7 +86,11 @@ def test_best_loss_and_worst_gap_are_those_of_the_linear_program(played):
     truth = world.population_sample()
     losses = [float(truth.weight @ np.where(truth.label == 1, 1 - row, row)) for row in table]
     assert found.best_loss == pytest.approx(extreme(np.array(losses), empirical, limit), abs=1e-9)
-    worst = max(-extreme(sign * true[:, k], empirical, limit) for k in range(true.shape[1]) for sign in (1, -1))
+    worst = max(
+        -extreme(sign * true[:, k], empirical, limit)
+        for k in range(true.shape[1])
+        for sign in (1, -1)
+    )
     assert found.worst_gap == pytest.approx(worst, abs=1e-9)
     assert found.limit == limit
     assert found.promise == pytest.approx(0.02 + 2 * found.beta)
@@ -80,7 +100,9 @@ def test_the_extremes_belong_to_the_set(played):
     world, run = played
     found, sample = policy_set(run.learner, world), run.learner.sample
     for policy in (found.best, found.worst):
-        gaps = GapConstraints.on(run.learner.rates, sample).gaps(policy.acceptance(sample.features, sample.group))
+        gaps = GapConstraints.on(run.learner.rates, sample).gaps(
+            policy.acceptance(sample.features, sample.group)
+        )
         assert np.abs(gaps).max() <= found.limit + 1e-9
     assert world.loss(found.best) == pytest.approx(found.best_loss)
 

@@ -1,4 +1,6 @@
-"""Both engines run the same learner code and agree in distribution; each run follows from its seed alone."""
+"""Both engines run the same learner code and agree in distribution; each run follows from its seed
+alone.
+"""
 
 import numpy as np
 import pytest
@@ -22,7 +24,14 @@ def learner_of(name, world, horizon=3000):
     kind = ExploreThenCommit if name == "commit" else TwoPhaseLearner
     sides = "two-sided" if name == "two-sided" else "one-sided"
     return kind(
-        world.hypotheses, FPR, None, 0.05, horizon, comparator_gap=0.02, exploration_rounds=400, estimator=sides
+        world.hypotheses,
+        FPR,
+        None,
+        0.05,
+        horizon,
+        comparator_gap=0.02,
+        exploration_rounds=400,
+        estimator=sides,
     )
 
 
@@ -42,17 +51,22 @@ def table_of(learner, contexts):
 
 
 def homogeneity(first, second):
-    """The p-value of the chi-square test that two tables of counts have one law; cells that both left empty are dropped."""
+    """The p-value of the chi-square test that two tables of counts have one law; cells that both
+    left empty are dropped.
+    """
     pair = np.stack([first.ravel(), second.ravel()])
     return chi2_contingency(pair[:, pair.sum(axis=0) > 0]).pvalue
 
 
-@pytest.mark.parametrize("world", [lending(), random_population(), LowerBound(1, 0.05)], ids=lambda w: w.name)
+@pytest.mark.parametrize(
+    "world", [lending(), random_population(), LowerBound(1, 0.05)], ids=lambda w: w.name
+)
 def test_counts_of_context_decision_and_label_have_the_same_law(world):
-    """60,000 rounds of a coin. False-alarm rate 1e-4. Catches an acceptance probability that is off by .03
-    (60 contexts, power .9)."""
+    """60,000 rounds of a coin. False-alarm rate 1e-4. Catches an acceptance probability that is off
+    by .03 (60 contexts, power .9)."""
     tables = [
-        table_of(simulate(Uniform(), world, 60_000, 3, engine=e).learner, len(world)) for e in ("events", "counts")
+        table_of(simulate(Uniform(), world, 60_000, 3, engine=e).learner, len(world))
+        for e in ("events", "counts")
     ]
     assert all(table.sum() == 60_000 for table in tables)
     assert homogeneity(*tables) > ALARM
@@ -64,23 +78,32 @@ def test_the_chi_square_test_sees_a_wrong_acceptance_probability():
     exact = table_of(simulate(Uniform(), world, 60_000, 3, engine="events").learner, len(world))
     counts = world.draw_counts(60_000, np.full(len(world), 0.46), np.random.default_rng(1))
     assert (
-        homogeneity(exact, np.stack([counts.rejected, counts.accepted_positive, counts.accepted_negative], axis=1))
+        homogeneity(
+            exact,
+            np.stack([counts.rejected, counts.accepted_positive, counts.accepted_negative], axis=1),
+        )
         < ALARM
     )
 
 
 @pytest.mark.parametrize("name", ["one-sided", "two-sided", "commit", "gathered"])
 def test_runs_have_the_same_law(name):
-    """60 runs per engine; regret, acceptances and worst gap by Kolmogorov-Smirnov, false-alarm rate 1e-4 each. Catches a shift of one
-    standard deviation with probability .9."""
+    """60 runs per engine; regret, acceptances and worst gap by Kolmogorov-Smirnov, false-alarm rate
+    1e-4 each. Catches a shift of one standard deviation with probability .9."""
     world = LowerBound(1, 1 / 16) if name == "gathered" else lending()
     told = {"comparator_gap": 0.02}
     runs = {
-        engine: [simulate(learner_of(name, world), world, 1500, first + s, engine=engine, **told) for s in range(60)]
+        engine: [
+            simulate(learner_of(name, world), world, 1500, first + s, engine=engine, **told)
+            for s in range(60)
+        ]
         for engine, first in (("events", 0), ("counts", 10_000))
     }
     for figure in (lambda r: r.regret[-1], lambda r: r.accepted.sum(), lambda r: r.gaps.max()):
-        assert ks_2samp(*([figure(run) for run in runs[e]] for e in ("events", "counts"))).pvalue > ALARM
+        assert (
+            ks_2samp(*([figure(run) for run in runs[e]] for e in ("events", "counts"))).pvalue
+            > ALARM
+        )
 
 
 def test_the_test_of_runs_sees_another_learner():
@@ -97,7 +120,9 @@ def test_the_test_of_runs_sees_another_learner():
 def test_one_seed_gives_one_run(engine):
     world = lending()
     learner = learner_of("one-sided", world)
-    first, again, other = (simulate(learner, world, 3000, seed, engine=engine) for seed in (5, 5, 6))
+    first, again, other = (
+        simulate(learner, world, 3000, seed, engine=engine) for seed in (5, 5, 6)
+    )
     for name in ("rounds", "regret", "gaps", "losses", "accepted"):
         assert np.array_equal(getattr(first, name), getattr(again, name))
     assert not np.array_equal(first.accepted, other.accepted)
@@ -122,7 +147,9 @@ def test_the_learner_given_stays_fresh():
 
 @pytest.mark.parametrize("engine", ["events", "counts"])
 def test_a_longer_run_begins_like_a_shorter_one(engine):
-    """The horizon of the learner is the same; only the number of rounds played differs, and the shorter one ends with an epoch."""
+    """The horizon of the learner is the same; only the number of rounds played differs, and the
+    shorter one ends with an epoch.
+    """
     world = lending()
     learner = learner_of("one-sided", world)
     long = simulate(learner, world, 3000, 5, engine=engine)

@@ -20,7 +20,9 @@ def slow_loss(world, policy):
     total = 0.0
     for i in range(len(world)):
         accept = float(policy.acceptance(world.features[i : i + 1])[0])
-        total += world.probability[i] * (accept * (1 - world.positive_rate[i]) + (1 - accept) * world.positive_rate[i])
+        total += world.probability[i] * (
+            accept * (1 - world.positive_rate[i]) + (1 - accept) * world.positive_rate[i]
+        )
     return total
 
 
@@ -30,26 +32,38 @@ def slow_gap(world, policy):
     for group in ("north", "south"):
         members = [i for i in range(len(world)) if world.group[i] == group]
         negative = sum(world.probability[i] * (1 - world.positive_rate[i]) for i in members)
-        rates.append(sum(world.probability[i] * (1 - world.positive_rate[i]) * accept[i] for i in members) / negative)
+        rates.append(
+            sum(world.probability[i] * (1 - world.positive_rate[i]) * accept[i] for i in members)
+            / negative
+        )
     return abs(rates[0] - rates[1])
 
 
 def slow_optimum(world, gamma):
-    table = np.vstack([world.accepts, np.zeros(len(world), bool), np.ones(len(world), bool)]).astype(float)
+    table = np.vstack(
+        [world.accepts, np.zeros(len(world), bool), np.ones(len(world), bool)]
+    ).astype(float)
     cost = world.probability * (1 - 2 * world.positive_rate)
     negative = world.probability * (1 - world.positive_rate)
     north, south = (
-        np.where(world.group == g, negative, 0) / negative[world.group == g].sum() for g in ("north", "south")
+        np.where(world.group == g, negative, 0) / negative[world.group == g].sum()
+        for g in ("north", "south")
     )
     gaps = table @ (south - north)
-    found = linprog(table @ cost, A_ub=[gaps, -gaps], b_ub=[gamma] * 2, A_eq=np.ones((1, len(table))), b_eq=[1])
+    found = linprog(
+        table @ cost, A_ub=[gaps, -gaps], b_ub=[gamma] * 2, A_eq=np.ones((1, len(table))), b_eq=[1]
+    )
     return float(found.fun + world.probability @ world.positive_rate)
 
 
 def test_losses_gaps_optimum_and_regret(played):
     world, run = played
-    assert run.losses == pytest.approx([slow_loss(world, policy) for policy in run.policies], abs=1e-12)
-    assert run.gaps == pytest.approx([slow_gap(world, policy) for policy in run.policies], abs=1e-12)
+    assert run.losses == pytest.approx(
+        [slow_loss(world, policy) for policy in run.policies], abs=1e-12
+    )
+    assert run.gaps == pytest.approx(
+        [slow_gap(world, policy) for policy in run.policies], abs=1e-12
+    )
     assert run.optimum == pytest.approx(slow_optimum(world, 0.02), abs=1e-9)
     total, regret = 0.0, []
     for t in range(run.rounds[-1]):
@@ -108,9 +122,11 @@ def test_progress_is_told_after_each_epoch():
 
 
 def test_the_count_level_engine_costs_epochs_not_rounds():
-    """T = 1e7 costs at most 3 times T = 1e5, in epochs, oracle calls, rows in the log, function calls and bytes held at once.
+    """T = 1e7 costs at most 3 times T = 1e5, in epochs, oracle calls, rows in the log, function
+    calls and bytes held at once.
 
-    Negative control: ten times as many rounds cost the event-level engine more than 3 times the bytes. The same in seconds: `make bench`.
+    Negative control: ten times as many rounds cost the event-level engine more than 3 times the
+    bytes. The same in seconds: `make bench`.
     """
     world = random_population()
 

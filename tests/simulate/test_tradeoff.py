@@ -43,7 +43,9 @@ def test_slopes_of_exact_powers():
 
 
 def test_no_slope_without_positive_values():
-    found = Tradeoff((0.25,), (100, 1000), (0,), 0.02, np.zeros((1, 2)), np.ones((1, 2)), np.ones((1, 2)))
+    found = Tradeoff(
+        (0.25,), (100, 1000), (0,), 0.02, np.zeros((1, 2)), np.ones((1, 2)), np.ones((1, 2))
+    )
     assert found.to_json()["slopes"] == {"excess_gap": [None], "cost": [pytest.approx(0.0)]}
 
 

@@ -1,4 +1,6 @@
-"""What is said about a run epoch by epoch: certified ends cover the truth, and the in-sample gap is what ordinary tools see."""
+"""What is said about a run epoch by epoch: certified ends cover the truth, and the in-sample gap is
+what ordinary tools see.
+"""
 
 import json
 
@@ -21,7 +23,13 @@ def world():
 
 @pytest.fixture(scope="module")
 def certified(world) -> eh.Run:
-    return simulate(eh.CertifiedLearner(world.hypotheses, FPR, LIMIT, 0.05, horizon=ROUNDS), world, ROUNDS, 7, LIMIT)
+    return simulate(
+        eh.CertifiedLearner(world.hypotheses, FPR, LIMIT, 0.05, horizon=ROUNDS),
+        world,
+        ROUNDS,
+        7,
+        LIMIT,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +57,9 @@ def test_a_learner_that_certifies_nothing_has_no_certified_ends(world, greedy):
 
 
 def test_the_in_sample_gap_is_what_the_greedy_learner_limits_itself_to(world, greedy):
-    """It solves for exactly this gap, so its own measurement never exceeds the limit, while the truth does."""
+    """It solves for exactly this gap, so its own measurement never exceeds the limit, while the
+    truth does.
+    """
     runs = [greedy, *(simulate(greedy.learner, world, ROUNDS, seed, LIMIT) for seed in range(6))]
     found = [trail(run, world) for run in runs]
     assert all(np.isnan(one.in_sample[0]) for one in found)
@@ -63,7 +73,8 @@ def test_the_in_sample_gap_by_hand(world, greedy):
     context = first.features[:, 0].astype(int)
     yes = greedy.policies[1].acceptance(first.features, None)
     rates = [
-        (first.negative * yes)[world.group[context] == g].sum() / first.negative[world.group[context] == g].sum()
+        (first.negative * yes)[world.group[context] == g].sum()
+        / first.negative[world.group[context] == g].sum()
         for g in ("north", "south")
     ]
     assert trail(greedy, world).in_sample[1] == pytest.approx(abs(rates[1] - rates[0]))
@@ -81,7 +92,9 @@ def test_records_carry_it_through_json_bit_for_bit(world, certified, greedy):
         kept = record(run, world, LIMIT)
         back = RunRecord.from_json(json.loads(json.dumps(kept.to_json(), allow_nan=False)))
         for name in ("gap", "in_sample", "certified", "weight", "audit"):
-            assert np.array_equal(getattr(back.trail, name), getattr(kept.trail, name), equal_nan=True)
+            assert np.array_equal(
+                getattr(back.trail, name), getattr(kept.trail, name), equal_nan=True
+            )
         assert isinstance(back.trail, Trail)
 
 
@@ -106,7 +119,9 @@ def test_the_cost_of_the_promise_splits_into_two_prices(world):
         assert found.optimum[i] == pytest.approx(world.optimum(limit)[0])
         assert found.unlimited <= found.optimum[i] <= found.learner[i]
         assert found.low[i] <= found.learner[i] <= found.high[i] <= found.constant + 0.01
-    assert found.constant == pytest.approx(min(world.loss(eh.Mixture((rule,), (1.0,))) for rule in constants()))
+    assert found.constant == pytest.approx(
+        min(world.loss(eh.Mixture((rule,), (1.0,))) for rule in constants())
+    )
     assert PromiseCost.from_json(json.loads(json.dumps(found.to_json()))) == found
 
 

@@ -1,7 +1,9 @@
-"""A learner as somebody else could write it, on nothing but the contracts, and one broken variant for each law at the doors.
+"""A learner as somebody else could write it, on nothing but the contracts, and one broken variant
+for each law at the doors.
 
-It accepts everybody with the same probability, which follows from all that it knows about the rounds so far: the share of good labels,
-the groups, and (so that a trace of anybody can be seen) the features.
+It accepts everybody with the same probability, which follows from all that it knows about the
+rounds so far: the share of good labels, the groups, and (so that a trace of anybody can be seen)
+the features.
 """
 
 import threading
@@ -76,7 +78,9 @@ class OwnLearner:
                 if self.rounds_left == 0:
                     self.epoch, self.policy = self.epoch + 1, self.planned()
                 chance = self.policy.weights[0]
-                self.people.append(Person(row.copy(), value, bool(self.coins.random() < chance), self.calls))
+                self.people.append(
+                    Person(row.copy(), value, bool(self.coins.random() < chance), self.calls)
+                )
                 epochs.append(self.epoch)
                 chances.append(chance)
             return self.decisions(first, np.array(chances), np.array(epochs))
@@ -91,18 +95,27 @@ class OwnLearner:
             return [None] * rows
         if len(group) != rows:
             raise InvalidInput("one group per row")
-        return [None if self.unknown(value) else value for value in np.asarray(group, dtype=object).tolist()]
+        return [
+            None if self.unknown(value) else value
+            for value in np.asarray(group, dtype=object).tolist()
+        ]
 
     def unknown(self, value):
         return value is None or type(value).__name__ == "NAType" or value != value
 
     def planned(self):
-        """From all rounds so far: the share of good labels, a little of the groups, and very little of the features."""
+        """From all rounds so far: the share of good labels, a little of the groups, and very little
+        of the features.
+        """
         good, all_known = self.good_and_known()
         groups = [person.group for person in self.people if person.group is not None]
         size = max((groups.count(value) for value in set(groups)), default=0)
         traces = sum(float(np.tanh(person.features).sum()) for person in self.people)
-        share = (2 + good) / (3 + all_known) + 0.1 * size / len(self.people) + 1e-3 * np.tanh(traces / 100)
+        share = (
+            (2 + good) / (3 + all_known)
+            + 0.1 * size / len(self.people)
+            + 1e-3 * np.tanh(traces / 100)
+        )
         accept = float(np.clip(share, 0.1, 0.9))
         return Mixture((ACCEPT_ALL, REJECT_ALL), (accept, 1 - accept))
 
@@ -162,7 +175,9 @@ class OwnLearner:
 
     def tell_group(self, round, group):
         with self.lock:
-            pairs = list(zip(np.atleast_1d(round).tolist(), np.atleast_1d(group).tolist(), strict=True))
+            pairs = list(
+                zip(np.atleast_1d(round).tolist(), np.atleast_1d(group).tolist(), strict=True)
+            )
             for one, value in pairs:
                 self.check_group(self.person(one).group, value, one)
             for one, value in pairs:
@@ -236,7 +251,9 @@ class Piecemeal(OwnLearner):
     """A report of which one is refused enters those before it."""
 
     def observe(self, round, label):
-        for one, value in zip(np.atleast_1d(round).tolist(), np.atleast_1d(label).tolist(), strict=True):
+        for one, value in zip(
+            np.atleast_1d(round).tolist(), np.atleast_1d(label).tolist(), strict=True
+        ):
             super().observe(one, value)
 
 
@@ -244,7 +261,11 @@ class Stubborn(OwnLearner):
     """The label that was told before a human refused stays."""
 
     def overrule(self, round, accept):
-        kept = [(one, self.person(one).label) for one in np.atleast_1d(round).tolist() if 0 <= one < self.round]
+        kept = [
+            (one, self.person(one).label)
+            for one in np.atleast_1d(round).tolist()
+            if 0 <= one < self.round
+        ]
         super().overrule(round, accept)
         for one, label in kept:
             self.people[one].label = label
@@ -267,7 +288,9 @@ class Flattered(OwnLearner):
 
     def overrule(self, round, accept):
         super().overrule(round, accept)
-        for one, decided in zip(np.atleast_1d(round).tolist(), np.atleast_1d(accept).tolist(), strict=True):
+        for one, decided in zip(
+            np.atleast_1d(round).tolist(), np.atleast_1d(accept).tolist(), strict=True
+        ):
             self.people[one].accept |= decided
 
 
@@ -284,7 +307,9 @@ class Halfway(OwnLearner):
     """An overruling of which one is refused has changed those before it."""
 
     def overrule(self, round, accept):
-        for one, decided in zip(np.atleast_1d(round).tolist(), np.atleast_1d(accept).tolist(), strict=True):
+        for one, decided in zip(
+            np.atleast_1d(round).tolist(), np.atleast_1d(accept).tolist(), strict=True
+        ):
             super().overrule(one, decided)
 
 
@@ -299,7 +324,14 @@ class Shelving(OwnLearner):
     """An erased person's label still counts."""
 
     def nobody(self, person):
-        return Person(np.zeros(len(person.features)), None, person.accept, person.call, person.label, erased=True)
+        return Person(
+            np.zeros(len(person.features)),
+            None,
+            person.accept,
+            person.call,
+            person.label,
+            erased=True,
+        )
 
 
 class Reviving(OwnLearner):
@@ -346,7 +378,9 @@ class Fickle(OwnLearner):
 
 
 class Cut(OwnLearner):
-    """In a call that goes on beyond the end of an epoch, rounds are counted from the epoch's beginning."""
+    """In a call that goes on beyond the end of an epoch, rounds are counted from the epoch's
+    beginning.
+    """
 
     def decisions(self, first, chances, epochs):
         found = super().decisions(first, chances, epochs)
@@ -356,7 +390,10 @@ class Cut(OwnLearner):
 
 
 class Racing(OwnLearner):
-    """Reads the counter, and uses it after another thread did the same. (Each of the law's threads waits once for the others.)"""
+    """Reads the counter, and uses it after another thread did the same.
+
+    (Each of the law's threads waits once for the others.)
+    """
 
     def __init__(self, seed=0):
         super().__init__(seed)

@@ -1,4 +1,6 @@
-"""Every environment of the package crossed with every law of environments, and populations that were made to break them."""
+"""Every environment of the package crossed with every law of environments, and populations that
+were made to break them.
+"""
 
 import numpy as np
 import pytest

@@ -1,4 +1,6 @@
-"""Every learner of the package crossed with every law of learners, and learners that were made to break them."""
+"""Every learner of the package crossed with every law of learners, and learners that were made to
+break them.
+"""
 
 import re
 from dataclasses import replace
@@ -28,10 +30,18 @@ from evenhand.testing import (
 
 LEARNERS = everybody() | {
     "certified": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, seed=1),
-    "certified, group decides": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, group_use="decide", seed=1),
-    "certified, with a window": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, maturity=40.0, seed=1),
-    "certified, nominated": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, bound="nominate", horizon=5000, seed=1),
-    "certified, audits alone": CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.1, bound="kl", seed=1),
+    "certified, group decides": CertifiedLearner(
+        WORLD.hypotheses, FPR, 0.3, 0.1, group_use="decide", seed=1
+    ),
+    "certified, with a window": CertifiedLearner(
+        WORLD.hypotheses, FPR, 0.3, 0.1, maturity=40.0, seed=1
+    ),
+    "certified, nominated": CertifiedLearner(
+        WORLD.hypotheses, FPR, 0.3, 0.1, bound="nominate", horizon=5000, seed=1
+    ),
+    "certified, audits alone": CertifiedLearner(
+        WORLD.hypotheses, FPR, 0.3, 0.1, bound="kl", seed=1
+    ),
     "explore, exploit": ExploreExploit(FPR, seed=1),
     "semi-logistic": SemiLogistic(FPR, seed=1),
 }
@@ -42,7 +52,9 @@ PAPERS = ("two-phase", "explore-then-commit", "EXP4")
 CASES = [(name, law) for name, learner in LEARNERS.items() for law in learner_laws(learner)]
 
 
-@pytest.mark.parametrize(("name", "law"), CASES, ids=[f"{name}-{law.__name__}" for name, law in CASES])
+@pytest.mark.parametrize(
+    ("name", "law"), CASES, ids=[f"{name}-{law.__name__}" for name, law in CASES]
+)
 def test_law_holds(name, law):
     law(LearnerCase(LEARNERS[name], WORLD, rounds=1100 if name.startswith(PAPERS) else 600))
 
@@ -51,7 +63,9 @@ def test_law_holds(name, law):
 def test_laws_hold_on_other_populations(environment):
     hypotheses = ScoreThresholds() if isinstance(environment, Scores) else environment.hypotheses
     learner = TwoPhaseLearner(hypotheses, FPR, 0.7, 0.1, 2000, comparator_gap=0.1)
-    assert check_learner(learner, environment, rounds=700) == tuple(law.__name__ for law in learner_laws(learner))
+    assert check_learner(learner, environment, rounds=700) == tuple(
+        law.__name__ for law in learner_laws(learner)
+    )
 
 
 class Skipping(Uniform):
@@ -165,13 +179,18 @@ def test_each_law_catches_its_own_defect(learner, law):
 def test_a_learner_of_somebody_else_keeps_every_law():
     """On nothing but the contracts, without a file: the laws of storage do not apply."""
     names = check_learner(OwnLearner(), WORLD, rounds=350)
-    assert set(names) == {law.__name__ for law in LEARNER_LAWS} - {"continues_after_storage", "reports_survive_storage"}
+    assert set(names) == {law.__name__ for law in LEARNER_LAWS} - {
+        "continues_after_storage",
+        "reports_survive_storage",
+    }
 
 
-@pytest.mark.parametrize(("learner", "law"), BROKEN.items(), ids=[learner.__name__ for learner in BROKEN])
+@pytest.mark.parametrize(
+    ("learner", "law"), BROKEN.items(), ids=[learner.__name__ for learner in BROKEN]
+)
 def test_each_law_at_the_doors_is_broken_by_its_learner_alone(learner, law):
-    """Exactly one law is broken, and says which round and what. (Which labels are late where threads meet is chance: there only
-    the learner that is made for it is tried.)"""
+    """Exactly one law is broken, and says which round and what. (Which labels are late where
+    threads meet is chance: there only the learner that is made for it is tried.)"""
     broken = []
     for found in learner_laws(learner()):
         if found.__name__ == "threads_share_the_rounds" and law != "threads_share_the_rounds":

@@ -169,7 +169,11 @@ class Partitioned(Bound):
         values, cell = np.unique(self.features[:, 1], return_inverse=True)
 
         def member(accept):
-            return Threshold(1, float(values[int(np.argmax(accept))]) + self.shift, 4) if accept.any() else REJECT_ALL
+            return (
+                Threshold(1, float(values[int(np.argmax(accept))]) + self.shift, 4)
+                if accept.any()
+                else REJECT_ALL
+            )
 
         return Partition(cell, len(values), True, member)
 
@@ -209,10 +213,14 @@ BROKEN = [
 
 def case_of(hypotheses):
     features = draw_features(0)
-    return ClassCase(hypotheses, features, np.random.default_rng(0).choice(["a", "b"], size=len(features)))
+    return ClassCase(
+        hypotheses, features, np.random.default_rng(0).choice(["a", "b"], size=len(features))
+    )
 
 
-@pytest.mark.parametrize(("law", "hypotheses"), BROKEN, ids=[f"{law}-{i}" for i, (law, _) in enumerate(BROKEN)])
+@pytest.mark.parametrize(
+    ("law", "hypotheses"), BROKEN, ids=[f"{law}-{i}" for i, (law, _) in enumerate(BROKEN)]
+)
 def test_a_broken_class_is_caught_by_its_law_and_by_the_check(law, hypotheses):
     with pytest.raises(LawBroken, match=law.replace("_", " ")) as caught:
         getattr(testing, law)(case_of(hypotheses))
@@ -226,7 +234,12 @@ def test_a_partition_that_keeps_its_word_passes():
 
 
 def test_every_law_has_a_negative_control():
-    every = testing.EVERY_CLASS + testing.EXACT_CLASSES + testing.PARTITIONING_CLASSES + testing.ENUMERABLE_CLASSES
+    every = (
+        testing.EVERY_CLASS
+        + testing.EXACT_CLASSES
+        + testing.PARTITIONING_CLASSES
+        + testing.ENUMERABLE_CLASSES
+    )
     laws = {law.__name__ for law in every}
     assert {law for law, _ in BROKEN} == laws
 
@@ -248,7 +261,9 @@ class BadPolicy:
     def acceptance(self, features, group=None):
         good = self.inner.acceptance(features, group)
         ranked = np.arange(len(good)) / len(good)
-        return {"large": good + 0.5, "narrow": good[:-1], "crowd": ranked, "drift": good, "": good}[self.how]
+        return {"large": good + 0.5, "narrow": good[:-1], "crowd": ranked, "drift": good, "": good}[
+            self.how
+        ]
 
     def describe(self, names=None):
         return "bad"
@@ -311,7 +326,9 @@ class FirstRowCounts(FalsePositiveRate):
     ],
 )
 def test_a_broken_rate_is_caught(law, rate):
-    sample = LabelledSample(np.zeros((6, 1)), ["a", "a", "b", "b", "b", "a"], [-1, 1, -1, -1, 1, -1])
+    sample = LabelledSample(
+        np.zeros((6, 1)), ["a", "a", "b", "b", "b", "a"], [-1, 1, -1, -1, 1, -1]
+    )
     if law == "rates_are_shares":
         sample = LabelledSample(np.zeros((4, 1)), ["a", "b", "a", "b"], [-1, -1, 1, 1])
     with pytest.raises(LawBroken) as caught:

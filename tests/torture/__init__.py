@@ -1,1 +1,3 @@
-"""The service's table of trials: `python -m tests.torture [row ...] [--quick]`; small sizes of most rows run in `make test`."""
+"""The service's table of trials: `python -m tests.torture [row ...] [--quick]`; small sizes of most
+rows run in `make test`.
+"""

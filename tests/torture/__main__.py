@@ -1,4 +1,6 @@
-"""Print target and figure of every row; 1 if one does not hold. What measures time runs alone, at the end."""
+"""Print target and figure of every row; 1 if one does not hold. What measures time runs alone, at
+the end.
+"""
 
 import argparse
 import contextlib
@@ -15,7 +17,10 @@ from tests.torture.rows import ROWS, measured
 
 def shown(number, found, seconds):
     target, figure, held = found
-    print(f"{'held  ' if held else 'BROKEN'} {number + 1:2d}. {ROWS[number].name} ({seconds:.0f} s)", flush=True)
+    print(
+        f"{'held  ' if held else 'BROKEN'} {number + 1:2d}. {ROWS[number].name} ({seconds:.0f} s)",
+        flush=True,
+    )
     print(f"           target: {target}\n           figure: {figure}", flush=True)
 
 
@@ -42,7 +47,9 @@ def table(chosen, quick, workers):
 def one_place():
     """Whatever the rows leave behind lies in one folder, which is removed at the end."""
     before = os.environ.get("TMPDIR"), tempfile.tempdir
-    with tempfile.TemporaryDirectory(prefix="evenhand-torture-", ignore_cleanup_errors=True) as place:
+    with tempfile.TemporaryDirectory(
+        prefix="evenhand-torture-", ignore_cleanup_errors=True
+    ) as place:
         os.environ["TMPDIR"] = tempfile.tempdir = place
         try:
             yield
@@ -54,7 +61,9 @@ def one_place():
 
 def main(words=None):
     parser = argparse.ArgumentParser(prog="python -m tests.torture")
-    parser.add_argument("rows", nargs="*", help="numbers or parts of the names of rows; all by default")
+    parser.add_argument(
+        "rows", nargs="*", help="numbers or parts of the names of rows; all by default"
+    )
     parser.add_argument("--quick", action="store_true", help="small sizes")
     parser.add_argument("--workers", type=int, default=2, help="rows that run beside one another")
     asked = parser.parse_args(words)
@@ -70,7 +79,9 @@ def main(words=None):
     began = time.monotonic()
     with one_place():
         held = table(sorted(chosen), asked.quick, asked.workers)
-    print(f"{sum(held.values())} of {len(held)} rows hold ({(time.monotonic() - began) / 60:.1f} minutes)")
+    print(
+        f"{sum(held.values())} of {len(held)} rows hold ({(time.monotonic() - began) / 60:.1f} minutes)"
+    )
     return 0 if all(held.values()) else 1
 
 

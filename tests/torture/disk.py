@@ -11,7 +11,9 @@ from evenhand.ledger import verify
 
 
 async def _press(process, most, after):
-    """({key: body} of answers, statuses of the rest): until `after` requests in a row have not been answered, or `most` were sent."""
+    """({key: body} of answers, statuses of the rest): until `after` requests in a row have not been
+    answered, or `most` were sent.
+    """
     answered, refused, row = {}, [], 0
     clients = [process.client() for _ in range(4)]
     for start in range(0, most, 4):
@@ -49,24 +51,33 @@ def _judged(place, log, answered, refused, health):
         sound = verify(ledger, deep=True).ok
         late = ledger.counts("bank", "loan").decisions - len(answered) - 1
     told = f"{len(answered):,} answered, then {len(refused)} x {'/'.join(sorted({str(s) for s in refused}))}, health {health}"
-    figure = (
-        f"{told}; after a restart {wrong} answers lost, chain {'sound' if sound else 'BROKEN'}, the next answer {new}"
-    )
+    figure = f"{told}; after a restart {wrong} answers lost, chain {'sound' if sound else 'BROKEN'}, the next answer {new}"
     held = (
-        bool(answered) and refused and set(refused) == {503} and health == 503 and wrong == 0 and sound and new == 200
+        bool(answered)
+        and refused
+        and set(refused) == {503}
+        and health == 503
+        and wrong == 0
+        and sound
+        and new == 200
     )
     return figure + (f" ({late} rows that nobody was told of)" if late > 0 else ""), bool(held)
 
 
 def full(quick):
-    """A file system of 2 MB, where root may mount one; elsewhere a limit on the size of the files of the process."""
+    """A file system of 2 MB, where root may mount one; elsewhere a limit on the size of the files
+    of the process.
+    """
     place, log = folder(), folder() / "log"
     mount = ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]
     if os.geteuid() != 0 or subprocess.run(mount, check=False, capture_output=True).returncode:
         figure, held = pressed(Process(place, "cramped", log=log, train_every=3600))
         return f"(by RLIMIT_FSIZE, for nothing could be mounted) {figure}", held
     try:
-        return pressed(Process(place, log=log, train_every=3600), ["mount", "-o", "remount,size=64m", str(place)])
+        return pressed(
+            Process(place, log=log, train_every=3600),
+            ["mount", "-o", "remount,size=64m", str(place)],
+        )
     finally:
         subprocess.run(["umount", str(place)], check=False)
 
@@ -84,10 +95,23 @@ def failing(quick):
     if (reason := why_no_trace()) is not None:
         return reason, False
     place = folder()
-    under = ["strace", "-f", "-o", "/dev/null", "-e", "trace=fdatasync", "-e", "inject=fdatasync:error=EIO:when=60+"]
+    under = [
+        "strace",
+        "-f",
+        "-o",
+        "/dev/null",
+        "-e",
+        "trace=fdatasync",
+        "-e",
+        "inject=fdatasync:error=EIO:when=60+",
+    ]
     return pressed(Process(place, under=under, train_every=3600))
 
 
 def no_disk(quick):
     (one, full_held), (other, failing_held) = full(quick), failing(quick)
-    return "503, never an answer; restart recovers", f"full: {one}; fsync error: {other}", full_held and failing_held
+    return (
+        "503, never an answer; restart recovers",
+        f"full: {one}; fsync error: {other}",
+        full_held and failing_held,
+    )

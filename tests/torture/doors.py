@@ -1,4 +1,6 @@
-"""What comes in through the door: junk, monsters, attacks; and what must not go out through the logs."""
+"""What comes in through the door: junk, monsters, attacks; and what must not go out through the
+logs.
+"""
 
 import asyncio
 import json
@@ -33,8 +35,12 @@ def attackers(quick):
     for name, attack in listed:
         made = bank()
         found, number = attack(made)
-        whole = attacks.routes_of(made) - attacks.PUBLIC == {(m, attacks.template(p)) for m, p in attacks.ROUTES}
-        passed += found + ([] if whole and verify(made.ledger).ok else [("chain or list of routes", name)])
+        whole = attacks.routes_of(made) - attacks.PUBLIC == {
+            (m, attacks.template(p)) for m, p in attacks.ROUTES
+        }
+        passed += found + (
+            [] if whole and verify(made.ledger).ok else [("chain or list of routes", name)]
+        )
         tried += number
         told.append(f"{name} {number}")
         made.close()
@@ -57,7 +63,8 @@ def _junk(chosen, depth=0):
             return chosen.choice([0.5, -1e308, 1e-300, 1.5, float("nan"), float("inf")])
         case "text":
             return "".join(
-                chr(chosen.choice([65, 0, 9, 0xD800, 0x1F600, 39, 34, 60, 0x202E])) for _ in range(chosen.randint(0, 5))
+                chr(chosen.choice([65, 0, 9, 0xD800, 0x1F600, 39, 34, 60, 0x202E]))
+                for _ in range(chosen.randint(0, 5))
             )
         case "none":
             return None
@@ -67,10 +74,14 @@ def _junk(chosen, depth=0):
             return [_junk(chosen, depth + 1) for _ in range(chosen.randint(0, 4))]
         case "dict":
             names = ["key", "label", "x", "", "features", "\ud800"]
-            return {chosen.choice(names): _junk(chosen, depth + 1) for _ in range(chosen.randint(0, 4))}
+            return {
+                chosen.choice(names): _junk(chosen, depth + 1) for _ in range(chosen.randint(0, 4))
+            }
         case "huge":
             return chosen.choice([10**30, -(2**63), "k" * 1000, 10**400, 2**53 + 1])
-    return chosen.choice(["'; DROP TABLE decisions; --", "../../etc/passwd", "%00", "{{7*7}}", "0" * 64, "w1"])
+    return chosen.choice(
+        ["'; DROP TABLE decisions; --", "../../etc/passwd", "%00", "{{7*7}}", "0" * 64, "w1"]
+    )
 
 
 def _request(chosen):
@@ -88,8 +99,12 @@ def _request(chosen):
         if chosen.random() < 0.7:
             body[chosen.choice([*body, "extra"])] = _junk(chosen)
     if chosen.random() < 0.3:
-        path = path.replace("k0", quote(str(_junk(chosen)).encode("utf-8", "replace"), safe="")[:300])
-        path = path.replace("=loan", "=" + quote(str(_junk(chosen)).encode("utf-8", "replace"))[:300])
+        path = path.replace(
+            "k0", quote(str(_junk(chosen)).encode("utf-8", "replace"), safe="")[:300]
+        )
+        path = path.replace(
+            "=loan", "=" + quote(str(_junk(chosen)).encode("utf-8", "replace"))[:300]
+        )
     if method == "DELETE" or path in ("/v1/train", "/v1/erasures"):
         path = path if chosen.random() < 0.3 else "/v1/decisions/f1"
         method = method if path != "/v1/decisions/f1" else "GET"
@@ -171,11 +186,15 @@ SCORE = 0.77312941
 
 
 async def _sing(process, place):
-    """Every kind of request, good and bad, with canaries in every personal place; the bodies of all refusals."""
+    """Every kind of request, good and bad, with canaries in every personal place; the bodies of all
+    refusals.
+    """
     client, said = process.client(), []
 
     async def call(method, path, body=None):
-        content = b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        content = (
+            b"" if body is None else body if isinstance(body, bytes) else json.dumps(body).encode()
+        )
         found = await client.call(method, path, content)
         if found is not None and (found[0] >= 400 or path == "/metrics"):
             said.append(found[1].decode())
@@ -183,7 +202,10 @@ async def _sing(process, place):
 
     def one(number, **more):
         return application(
-            f"{CANARY}-key-{number}", f"{CANARY}-person-{number}", SCORE, **{"group": f"{CANARY}-group", **more}
+            f"{CANARY}-key-{number}",
+            f"{CANARY}-person-{number}",
+            SCORE,
+            **{"group": f"{CANARY}-group", **more},
         )
 
     ask, tell = partial(call, "POST", "/v1/decisions"), partial(call, "POST")
@@ -258,7 +280,9 @@ def canaries(quick):
         "in a refusal": "\n".join(said),
         "in the file of keys": (place / "keys.json").read_text(),
     }
-    hits = {where: [word for word in words if word in texts[where]] for where, words in hidden.items()}
+    hits = {
+        where: [word for word in words if word in texts[where]] for where, words in hidden.items()
+    }
     number = sum(map(len, hits.values()))
     figure = f"{len(log.splitlines()):,} lines of log at DEBUG, {len(said)} refusals and metrics, the file of keys: {number} hits"
     found = "; ".join(f"{where}: {len(words)}" for where, words in hits.items() if words)

@@ -1,4 +1,6 @@
-"""One key, one answer, for ever; and one final state, however the reports about a decision are interleaved."""
+"""One key, one answer, for ever; and one final state, however the reports about a decision are
+interleaved.
+"""
 
 import asyncio
 import random
@@ -20,14 +22,18 @@ def decided(made, bodies):
     """The entries of the answers to one batch after another."""
     found = []
     for start in range(0, len(bodies), 500):
-        found += made.post("/v1/decisions/batch", {"decisions": bodies[start : start + 500]}).json()["decisions"]
+        found += made.post(
+            "/v1/decisions/batch", {"decisions": bodies[start : start + 500]}
+        ).json()["decisions"]
     return found
 
 
 async def _at_once(process, times, number):
     clients, different = [process.client() for _ in range(number)], 0
     for i in range(times):
-        answers = await asyncio.gather(*(c.post("/v1/decisions", application(f"same-{i}")) for c in clients))
+        answers = await asyncio.gather(
+            *(c.post("/v1/decisions", application(f"same-{i}")) for c in clients)
+        )
         different += len(set(answers)) != 1 or answers[0] is None or answers[0][0] != 200
     for client in clients:
         client.close()
@@ -80,7 +86,8 @@ def late_retries(quick):
     for days in (1, 399, 1600):
         made.clock.now += days * DAY
         changed += sum(
-            made.post("/v1/decisions", body).content != kept for body, kept in zip(bodies, first, strict=True)
+            made.post("/v1/decisions", body).content != kept
+            for body, kept in zip(bodies, first, strict=True)
         )
     stored = made.ledger.counts("bank", "loan").decisions
     made.close()
@@ -97,24 +104,34 @@ WEIGHTS = [6, 6, 2, 2, 1, 1]
 
 
 def interleavings(quick):
-    """Two people with the same decision hear the same set of reports, each in an order of its own and some of them twice."""
+    """Two people with the same decision hear the same set of reports, each in an order of its own
+    and some of them twice.
+    """
     made, pairs, chosen = bank(), 100 if quick else 3500, random.Random(6)
     _throw_coins(made)
     answers = decided(made, [asked(f"k{i}", group="a") for i in range(3 * pairs)])
-    by_decision = {accept: [a["key"] for a in answers if a["accept"] == accept] for accept in (True, False)}
+    by_decision = {
+        accept: [a["key"] for a in answers if a["accept"] == accept] for accept in (True, False)
+    }
     told, expected = [], {}
     for keys in by_decision.values():
         for one, other in zip(keys[::2], keys[1::2], strict=False):
             reports = chosen.choices(REPORTS, WEIGHTS, k=chosen.randrange(1, 7))
             for key in (one, other):
-                told += [(("bank", key, report), chosen.random()) for report in reports + chosen.choices(reports, k=2)]
+                told += [
+                    (("bank", key, report), chosen.random())
+                    for report in reports + chosen.choices(reports, k=2)
+                ]
             expected[one] = expected[other] = _folded(keys is by_decision[True], reports)
     told.sort(key=lambda pair: pair[1])
     for start in range(0, len(told), 997):
         made.ledger.report_many([report for report, _ in told[start : start + 997]])
     row_of = {answer["key"]: answer["row"] for answer in answers}
     rows = {row.seq: row for row in made.ledger.history("bank", "loan", usable_only=False)}
-    wrong = sum((rows[row_of[k]].status, rows[row_of[k]].label) != (s.status, s.label) for k, s in expected.items())
+    wrong = sum(
+        (rows[row_of[k]].status, rows[row_of[k]].label) != (s.status, s.label)
+        for k, s in expected.items()
+    )
     lineage = {p.epoch: p.id for p in made.ledger.policies("bank", "loan") if p.in_lineage}
     blocks = list(blocks_of(list(made.ledger.history("bank", "loan")), lineage, first=0, columns=1))
     leaked = sum(int((block.label[~block.accept] != 0).sum()) for block in blocks)

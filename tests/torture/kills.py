@@ -1,4 +1,6 @@
-"""kill -9 under load, at the ledger and over HTTP; and the system calls of an answer in their order."""
+"""kill -9 under load, at the ledger and over HTTP; and the system calls of an answer in their
+order.
+"""
 
 import asyncio
 import json
@@ -31,11 +33,14 @@ def reopened(place):
 
 
 async def _life(process, life, chosen, acknowledged):
-    """(answers of this life, wrong ones): first what the life before was told, then new and old keys at once, until the kill. It comes when
-    so many keys have been answered, and a few turns of the event loop later, so that the requests on the way are in any state."""
+    """(answers of this life, wrong ones): first what the life before was told, then new and old
+    keys at once, until the kill. It comes when so many keys have been answered, and a few turns of
+    the event loop later, so that the requests on the way are in any state."""
     fresh, wrong, awaited, enough = {}, 0, chosen.randint(1, MOST), asyncio.Event()
     old = list(acknowledged)
-    checked = [key for key in old if key.startswith(f"{life - 1}-")] + chosen.sample(old, min(len(old), 20))
+    checked = [key for key in old if key.startswith(f"{life - 1}-")] + chosen.sample(
+        old, min(len(old), 20)
+    )
 
     async def ask(client, key):
         nonlocal wrong
@@ -59,7 +64,9 @@ async def _life(process, life, chosen, acknowledged):
 
     async def load(number):
         client, i = process.client(), 0
-        while await ask(client, chosen.choice(old) if old and i % 10 == 9 else f"{life}-{number}-{i}"):
+        while await ask(
+            client, chosen.choice(old) if old and i % 10 == 9 else f"{life}-{number}-{i}"
+        ):
             i += 1
         enough.set()  # the service has gone by itself
 
@@ -127,8 +134,17 @@ def kill_nine(quick):
         f"mutants: {sum(mutants)} losses over HTTP, {hasty} at the ledger"
     )
     held = not (over_http["wrong"] or over_http["doubled"] or lost) and over_http["sound"]
-    seen = all(mutants) and hasty > 0 and over_http["acknowledged"] > 0 and at_ledger["acknowledged"] > 0
-    return "0 lost, 0 changed, 0 drawn twice; a mutant that answers before the commit is caught", figure, held and seen
+    seen = (
+        all(mutants)
+        and hasty > 0
+        and over_http["acknowledged"] > 0
+        and at_ledger["acknowledged"] > 0
+    )
+    return (
+        "0 lost, 0 changed, 0 drawn twice; a mutant that answers before the commit is caught",
+        figure,
+        held and seen,
+    )
 
 
 # the order of the system calls
@@ -150,31 +166,54 @@ async def _ask_all(process, clients, each):
 
 
 def traced(kind, clients, each):
-    """(answers, answers whose row had not been synced): each key's row is looked for in the pages that were written to the WAL."""
+    """(answers, answers whose row had not been synced): each key's row is looked for in the pages
+    that were written to the WAL.
+    """
     place = folder()
-    under = ["strace", "-f", "-y", "-s", "70000", "-o", str(place / "trace"), "-e", f"trace={WATCH}"]
+    under = [
+        "strace",
+        "-f",
+        "-y",
+        "-s",
+        "70000",
+        "-o",
+        str(place / "trace"),
+        "-e",
+        f"trace={WATCH}",
+    ]
     with Process(place, kind, under).running() as process:
         keys = asyncio.run(_ask_all(process, clients, each))
     keyring = open_keyring(load_settings(place / "service.toml"))
-    return judge((place / "trace").read_text(errors="replace"), {key: key_digest(keyring, "bank", key) for key in keys})
+    return judge(
+        (place / "trace").read_text(errors="replace"),
+        {key: key_digest(keyring, "bank", key) for key in keys},
+    )
 
 
 def judge(trace, digests):
-    """Walk through the trace: a row is written when a page with the digest of its key goes to the WAL, durable when a sync of the WAL that
-    began later has returned 0, answered when a send carries its key."""
+    """Walk through the trace: a row is written when a page with the digest of its key goes to the
+    WAL, durable when a sync of the WAL that began later has returned 0, answered when a send
+    carries its key."""
     by_digest = {digest: key for key, digest in digests.items()}
     written, syncing, durable, answered, early = set(), {}, set(), set(), 0
     for line in trace.splitlines():
         thread = line.split(maxsplit=1)[0]
         if "pwrite64(" in line and "-wal>" in line:
-            written |= {by_digest[found] for found in re.findall(r"[0-9a-f]{64}", line) if found in by_digest}
+            written |= {
+                by_digest[found]
+                for found in re.findall(r"[0-9a-f]{64}", line)
+                if found in by_digest
+            }
         elif "sync(" in line and "-wal>" in line:
             syncing[thread] = set(written)
         if "sync" in line and thread in syncing and re.search(r"\)\s+= 0$", line):
             durable |= syncing.pop(thread)
         if "<socket:" in line:
             for key in re.findall(r'\\"key\\":\\"(s-\d+-\d+)\\"', line):
-                if line.split(maxsplit=1)[1].startswith(("sendto", "sendmsg", "write")) and key not in answered:
+                if (
+                    line.split(maxsplit=1)[1].startswith(("sendto", "sendmsg", "write"))
+                    and key not in answered
+                ):
                     answered.add(key)
                     early += key not in durable
     return len(answered), early
@@ -187,7 +226,5 @@ def fsync_first(quick):
     clients, each = (4, 5) if quick else (16, 25)
     answered, early = traced("real", clients, each)
     _, hasty = traced("mutant", 4, 3)
-    figure = (
-        f"{answered - early} of {clients * each} answers; of a hasty mutant's 12 answers {hasty} are seen to be early"
-    )
+    figure = f"{answered - early} of {clients * each} answers; of a hasty mutant's 12 answers {hasty} are seen to be early"
     return target, figure, answered == clients * each and early == 0 and hasty > 0

@@ -1,4 +1,6 @@
-"""A ledger of a million decisions: its draws recomputed by the stand-alone verifier, its chain verified, its service restarted."""
+"""A ledger of a million decisions: its draws recomputed by the stand-alone verifier, its chain
+verified, its service restarted.
+"""
 
 import asyncio
 import json
@@ -18,7 +20,9 @@ DAY, BATCH = 86400.0, 2000
 
 
 def fill(place, number, clock):
-    """A service's folder whose ledger holds `number` decisions about as many people; (seconds, the window's secret)."""
+    """A service's folder whose ledger holds `number` decisions about as many people; (seconds, the
+    window's secret).
+    """
     process = Process(place)
     with process.running():
         pass
@@ -26,7 +30,9 @@ def fill(place, number, clock):
     with open_ledger(load_settings(place / "service.toml"), lambda: now[0]) as ledger:
         now[0] = max(now[0], ledger.head().at)
         policy = ledger.policies("bank", "loan")[-1].id
-        cursor = ledger.store.writer.raw_connection().cursor()  # what is written is tried here, and not how durably
+        cursor = (
+            ledger.store.writer.raw_connection().cursor()
+        )  # what is written is tried here, and not how durably
         for pragma in ("synchronous=OFF", "cache_size=-1000000", "wal_autocheckpoint=200000"):
             cursor.execute(f"PRAGMA {pragma}")
         began = time.perf_counter()
@@ -34,7 +40,10 @@ def fill(place, number, clock):
             people = range(start, min(start + BATCH, number))
             ledger.decide_many(
                 [
-                    (Application("bank", f"m{i}", f"m{i}", "loan", (0.5,), "a"), Terms(policy, 0.5, 0.1, 2))
+                    (
+                        Application("bank", f"m{i}", f"m{i}", "loan", (0.5,), "a"),
+                        Terms(policy, 0.5, 0.1, 2),
+                    )
                     for i in people
                 ]
             )
@@ -42,16 +51,28 @@ def fill(place, number, clock):
 
 
 def recomputed(quick, place):
-    """The secret of the window is revealed after its end; the verifier runs without site packages, isolated."""
+    """The secret of the window is revealed after its end; the verifier runs without site packages,
+    isolated.
+    """
     ends = []
-    with open_ledger(load_settings(place / "service.toml"), lambda: ends[0] if ends else time.time()) as ledger:
+    with open_ledger(
+        load_settings(place / "service.toml"), lambda: ends[0] if ends else time.time()
+    ) as ledger:
         window = ledger.windows()[-1]
         ends.append(window.ends + 1)
         secret = ledger.reveal(window.name, "auditor")
         rows = export(ledger, place / "export.jsonl", opened=("who",))
         decisions = ledger.counts("bank", "loan").decisions
     (place / "secrets.json").write_text(json.dumps({window.name: secret.hex()}))
-    words = [sys.executable, "-I", "-S", verifier.__file__, place / "export.jsonl", "--secrets", place / "secrets.json"]
+    words = [
+        sys.executable,
+        "-I",
+        "-S",
+        verifier.__file__,
+        place / "export.jsonl",
+        "--secrets",
+        place / "secrets.json",
+    ]
     done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
     distance = float(done.stdout.split("sqrt(n) D = ")[1].split()[0])
     (place / "export.jsonl").unlink()
@@ -92,7 +113,9 @@ async def _first(process):
 
 
 def restarted(place):
-    """After a kill -9, from the fork to the first durable answer; the imports of a cold start are told beside it."""
+    """After a kill -9, from the fork to the first durable answer; the imports of a cold start are
+    told beside it.
+    """
     seconds = []
     for _ in range(5):
         began = time.perf_counter()

@@ -1,4 +1,6 @@
-"""Policies change under load, four trainers race for every epoch, and nothing that was changed is loaded or goes unnoticed."""
+"""Policies change under load, four trainers race for every epoch, and nothing that was changed is
+loaded or goes unnoticed.
+"""
 
 import contextlib
 import json
@@ -38,7 +40,9 @@ def _mixture(number):
 
 
 def swaps_under_load(quick):
-    """The next swap comes when the policy of the last one has decided about somebody, and its share of the requests has been answered."""
+    """The next swap comes when the policy of the last one has decided about somebody, and its share
+    of the requests has been answered.
+    """
     made, swaps, requests = bank(), 10 if quick else 100, 500 if quick else 10_000
     done, news, used, total = threading.Event(), threading.Condition(), set(), 0
 
@@ -55,7 +59,9 @@ def swaps_under_load(quick):
                     made.post(f"/v1/{action}", {"product": "loan", "by": "op"})
             share = (number + 1) * requests // swaps
             with news:
-                if not news.wait_for(lambda id=newest.id, share=share: id in used and total >= share, PATIENCE):
+                if not news.wait_for(
+                    lambda id=newest.id, share=share: id in used and total >= share, PATIENCE
+                ):
                     break
         done.set()
 
@@ -63,9 +69,15 @@ def swaps_under_load(quick):
         nonlocal total
         answered = 0
         while not done.is_set():
-            body = {"decisions": [asked(f"{client}-{answered + i}", features=[i / 25]) for i in range(25)]}
+            body = {
+                "decisions": [
+                    asked(f"{client}-{answered + i}", features=[i / 25]) for i in range(25)
+                ]
+            }
             answers = made.post("/v1/decisions/batch", body).json()["decisions"]
-            answers.append(made.post("/v1/decisions", asked(f"{client}-{answered}-s", features=[0.3])).json())
+            answers.append(
+                made.post("/v1/decisions", asked(f"{client}-{answered}-s", features=[0.3])).json()
+            )
             answered += len(answers)
             with news:
                 used.update(answer["policy"] for answer in answers)
@@ -79,9 +91,7 @@ def swaps_under_load(quick):
     thread.join()
     checked = recompute(made.ledger, "bank", "loan")
     made.close()
-    figure = (
-        f"{swaps} swaps under {total:,} requests, {len(used)} policies decided; {checked:,} propensities recomputed"
-    )
+    figure = f"{swaps} swaps under {total:,} requests, {len(used)} policies decided; {checked:,} propensities recomputed"
     return (
         "every propensity recomputes from its row's policy",
         figure,
@@ -110,7 +120,10 @@ LEASE = 60.0
 
 
 class SharedClock:
-    """One clock for several processes, in a file. It is turned by hand, so that a lease expires when the test says so."""
+    """One clock for several processes, in a file.
+
+    It is turned by hand, so that a lease expires when the test says so.
+    """
 
     def __init__(self, path):
         self._file = os.open(path, os.O_RDWR | os.O_CREAT)
@@ -125,12 +138,15 @@ class SharedClock:
 
 
 def opened(url, place):
-    return Ledger.open(url, keyring=KEYRING, clock=SharedClock(place / "clock"), windows=WindowPlan(30 * DAY))
+    return Ledger.open(
+        url, keyring=KEYRING, clock=SharedClock(place / "clock"), windows=WindowPlan(30 * DAY)
+    )
 
 
 def train(url, place, holder, epochs):
-    """One of the four: close epochs as fast as the others allow; {what happened: how often}. In the middle of every third closing it stops
-    itself with the lease in its hand, unless somebody else has stopped, or enough have."""
+    """One of the four: close epochs as fast as the others allow; {what happened: how often}. In the
+    middle of every third closing it stops itself with the lease in its hand, unless somebody else
+    has stopped, or enough have."""
     met, number = {}, 0
     with opened(url, Path(place)) as ledger:
         publish = ledger.publish
@@ -174,11 +190,14 @@ def four_trainers(quick):
 
 
 def _race(ledger, url, place, epochs, pauses):
-    """The clock is turned once for each epoch, so that a lease expires in the middle of whatever its holder does, and yet everybody gets
-    on; and once when somebody has stopped, who is woken when another one has published."""
+    """The clock is turned once for each epoch, so that a lease expires in the middle of whatever
+    its holder does, and yet everybody gets on; and once when somebody has stopped, who is woken
+    when another one has published."""
     words = [sys.executable, "-m", "tests.torture.policies", url, str(place)]
     running = [
-        subprocess.Popen([*words, f"trainer-{i}", str(epochs)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        subprocess.Popen(
+            [*words, f"trainer-{i}", str(epochs)], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
         for i in range(4)
     ]
     turned, slept, stopped = 0, 0, []
@@ -191,7 +210,9 @@ def _race(ledger, url, place, epochs, pauses):
         return stopped or newest() > turned or not _alive(running)
 
     def overtaken():
-        return newest() > turned or not _alive([process for process in running if process.pid not in stopped])
+        return newest() > turned or not _alive(
+            [process for process in running if process.pid not in stopped]
+        )
 
     while until(news, "an epoch, a pause or the end") and _alive(running):
         turned = newest()
@@ -257,7 +278,8 @@ def damaged_logs(quick):
     place, each = folder(), 3 if quick else 200
     kept = keep(place / "kept.sqlite")
     unseen = {
-        damage.__name__: missed(kept, place / "damaged.sqlite", damage, range(1000, 1000 + each)) for damage in DAMAGES
+        damage.__name__: missed(kept, place / "damaged.sqlite", damage, range(1000, 1000 + each))
+        for damage in DAMAGES
     }
     number = sum(map(len, unseen.values()))
     figure = f"{each * len(DAMAGES):,} damages ({', '.join(unseen)}): {number} not detected"
@@ -287,7 +309,11 @@ def service_and_library(quick):
         f"{people:,} people: {same} of {len(played)} policies and certificates equal, {different} decisions differ; "
         f"rebuilt from the ledger: {'equal' if again else 'DIFFERENT'}"
     )
-    return "the same policies and certificates, bit for bit", figure, same == len(played) and different == 0 and again
+    return (
+        "the same policies and certificates, bit for bit",
+        figure,
+        same == len(played) and different == 0 and again,
+    )
 
 
 if __name__ == "__main__":

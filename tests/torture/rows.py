@@ -10,7 +10,13 @@ from tests.torture.doors import attackers, canaries, fuzz, monsters
 from tests.torture.identity import identical_requests, interleavings, late_retries, other_body
 from tests.torture.kills import fsync_first, kill_nine
 from tests.torture.million import draws, restart_and_verify
-from tests.torture.policies import damaged_logs, flipped_bytes, four_trainers, service_and_library, swaps_under_load
+from tests.torture.policies import (
+    damaged_logs,
+    flipped_bytes,
+    four_trainers,
+    service_and_library,
+    swaps_under_load,
+)
 from tests.torture.speed import throughput
 
 Result = tuple[str, str, bool]
@@ -18,7 +24,9 @@ Result = tuple[str, str, bool]
 
 @dataclass(frozen=True)
 class Row:
-    """`alone`: it measures time, so nothing else runs beside it. `leaves`: it also returns a folder, for the row that `takes` it."""
+    """`alone`: it measures time, so nothing else runs beside it. `leaves`: it also returns a
+    folder, for the row that `takes` it.
+    """
 
     name: str
     run: Callable
@@ -51,7 +59,9 @@ ROWS = (
 
 
 def measured(number, quick, place=None):
-    """((target, figure, held), seconds, folder) of a row; a row that cannot be measured does not hold."""
+    """((target, figure, held), seconds, folder) of a row; a row that cannot be measured does not
+    hold.
+    """
     row, began, left = ROWS[number], time.monotonic(), None
     try:
         found = row.run(quick, place) if row.takes else row.run(quick)
@@ -59,5 +69,9 @@ def measured(number, quick, place=None):
             found, left = found
     except Exception as error:  # noqa: BLE001 - the other rows are to be seen
         traceback.print_exc()
-        found = ("(see the table)", f"could not be measured: {type(error).__name__}: {error}", False)
+        found = (
+            "(see the table)",
+            f"could not be measured: {type(error).__name__}: {error}",
+            False,
+        )
     return found, time.monotonic() - began, left

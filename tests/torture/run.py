@@ -1,4 +1,5 @@
-"""The service in a process: real, verbose (it logs everything), cramped (a disk without room), hasty (a mutant), or dry.
+"""The service in a process: real, verbose (it logs everything), cramped (a disk without room),
+hasty (a mutant), or dry.
 
 python -m tests.torture.run CONFIG KIND LOG        one service
 python -m tests.torture.run --nursery              one for each line of input, forked
@@ -28,7 +29,9 @@ TURN = "the trainer has had its turn"
 
 
 class DryLedger(Ledger):
-    """The same application without any write: the same routes, key check, validation, draw and answer; nothing is stored."""
+    """The same application without any write: the same routes, key check, validation, draw and
+    answer; nothing is stored.
+    """
 
     async def decide_async(self, asked):
         return [Answer(render(drawn), drawn) for drawn in (_drawn(a, t) for a, t in asked)]
@@ -54,7 +57,13 @@ def _told(train):
     return turn
 
 
-KINDS = {"real": Ledger, "verbose": Ledger, "cramped": Ledger, "mutant": HastyLedger, "dry": DryLedger}
+KINDS = {
+    "real": Ledger,
+    "verbose": Ledger,
+    "cramped": Ledger,
+    "mutant": HastyLedger,
+    "dry": DryLedger,
+}
 
 
 def main(config, kind, log):
@@ -72,13 +81,19 @@ def main(config, kind, log):
         (Path(config).parent / "token").write_text(fresh["bank"])
     where = settings.ledger if kind != "dry" else settings.ledger + ".dry"
     ledger = KINDS[kind].open(
-        where, keyring=open_keyring(settings), clock=time.time, windows=WindowPlan(30 * 86400.0), render=render
+        where,
+        keyring=open_keyring(settings),
+        clock=time.time,
+        windows=WindowPlan(30 * 86400.0),
+        render=render,
     )
     app = create_app(ledger, settings, keys, train=kind == "verbose")
     service = app.app.state.service
     service.begin()
     product = settings.products[0]
-    if service.desk.in_force(product).policy.epoch == 1 and kind != "verbose":  # a coin, so that draws matter
+    if (
+        service.desk.in_force(product).policy.epoch == 1 and kind != "verbose"
+    ):  # a coin, so that draws matter
         first = service.desk.in_force(product).policy
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
         ledger.publish("bank", "loan", coin, epoch=2, parent=first.id, checkpoint={})
@@ -89,13 +104,23 @@ def main(config, kind, log):
     running = server(app, settings)
     if kind == "verbose":
         service.train = _told(service.train)
-        for name in ("uvicorn", "uvicorn.error", "uvicorn.asgi", "asyncio", "evenhand", "evenhand.service"):
+        for name in (
+            "uvicorn",
+            "uvicorn.error",
+            "uvicorn.asgi",
+            "asyncio",
+            "evenhand",
+            "evenhand.service",
+        ):
             logging.getLogger(name).setLevel(logging.DEBUG)
     run(running)
 
 
 def nursery():
-    """Fork a service for each line of input, and say its number. Children that end are not waited for."""
+    """Fork a service for each line of input, and say its number.
+
+    Children that end are not waited for.
+    """
     import evenhand.service.dashboard
     import evenhand.service.routes_decide
     import evenhand.service.routes_operate

@@ -1,4 +1,6 @@
-"""A real service in a process of its own, which can be killed; and a client that speaks HTTP/1.1 over one kept connection."""
+"""A real service in a process of its own, which can be killed; and a client that speaks HTTP/1.1
+over one kept connection.
+"""
 
 import asyncio
 import contextlib
@@ -46,17 +48,23 @@ def why_no_trace():
     """None where strace can be used; otherwise why not, and the way out."""
     if shutil.which("strace") is None:
         return "strace is absent: apt-get install strace"
-    if subprocess.run(["strace", "-o", "/dev/null", "true"], check=False, capture_output=True).returncode:
+    if subprocess.run(
+        ["strace", "-o", "/dev/null", "true"], check=False, capture_output=True
+    ).returncode:
         return "strace may not trace here: give the container CAP_SYS_PTRACE"
     return None
 
 
 class Nursery:
-    """A process that has imported everything and forks a service for each line on its input: a restart costs no imports."""
+    """A process that has imported everything and forks a service for each line on its input: a
+    restart costs no imports.
+    """
 
     def __init__(self):
         words = [sys.executable, "-m", "tests.torture.run", "--nursery"]
-        self.process = subprocess.Popen(words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(
+            words, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
 
     def fork(self, *words):
         self.process.stdin.write(json.dumps([str(word) for word in words]) + "\n")
@@ -71,11 +79,17 @@ def nursery():
 
 
 class Process:
-    """A service in a folder: `kind` is real, mutant (answers before the commit), dry (writes nothing) or verbose (logs everything).
-    With `under` (strace and its options) it is started as a command of its own, otherwise it is forked."""
+    """A service in a folder: `kind` is real, mutant (answers before the commit), dry (writes
+    nothing) or verbose (logs everything). With `under` (strace and its options) it is started as a
+    command of its own, otherwise it is forked."""
 
     def __init__(self, folder, kind="real", under=(), log=None, train_every=0.5):
-        self.folder, self.kind, self.under, self.train_every = folder, kind, list(under), train_every
+        self.folder, self.kind, self.under, self.train_every = (
+            folder,
+            kind,
+            list(under),
+            train_every,
+        )
         self.log = log or folder / "log"
         self.pid = self.command = None
 
@@ -84,7 +98,15 @@ class Process:
         config = self.folder / "service.toml"
         config.write_text(TOML.format(port=self.port, train_every=self.train_every))
         if self.under:
-            words = [*self.under, sys.executable, "-m", "tests.torture.run", str(config), self.kind, str(self.log)]
+            words = [
+                *self.under,
+                sys.executable,
+                "-m",
+                "tests.torture.run",
+                str(config),
+                self.kind,
+                str(self.log),
+            ]
             self.command = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL)
         else:
             self.pid = nursery().fork(config, self.kind, self.log)
@@ -174,7 +196,11 @@ class Client:
     async def _answer(self):
         head = (await self.reader.readuntil(b"\r\n\r\n")).decode()
         status = int(head.split()[1])
-        size = next(int(line.split(":")[1]) for line in head.split("\r\n") if line.lower().startswith("content-length"))
+        size = next(
+            int(line.split(":")[1])
+            for line in head.split("\r\n")
+            if line.lower().startswith("content-length")
+        )
         return status, await self.reader.readexactly(size)
 
     def close(self):
@@ -184,4 +210,11 @@ class Client:
 
 
 def application(key, person=None, score=0.5, **more):
-    return {"key": key, "person": person or key, "product": "loan", "features": [score], "group": "a", **more}
+    return {
+        "key": key,
+        "person": person or key,
+        "product": "loan",
+        "features": [score],
+        "group": "a",
+        **more,
+    }

@@ -1,4 +1,6 @@
-"""Durable throughput: 64 clients on SQLite FULL beside the same application without any write, in one run."""
+"""Durable throughput: 64 clients on SQLite FULL beside the same application without any write, in
+one run.
+"""
 
 import asyncio
 import contextlib
@@ -21,7 +23,9 @@ async def rate(process, seconds, clients, batch):
             if batch == 1:
                 answer = await client.post("/v1/decisions", application(keys[0]))
             else:
-                answer = await client.post("/v1/decisions/batch", {"decisions": [application(key) for key in keys]})
+                answer = await client.post(
+                    "/v1/decisions/batch", {"decisions": [application(key) for key in keys]}
+                )
             done[0] += batch * (answer is not None and answer[0] == 200)
             i += 1
         client.close()
@@ -49,13 +53,21 @@ def _bind(processes, services, clients):
 
 
 def throughput(quick):
-    """Short turns, one after another, so that all kinds meet the same neighbours; the median of their ratios."""
+    """Short turns, one after another, so that all kinds meet the same neighbours; the median of
+    their ratios.
+    """
     turns, seconds, bound, free = (2 if quick else 40), 0.6, [], []
     with contextlib.ExitStack() as stack:
-        processes = [stack.enter_context(Process(folder(), kind).running()) for kind in ("dry", "real", "real")]
+        processes = [
+            stack.enter_context(Process(folder(), kind).running())
+            for kind in ("dry", "real", "real")
+        ]
 
         def turn():
-            return [asyncio.run(rate(p, seconds, 64, batch)) for p, batch in zip(processes, (1, 1, 100), strict=True)]
+            return [
+                asyncio.run(rate(p, seconds, 64, batch))
+                for p, batch in zip(processes, (1, 1, 100), strict=True)
+            ]
 
         for _ in range(turns):
             free.append(turn())
@@ -77,4 +89,8 @@ def throughput(quick):
 def _ratios(rates):
     """(durable / no write, batches / durable, the rates themselves): medians over the turns."""
     none, single, many = np.array(rates).T
-    return float(np.median(single / none)), float(np.median(many / single)), np.median(rates, axis=0)
+    return (
+        float(np.median(single / none)),
+        float(np.median(many / single)),
+        np.median(rates, axis=0),
+    )

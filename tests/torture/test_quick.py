@@ -19,7 +19,9 @@ QUICK = [row for row in ROWS if not row.alone and row.run is not TRIED_ONE_BY_ON
 def test_a_row_holds(row, tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     target, figure, held = row.run(True)[0] if row.run is draws else row.run(True)
-    if not held and ("may not trace" in figure or ("is absent" in figure and os.environ.get("CI") != "true")):
+    if not held and (
+        "may not trace" in figure or ("is absent" in figure and os.environ.get("CI") != "true")
+    ):
         pytest.skip(figure)
     assert held, f"target: {target}; figure: {figure}"
 
@@ -34,7 +36,10 @@ def test_one_broken_row_makes_the_whole_table_fail(monkeypatch, capsys):
     def crash(quick):
         raise ZeroDivisionError
 
-    good, bad = Row("good", lambda quick: ("a", "b", True), alone=True), Row("bad", crash, alone=True)
+    good, bad = (
+        Row("good", lambda quick: ("a", "b", True), alone=True),
+        Row("bad", crash, alone=True),
+    )
     for listed, code in (((good, bad), 1), ((good, good), 0)):
         monkeypatch.setattr(rows, "ROWS", listed)
         monkeypatch.setattr(table, "ROWS", listed)

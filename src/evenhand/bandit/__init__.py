@@ -1,6 +1,12 @@
 """The bandit of the paper: a schedule, the feasibility program, and coordinate descent."""
 
-from evenhand.bandit.coordinate_descent import CoordinateDescent, DescentReport, Move, coordinate_descent, explored
+from evenhand.bandit.coordinate_descent import (
+    CoordinateDescent,
+    DescentReport,
+    Move,
+    coordinate_descent,
+    explored,
+)
 from evenhand.bandit.schedule import PracticalSchedule, Schedule, TheorySchedule
 
 __all__ = [

@@ -1,4 +1,5 @@
-"""Algorithm 1 of the paper: coordinate descent for the feasibility program, with any fair oracle, one- or two-sided.
+"""Algorithm 1 of the paper: coordinate descent for the feasibility program, with any fair oracle,
+one- or two-sided.
 
     Q = 0; pi_0 = argmin L_hat                                                   one call of the fair oracle
     repeat  if sum Q (2K + b) > 2K:  Q <- Q 2K / sum Q (2K + b)                  "shrink"
@@ -7,8 +8,8 @@
             if D_pi(Q) <= 0:  halt, the missing weight goes to pi_0
             Q(pi) <- Q(pi) + (V + D) / (2 (1 - K mu) S)                          "step"
 
-The oracle maximises D with b unclipped, so its answer bounds the D of every policy only if it does not beat pi_0
-itself: hence "replace", which an exact oracle never needs.
+The oracle maximises D with b unclipped, so its answer bounds the D of every policy only if it does
+not beat pi_0 itself: hence "replace", which an exact oracle never needs.
 """
 
 from collections import Counter
@@ -47,8 +48,9 @@ class Move:
 class DescentReport:
     """What it took: `iterations` are the steps, `cap` the proved bound on them.
 
-    The cap is raised by what replacing pi_0 added to Phi over its least drop, so that it stays proved.
-    `max_variance_excess` is the largest D when it stopped, as the oracle saw it; with `halted` it is at most 1e-9.
+    The cap is raised by what replacing pi_0 added to Phi over its least drop, so that it stays
+    proved. `max_variance_excess` is the largest D when it stopped, as the oracle saw it; with
+    `halted` it is at most 1e-9.
     """
 
     iterations: int
@@ -64,7 +66,9 @@ class DescentReport:
 
 @dataclass(frozen=True)
 class CoordinateDescent:
-    """Q completed with pi_0 (`best`), ready for `weights.smoothed(mu, explored(sides))`, and the report."""
+    """Q completed with pi_0 (`best`), ready for `weights.smoothed(mu, explored(sides))`, and the
+    report.
+    """
 
     weights: PolicyWeights
     best: Mixture
@@ -85,10 +89,11 @@ def coordinate_descent(
     sides: int,
     max_iterations: int | None = None,
 ) -> CoordinateDescent:
-    """Q with sum Q b <= 2K and V_pi(Q) <= 2K + b(pi) for every fair pi; the oracle is bound to the rows of `loss`.
+    """Q with sum Q b <= 2K and V_pi(Q) <= 2K + b(pi) for every fair pi; the oracle is bound to the
+    rows of `loss`.
 
-    exploration_floor is mu, regret_scale psi, sides K. max_iterations may lower the proved cap; a descent that was
-    cut off still has low regret, and says halted=False.
+    exploration_floor is mu, regret_scale psi, sides K. max_iterations may lower the proved cap; a
+    descent that was cut off still has low regret, and says halted=False.
     """
     feasibility.require_floor(exploration_floor, sides)
     if not regret_scale > 0:
@@ -108,9 +113,13 @@ class _Found:
 
 
 class _Descent:
-    """Q while it changes: policies found (equal ones once), their weights and losses, and Q(+1|x_i) as `mass`."""
+    """Q while it changes: policies found (equal ones once), their weights and losses, and Q(+1|x_i)
+    as `mass`.
+    """
 
-    def __init__(self, loss: EstimatedLoss, oracle: FairOracle, mu: float, psi: float, sides: int) -> None:
+    def __init__(
+        self, loss: EstimatedLoss, oracle: FairOracle, mu: float, psi: float, sides: int
+    ) -> None:
         self.objective, self.oracle = loss, oracle
         self.mu, self.psi, self.sides = mu, psi, sides
         self.share = loss.share
@@ -167,7 +176,12 @@ class _Descent:
         objective = self.objective
         return self.ask(
             feasibility.pricing_costs(
-                self.propensity, self.share, objective.acceptance_cost, objective.rounds, self.mu, self.psi
+                self.propensity,
+                self.share,
+                objective.acceptance_cost,
+                objective.rounds,
+                self.mu,
+                self.psi,
             )
         )
 
@@ -192,7 +206,9 @@ class _Descent:
         before = self.moves[-1].potential
         self.best = found
         self.record("replace")
-        self.cap += max(0.0, self.moves[-1].potential - before) / feasibility.least_drop(self.mu, self.sides)
+        self.cap += max(0.0, self.moves[-1].potential - before) / feasibility.least_drop(
+            self.mu, self.sides
+        )
 
     def violation(self, found: _Found) -> tuple[float, float, float]:
         """V, D and S of a policy."""
@@ -208,7 +224,10 @@ class _Descent:
         if key not in self.place:
             self.place[key] = len(self.policies)
             self.policies.append(found.policy)
-            self.weights, self.losses = np.append(self.weights, 0.0), np.append(self.losses, found.loss)
+            self.weights, self.losses = (
+                np.append(self.weights, 0.0),
+                np.append(self.losses, found.loss),
+            )
         self.weights[self.place[key]] += size
         self.mass = self.mass + size * found.acceptance
         self.record("step")
@@ -220,13 +239,17 @@ class _Descent:
 
     def record(self, kind: MoveKind) -> None:
         """Add a move with the potential after it."""
-        phi = feasibility.potential(self.propensity, self.share, self.weights, self.budget_use, self.mu)
+        phi = feasibility.potential(
+            self.propensity, self.share, self.weights, self.budget_use, self.mu
+        )
         self.moves.append(Move(kind, phi))
         self.count[kind] += 1
 
     def result(self, halted: bool) -> CoordinateDescent:
         """Q completed with pi_0, and the report."""
-        weights = PolicyWeights(tuple(self.policies), tuple(self.weights.tolist())).completed(self.best.policy)
+        weights = PolicyWeights(tuple(self.policies), tuple(self.weights.tolist())).completed(
+            self.best.policy
+        )
         report = DescentReport(
             iterations=self.count["step"],
             shrinkings=self.count["shrink"],

@@ -1,10 +1,12 @@
-"""The feasibility program (section 3, step 2) as pure functions of arrays: V, S, b, D, alpha, Phi and both constraints.
+"""The feasibility program (section 3, step 2) as pure functions of arrays: V, S, b, D, alpha, Phi
+and both constraints.
 
-Two-sided (the paper, K = 2): both decisions are explored. One-sided (K = 1): only "accept" is, because the loss of a
-reject is known. Arrays over decisions have shape (K, rows): first accept, then, if K = 2, reject. `acceptance` is
-P[pi(x_i) = +1], for one policy (rows,) or several (policies, rows); `share` is each row's share of the rounds, so
-E_x f = sum_i share_i f_i. A randomised policy enters V linearly: the average over its own draw of 1/Q^mu, never one
-over the average of Q^mu.
+Two-sided (the paper, K = 2): both decisions are explored. One-sided (K = 1): only "accept" is,
+because the loss of a reject is known. Arrays over decisions have shape (K, rows): first accept,
+then, if K = 2, reject. `acceptance` is P[pi(x_i) = +1], for one policy (rows,) or several
+(policies, rows); `share` is each row's share of the rounds, so E_x f = sum_i share_i f_i. A
+randomised policy enters V linearly: the average over its own draw of 1/Q^mu, never one over the
+average of Q^mu.
 """
 
 from math import log
@@ -18,7 +20,9 @@ from evenhand.words import FloatArray
 def require_floor(mu: float, sides: int) -> None:
     """0 < mu <= 1/2 two-sided, 0 < mu < 1 one-sided."""
     if sides not in (1, 2):
-        raise InvalidInput(f"sides is {sides}; it is 1 (only accepts are explored) or 2 (the paper).")
+        raise InvalidInput(
+            f"sides is {sides}; it is 1 (only accepts are explored) or 2 (the paper)."
+        )
     if not 0 < mu < 1 or mu * sides > 1:
         raise InvalidInput(
             f"the exploration floor mu is {mu}; it must be above 0 and {'below 1' if sides == 1 else 'at most 1/2'}.",
@@ -27,24 +31,36 @@ def require_floor(mu: float, sides: int) -> None:
 
 
 def smoothed(acceptance: FloatArray, total: float, mu: float, sides: int) -> FloatArray:
-    """(K, rows): Q^mu(yhat|x) = mu + (1 - K mu) Q(yhat|x), with Q(+1|x) = acceptance, Q(-1|x) = sum Q - acceptance."""
+    """(K, rows): Q^mu(yhat|x) = mu + (1 - K mu) Q(yhat|x), with Q(+1|x) = acceptance, Q(-1|x) = sum
+    Q - acceptance.
+    """
     return mu + (1 - sides * mu) * _decisions(acceptance, total, sides)
 
 
-def mean_inverse_propensity(acceptance: FloatArray, propensity: FloatArray, share: FloatArray) -> FloatArray:
+def mean_inverse_propensity(
+    acceptance: FloatArray, propensity: FloatArray, share: FloatArray
+) -> FloatArray:
     """V_pi(Q) = E_x sum_yhat pi(yhat|x) / Q^mu(yhat|x)."""
     parts = _decisions(acceptance, 1.0, len(propensity))
-    return np.asarray(sum(part @ weight for part, weight in zip(parts, share / propensity, strict=True)))
+    return np.asarray(
+        sum(part @ weight for part, weight in zip(parts, share / propensity, strict=True))
+    )
 
 
-def mean_squared_inverse_propensity(acceptance: FloatArray, propensity: FloatArray, share: FloatArray) -> FloatArray:
-    """S_pi(Q) = E_x sum_yhat (pi(yhat|x) / Q^mu(yhat|x))^2 <= V_pi(Q) / mu: (1 - K mu) S / K is Phi's curvature along pi.
+def mean_squared_inverse_propensity(
+    acceptance: FloatArray, propensity: FloatArray, share: FloatArray
+) -> FloatArray:
+    """S_pi(Q) = E_x sum_yhat (pi(yhat|x) / Q^mu(yhat|x))^2 <= V_pi(Q) / mu: (1 - K mu) S / K is
+    Phi's curvature along pi.
 
-    For a policy that draws no lots it is the paper's E_x 1/Q^mu(pi(x)|x)^2. For one that does, averaging 1/Q^mu^2 over
-    its draw is a valid upper bound, but shortens the steps: measured, up to 79 of them instead of 10.
+    For a policy that draws no lots it is the paper's E_x 1/Q^mu(pi(x)|x)^2. For one that does,
+    averaging 1/Q^mu^2 over its draw is a valid upper bound, but shortens the steps: measured, up to
+    79 of them instead of 10.
     """
     parts = _decisions(acceptance, 1.0, len(propensity)) ** 2
-    return np.asarray(sum(part @ weight for part, weight in zip(parts, share / propensity**2, strict=True)))
+    return np.asarray(
+        sum(part @ weight for part, weight in zip(parts, share / propensity**2, strict=True))
+    )
 
 
 def regret_budget_use(loss: FloatArray, least_loss: float, mu: float, psi: float) -> FloatArray:
@@ -58,21 +74,29 @@ def variance_excess(V: FloatArray, b: FloatArray, sides: int) -> FloatArray:
 
 
 def weight_step(V: float, D: float, S: float, mu: float, sides: int) -> float:
-    """alpha_pi(Q) = (V + D) / (2 (1 - K mu) S): the Newton step on Phi along pi, which never passes the minimum."""
+    """alpha_pi(Q) = (V + D) / (2 (1 - K mu) S): the Newton step on Phi along pi, which never passes
+    the minimum.
+    """
     return (V + D) / (2 * (1 - sides * mu) * S)
 
 
 def shrinking(weights: FloatArray, b: FloatArray, sides: int) -> float:
-    """c = min(1, 2K / sum_pi Q(pi) (2K + b(pi))): c Q meets the low-regret constraint, and sums to one or less."""
+    """c = min(1, 2K / sum_pi Q(pi) (2K + b(pi))): c Q meets the low-regret constraint, and sums to
+    one or less.
+    """
     return 2 * sides / max(2 * sides, float(weights @ (2 * sides + b)))
 
 
-def potential(propensity: FloatArray, share: FloatArray, weights: FloatArray, b: FloatArray, mu: float) -> float:
-    """Phi(Q) = -E_x sum_yhat ln(K Q^mu(yhat|x)) / (K (1 - K mu)) + sum_pi Q(pi) (1 + b(pi)/(2K)) - 1.
+def potential(
+    propensity: FloatArray, share: FloatArray, weights: FloatArray, b: FloatArray, mu: float
+) -> float:
+    """Phi(Q) = -E_x sum_yhat ln(K Q^mu(yhat|x)) / (K (1 - K mu)) + sum_pi Q(pi) (1 + b(pi)/(2K)) -
+    1.
 
-    For K = 2 it is E_x RE(uniform || Q^mu) / (1 - 2 mu) + sum Q b / 4, the paper's. dPhi/dQ(pi) = -(V + D)/(2K).
-    Phi(0) = ln(1/(K mu))/(1 - K mu) - 1 and Phi >= 0; while D > 0 a step lowers it by more than mu/(4 (1 - K mu)):
-    at least (V + D)^2 / (8 K (1 - K mu) S), with V + D > V > 2K and S <= V/mu. Shrinking never raises it.
+    For K = 2 it is E_x RE(uniform || Q^mu) / (1 - 2 mu) + sum Q b / 4, the paper's. dPhi/dQ(pi) =
+    -(V + D)/(2K). Phi(0) = ln(1/(K mu))/(1 - K mu) - 1 and Phi >= 0; while D > 0 a step lowers it
+    by more than mu/(4 (1 - K mu)): at least (V + D)^2 / (8 K (1 - K mu) S), with V + D > V > 2K and
+    S <= V/mu. Shrinking never raises it.
     """
     sides = len(propensity)
     rest = 1 - sides * mu
@@ -88,14 +112,22 @@ def least_drop(mu: float, sides: int) -> float:
 
 
 def iteration_cap(mu: float, sides: int) -> float:
-    """4 (ln(1/(K mu)) - (1 - K mu)) / mu = Phi(0) / least_drop: the proved bound on steps; 0 at K mu = 1."""
+    """4 (ln(1/(K mu)) - (1 - K mu)) / mu = Phi(0) / least_drop: the proved bound on steps; 0 at K
+    mu = 1.
+    """
     return 4 * (log(1 / (sides * mu)) - (1 - sides * mu)) / mu
 
 
 def pricing_costs(
-    propensity: FloatArray, share: FloatArray, acceptance_cost: FloatArray, rounds: float, mu: float, psi: float
+    propensity: FloatArray,
+    share: FloatArray,
+    acceptance_cost: FloatArray,
+    rounds: float,
+    mu: float,
+    psi: float,
 ) -> FloatArray:
-    """Costs whose cheapest policy maximises D: per row, accept minus reject, Q^mu being that of the *candidate* Q,
+    """Costs whose cheapest policy maximises D: per row, accept minus reject, Q^mu being that of the
+    *candidate* Q,
 
     -share_i / Q^mu(+1|x_i) + acceptance_cost_i / (rounds psi mu)    and, two-sided,    + share_i / Q^mu(-1|x_i).
     """
@@ -116,4 +148,8 @@ def low_variance(V: FloatArray, b: FloatArray, sides: int, tolerance: float = 1e
 
 def _decisions(acceptance: FloatArray, total: float, sides: int) -> FloatArray:
     """(K, rows): the mass on accept, and, two-sided, on reject."""
-    return acceptance[np.newaxis] if sides == 1 else np.stack([acceptance, np.maximum(total - acceptance, 0.0)])
+    return (
+        acceptance[np.newaxis]
+        if sides == 1
+        else np.stack([acceptance, np.maximum(total - acceptance, 0.0)])
+    )

@@ -1,8 +1,9 @@
-"""How much to explore, and how much estimated regret to tolerate (section 3, step 3): mu_t and psi as explicit objects.
+"""How much to explore, and how much estimated regret to tolerate (section 3, step 3): mu_t and psi
+as explicit objects.
 
-No floor exceeds 1/2. Two-sided that is the most there is (both decisions get mu); one-sided V <= 1/mu meets the
-variance constraint 2 + b at mu = 1/2 whatever Q is, so more would buy nothing. Fairness does not depend
-on these constants.
+No floor exceeds 1/2. Two-sided that is the most there is (both decisions get mu); one-sided V <=
+1/mu meets the variance constraint 2 + b at mu = 1/2 whatever Q is, so more would buy nothing.
+Fairness does not depend on these constants.
 """
 
 from collections.abc import Mapping
@@ -35,7 +36,9 @@ class Schedule(Protocol):
 
 @dataclass(frozen=True)
 class PracticalSchedule:
-    """mu_t = min(1/2, c / sqrt(t)) and a constant psi; only c * psi matters much, and between .03 and .3 it is best."""
+    """mu_t = min(1/2, c / sqrt(t)) and a constant psi; only c * psi matters much, and between .03
+    and .3 it is best.
+    """
 
     scale: float = 0.1
     regret_scale: float = 1.0
@@ -60,7 +63,9 @@ class PracticalSchedule:
 
 @dataclass(frozen=True)
 class TheorySchedule:
-    """The paper's literal constants: mu_t = min(1/2, 3.2 ln(|Pi_eta| T / delta) / sqrt(t)), psi = 4 (e - 2) ln T.
+    """The paper's literal constants: mu_t = min(1/2, 3.2 ln(|Pi_eta| T / delta) / sqrt(t)), psi = 4
+    (e
+    - 2) ln T.
 
     |Pi_eta| = |H|^2 / eta is a cover of the mixtures of two hypotheses, eta = 1/T^2. Honest, and idle for long: see
     `uniform_until`.
@@ -72,9 +77,13 @@ class TheorySchedule:
 
     def __post_init__(self) -> None:
         if self.horizon < 2:
-            raise InvalidInput(f"horizon is {self.horizon}; the paper's constants need ln T > 0, so T of at least 2.")
+            raise InvalidInput(
+                f"horizon is {self.horizon}; the paper's constants need ln T > 0, so T of at least 2."
+            )
         if not 0 < self.failure_probability < 1:
-            raise InvalidInput(f"failure_probability is {self.failure_probability}; it lies strictly between 0 and 1.")
+            raise InvalidInput(
+                f"failure_probability is {self.failure_probability}; it lies strictly between 0 and 1."
+            )
         if not 0 <= self.log_size < inf:
             raise InvalidInput(
                 f"log_size is {self.log_size}; the paper's constants need ln|H| of a finite class.",

@@ -1,4 +1,6 @@
-"""The command line: one module per command, imported when it is called. To add a command, add its line to COMMANDS."""
+"""The command line: one module per command, imported when it is called. To add a command, add its
+line to COMMANDS.
+"""
 
 from errno import EPIPE
 from importlib import import_module
@@ -36,7 +38,9 @@ class RefusedCommand(click.ClickException):
 
 
 class LazyCommands(click.Group):
-    """Commands that are imported when they are called; errors of the package end in a message, not in a traceback."""
+    """Commands that are imported when they are called; errors of the package end in a message, not
+    in a traceback.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of COMMANDS."""
@@ -63,7 +67,10 @@ class LazyCommands(click.Group):
             ) from error
 
 
-@click.group(cls=LazyCommands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(
+    cls=LazyCommands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
 @click.version_option(package_name="evenhand", prog_name="evenhand")
 def main() -> None:
     """Yes/no decisions about people whose group rates differ by at most a limit.

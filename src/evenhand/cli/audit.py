@@ -19,9 +19,15 @@ CONFIG = click.option(
     help="The settings of the service (TOML).",
 )
 PRODUCT = click.option("--product", metavar="NAME", help="The product.  [default: the only one]")
-FROM = click.option("--from", "start", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="First day, UTC.")
-TO = click.option("--to", "end", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Day after the last, UTC.")
-BY = click.option("--by", required=True, metavar="NAME", help="Who does it; recorded in the ledger.")
+FROM = click.option(
+    "--from", "start", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="First day, UTC."
+)
+TO = click.option(
+    "--to", "end", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Day after the last, UTC."
+)
+BY = click.option(
+    "--by", required=True, metavar="NAME", help="Who does it; recorded in the ledger."
+)
 
 
 @click.group("audit")
@@ -48,7 +54,9 @@ def _product(settings: "Settings", name: str | None) -> "Product":
     found = [product for product in settings.products if name in (None, product.name)]
     if len(found) != 1:
         names = ", ".join(product.name for product in settings.products)
-        raise InvalidInput(f"the product must be named; the settings have {names}.", hint="add --product NAME.")
+        raise InvalidInput(
+            f"the product must be named; the settings have {names}.", hint="add --product NAME."
+        )
     return found[0]
 
 
@@ -64,7 +72,10 @@ def _look(settings: "Settings", work: "Callable[[Ledger, bool], None]") -> None:
 @command.command("verify")
 @CONFIG
 @click.option(
-    "--head", type=click.Path(exists=True, path_type=Path), metavar="FILE", help="A head that was published before."
+    "--head",
+    type=click.Path(exists=True, path_type=Path),
+    metavar="FILE",
+    help="A head that was published before.",
 )
 @click.option("--deep", is_flag=True, help="Also open every sealed field.")
 def verify_command(config: Path, head: Path | None, deep: bool) -> None:
@@ -79,7 +90,9 @@ def verify_command(config: Path, head: Path | None, deep: bool) -> None:
         found = verify(ledger, anchor, deep)
         for problem in found.problems[:100]:
             click.echo(f"row {problem.seq}: {problem.what}")
-        click.echo(f"{found.rows:,} rows, head {found.head.seq} {found.head.hash}, {len(found.problems)} problems")
+        click.echo(
+            f"{found.rows:,} rows, head {found.head.seq} {found.head.hash}, {len(found.problems)} problems"
+        )
         if not found.ok:
             raise click.exceptions.Exit(1)
 
@@ -100,9 +113,15 @@ def _period(start: Any, end: Any) -> Any:
 @PRODUCT
 @FROM
 @TO
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new directory.")
-@click.option("--reveal", metavar="NAME", help="Reveal the secrets of ended windows, in this person's name.")
-def pack_command(config: Path, product: str | None, start: Any, end: Any, out: Path, reveal: str | None) -> None:
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new directory."
+)
+@click.option(
+    "--reveal", metavar="NAME", help="Reveal the secrets of ended windows, in this person's name."
+)
+def pack_command(
+    config: Path, product: str | None, start: Any, end: Any, out: Path, reveal: str | None
+) -> None:
     """Everything that an auditor needs, in one directory, with a verifier that needs no package."""
     from evenhand.errors import InvalidInput
     from evenhand.service.packing import pack
@@ -111,7 +130,9 @@ def pack_command(config: Path, product: str | None, start: Any, end: Any, out: P
 
     def work(ledger: "Ledger", itself: bool) -> None:
         if reveal is not None and not itself:
-            raise InvalidInput("secrets are revealed by the running service.", hint="POST /v1/windows/NAME/reveal.")
+            raise InvalidInput(
+                "secrets are revealed by the running service.", hint="POST /v1/windows/NAME/reveal."
+            )
         pack(ledger, _product(settings, product), _period(start, end), out, reveal_by=reveal)
         click.echo(
             f"Pack: {out}\nVerify it: cd {out} && python verifier.py ledger.jsonl --secrets secrets.json --head head.json"
@@ -125,10 +146,26 @@ def pack_command(config: Path, product: str | None, start: Any, end: Any, out: P
 @PRODUCT
 @FROM
 @TO
-@click.option("--format", "kind", type=click.Choice(("obp", "dsjson", "parquet")), required=True, help="Whose format.")
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="The file to write.")
-def export_command(config: Path, product: str | None, start: Any, end: Any, kind: str, out: Path) -> None:
-    """Decisions with propensities for other tools: Open Bandit Pipeline (.npz), VW (dsjson), Parquet."""
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(("obp", "dsjson", "parquet")),
+    required=True,
+    help="Whose format.",
+)
+@click.option(
+    "--out",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="The file to write.",
+)
+def export_command(
+    config: Path, product: str | None, start: Any, end: Any, kind: str, out: Path
+) -> None:
+    """Decisions with propensities for other tools: Open Bandit Pipeline (.npz), VW (dsjson),
+    Parquet.
+    """
     from evenhand.service.exports import FORMATS
 
     settings = _settings(config)
@@ -143,7 +180,9 @@ def export_command(config: Path, product: str | None, start: Any, end: Any, kind
 
 @command.command("backup")
 @CONFIG
-@click.option("--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new directory.")
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new directory."
+)
 def backup_command(config: Path, out: Path) -> None:
     """A consistent copy with a signed head. The keyring is not in it: keep it elsewhere."""
     from evenhand.ledger import backup
@@ -159,11 +198,16 @@ def backup_command(config: Path, out: Path) -> None:
 @BY
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def restore_command(config: Path, by: str, directory: Path) -> None:
-    """Put a backup in the place of a lost ledger. It answers what it holds, and draws nothing until confirm-gap."""
+    """Put a backup in the place of a lost ledger.
+
+    It answers what it holds, and draws nothing until confirm-gap.
+    """
     from evenhand.ledger import Keyring, restore
 
     settings = _settings(config)
-    restore(directory, settings.ledger, keyring=Keyring.load(settings.keyring), clock=time.time, by=by)
+    restore(
+        directory, settings.ledger, keyring=Keyring.load(settings.keyring), clock=time.time, by=by
+    )
     click.echo(
         f"Restored: {settings.ledger}\nIt does not draw until you have looked into the gap: evenhand audit confirm-gap"
     )

@@ -1,4 +1,6 @@
-"""`evenhand compare`: learners against each other on one population, with a table, figures and a report."""
+"""`evenhand compare`: learners against each other on one population, with a table, figures and a
+report.
+"""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,10 +25,18 @@ if TYPE_CHECKING:
     ),
     *PLAY_OPTIONS,
     click.option(
-        "--seeds", type=click.IntRange(min=1), default=20, show_default=True, help="How many runs each learner gets."
+        "--seeds",
+        type=click.IntRange(min=1),
+        default=20,
+        show_default=True,
+        help="How many runs each learner gets.",
     ),
     click.option(
-        "--first-seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the first run."
+        "--first-seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="The seed of the first run.",
     ),
     click.option(
         "--jobs",
@@ -35,7 +45,9 @@ if TYPE_CHECKING:
         help="Processes; the results do not depend on it.  [default: one per core]",
     ),
     click.option(
-        "--tradeoff", is_flag=True, help="Also measure what longer exploration buys, from rounds/10 to 10 rounds."
+        "--tradeoff",
+        is_flag=True,
+        help="Also measure what longer exploration buys, from rounds/10 to 10 rounds.",
     ),
     click.option(
         "--out",
@@ -49,7 +61,8 @@ if TYPE_CHECKING:
 def command(**options: Any) -> None:
     """Compare learners on a population whose truth is known.
 
-    Prints a table and writes a report: one HTML page that works offline, the figures as SVG, and all numbers as JSON.
+    Prints a table and writes a report: one HTML page that works offline, the figures as SVG, and
+    all numbers as JSON.
 
     \b
     Example
@@ -105,7 +118,8 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
     twice = sorted({name for name in asked.learners if asked.learners.count(name) > 1})
     if twice:
         raise InvalidInput(
-            f"the learner {twice[0]!r} is given twice.", hint="name each learner once; options make it another one."
+            f"the learner {twice[0]!r} is given twice.",
+            hint="name each learner once; options make it another one.",
         )
     world = asked.play.world()
     setting = asked.play.setting(world)

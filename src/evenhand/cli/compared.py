@@ -87,19 +87,27 @@ def tell_tradeoff(out: Console, found: Tradeoff) -> None:
     for row, exponent in enumerate(found.exponents):
         gap, cost = found.slope(row, "excess_gap"), found.slope(row, "cost")
         bought = f"excess gap ~ T^{gap:+.2f} (theory {-exponent:+.2f})"
-        out.print(f"  alpha {exponent:.3f}: {bought}, cost ~ T^{cost:+.2f} (theory {2 * exponent:+.2f})")
+        out.print(
+            f"  alpha {exponent:.3f}: {bought}, cost ~ T^{cost:+.2f} (theory {2 * exponent:+.2f})"
+        )
 
 
 def promise_costs(asked: CompareRequest) -> PromiseCost | None:
-    """The cost of the promise over a grid of limits, where a certified learner is compared on a discrete population."""
+    """The cost of the promise over a grid of limits, where a certified learner is compared on a
+    discrete population.
+    """
     name = next((one for one in asked.learners if split(one)[0] == "certified"), None)
     world = asked.play.world()
     if name is None or not isinstance(world, Discrete):
         return None
     setting, limits = asked.play.setting(world), sorted({*LIMITS, asked.play.allowed_gap})
-    with progress("runs for the cost of the promise", len(limits) * min(asked.seeds, MOST_SEEDS)) as told:
+    with progress(
+        "runs for the cost of the promise", len(limits) * min(asked.seeds, MOST_SEEDS)
+    ) as told:
         return promise_cost(
-            lambda limit: cast(CertifiedLearner, make_learner(name, replace(setting, allowed_gap=limit))),
+            lambda limit: cast(
+                CertifiedLearner, make_learner(name, replace(setting, allowed_gap=limit))
+            ),
             world,
             asked.play.rounds,
             asked.all_seeds,
@@ -110,28 +118,44 @@ def promise_costs(asked: CompareRequest) -> PromiseCost | None:
 
 
 def write(
-    asked: CompareRequest, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None = None
+    asked: CompareRequest,
+    comparison: Comparison,
+    traded: Tradeoff | None,
+    cost: PromiseCost | None = None,
 ) -> None:
     """results.json, the figures, and report.html."""
     document = results(asked, comparison, traded, cost)
-    (asked.out / "results.json").write_text(json.dumps(document, allow_nan=False) + "\n", encoding="utf-8")
+    (asked.out / "results.json").write_text(
+        json.dumps(document, allow_nan=False) + "\n", encoding="utf-8"
+    )
     drawn.save_figure(drawn.regret_figure(comparison), asked.out / "regret.svg")
     drawn.save_figure(drawn.gap_figure(comparison), asked.out / "gaps.svg")
     if traded is not None:
         drawn.save_figure(drawn.tradeoff_figure(traded), asked.out / "tradeoff.svg")
     certified = drawn.certified_runs(comparison)
     if certified is not None:
-        drawn.save_figure(drawn.certified_figure(comparison, certified), asked.out / "certified.svg")
-        drawn.save_figure(drawn.in_sample_figure(comparison, certified), asked.out / "in-sample.svg")
+        drawn.save_figure(
+            drawn.certified_figure(comparison, certified), asked.out / "certified.svg"
+        )
+        drawn.save_figure(
+            drawn.in_sample_figure(comparison, certified), asked.out / "in-sample.svg"
+        )
     if cost is not None:
         drawn.save_figure(drawn.promise_cost_figure(cost), asked.out / "promise-cost.svg")
-    (asked.out / "report.html").write_text(drawn.page(_report(asked, comparison, traded, cost)), encoding="utf-8")
+    (asked.out / "report.html").write_text(
+        drawn.page(_report(asked, comparison, traded, cost)), encoding="utf-8"
+    )
 
 
 def results(
-    asked: CompareRequest, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None = None
+    asked: CompareRequest,
+    comparison: Comparison,
+    traded: Tradeoff | None,
+    cost: PromiseCost | None = None,
 ) -> dict[str, Any]:
-    """Everything, as plain JSON; `Comparison.from_json(document["comparison"])` reads the comparison back."""
+    """Everything, as plain JSON; `Comparison.from_json(document["comparison"])` reads the
+    comparison back.
+    """
     return {
         "evenhand": __version__,
         "command": asked.command,
@@ -141,7 +165,9 @@ def results(
     }
 
 
-def _report(asked: CompareRequest, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None) -> Report:
+def _report(
+    asked: CompareRequest, comparison: Comparison, traded: Tradeoff | None, cost: PromiseCost | None
+) -> Report:
     return Report(
         comparison=comparison,
         about={name: about(name) for name in asked.learners},

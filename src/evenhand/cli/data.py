@@ -16,7 +16,8 @@ MOST_NAMES = 12
 def command() -> None:
     """Real tables: list them, fetch them, look at them.
 
-    Published tables are read out of Python wheels that are downloaded once, checked, and never installed. `lending` is built in.
+    Published tables are read out of Python wheels that are downloaded once, checked, and never
+    installed. `lending` is built in.
 
     \b
     Example
@@ -60,7 +61,8 @@ def get(names: tuple[str, ...]) -> None:
 @click.argument("name")
 @click.option("--by", metavar="COL", help="Another grouping, where the table has one.")
 def show(name: str, by: str | None) -> None:
-    """One table: its groups and base rates, where it comes from, and what one must know before using it.
+    """One table: its groups and base rates, where it comes from, and what one must know before
+    using it.
 
     NAME is a known table, or the path of a description (.toml) of your own.
     """
@@ -68,22 +70,34 @@ def show(name: str, by: str | None) -> None:
 
     described = None if name in DATASETS else Path(name)
     table = load(name, by)
-    for line in about(table, DATASETS.get(name), None if described is None else read_description(described)):
+    for line in about(
+        table, DATASETS.get(name), None if described is None else read_description(described)
+    ):
         click.echo(line)
 
 
-def about(table: "Table", entry: "DataSet | None" = None, told: "Description | None" = None) -> list[str]:
+def about(
+    table: "Table", entry: "DataSet | None" = None, told: "Description | None" = None
+) -> list[str]:
     """The facts of a table, line by line."""
     more = len(table.names) - MOST_NAMES
     shown = ", ".join(table.names[:MOST_NAMES]) + (f" and {more} more" if more > 0 else "")
-    lines = [f"{len(table):,} people, {table.features.shape[1]} columns a decision may use: {shown}."]
+    lines = [
+        f"{len(table):,} people, {table.features.shape[1]} columns a decision may use: {shown}."
+    ]
     if entry is not None:
         lines.insert(0, f"{entry.title}: {entry.decision}; the good outcome is: {entry.good}.")
         lines += [f"Licence: {entry.licence}.", f"Caveat: {entry.caveat}"]
-        lines += [f"From {source.member} in {source.package} {source.version}." for source in entry.files]
+        lines += [
+            f"From {source.member} in {source.package} {source.version}." for source in entry.files
+        ]
     if told is not None:
         lines = ([f"{told.title}."] if told.title else []) + lines
-        lines += [f"{key.capitalize()}: {text}" for key in ("licence", "caveat") if (text := getattr(told, key))]
+        lines += [
+            f"{key.capitalize()}: {text}"
+            for key in ("licence", "caveat")
+            if (text := getattr(told, key))
+        ]
     lines += [
         f"Group {figures.group}: {figures.people:,} people ({figures.share:.1%}), {figures.good_rate:.1%} with the good outcome."
         for figures in table.figures

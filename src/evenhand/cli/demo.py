@@ -39,7 +39,8 @@ def command(out: Path, seeds: int) -> None:
     Example
       evenhand demo --out evenhand-demo
 
-    The table is invented (its recipe is in evenhand/cli/lending.py), and the demo needs nothing else.
+    The table is invented (its recipe is in evenhand/cli/lending.py), and the demo needs nothing
+    else.
     """
     from evenhand.cli.show import console
 
@@ -69,7 +70,9 @@ def tell(out: "Console", folder: Path, seeds: int) -> None:
         from evenhand.cli.demo_certified import tell_the_certificate
         from evenhand.cli.demo_learning import tell_the_learning
 
-        paths["the report"] = tell_the_learning(out, folder / "learners", seeds, os.cpu_count() or 1)
+        paths["the report"] = tell_the_learning(
+            out, folder / "learners", seeds, os.cpu_count() or 1
+        )
         paths["the certificate"], paths["the true gap"] = tell_the_certificate(out, folder)
     tell_the_paths(out, paths)
 
@@ -79,7 +82,11 @@ def lending_task(data: Path, limit: float) -> "TableProblem":
     from evenhand.cli import lending
     from evenhand.cli.task import TableRequest, prepare
 
-    return prepare(TableRequest(data=data, label=lending.LABEL, good=lending.GOOD, group=lending.GROUP, limit=limit))
+    return prepare(
+        TableRequest(
+            data=data, label=lending.LABEL, good=lending.GOOD, group=lending.GROUP, limit=limit
+        )
+    )
 
 
 def _rates_in_words(task: "TableProblem", solution: "FairSolution") -> str:
@@ -125,7 +132,9 @@ def tell_the_price(out: "Console", task: "TableProblem", traced: "Frontier") -> 
 
     out.print(heading("3. And other limits?"))
     some = [i for i, limit in enumerate(traced.limits) if round(float(limit) * 1000) % 50 == 0]
-    few = replace(traced, limits=traced.limits[some], solutions=tuple(traced.solutions[i] for i in some))
+    few = replace(
+        traced, limits=traced.limits[some], solutions=tuple(traced.solutions[i] for i in some)
+    )
     show_frontier(out, task, few)
     out.print(f"\n[dim]{IN_SAMPLE}[/dim]\n")
 
@@ -153,8 +162,18 @@ def tell_the_paths(out: "Console", paths: Mapping[str, Path | None]) -> None:
             out.print(f"  {name + ':':<17}{path}", markup=False, soft_wrap=True)
     out.print("\nTry it yourself:")
     common = f"{paths['the table']} --label repaid --good yes --group group"
-    out.print(f"  evenhand solve {common} --rate fpr --rate fnr --limit 0.1", markup=False, soft_wrap=True)
-    out.print(f"  evenhand frontier {common} --class linear --out linear.png", markup=False, soft_wrap=True)
-    out.print("  evenhand compare --environment thresholds --rounds 50000 --seeds 5", markup=False, soft_wrap=True)
+    out.print(
+        f"  evenhand solve {common} --rate fpr --rate fnr --limit 0.1", markup=False, soft_wrap=True
+    )
+    out.print(
+        f"  evenhand frontier {common} --class linear --out linear.png",
+        markup=False,
+        soft_wrap=True,
+    )
+    out.print(
+        "  evenhand compare --environment thresholds --rounds 50000 --seeds 5",
+        markup=False,
+        soft_wrap=True,
+    )
     plan = "--shares a=0.6,b=0.4 --bad-rates a=0.2,b=0.3 --auc 0.76 --limit 0.05 --price-false-accept 5 --out plan.png"
     out.print(f"  evenhand plan {plan}", markup=False, soft_wrap=True)

@@ -1,4 +1,6 @@
-"""`evenhand evaluate`: what a log of decisions says about another policy: its cost and its gaps, with intervals."""
+"""`evenhand evaluate`: what a log of decisions says about another policy: its cost and its gaps,
+with intervals.
+"""
 
 import json
 from pathlib import Path
@@ -12,8 +14,17 @@ FORMATS = ("parquet", "csv", "jsonl", "obp", "dsjson", "vw")
 SUFFIXES = (".parquet", ".csv", ".jsonl", ".npz", ".dsjson", ".vw", ".dat")
 LOG = (
     click.argument("logs", metavar="LOGS"),
-    click.option("--policy", metavar="POLICY", help="The candidate: a policy as JSON, accept-all, or reject-all."),
-    click.option("--format", "kind", type=click.Choice(FORMATS), help="Whose format LOGS has.  [default: by suffix]"),
+    click.option(
+        "--policy",
+        metavar="POLICY",
+        help="The candidate: a policy as JSON, accept-all, or reject-all.",
+    ),
+    click.option(
+        "--format",
+        "kind",
+        type=click.Choice(FORMATS),
+        help="Whose format LOGS has.  [default: by suffix]",
+    ),
     click.option(
         "--column",
         "columns",
@@ -22,10 +33,16 @@ LOG = (
         help="A column with another name; roles: id, group, accept, acceptance, propensity, label, count. Repeat it.",
     ),
     click.option(
-        "--good", metavar="VALUE", help="The value of the label (VW: the cost of an accept) that is the good outcome."
+        "--good",
+        metavar="VALUE",
+        help="The value of the label (VW: the cost of an accept) that is the good outcome.",
     ),
     click.option("--features", metavar="A,B,C", help="Features to keep.  [default: all]"),
-    click.option("--groups", metavar="A,B", help="The groups to compare; other people are outside.  [default: all]"),
+    click.option(
+        "--groups",
+        metavar="A,B",
+        help="The groups to compare; other people are outside.  [default: all]",
+    ),
     click.option(
         "--skip-first",
         type=click.IntRange(min=0),
@@ -37,7 +54,9 @@ LOG = (
 )
 PROMISE = (
     MANY_RATES,
-    click.option("--limit", type=float, default=0.05, show_default=True, help="The largest allowed gap."),
+    click.option(
+        "--limit", type=float, default=0.05, show_default=True, help="The largest allowed gap."
+    ),
     click.option(
         "--delta",
         type=float,
@@ -46,10 +65,18 @@ PROMISE = (
         help="How likely any interval may be wrong, at any time: shared by the cost and all gaps.",
     ),
     click.option(
-        "--price-false-accept", type=float, default=1.0, show_default=True, help="Cost of accepting a bad outcome."
+        "--price-false-accept",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Cost of accepting a bad outcome.",
     ),
     click.option(
-        "--price-false-reject", type=float, default=1.0, show_default=True, help="Cost of rejecting a good outcome."
+        "--price-false-reject",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Cost of rejecting a good outcome.",
     ),
 )
 OUT = (
@@ -82,11 +109,13 @@ OUT = (
 @click.command("evaluate")
 @with_options(*LOG, *PROMISE, *OUT)
 def command(logs: str, policy: str | None, converted: Path | None, **options: Any) -> None:
-    """Tell from a log of past decisions what another policy would cost, and how far its rates would be apart.
+    """Tell from a log of past decisions what another policy would cost, and how far its rates would
+    be apart.
 
-    LOGS holds, for each person: the features, the group, the probability with which the person was accepted, whether it happened, and the
-    outcome of the accepted. Nobody sees the outcomes of the rejected, so the accepted are weighted by their probability. Logs without
-    probabilities are refused: nothing can be certified from them. `demo` is a log of 20,000 invented loans.
+    LOGS holds, for each person: the features, the group, the probability with which the person was
+    accepted, whether it happened, and the outcome of the accepted. Nobody sees the outcomes of the
+    rejected, so the accepted are weighted by their probability. Logs without probabilities are
+    refused: nothing can be certified from them. `demo` is a log of 20,000 invented loans.
 
     \b
     Example: would accepting everybody be dear?
@@ -108,8 +137,9 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
       .dsjson               Vowpal Wabbit's decision logs (action 1 accepts, 2 rejects)
       .vw .dat              Vowpal Wabbit's cb text, action:cost:probability
 
-    The intervals hold at every row of the log at once, so a log may be looked at while it grows. The candidate must have been chosen
-    without these rows; --skip-first leaves out those that were used.
+    The intervals hold at every row of the log at once, so a log may be looked at while it grows.
+    The candidate must have been chosen without these rows; --skip-first leaves out those that were
+    used.
     """
     from evenhand.cli import evaluated
     from evenhand.errors import InvalidInput
@@ -134,7 +164,9 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
 
 def _save(found: Any, document: Path | None, figure: Path | None) -> None:
     if document is not None:
-        document.write_text(json.dumps(found.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        document.write_text(
+            json.dumps(found.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8"
+        )
         click.echo(f"Figures: {document}")
     if figure is not None:
         from evenhand.report import evaluation_figure, save_figure

@@ -17,12 +17,20 @@ from evenhand.fairness.rates import as_rates
 from evenhand.words import Prices
 
 DEMO, DEMO_ROWS, DEMO_SEED = "demo", 20_000, 2020
-STYLES = {"within": "green", "above": "bold red", "not shown": "yellow", "contradiction": "bold red", "no groups": ""}
+STYLES = {
+    "within": "green",
+    "above": "bold red",
+    "not shown": "yellow",
+    "contradiction": "bold red",
+    "no groups": "",
+}
 
 
 def read(logs: str, options: Mapping[str, Any]) -> DecisionLog:
     """The log that was asked for, without the rows that were to be left out."""
-    names = [name.strip() for name in (options["features"] or "").split(",") if name.strip()] or None
+    names = [
+        name.strip() for name in (options["features"] or "").split(",") if name.strip()
+    ] or None
     roles = dict(_role(text) for text in options["columns"])
     log = (
         demo_log()
@@ -35,12 +43,16 @@ def read(logs: str, options: Mapping[str, Any]) -> DecisionLog:
 def _role(text: str) -> tuple[str, str]:
     role, mark, column = text.partition("=")
     if not mark or not column:
-        raise InvalidInput(f"--column {text!r} is not ROLE=COL.", hint="for example --column group=sex.")
+        raise InvalidInput(
+            f"--column {text!r} is not ROLE=COL.", hint="for example --column group=sex."
+        )
     return role.strip(), column.strip()
 
 
 def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> DecisionLog:
-    """Loans of the built-in recipe, decided by a lender who leans on the score and still gives everybody a chance of a tenth."""
+    """Loans of the built-in recipe, decided by a lender who leans on the score and still gives
+    everybody a chance of a tenth.
+    """
     people = list(csv.DictReader(StringIO(make_lending_table(seed, rows))))
     names = COLUMNS[:5]
     features = np.array([[float(person[name]) for name in names] for person in people])
@@ -48,7 +60,9 @@ def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> DecisionLog:
     accept = np.random.default_rng([seed, 1]).random(rows) < chance
     label = [1 if person["repaid"] == GOOD else -1 for person in people]
     group = [person["group"] for person in people]
-    return DecisionLog.of(features, accept, chance, np.where(accept, label, 0), group=group, names=names, source=DEMO)
+    return DecisionLog.of(
+        features, accept, chance, np.where(accept, label, 0), group=group, names=names, source=DEMO
+    )
 
 
 def judge(log: DecisionLog, policy: str, options: Mapping[str, Any]) -> Evaluation:
@@ -74,7 +88,10 @@ def show(found: Evaluation, log: DecisionLog, options: Mapping[str, Any]) -> Non
     out.print(heading(f"\nIf {found.candidate} had decided"))
     out.print(_table(found, options))
     out.print(
-        Text("  Estimates are doubly robust; intervals hold together, at every row of the log at once.", style="dim")
+        Text(
+            "  Estimates are doubly robust; intervals hold together, at every row of the log at once.",
+            style="dim",
+        )
     )
     for title, lines in (("Beware", found.warnings), ("Assumptions", found.assumptions)):
         if lines:
@@ -86,9 +103,7 @@ def show(found: Evaluation, log: DecisionLog, options: Mapping[str, Any]) -> Non
 def _log(found: Evaluation) -> str:
     seen = f"{found.accepted:,.0f} accepted ({found.accepted / found.people:.1%})"
     open = f", {found.open:,.0f} of them with an open outcome" if found.open else ""
-    return (
-        f"{seen}{open}; the candidate's accepts are worth {found.support.effective_accepts:,.0f} equally weighted ones"
-    )
+    return f"{seen}{open}; the candidate's accepts are worth {found.support.effective_accepts:,.0f} equally weighted ones"
 
 
 def _table(found: Evaluation, options: Mapping[str, Any]) -> Table:
@@ -96,7 +111,9 @@ def _table(found: Evaluation, options: Mapping[str, Any]) -> Table:
     table = Table(box=None, padding=(0, 1))
     for name in ("", "estimate", "between", "and", "people", "worth", "limit"):
         table.add_column(name, justify="left" if not name else "right", no_wrap=True)
-    table.add_row("cost per person" if priced else "error rate", *_figures(found.loss, ""), "", "", "")
+    table.add_row(
+        "cost per person" if priced else "error rate", *_figures(found.loss, ""), "", "", ""
+    )
     for rate in found.rates:
         table.add_row(
             f"{rate.rate} {rate.group}",
@@ -107,7 +124,9 @@ def _table(found: Evaluation, options: Mapping[str, Any]) -> Table:
         )
     for gap in found.gaps:
         stands = gap.stands(found.limit)
-        table.add_row(f"gap {gap.name}", *_figures(gap.estimate, "+"), "", "", f"≤ {found.limit:g} {stands}")
+        table.add_row(
+            f"gap {gap.name}", *_figures(gap.estimate, "+"), "", "", f"≤ {found.limit:g} {stands}"
+        )
     return table
 
 

@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 def command(limits: str, out: Path, table: Path | None, **options: Any) -> None:
     """Draw what mixtures can reach, and what each limit costs.
 
-    The picture is Figure 1 of the paper, for your table: gap across, accuracy up, the part within --limit in green. It needs
-    two groups (choose them with --groups A,B) and one rate.
+    The picture is Figure 1 of the paper, for your table: gap across, accuracy up, the part within
+    --limit in green. It needs two groups (choose them with --groups A,B) and one rate.
 
     \b
     Example
@@ -121,8 +121,12 @@ def save_table(task: "TableProblem", traced: "Frontier", path: Path) -> None:
     name = task.cost_name.replace(" ", "_")
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["limit", name, "price_of_fairness", "gap", "lower_bound", "oracle_calls", "mixture"])
-        for limit, solution, price in zip(traced.limits, traced.solutions, traced.price_of_fairness, strict=True):
+        writer.writerow(
+            ["limit", name, "price_of_fairness", "gap", "lower_bound", "oracle_calls", "mixture"]
+        )
+        for limit, solution, price in zip(
+            traced.limits, traced.solutions, traced.price_of_fairness, strict=True
+        ):
             lower = "" if solution.lower_bound is None else task.per_person(solution.lower_bound)
             words = "; ".join(solution.policy.describe(task.names).splitlines())
             figures = [

@@ -1,4 +1,5 @@
-"""The built-in lending table: 1,200 invented loans with a known recipe, shipped as `data/lending.csv`.
+"""The built-in lending table: 1,200 invented loans with a known recipe, shipped as
+`data/lending.csv`.
 
 The recipe (`make_lending_table`, seed 2019; nobody real is in it):
 
@@ -10,8 +11,8 @@ The recipe (`make_lending_table`, seed 2019; nobody real is in it):
     years_employed   = Gamma(2, 3.2) exp(0.18 z) (0.85 for b)
     previous_defaults ~ Poisson(exp(-1.0 - 0.75 z))
 
-At equal reliability people of group b have lower scores: a rule that looks at the score alone accepts more of the bad loans
-of group a than of group b, and fewer of group b's good ones.
+At equal reliability people of group b have lower scores: a rule that looks at the score alone
+accepts more of the bad loans of group a than of group b, and fewer of group b's good ones.
 """
 
 import csv
@@ -24,7 +25,15 @@ import numpy as np
 
 SEED = 2019
 ROWS = 1200
-COLUMNS = ("income", "credit_score", "debt_ratio", "years_employed", "previous_defaults", "group", "repaid")
+COLUMNS = (
+    "income",
+    "credit_score",
+    "debt_ratio",
+    "years_employed",
+    "previous_defaults",
+    "group",
+    "repaid",
+)
 LABEL, GOOD, GROUP = "repaid", "yes", "group"
 
 
@@ -47,7 +56,9 @@ def make_lending_table(seed: int = SEED, rows: int = ROWS) -> str:
     score = np.clip(660 + 62 * z - 38 * b + rng.normal(0, 34, rows), 300, 850).round().astype(int)
     income = np.exp(10.55 + 0.22 * z - 0.10 * b + rng.normal(0, 0.38, rows)).round(-2).astype(int)
     debt = 1 / (1 + np.exp(0.75 + 0.45 * z + 0.15 * b - rng.normal(0, 0.6, rows)))
-    years = np.clip(rng.gamma(2, 3.2, rows) * np.exp(0.18 * z) * np.where(b, 0.85, 1.0), 0, 42).round(1)
+    years = np.clip(
+        rng.gamma(2, 3.2, rows) * np.exp(0.18 * z) * np.where(b, 0.85, 1.0), 0, 42
+    ).round(1)
     defaults = rng.poisson(np.exp(-1.0 - 0.75 * z))
     group, label = np.where(b, "b", "a"), np.where(repaid, "yes", "no")
     return _as_csv(zip(income, score, debt.round(3), years, defaults, group, label, strict=True))

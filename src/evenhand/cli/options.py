@@ -11,10 +11,14 @@ Command = Callable[..., Any]
 
 
 def _named(module: str, registry: str, metavar: str) -> dict[str, Any]:
-    """How an option is read that names an entry of a registry; names of other packages are known, too."""
+    """How an option is read that names an entry of a registry; names of other packages are known,
+    too.
+    """
 
     def check(_: click.Context, __: click.Parameter, value: str | tuple[str, ...] | None) -> Any:
-        known = getattr(import_module(module), registry)  # loaded when the command runs, not for --help
+        known = getattr(
+            import_module(module), registry
+        )  # loaded when the command runs, not for --help
         for name in (value,) if isinstance(value, str) else value or ():
             if name not in known:
                 raise click.BadParameter(f"{name!r} is not one of {', '.join(map(repr, known))}.")
@@ -24,25 +28,47 @@ def _named(module: str, registry: str, metavar: str) -> dict[str, Any]:
 
 
 RATE_NAME = _named("evenhand.fairness.rates", "RATES", "[fpr|fnr|selection]")
-CLASS_NAME = _named("evenhand.hypotheses.named", "CLASSES", "[stumps|thresholds|linear|tree|logistic|lightgbm]")
+CLASS_NAME = _named(
+    "evenhand.hypotheses.named", "CLASSES", "[stumps|thresholds|linear|tree|logistic|lightgbm]"
+)
 
 TABLE_OPTIONS = (
     click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
-    click.option("--label", required=True, metavar="COL", help="Column with the outcome (was the loan repaid?)."),
+    click.option(
+        "--label",
+        required=True,
+        metavar="COL",
+        help="Column with the outcome (was the loan repaid?).",
+    ),
     click.option(
         "--good",
         metavar="VALUE",
         help="The value of the label that is the good outcome; the rest is bad. Default: 1 of 0/1 or -1/1.",
     ),
-    click.option("--group", required=True, metavar="COL", help="Column with the group whose rates are compared."),
+    click.option(
+        "--group",
+        required=True,
+        metavar="COL",
+        help="Column with the group whose rates are compared.",
+    ),
     click.option("--groups", metavar="A,B", help="Keep only the rows of these groups."),
     click.option(
-        "--features", metavar="A,B,C", help="Columns that a decision may use. Default: all but label and group."
+        "--features",
+        metavar="A,B,C",
+        help="Columns that a decision may use. Default: all but label and group.",
     ),
     click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value."),
-    click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing value in a column that is used."),
     click.option(
-        "--delimiter", default=",", show_default=True, metavar="CHAR", help="What separates the cells of the file."
+        "--drop-missing",
+        is_flag=True,
+        help="Leave out rows with a missing value in a column that is used.",
+    ),
+    click.option(
+        "--delimiter",
+        default=",",
+        show_default=True,
+        metavar="CHAR",
+        help="What separates the cells of the file.",
     ),
 )
 
@@ -62,7 +88,9 @@ PROBLEM_OPTIONS = (
         show_default=True,
         help="The rules to choose from.",
     ),
-    click.option("--score", metavar="COL", help="The score column for --class thresholds (high is good)."),
+    click.option(
+        "--score", metavar="COL", help="The score column for --class thresholds (high is good)."
+    ),
     click.option(
         "--price-false-accept",
         default="1",
@@ -114,7 +142,9 @@ def with_options(*options: Command) -> Callable[[Command], Command]:
     return decorate
 
 
-def output_path(*suffixes: str) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
+def output_path(
+    *suffixes: str,
+) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
     """A callback that refuses a path that cannot be written, before any work is done."""
 
     def check(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:

@@ -12,12 +12,20 @@ if TYPE_CHECKING:
     from evenhand.planning import LaunchPlan
 
 NUMBERS = (
-    click.option("--shares", metavar="A=X,B=Y", help="Each group's share of the people, for example a=0.6,b=0.4."),
     click.option(
-        "--bad-rates", metavar="A=X,B=Y", help="Each group's share of bad outcomes; one number if they are equal."
+        "--shares",
+        metavar="A=X,B=Y",
+        help="Each group's share of the people, for example a=0.6,b=0.4.",
     ),
     click.option(
-        "--separation", type=float, help="Distance between the mean scores of good and bad, in standard deviations."
+        "--bad-rates",
+        metavar="A=X,B=Y",
+        help="Each group's share of bad outcomes; one number if they are equal.",
+    ),
+    click.option(
+        "--separation",
+        type=float,
+        help="Distance between the mean scores of good and bad, in standard deviations.",
     ),
     click.option("--auc", type=float, help="The same as an AUC: 0.76 is a separation of 1."),
 )
@@ -29,21 +37,39 @@ TABLE = (
         help="Past people with known outcomes (CSV), instead of the four numbers above.",
     ),
     click.option("--label", metavar="COL", help="Column of --data with the outcome."),
-    click.option("--good", metavar="VALUE", help="The value of the label that is the good outcome."),
+    click.option(
+        "--good", metavar="VALUE", help="The value of the label that is the good outcome."
+    ),
     click.option("--group", metavar="COL", help="Column of --data with the group."),
-    click.option("--features", metavar="A,B,C", help="Columns a decision may use. Default: all but label and group."),
+    click.option(
+        "--features",
+        metavar="A,B,C",
+        help="Columns a decision may use. Default: all but label and group.",
+    ),
     click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value."),
-    click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing value in a column that is used."),
+    click.option(
+        "--drop-missing",
+        is_flag=True,
+        help="Leave out rows with a missing value in a column that is used.",
+    ),
     click.option(
         "--class",
         "kind",
         **CLASS_NAME,
         help="The rules.  [default: thresholds with --score, else stumps]",
     ),
-    click.option("--score", metavar="COL", help="The score column for --class thresholds (high is good)."),
+    click.option(
+        "--score", metavar="COL", help="The score column for --class thresholds (high is good)."
+    ),
 )
 PROMISE = (
-    click.option("--limit", type=float, default=0.05, show_default=True, help="The gap that is never to be exceeded."),
+    click.option(
+        "--limit",
+        type=float,
+        default=0.05,
+        show_default=True,
+        help="The gap that is never to be exceeded.",
+    ),
     click.option(
         "--delta",
         type=float,
@@ -59,26 +85,46 @@ PROMISE = (
         show_default=True,
         help="Whether the group is only measured, or may influence the decision.",
     ),
-    click.option("--rules", type=click.IntRange(min=1), help="How many rules the class has.  [default: by class]"),
+    click.option(
+        "--rules",
+        type=click.IntRange(min=1),
+        help="How many rules the class has.  [default: by class]",
+    ),
 )
 VOLUME = (
     click.option("--people", type=int, help="How many people will come in all.  [default: 100000]"),
     click.option("--per-day", type=float, help="People per day; with --days it gives --people."),
     click.option("--days", type=float, help="Days of the whole life."),
     click.option(
-        "--price-false-accept", type=float, default=1.0, show_default=True, help="Cost of accepting a bad outcome."
+        "--price-false-accept",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Cost of accepting a bad outcome.",
     ),
     click.option(
-        "--price-false-reject", type=float, default=1.0, show_default=True, help="Cost of rejecting a good outcome."
+        "--price-false-reject",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Cost of rejecting a good outcome.",
     ),
     click.option("--audit-budget", type=float, help="Bad accepts that audits may cost at most."),
 )
 RUN = (
     click.option(
-        "--lives", type=click.IntRange(min=1), default=8, show_default=True, help="Simulated lives behind each figure."
+        "--lives",
+        type=click.IntRange(min=1),
+        default=8,
+        show_default=True,
+        help="Simulated lives behind each figure.",
     ),
     click.option(
-        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the first life."
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="The seed of the first life.",
     ),
     click.option(
         "--out",
@@ -103,10 +149,11 @@ RUN = (
 def command(out: Path | None, document: Path | None, **options: Any) -> None:
     """Tell what a launch will cost and bring, before anybody is decided about.
 
-    From a few numbers about the people who will come, or from a table of past people, it simulates the certified learner's whole
-    life: when the learned policy gets its weight, how many people are accepted to learn and what they cost, what remains to be
-    paid beyond the best policy within the limit, the same for the paper's two-phase algorithm and for explore-then-commit, and
-    whether it is worth it at all. It takes seconds.
+    From a few numbers about the people who will come, or from a table of past people, it simulates
+    the certified learner's whole life: when the learned policy gets its weight, how many people are
+    accepted to learn and what they cost, what remains to be paid beyond the best policy within the
+    limit, the same for the paper's two-phase algorithm and for explore-then-commit, and whether it
+    is worth it at all. It takes seconds.
 
     \b
     Example: 60% of the people belong to group a, 20% of them turn out bad, 30% of group b
@@ -136,11 +183,17 @@ def command(out: Path | None, document: Path | None, **options: Any) -> None:
         plan = make(options, shown)
     show_plan(shown, plan)
     if document is not None:
-        document.write_text(json.dumps(plan.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8")
+        document.write_text(
+            json.dumps(plan.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8"
+        )
     if out is not None:
         draw(plan, out)
     click.echo(
-        "".join(f"\n{name}: {path}" for name, path in (("Picture", out), ("Figures", document)) if path is not None)
+        "".join(
+            f"\n{name}: {path}"
+            for name, path in (("Picture", out), ("Figures", document))
+            if path is not None
+        )
     )
 
 

@@ -20,7 +20,12 @@ from evenhand.words import Prices
 DEFAULT_PEOPLE = 100_000
 FROM_NUMBERS = ("shares", "bad_rates", "separation", "auc")
 FROM_TABLE = ("label", "good", "group", "features", "score", "kind")
-COLOURS = {"worth it": "green", "close call": "yellow", "not worth it": "red", "nothing to gain": "red"}
+COLOURS = {
+    "worth it": "green",
+    "close call": "yellow",
+    "not worth it": "red",
+    "nothing to gain": "red",
+}
 
 
 def make(options: dict[str, Any], out: Console) -> LaunchPlan:
@@ -67,10 +72,14 @@ def _from_table(options: dict[str, Any], shared: dict[str, Any], out: Console) -
     _refuse(options, FROM_NUMBERS, "numbers", "the table of --data tells them; leave it out.")
     for name in ("label", "group"):
         if options[name] is None:
-            raise InvalidInput(f"--data needs --{name}.", hint="name the columns with --label and --group.")
+            raise InvalidInput(
+                f"--data needs --{name}.", hint="name the columns with --label and --group."
+            )
     kind = options["kind"] or ("thresholds" if options["score"] else "stumps")
     names = ("label", "good", "group", "features", "encode", "drop_missing", "score", "group_use")
-    asked = TableRequest(data=cast(Path, options["data"]), kind=kind, **{name: options[name] for name in names})
+    asked = TableRequest(
+        data=cast(Path, options["data"]), kind=kind, **{name: options[name] for name in names}
+    )
     task = prepare(asked)
     show_task(out, task)
     return plan_from_sample(task.sample, task.hypotheses, **shared)
@@ -166,7 +175,13 @@ def _courses(plan: LaunchPlan) -> Table:
     for course in plan.courses:
         table.add_row(*_cells(course), style="bold" if course is plan.certified else None)
     constant = plan.horizon * plan.constant_cost
-    table.add_row(plan.constant, f"{constant:,.0f}", f"{constant - plan.horizon * plan.best_cost:,.0f}", "", "0.000")
+    table.add_row(
+        plan.constant,
+        f"{constant:,.0f}",
+        f"{constant - plan.horizon * plan.best_cost:,.0f}",
+        "",
+        "0.000",
+    )
     best = plan.horizon * plan.best_cost
     table.add_row(
         "best within the limit",
@@ -181,10 +196,20 @@ def _courses(plan: LaunchPlan) -> Table:
 
 def _cells(course: Course) -> list[str]:
     first = (
-        "" if course.name == "certified" else f"{course.explored:,.0f}" if course.explored < 1e15 else "never enough"
+        ""
+        if course.name == "certified"
+        else f"{course.explored:,.0f}"
+        if course.explored < 1e15
+        else "never enough"
     )
     if course.infeasible is not None:
         return [course.name, "infeasible", "", first, ""]
     assert course.total is not None  # feasible, so it was simulated
     assert course.regret is not None
-    return [course.name, f"{course.total.mean:,.0f}", course.regret.describe(), first, f"{course.worst_gap:.3f}"]
+    return [
+        course.name,
+        f"{course.total.mean:,.0f}",
+        course.regret.describe(),
+        first,
+        f"{course.worst_gap:.3f}",
+    ]

@@ -49,7 +49,11 @@ PLAY_OPTIONS = (
         help="Measure regret against the best policy with this gap.  [default: that of --comparator-gap]",
     ),
     click.option(
-        "--delta", type=float, default=0.05, show_default=True, help="How likely the promise may fail over a whole run."
+        "--delta",
+        type=float,
+        default=0.05,
+        show_default=True,
+        help="How likely the promise may fail over a whole run.",
     ),
     click.option(
         "--rate",
@@ -58,7 +62,13 @@ PLAY_OPTIONS = (
         show_default=True,
         help="The rate whose gap is limited: false positive, false negative, selection.",
     ),
-    click.option("--rounds", type=int, default=100_000, show_default=True, help="How many people arrive in a run."),
+    click.option(
+        "--rounds",
+        type=int,
+        default=100_000,
+        show_default=True,
+        help="How many people arrive in a run.",
+    ),
     click.option(
         "--engine",
         type=click.Choice(("auto", "events", "counts")),
@@ -143,7 +153,10 @@ class CompareRequest:
         from evenhand.simulate.catalogue import COMPARED
 
         own = {name: options.pop(name) for name in ("seeds", "first_seed", "tradeoff", "out")}
-        learners, jobs = tuple(options.pop("learners")) or COMPARED, options.pop("jobs") or os.cpu_count() or 1
+        learners, jobs = (
+            tuple(options.pop("learners")) or COMPARED,
+            options.pop("jobs") or os.cpu_count() or 1,
+        )
         return cls(play=Play(**options), learners=learners, jobs=jobs, **own)
 
     @property

@@ -20,11 +20,19 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="The settings (TOML).",
 )
-@click.option("--demo", is_flag=True, help="Simulated people apply, wait and repay; one second is one day.")
+@click.option(
+    "--demo", is_flag=True, help="Simulated people apply, wait and repay; one second is one day."
+)
 @click.option("--host", help="The address to listen on.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="The port to listen on.  [default: 8377]")
-@click.option("--plain-http", is_flag=True, help="Allow HTTP beyond this machine: a proxy in front ends TLS.")
-@click.option("--no-train", is_flag=True, help="Decide only; another process runs 'evenhand train'.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="The port to listen on.  [default: 8377]"
+)
+@click.option(
+    "--plain-http", is_flag=True, help="Allow HTTP beyond this machine: a proxy in front ends TLS."
+)
+@click.option(
+    "--no-train", is_flag=True, help="Decide only; another process runs 'evenhand train'."
+)
 @click.option("--seconds", type=float, metavar="S", help="Stop after so many seconds.")
 def command(
     config: Path | None,
@@ -37,8 +45,8 @@ def command(
 ) -> None:
     """Answer "may I accept this person?" over HTTP, learn, certify, and show a dashboard.
 
-    One process does it all. SQLite is the default and belongs to one process; several replicas need PostgreSQL (a URL in the
-    settings). Everything is described in docs/operating.md.
+    One process does it all. SQLite is the default and belongs to one process; several replicas need
+    PostgreSQL (a URL in the settings). Everything is described in docs/operating.md.
 
     \b
     Example: see it alive, with simulated people
@@ -51,7 +59,9 @@ def command(
     if demo == (config is not None):
         raise click.UsageError("give either --config FILE or --demo.")
     chosen = {"host": host, "port": port, "plain_http": plain_http or None}
-    with _settings(config, {name: value for name, value in chosen.items() if value is not None}) as settings:
+    with _settings(
+        config, {name: value for name, value in chosen.items() if value is not None}
+    ) as settings:
         _serve(settings, demo=demo, train=not no_train, seconds=seconds)
 
 
@@ -102,7 +112,9 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
 def _tell(settings: "Settings", url: str, fresh: dict[str, str]) -> None:
     click.echo(f"Dashboard: {url}/dashboard\nAPI:       {url}/openapi.json")
     if "://" not in settings.ledger:
-        click.echo("Ledger:    SQLite, one process. For several replicas give the URL of a PostgreSQL database.")
+        click.echo(
+            "Ledger:    SQLite, one process. For several replicas give the URL of a PostgreSQL database."
+        )
     for tenant, token in fresh.items():
         click.echo(f"First key of {tenant}, with every scope; it is not shown again:\n  {token}")
     click.echo("Stop with Ctrl-C.")

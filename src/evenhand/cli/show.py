@@ -7,7 +7,14 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -36,8 +43,16 @@ def console() -> Console:
 
 @contextmanager
 def progress(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr that is gone afterwards; yields the function that is told the number of steps done."""
-    columns = (SpinnerColumn(), TextColumn(text), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    """A bar on stderr that is gone afterwards; yields the function that is told the number of steps
+    done.
+    """
+    columns = (
+        SpinnerColumn(),
+        TextColumn(text),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
     err = Console(stderr=True)
     with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as bar:
         task = bar.add_task(text, total=total)
@@ -54,24 +69,36 @@ def show_task(out: Console, task: TableProblem) -> None:
     good = int((task.sample.label == 1).sum())
     sizes = ", ".join(f"{g} ({int((task.sample.group == g).sum()):,})" for g in task.sample.groups)
     out.print(heading(f"{task.source}: {len(task.sample):,} people"))
-    out.print(Text(f"  good outcome: {task.label} = {task.good} ({good / len(task.sample):.1%} of them)"))
+    out.print(
+        Text(f"  good outcome: {task.label} = {task.good} ({good / len(task.sample):.1%} of them)")
+    )
     out.print(Text(f"  groups in {task.group}: {sizes}"))
     if task.dropped:
         out.print(Text(f"  left out: {task.dropped:,} rows (other groups, or a missing value)"))
     for name, columns in task.columns.encoded.items():
         out.print(
-            Text(f"  encoded: {name} as {len(columns)} column{'s' * (len(columns) > 1)} of 0 and 1 ({columns[0]}, ...)")
+            Text(
+                f"  encoded: {name} as {len(columns)} column{'s' * (len(columns) > 1)} of 0 and 1 ({columns[0]}, ...)"
+            )
         )
 
 
 def show_policy(out: Console, task: TableProblem, policy: Mixture) -> None:
     """The mixture in words."""
-    use = "the group is not looked at" if task.group_use == "certify_only" else "the group may influence the decision"
+    use = (
+        "the group is not looked at"
+        if task.group_use == "certify_only"
+        else "the group may influence the decision"
+    )
     out.print(heading(f"\nPolicy ({use})"))
     for line in policy.describe(task.names).splitlines():
         out.print(Text(f"  {line}"), soft_wrap=False)
     if len(policy.weights) > 1:
-        out.print(Text("  A coin that knows nothing about the person picks the rule, anew for each person."))
+        out.print(
+            Text(
+                "  A coin that knows nothing about the person picks the rule, anew for each person."
+            )
+        )
 
 
 def measured_rates(task: TableProblem, solution: FairSolution) -> dict[str, dict[Any, float]]:
@@ -80,7 +107,9 @@ def measured_rates(task: TableProblem, solution: FairSolution) -> dict[str, dict
     for rate in RATES.values():
         try:
             found |= GapConstraints.on(rate, task.sample).group_rates(solution.acceptance)
-        except CannotEstimateRate:  # a rate that is not limited may be unknown; a limited one was refused before
+        except (
+            CannotEstimateRate
+        ):  # a rate that is not limited may be unknown; a limited one was refused before
             continue
     return found
 
@@ -104,10 +133,18 @@ def show_rates(out: Console, task: TableProblem, solution: FairSolution) -> None
 
 def _rate_row(task: TableProblem, rate: Rate, values: dict[Any, float]) -> list[str]:
     counted = rate.in_denominator(task.sample.label)
-    cells = [f"{value:.3f} ({int((counted & (task.sample.group == g)).sum()):,})" for g, value in values.items()]
+    cells = [
+        f"{value:.3f} ({int((counted & (task.sample.group == g)).sum()):,})"
+        for g, value in values.items()
+    ]
     gap = max(values.values()) - min(values.values())
     kept = "kept" if gap <= task.limit + HOLDS else "EXCEEDED"
-    return [rate.name, *cells, f"{gap:.3f}", f"≤ {task.limit:g} {kept}" if rate in task.rates else "not limited"]
+    return [
+        rate.name,
+        *cells,
+        f"{gap:.3f}",
+        f"≤ {task.limit:g} {kept}" if rate in task.rates else "not limited",
+    ]
 
 
 def show_cost(out: Console, task: TableProblem, solution: FairSolution) -> None:
@@ -126,15 +163,24 @@ def show_cost(out: Console, task: TableProblem, solution: FairSolution) -> None:
 
 
 def reference_costs(task: TableProblem, solution: FairSolution) -> dict[str, float]:
-    """Total costs to compare with: the constants, and the class's answer at multiplier 0, which is the one without a limit."""
+    """Total costs to compare with: the constants, and the class's answer at multiplier 0, which is
+    the one without a limit.
+    """
     free = [step for step in solution.report.iterations if not any(step.multipliers)]
     costs = (
-        {f"without a limit (gap {np.abs(free[0].gaps).max():.3f})": _total(task, solution, free[0].cost)}
+        {
+            f"without a limit (gap {np.abs(free[0].gaps).max():.3f})": _total(
+                task, solution, free[0].cost
+            )
+        }
         if free
         else {}
     )
     everybody = np.ones(len(task.problem))
-    return costs | {"accept everybody": task.problem.cost(everybody), "reject everybody": task.problem.rejection_total}
+    return costs | {
+        "accept everybody": task.problem.cost(everybody),
+        "reject everybody": task.problem.rejection_total,
+    }
 
 
 def _total(task: TableProblem, solution: FairSolution, normalised: float) -> float:
@@ -144,7 +190,11 @@ def _total(task: TableProblem, solution: FairSolution, normalised: float) -> flo
 def optimality(task: TableProblem, solution: FairSolution) -> str:
     """How far from the best mixture within the limit, in words."""
     if solution.lower_bound is None:
-        reason = "this class searches by a heuristic" if not task.hypotheses.exact else "this method proves none"
+        reason = (
+            "this class searches by a heuristic"
+            if not task.hypotheses.exact
+            else "this method proves none"
+        )
         return f"no lower bound: {reason}; a better mixture may exist"
     slack = task.per_person(solution.cost - solution.lower_bound)
     if slack <= 1e-9 * max(1.0, abs(task.per_person(solution.cost))):
@@ -154,12 +204,16 @@ def optimality(task: TableProblem, solution: FairSolution) -> str:
 
 def money(task: TableProblem, cost: float) -> str:
     """A cost per person: four decimals of an error rate, five digits of a price."""
-    return f"{cost:.4f}" if not task.priced else f"{cost:,.0f}" if abs(cost) >= 1000 else f"{cost:.5g}"
+    return (
+        f"{cost:.4f}" if not task.priced else f"{cost:,.0f}" if abs(cost) >= 1000 else f"{cost:.5g}"
+    )
 
 
 @dataclass
 class RuleBook:
-    """Short names for rules whose description is long: "rule 1", "rule 2", ... in order of appearance."""
+    """Short names for rules whose description is long: "rule 1", "rule 2", ... in order of
+    appearance.
+    """
 
     names: Sequence[str]
     numbered: dict[str, int] = field(default_factory=dict)
@@ -167,11 +221,17 @@ class RuleBook:
     def short(self, rule: Hypothesis) -> str:
         """The description, or its number."""
         text = rule.describe(self.names).removeprefix("accept if ")
-        return text if len(text) <= SHORT else f"rule {self.numbered.setdefault(text, len(self.numbered) + 1)}"
+        return (
+            text
+            if len(text) <= SHORT
+            else f"rule {self.numbered.setdefault(text, len(self.numbered) + 1)}"
+        )
 
     def mixture(self, policy: Mixture) -> str:
         """ "0.73 credit_score >= 612 + 0.27 accept everybody"."""
-        parts = sorted(zip(policy.weights, policy.hypotheses, strict=True), key=lambda part: -part[0])
+        parts = sorted(
+            zip(policy.weights, policy.hypotheses, strict=True), key=lambda part: -part[0]
+        )
         if len(parts) == 1:
             return self.short(parts[0][1])
         return " + ".join(f"{weight:.2f} {self.short(rule)}" for weight, rule in parts)
@@ -180,11 +240,15 @@ class RuleBook:
         """What the numbers stand for; very long rules are cut (the file of --table has them whole)."""
         for text, number in self.numbered.items():
             rule = text if text.startswith("accept ") else f"accept if {text}"
-            out.print(Text(f"  rule {number}: {rule if len(rule) <= LONG else rule[:LONG] + ' ...'}"))
+            out.print(
+                Text(f"  rule {number}: {rule if len(rule) <= LONG else rule[:LONG] + ' ...'}")
+            )
 
 
 def show_frontier(out: Console, task: TableProblem, frontier: Frontier) -> None:
-    """limit -> cost, what fairness costs, the mixture in short; limits that change nothing any more share one row."""
+    """limit -> cost, what fairness costs, the mixture in short; limits that change nothing any more
+    share one row.
+    """
     table, rules = Table(box=None, padding=(0, 1)), RuleBook(task.names)
     for name in ("limit", task.cost_name, "price of fairness", "gap"):
         table.add_column(name, justify="right", no_wrap=True)
@@ -194,7 +258,9 @@ def show_frontier(out: Console, task: TableProblem, frontier: Frontier) -> None:
         chosen = "bold" if abs(frontier.limits[i] - task.limit) <= HOLDS else None
         more = " or more" if i == last and last + 1 < len(frontier.limits) else ""
         table.add_row(
-            *_frontier_row(task, frontier, i, more), rules.mixture(frontier.solutions[i].policy), style=chosen
+            *_frontier_row(task, frontier, i, more),
+            rules.mixture(frontier.solutions[i].policy),
+            style=chosen,
         )
     out.print(heading("\nWhat a limit costs"))
     out.print(table)
@@ -208,6 +274,13 @@ def _first_free(frontier: Frontier) -> int:
 
 
 def _frontier_row(task: TableProblem, frontier: Frontier, i: int, more: str) -> list[str]:
-    solution, price = frontier.solutions[i], max(0.0, task.per_person(float(frontier.price_of_fairness[i])))
-    figures = [f"{frontier.limits[i]:.4g}{more}", money(task, task.per_person(solution.cost)), money(task, price)]
+    solution, price = (
+        frontier.solutions[i],
+        max(0.0, task.per_person(float(frontier.price_of_fairness[i]))),
+    )
+    figures = [
+        f"{frontier.limits[i]:.4g}{more}",
+        money(task, task.per_person(solution.cost)),
+        money(task, price),
+    ]
     return [*figures, f"{float(solution.gaps[0]):+.3f}"]

@@ -30,7 +30,11 @@ PARTS = 2
     ),
     *PLAY_OPTIONS,
     click.option(
-        "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same seed gives the same run."
+        "--seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="The same seed gives the same run.",
     ),
     click.option(
         "--figure",
@@ -43,8 +47,8 @@ PARTS = 2
 def command(learner: str, seed: int, figure: Path | None, **options: Any) -> None:
     """Play one learner for one run and tell every epoch.
 
-    The population is known, so the true gap and the true loss of every policy are exact; the learner sees only the labels of the
-    people it accepts.
+    The population is known, so the true gap and the true loss of every policy are exact; the
+    learner sees only the labels of the people it accepts.
 
     \b
     Example
@@ -70,7 +74,9 @@ def play(asked: Play, learner: str, seed: int) -> "tuple[Run[Learner], Any]":
     world = asked.world()
     made = make_learner(learner, asked.setting(world))
     with progress("rounds", asked.rounds) as told:
-        run = simulate(made, world, asked.rounds, seed, asked.regret_to, engine=asked.engine, progress=told)
+        run = simulate(
+            made, world, asked.rounds, seed, asked.regret_to, engine=asked.engine, progress=told
+        )
     return run, world
 
 
@@ -81,7 +87,9 @@ def tell(out: "Console", asked: Play, learner: str, run: "Run[Learner]") -> None
     from evenhand.cli.show import RuleBook, heading
 
     rules = RuleBook(("score",) if asked.environment == "scores" else ("context",))
-    out.print(heading(f"{learner} on {asked.environment}: {asked.rounds:,} rounds, seed {run.seed}"))
+    out.print(
+        heading(f"{learner} on {asked.environment}: {asked.rounds:,} rounds, seed {run.seed}")
+    )
     out.print(_table(run, rules, asked.allowed_gap))
     rules.show(out)
     for line in _ends(asked, run):
@@ -113,7 +121,9 @@ def _table(run: "Run[Learner]", rules: "RuleBook", promise: float) -> Any:
 
 
 def stretches(run: "Run[Learner]") -> list[tuple[int, int]]:
-    """(first, last) of consecutive epochs with the same phase and policy: an exploration of many epochs is one row."""
+    """(first, last) of consecutive epochs with the same phase and policy: an exploration of many
+    epochs is one row.
+    """
     found: list[tuple[int, int]] = []
     for i, (phase, policy) in enumerate(zip(run.phases, run.policies, strict=True)):
         if found and run.phases[i - 1] == phase and run.policies[i - 1] == policy:
@@ -124,7 +134,9 @@ def stretches(run: "Run[Learner]") -> list[tuple[int, int]]:
 
 
 def in_short(policy: "Policy", rules: "RuleBook") -> str:
-    """The heaviest rules of a mixture: "0.67 rule 1 + 0.29 rule 2 + 5 more"; in its own words where it is none."""
+    """The heaviest rules of a mixture: "0.67 rule 1 + 0.29 rule 2 + 5 more"; in its own words where
+    it is none.
+    """
     from evenhand.policies import Mixture
 
     if not isinstance(policy, Mixture):

@@ -1,4 +1,6 @@
-"""`evenhand solve`: the cheapest mixture of a class whose rates differ by at most a limit on a table."""
+"""`evenhand solve`: the cheapest mixture of a class whose rates differ by at most a limit on a
+table.
+"""
 
 import json
 from pathlib import Path
@@ -6,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import MANY_RATES, PROBLEM_OPTIONS, TABLE_OPTIONS, output_path, with_options
+from evenhand.cli.options import (
+    MANY_RATES,
+    PROBLEM_OPTIONS,
+    TABLE_OPTIONS,
+    output_path,
+    with_options,
+)
 
 if TYPE_CHECKING:
     from evenhand.cli.task import TableProblem
@@ -25,7 +33,9 @@ if TYPE_CHECKING:
         show_default=True,
         help="The solver; saddle-point is the paper's recipe.",
     ),
-    click.option("--max-calls", type=click.IntRange(min=1), help="Stop after this many oracle calls."),
+    click.option(
+        "--max-calls", type=click.IntRange(min=1), help="Stop after this many oracle calls."
+    ),
     click.option(
         "--out",
         type=click.Path(path_type=Path),
@@ -37,7 +47,8 @@ if TYPE_CHECKING:
 def command(method: str, max_calls: int | None, out: Path | None, **options: Any) -> None:
     """Find the cheapest mixture of rules whose rates differ by at most a limit.
 
-    DATA is a CSV file with a header: one row per person, with the outcome, the group and what a decision may look at.
+    DATA is a CSV file with a header: one row per person, with the outcome, the group and what a
+    decision may look at.
 
     \b
     Example: loans, where group and outcome are known for everybody
@@ -52,7 +63,8 @@ def command(method: str, max_calls: int | None, out: Path | None, **options: Any
       logistic    scikit-learn's logistic regression; heuristic
       tree        scikit-learn's decision tree of depth 4; heuristic
 
-    The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the mixture, on this table.
+    The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the
+    mixture, on this table.
     """
     from evenhand.cli.task import TableRequest, prepare
 
@@ -65,7 +77,9 @@ def command(method: str, max_calls: int | None, out: Path | None, **options: Any
         click.echo(f"\nSaved: {out}")
 
 
-def solve_task(task: "TableProblem", method: str = "column-generation", max_calls: int | None = None) -> "FairSolution":
+def solve_task(
+    task: "TableProblem", method: str = "column-generation", max_calls: int | None = None
+) -> "FairSolution":
     """Solve, with a counter of oracle calls on stderr."""
     from evenhand.cli.show import progress
     from evenhand.faircsc import solve_fair
@@ -98,11 +112,16 @@ def report(task: "TableProblem", solution: "FairSolution") -> None:
 
 def save_policy(task: "TableProblem", solution: "FairSolution", path: Path) -> None:
     """Write the policy with what is needed to use it and to know what it is worth; plain JSON."""
-    path.write_text(json.dumps(policy_document(task, solution), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+    path.write_text(
+        json.dumps(policy_document(task, solution), indent=2, allow_nan=False) + "\n",
+        encoding="utf-8",
+    )
 
 
 def policy_document(task: "TableProblem", solution: "FairSolution") -> dict[str, Any]:
-    """The policy and its metadata; `evenhand.policy_from_json(document["policy"])` reads the policy back."""
+    """The policy and its metadata; `evenhand.policy_from_json(document["policy"])` reads the policy
+    back.
+    """
     from evenhand import __version__
     from evenhand.cli import show
 

@@ -14,18 +14,36 @@ if TYPE_CHECKING:
 
 TABLE = (
     click.argument("tables", nargs=-1, required=True, metavar="TABLE..."),
-    click.option("--label", metavar="COL", help="For a CSV or Parquet file: the column with the outcome."),
-    click.option("--good", metavar="VALUE", help="The value of the label that is the good outcome."),
-    click.option("--group", metavar="COL", help="The column with the group."),
-    click.option("--groups", metavar="A,B", help="Keep only the rows of these groups."),
-    click.option("--features", metavar="A,B,C", help="Columns a decision may use. Default: all but label and group."),
-    click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value."),
-    click.option("--drop-missing", is_flag=True, help="Leave out rows with a missing value in a column that is used."),
     click.option(
-        "--drop-unlabelled", is_flag=True, help="Leave out people without a label, those who were rejected in the past."
+        "--label", metavar="COL", help="For a CSV or Parquet file: the column with the outcome."
     ),
     click.option(
-        "--delimiter", default=",", show_default=True, metavar="CHAR", help="What separates the cells of a CSV."
+        "--good", metavar="VALUE", help="The value of the label that is the good outcome."
+    ),
+    click.option("--group", metavar="COL", help="The column with the group."),
+    click.option("--groups", metavar="A,B", help="Keep only the rows of these groups."),
+    click.option(
+        "--features",
+        metavar="A,B,C",
+        help="Columns a decision may use. Default: all but label and group.",
+    ),
+    click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value."),
+    click.option(
+        "--drop-missing",
+        is_flag=True,
+        help="Leave out rows with a missing value in a column that is used.",
+    ),
+    click.option(
+        "--drop-unlabelled",
+        is_flag=True,
+        help="Leave out people without a label, those who were rejected in the past.",
+    ),
+    click.option(
+        "--delimiter",
+        default=",",
+        show_default=True,
+        metavar="CHAR",
+        help="What separates the cells of a CSV.",
     ),
 )
 SWEEP = (
@@ -36,12 +54,26 @@ SWEEP = (
         metavar="NAME",
         help="A learner; repeat it.  [default: the six that need no extra package]",
     ),
-    click.option("--limit", "limits", type=float, multiple=True, help="A limit; repeat it.  [default: 0.05]"),
-    click.option("--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of each."),
     click.option(
-        "--first-seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the first."
+        "--limit", "limits", type=float, multiple=True, help="A limit; repeat it.  [default: 0.05]"
     ),
-    click.option("--rounds", type=click.IntRange(min=1), default=50_000, show_default=True, help="People in a run."),
+    click.option(
+        "--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of each."
+    ),
+    click.option(
+        "--first-seed",
+        type=click.IntRange(min=0),
+        default=0,
+        show_default=True,
+        help="The seed of the first.",
+    ),
+    click.option(
+        "--rounds",
+        type=click.IntRange(min=1),
+        default=50_000,
+        show_default=True,
+        help="People in a run.",
+    ),
     click.option(
         "--class",
         "kind",
@@ -58,15 +90,38 @@ SWEEP = (
         help="The rate whose gap is limited: false positive, false negative, selection.",
     ),
     click.option(
-        "--delta", type=float, default=0.05, show_default=True, help="How likely the promise may fail in a life."
+        "--delta",
+        type=float,
+        default=0.05,
+        show_default=True,
+        help="How likely the promise may fail in a life.",
     ),
-    click.option("--price-false-accept", type=float, default=1.0, show_default=True, help="Cost of a bad accept."),
-    click.option("--price-false-reject", type=float, default=1.0, show_default=True, help="Cost of a good reject."),
+    click.option(
+        "--price-false-accept",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Cost of a bad accept.",
+    ),
+    click.option(
+        "--price-false-reject",
+        type=float,
+        default=1.0,
+        show_default=True,
+        help="Cost of a good reject.",
+    ),
 )
 RUN = (
-    click.option("--jobs", type=click.IntRange(min=1), metavar="N", help="Processes.  [default: one per core]"),
     click.option(
-        "--dask", metavar="ADDRESS", help='Run on Dask: the address of a scheduler (tcp://host:8786), or "local".'
+        "--jobs",
+        type=click.IntRange(min=1),
+        metavar="N",
+        help="Processes.  [default: one per core]",
+    ),
+    click.option(
+        "--dask",
+        metavar="ADDRESS",
+        help='Run on Dask: the address of a scheduler (tcp://host:8786), or "local".',
     ),
     click.option(
         "--out",
@@ -84,9 +139,10 @@ RUN = (
 def command(**options: Any) -> None:
     """What fairness costs on your data, and which learner keeps it.
 
-    TABLE is a known table (evenhand data list), a description (.toml), or a CSV or Parquet file together with --label and --group. Every
-    table is taken for the population, its rows are drawn with replacement, so all gaps and costs are exact. A study that was stopped
-    goes on where it was when the same command is run again.
+    TABLE is a known table (evenhand data list), a description (.toml), or a CSV or Parquet file
+    together with --label and --group. Every table is taken for the population, its rows are drawn
+    with replacement, so all gaps and costs are exact. A study that was stopped goes on where it was
+    when the same command is run again.
 
     \b
     Example
@@ -168,7 +224,10 @@ def made_source(name: str, options: dict[str, Any]) -> "Source":
         key: tuple(part.strip() for part in (options[key] or "").split(",") if part.strip())
         for key in ("groups", "features")
     }
-    told |= {key: options[key] for key in ("label", "good", "group", "encode", "drop_missing", "delimiter")}
+    told |= {
+        key: options[key]
+        for key in ("label", "good", "group", "encode", "drop_missing", "delimiter")
+    }
     unlabelled = "drop" if options["drop_unlabelled"] else None
     return source_of(name, Description(path=path.absolute(), unlabelled=unlabelled, **told))
 
@@ -218,12 +277,16 @@ def report(found: "Study", options: dict[str, Any]) -> str:
 
     told = {
         source.name: about(
-            source.table(), None if source.description else DATASETS.get(source.name), source.description
+            source.table(),
+            None if source.description else DATASETS.get(source.name),
+            source.description,
         )
         for source in found.plan.sources
     }
     rate = RATES[found.plan.rate].name
-    return study_page(StudyReport(found, told, rate, command_line(options), __version__, "results.parquet"))
+    return study_page(
+        StudyReport(found, told, rate, command_line(options), __version__, "results.parquet")
+    )
 
 
 def command_line(options: dict[str, Any]) -> str:
@@ -243,4 +306,6 @@ def command_line(options: dict[str, Any]) -> str:
         words += [f"--{name.replace('_', '-')}", f"{options[name]:g}"] * (options[name] != 1.0)
     words += ["--delta", f"{options['delta']:g}"] * (options["delta"] != 0.05)
     words += ["--first-seed", str(options["first_seed"])] * (options["first_seed"] > 0)
-    return shlex.join([*words, "--rounds", str(options["rounds"]), "--seeds", str(options["seeds"])])
+    return shlex.join(
+        [*words, "--rounds", str(options["rounds"]), "--seeds", str(options["seeds"])]
+    )

@@ -1,4 +1,6 @@
-"""The reader of the user's tables, which lives with the data sets: `evenhand.environments.datasets.columns`."""
+"""The reader of the user's tables, which lives with the data sets:
+`evenhand.environments.datasets.columns`.
+"""
 
 from evenhand.environments.datasets.columns import (
     MISSING,

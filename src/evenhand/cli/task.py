@@ -1,4 +1,6 @@
-"""From the words of the command line to the nouns of the package: a table and options become a problem to solve."""
+"""From the words of the command line to the nouns of the package: a table and options become a
+problem to solve.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -88,7 +90,10 @@ def prepare(request: TableRequest) -> TableProblem:
     names = names or _all_but(table, request)
     rows = _rows(table, request, names)
     label, good = tables.labels(rows, request.label, request.good)
-    group, columns = tables.groups(rows, request.group), tables.features(rows, names, request.encode)
+    group, columns = (
+        tables.groups(rows, request.group),
+        tables.features(rows, names, request.encode),
+    )
     use = cast(GroupUse, request.group_use.replace("-", "_"))
     return TableProblem(
         source=request.data.name,
@@ -103,7 +108,10 @@ def prepare(request: TableRequest) -> TableProblem:
         label=request.label,
         good=good,
         group=request.group,
-        prices={"false_accept": request.price_false_accept, "false_reject": request.price_false_reject},
+        prices={
+            "false_accept": request.price_false_accept,
+            "false_reject": request.price_false_reject,
+        },
         dropped=len(table) - len(rows),
     )
 
@@ -111,7 +119,9 @@ def prepare(request: TableRequest) -> TableProblem:
 def _all_but(table: tables.TextTable, request: TableRequest) -> list[str]:
     names = [name for name in table.columns if name not in (request.label, request.group)]
     if not names:
-        raise InvalidInput(f"{table.source} has nothing but the label and the group: no column is left to decide by.")
+        raise InvalidInput(
+            f"{table.source} has nothing but the label and the group: no column is left to decide by."
+        )
     return names
 
 
@@ -130,7 +140,9 @@ def _rows(table: tables.TextTable, request: TableRequest, names: list[str]) -> t
 def _delimiter(text: str) -> str:
     mark = text.replace("\\t", "\t")
     if len(mark) != 1:
-        raise InvalidInput(f"--delimiter is {text!r}; it is one character.", hint="',' or ';' or '\\t'.")
+        raise InvalidInput(
+            f"--delimiter is {text!r}; it is one character.", hint="',' or ';' or '\\t'."
+        )
     return mark
 
 
@@ -148,11 +160,15 @@ def _feature_names(request: TableRequest) -> list[str]:
     if request.kind == "thresholds":
         names = [_score(request, names)]
     elif request.score:
-        raise InvalidInput(f"--score {request.score} belongs to --class thresholds, but the class is {request.kind}.")
+        raise InvalidInput(
+            f"--score {request.score} belongs to --class thresholds, but the class is {request.kind}."
+        )
     if request.label == request.group:
         raise InvalidInput(f"{request.label!r} is both --label and --group; they are two columns.")
     if request.label in names:
-        raise InvalidInput(f"the label {request.label!r} cannot be a feature: it is what the decision is about.")
+        raise InvalidInput(
+            f"the label {request.label!r} cannot be a feature: it is what the decision is about."
+        )
     if request.group in names:
         raise InvalidInput(
             f"the group {request.group!r} cannot be a feature: hypotheses would decide by it.",
@@ -165,7 +181,8 @@ def _score(request: TableRequest, names: list[str]) -> str:
     if request.score is None or names:
         given = "--features was given" if names else "--score is missing"
         raise InvalidInput(
-            f"--class thresholds cuts one score column; {given}.", hint="name it with --score COL, without --features."
+            f"--class thresholds cuts one score column; {given}.",
+            hint="name it with --score COL, without --features.",
         )
     return request.score
 
@@ -189,7 +206,9 @@ def _class(kind: str, decide: bool) -> HypothesisClass:
 
 
 def parse_limits(text: str, limit: float) -> FloatArray:
-    """ "0:0.3:31" (start:stop:count) or "0,0.05,0.1"; `limit` always belongs to the grid, which is stretched to reach it."""
+    """ "0:0.3:31" (start:stop:count) or "0,0.05,0.1"; `limit` always belongs to the grid, which is
+    stretched to reach it.
+    """
     require_limit(limit)
     grid = _grid(text)
     beyond = np.linspace(grid.max(), limit, 20) if limit > grid.max() else np.array([limit])
@@ -201,11 +220,14 @@ def _grid(text: str) -> FloatArray:
     known = [part for part in parts if part is not None]
     if len(known) < len(parts) or (":" in text and not _start_stop_count(known)):
         raise InvalidInput(
-            f"--limits is {text!r}; it is start:stop:count or a list.", hint="for example 0:0.3:31, or 0,0.05,0.1."
+            f"--limits is {text!r}; it is start:stop:count or a list.",
+            hint="for example 0:0.3:31, or 0,0.05,0.1.",
         )
     wrong = [part for part in known if not 0 <= part < np.inf]
     if wrong:
-        raise InvalidInput(f"--limits {text!r} contains {wrong[0]:g}; a limit is a finite number of at least 0.")
+        raise InvalidInput(
+            f"--limits {text!r} contains {wrong[0]:g}; a limit is a finite number of at least 0."
+        )
     return np.linspace(known[0], known[1], int(known[2])) if ":" in text else np.array(known)
 
 

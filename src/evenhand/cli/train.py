@@ -1,4 +1,6 @@
-"""`evenhand train`: close an epoch, learn from the ledger, certify, publish. For services that run with --no-train."""
+"""`evenhand train`: close an epoch, learn from the ledger, certify, publish. For services that run
+with --no-train.
+"""
 
 import os
 import socket
@@ -21,8 +23,9 @@ import click
 def command(config: Path, product: str | None, now: bool) -> None:
     """Close the epoch of each product that is due, train, certify and publish.
 
-    Two trainers never publish the same epoch: a lease with a fencing token and a compare-and-swap on the lineage see to that. On
-    SQLite the service itself trains, because the ledger belongs to one process; with PostgreSQL run this from cron or beside replicas.
+    Two trainers never publish the same epoch: a lease with a fencing token and a compare-and-swap
+    on the lineage see to that. On SQLite the service itself trains, because the ledger belongs to
+    one process; with PostgreSQL run this from cron or beside replicas.
 
     \b
     Example
@@ -42,7 +45,11 @@ def command(config: Path, product: str | None, now: bool) -> None:
             trainer.begin()
             older = trainer.older_rules
             published = trainer.close() if now else trainer.close_if_due()
-            state = "not due" if published is None else f"epoch {published.epoch} published, policy {published.id[:12]}"
+            state = (
+                "not due"
+                if published is None
+                else f"epoch {published.epoch} published, policy {published.id[:12]}"
+            )
             if published is not None and older is not None:
                 state += f": a new life under rules {published.rules} takes over what was published under rules {older}"
             click.echo(f"{one.tenant}/{one.name}: {state}")

@@ -1,6 +1,14 @@
-"""Populations with a known truth: what people are drawn from, and what each policy's loss and gaps really are."""
+"""Populations with a known truth: what people are drawn from, and what each policy's loss and gaps
+really are.
+"""
 
-from evenhand.environments.difficult import at_the_limit, avoided_region, rare_labels, score_ladder, small_group
+from evenhand.environments.difficult import (
+    at_the_limit,
+    avoided_region,
+    rare_labels,
+    score_ladder,
+    small_group,
+)
 from evenhand.environments.discrete import ContextCounts, Discrete
 from evenhand.environments.lower_bound import LowerBound
 from evenhand.environments.named import hard, lending, random_population, threshold_population

@@ -1,4 +1,6 @@
-"""A population of finitely many contexts, each with its share, its group and P[y = +1]; everything about it is exact."""
+"""A population of finitely many contexts, each with its share, its group and P[y = +1]; everything
+about it is exact.
+"""
 
 import hashlib
 from collections.abc import Mapping
@@ -15,12 +17,22 @@ from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness import Rate
 from evenhand.hypotheses import FiniteClass
 from evenhand.policies import Mixture
-from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample, Prices, as_group, as_numbers
+from evenhand.words import (
+    FloatArray,
+    GroupArray,
+    IntArray,
+    LabelledSample,
+    Prices,
+    as_group,
+    as_numbers,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class ContextCounts:
-    """What happened in a block of rounds with one policy, per context; the labels of the rejected are not known."""
+    """What happened in a block of rounds with one policy, per context; the labels of the rejected
+    are not known.
+    """
 
     rejected: IntArray
     accepted_positive: IntArray
@@ -38,7 +50,9 @@ class ContextCounts:
 
 
 class Discrete(TablePopulation):
-    """Context i has probability[i], P[y = +1 | i] = positive_rate[i], group[i], features [[i]]; accepts[h, i]: does h accept it?"""
+    """Context i has probability[i], P[y = +1 | i] = positive_rate[i], group[i], features [[i]];
+    accepts[h, i]: does h accept it?
+    """
 
     def __init__(
         self,
@@ -71,7 +85,9 @@ class Discrete(TablePopulation):
     @property
     def params(self) -> Mapping[str, Any]:
         """Name, sizes, groups and a digest of all numbers."""
-        numbers = hashlib.sha256(self.probability.tobytes() + self.positive_rate.tobytes()).hexdigest()[:16]
+        numbers = hashlib.sha256(
+            self.probability.tobytes() + self.positive_rate.tobytes()
+        ).hexdigest()[:16]
         return {
             "environment": self.name,
             "contexts": len(self),
@@ -86,11 +102,14 @@ class Discrete(TablePopulation):
         label = np.where(generator.random(rows) < self.positive_rate[context], 1, -1)
         return LabelledSample(self.features[context], self.group[context], label)
 
-    def draw_counts(self, rounds: int, acceptance: ArrayLike, generator: np.random.Generator) -> ContextCounts:
-        """The counts of `rounds` rounds in which context i is accepted with probability acceptance[i], in O(contexts).
+    def draw_counts(
+        self, rounds: int, acceptance: ArrayLike, generator: np.random.Generator
+    ) -> ContextCounts:
+        """The counts of `rounds` rounds in which context i is accepted with probability
+        acceptance[i], in O(contexts).
 
-        People per context are multinomial, the accepted among them binomial, the positive among those binomial: the same law as
-        counting event by event.
+        People per context are multinomial, the accepted among them binomial, the positive among
+        those binomial: the same law as counting event by event.
         """
         accepting = _as_probabilities(acceptance, len(self), "acceptance")
         if rounds < 0:
@@ -112,16 +131,23 @@ class Discrete(TablePopulation):
     def _truth(self, policy: Policy) -> tuple[LabelledSample, FloatArray]:
         return self._population, np.tile(policy.acceptance(self.features, self.group), 2)
 
-    def _best(self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices) -> tuple[float, Mixture]:
+    def _best(
+        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
+    ) -> tuple[float, Mixture]:
         constraints = self._constraints(rates, self._population)
         return enumerated_optimum(
-            self._population, self.hypotheses, constraints, self._row_prices(prices, self._population), allowed_gap
+            self._population,
+            self.hypotheses,
+            constraints,
+            self._row_prices(prices, self._population),
+            allowed_gap,
         )
 
     def _row_prices(self, prices: Prices, sample: LabelledSample) -> Prices:
         """One entry per context becomes one per (label, context)."""
         both = (
-            np.tile(as_numbers(price, len(self), "a price"), 2) for price in (prices.false_accept, prices.false_reject)
+            np.tile(as_numbers(price, len(self), "a price"), 2)
+            for price in (prices.false_accept, prices.false_reject)
         )
         return Prices(*both)
 
@@ -136,12 +162,15 @@ class Discrete(TablePopulation):
 def _as_distribution(value: ArrayLike) -> FloatArray:
     array = np.asarray(value, dtype=np.float64)
     if array.ndim != 1 or len(array) == 0:
-        raise LengthMismatch(f"probability has shape {array.shape}; it needs one entry per context.")
+        raise LengthMismatch(
+            f"probability has shape {array.shape}; it needs one entry per context."
+        )
     checked = _as_probabilities(array, len(array), "probability")
     total = float(checked.sum())
     if abs(total - 1.0) > 1e-9:
         raise InvalidInput(
-            f"probability sums to {total:.12g}; the shares of all contexts must sum to 1.", hint="divide by the sum."
+            f"probability sums to {total:.12g}; the shares of all contexts must sum to 1.",
+            hint="divide by the sum.",
         )
     return np.asarray(checked / total)
 

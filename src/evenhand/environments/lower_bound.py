@@ -1,4 +1,6 @@
-"""The two distributions of section 4: alike to the eye for 1/gap^2 rounds, and only one of h1, h2 is fair on each."""
+"""The two distributions of section 4: alike to the eye for 1/gap^2 rounds, and only one of h1, h2
+is fair on each.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,15 +13,17 @@ from evenhand.theory import LARGEST_LOWER_BOUND_GAP
 
 
 class LowerBound(Discrete):
-    """D1 or D2: 4 contexts x 2 groups of 1/8 each; H = {reject all, accept all, h1, h2}, gap = gamma <= 1/16.
+    """D1 or D2: 4 contexts x 2 groups of 1/8 each; H = {reject all, accept all, h1, h2}, gap =
+    gamma <= 1/16.
 
         P[y = +1]     x1            x2            x3  x4        accepts      x1  x2  x3  x4
         a = -1        1/2 + 4 gamma 1/2 - 4 gamma 1   0         h1           yes no  yes no
         a = +1, D1    1/2 - 4 gamma 1/2 + 4 gamma 1   0         h2, a = -1   yes no  yes no
         a = +1, D2    1/2 + 4 gamma 1/2 - 4 gamma 1   0         h2, a = +1   no  yes yes no
 
-    On D1: loss(h2) = 1/4 - 2 gamma, gap(h2) = 0, loss(h1) = 1/4, gap(h1) = 4 gamma; on D2 with h1 and h2 exchanged. The class
-    must stay these four: with the group classifiers added, the gap of h1 could be cancelled.
+    On D1: loss(h2) = 1/4 - 2 gamma, gap(h2) = 0, loss(h1) = 1/4, gap(h1) = 4 gamma; on D2 with h1
+    and h2 exchanged. The class must stay these four: with the group classifiers added, the gap of
+    h1 could be cancelled.
     """
 
     def __init__(self, which: int, gap: float) -> None:
@@ -32,10 +36,15 @@ class LowerBound(Discrete):
             )
         self.which, self.rate_gap = which, float(gap)
         up, down = 0.5 + 4 * gap, 0.5 - 4 * gap
-        minus, plus = [up, down, 1.0, 0.0], [down, up, 1.0, 0.0] if which == 1 else [up, down, 1.0, 0.0]
+        minus, plus = (
+            [up, down, 1.0, 0.0],
+            [down, up, 1.0, 0.0] if which == 1 else [up, down, 1.0, 0.0],
+        )
         first, second = [True, False, True, False], [False, True, True, False]
         accepts = [[False] * 8, [True] * 8, first + first, first + second]
-        super().__init__(np.full(8, 1 / 8), minus + plus, np.repeat([-1, 1], 4), accepts, name="lower bound")
+        super().__init__(
+            np.full(8, 1 / 8), minus + plus, np.repeat([-1, 1], 4), accepts, name="lower bound"
+        )
 
     @property
     def params(self) -> Mapping[str, Any]:

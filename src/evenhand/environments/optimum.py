@@ -1,4 +1,5 @@
-"""The best fair mixture of a class that can be written down: a linear program over all its hypotheses and the two constants.
+"""The best fair mixture of a class that can be written down: a linear program over all its
+hypotheses and the two constants.
 
     minimise sum_h w_h loss(h)  subject to  |sum_h w_h gap_k(h)| <= limit for all k,  sum_h w_h = 1,  w >= 0
 
@@ -18,9 +19,15 @@ from evenhand.words import FloatArray, LabelledSample, Prices
 
 
 def enumerated_optimum(
-    sample: LabelledSample, hypotheses: HypothesisClass, constraints: GapConstraints, prices: Prices, limit: float
+    sample: LabelledSample,
+    hypotheses: HypothesisClass,
+    constraints: GapConstraints,
+    prices: Prices,
+    limit: float,
 ) -> tuple[float, Mixture]:
-    """(loss, mixture) of the linear program, with every member's loss and gaps summed over the weighted rows of `sample`."""
+    """(loss, mixture) of the linear program, with every member's loss and gaps summed over the
+    weighted rows of `sample`.
+    """
     bound = cast(Enumeration, hypotheses.bind(sample.features, None))
     cost = sample.weight * prices.acceptance_cost(sample.label)
     totals = bound.totals(np.vstack([cost, constraints.channels]))
@@ -30,16 +37,19 @@ def enumerated_optimum(
     weights = _cheapest_mixture(costs, gaps, limit)
     chosen = np.flatnonzero(weights)
     parts = tuple(
-        bound.hypothesis(int(h)) if h < members else (ACCEPT_ALL, REJECT_ALL)[int(h) - members] for h in chosen
+        bound.hypothesis(int(h)) if h < members else (ACCEPT_ALL, REJECT_ALL)[int(h) - members]
+        for h in chosen
     )
     nobody = loss_on(sample, np.zeros(len(sample)), prices)
     return nobody + float(costs @ weights), Mixture(parts, tuple(weights[chosen].tolist()))
 
 
 def _cheapest_mixture(costs: FloatArray, gaps: FloatArray, limit: float) -> FloatArray:
-    """The weights of the linear program above; gaps: (constraints, hypotheses), the last hypothesis has all gaps zero.
+    """The weights of the linear program above; gaps: (constraints, hypotheses), the last hypothesis
+    has all gaps zero.
 
-    One hypothesis is preferred to a mixture of the same cost; no gap exceeds the limit by more than rounding.
+    One hypothesis is preferred to a mixture of the same cost; no gap exceeds the limit by more than
+    rounding.
     """
     from scipy.optimize import linprog
 
@@ -53,14 +63,22 @@ def _cheapest_mixture(costs: FloatArray, gaps: FloatArray, limit: float) -> Floa
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    weights = _within_limit(_polished(np.maximum(np.asarray(found.x), 0.0), gaps, limit), gaps, limit)
+    weights = _within_limit(
+        _polished(np.maximum(np.asarray(found.x), 0.0), gaps, limit), gaps, limit
+    )
     fair = np.abs(gaps).max(axis=0) <= limit
     best = int(np.argmin(np.where(fair, costs, np.inf)))
-    return np.eye(1, len(costs), best)[0] if costs[best] <= costs @ weights + 1e-13 * scale else weights
+    return (
+        np.eye(1, len(costs), best)[0]
+        if costs[best] <= costs @ weights + 1e-13 * scale
+        else weights
+    )
 
 
 def _polished(weights: FloatArray, gaps: FloatArray, limit: float) -> FloatArray:
-    """Solve the equations of the basis again: on the support, sum w = 1 and w . gap = +-limit where the solver had it tight."""
+    """Solve the equations of the basis again: on the support, sum w = 1 and w . gap = +-limit where
+    the solver had it tight.
+    """
     support = np.flatnonzero(weights > 1e-9)
     reached = gaps[:, support] @ weights[support]
     tight = np.flatnonzero(np.abs(reached) >= limit - 1e-8)

@@ -1,4 +1,6 @@
-"""A labelled table as a population: its rows are drawn again and again, or streamed once; its truth is its own rates."""
+"""A labelled table as a population: its rows are drawn again and again, or streamed once; its truth
+is its own rates.
+"""
 
 import copy
 from collections.abc import Mapping
@@ -17,9 +19,11 @@ from evenhand.words import CostSensitiveProblem, FloatArray, IntArray, LabelledS
 
 
 class Replay(TablePopulation):
-    """People of `sample`, drawn with replacement (by `count`), or each once if `streamed` (in table order, or shuffled by `seed`).
+    """People of `sample`, drawn with replacement (by `count`), or each once if `streamed` (in table
+    order, or shuffled by `seed`).
 
-    Loss and gaps of a policy are those on the whole table. `optimum` needs `hypotheses`; it is exact for an exact class.
+    Loss and gaps of a policy are those on the whole table. `optimum` needs `hypotheses`; it is
+    exact for an exact class.
     """
 
     def __init__(
@@ -36,11 +40,13 @@ class Replay(TablePopulation):
         sample.require_two_groups()
         if streamed and not (sample.weight == 1).all():
             raise InvalidInput(
-                "a table with counts cannot be streamed once.", hint="repeat the rows, or use streamed=False."
+                "a table with counts cannot be streamed once.",
+                hint="repeat the rows, or use streamed=False.",
             )
         if seed is not None and not streamed:
             raise InvalidInput(
-                f"seed is {seed}, but only a stream has an order to shuffle.", hint="pass streamed=True, or no seed."
+                f"seed is {seed}, but only a stream has an order to shuffle.",
+                hint="pass streamed=True, or no seed.",
             )
         self.name, self.streamed, self.seed = name, streamed, seed
         self.hypotheses, self.group_use = hypotheses, group_use
@@ -49,7 +55,9 @@ class Replay(TablePopulation):
             sample.features, sample.group, sample.label, sample.weight / sample.weight.sum()
         )
         self._order: IntArray = (
-            np.arange(len(sample)) if seed is None else stream(seed, "replay").permutation(len(sample))
+            np.arange(len(sample))
+            if seed is None
+            else stream(seed, "replay").permutation(len(sample))
         )
         self._position = 0
 
@@ -81,7 +89,9 @@ class Replay(TablePopulation):
 
     def sample(self, rows: int, generator: np.random.Generator) -> LabelledSample:
         """`rows` independent people of the table, whether or not it is streamed."""
-        return self._rows(generator.choice(len(self), size=require_rows(rows), p=self._population.weight))
+        return self._rows(
+            generator.choice(len(self), size=require_rows(rows), p=self._population.weight)
+        )
 
     def draw(self, rounds: int, generator: np.random.Generator) -> LabelledSample:
         """The next people; InvalidInput when a stream has too few left."""
@@ -97,20 +107,32 @@ class Replay(TablePopulation):
         return self._rows(self._order[self._position - rounds : self._position])
 
     def _rows(self, where: IntArray) -> LabelledSample:
-        return LabelledSample(self._table.features[where], self._table.group[where], self._table.label[where])
+        return LabelledSample(
+            self._table.features[where], self._table.group[where], self._table.label[where]
+        )
 
     def _truth(self, policy: Policy) -> tuple[LabelledSample, FloatArray]:
-        return self._population, policy.acceptance(self._population.features, self._population.group)
+        return self._population, policy.acceptance(
+            self._population.features, self._population.group
+        )
 
-    def _best(self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices) -> tuple[float, Mixture]:
+    def _best(
+        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
+    ) -> tuple[float, Mixture]:
         if self.hypotheses is None:
             raise InvalidInput(
-                "this table has no hypothesis class, so there is no best policy.", hint="pass hypotheses=..."
+                "this table has no hypothesis class, so there is no best policy.",
+                hint="pass hypotheses=...",
             )
         table = self._population
         plain = self._row_prices(prices, table).problem(table.features, table.group, table.label)
         problem = CostSensitiveProblem(
-            table.features, table.group, plain.cost_if_rejected * table.weight, plain.cost_if_accepted * table.weight
+            table.features,
+            table.group,
+            plain.cost_if_rejected * table.weight,
+            plain.cost_if_accepted * table.weight,
         )
-        found = solve_fair(problem, self.hypotheses, rates, table, allowed_gap, group_use=self.group_use)
+        found = solve_fair(
+            problem, self.hypotheses, rates, table, allowed_gap, group_use=self.group_use
+        )
         return found.cost, found.policy

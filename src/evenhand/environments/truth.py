@@ -1,4 +1,5 @@
-"""The truth of a population that is a table: rows (x, a, y), each standing for a share of the people.
+"""The truth of a population that is a table: rows (x, a, y), each standing for a share of the
+people.
 
 loss(pi) = sum_i w_i (1[y_i = +1] false_reject P[pi(x_i) = -1] + 1[y_i = -1] false_accept P[pi(x_i) = +1]),  sum_i w_i = 1
 gaps(pi) = the gaps of `fairness.rates` with these weights
@@ -23,7 +24,9 @@ ZERO_ONE = Prices()
 
 
 class Population(ABC):
-    """Loss, gaps and optimum from a table of truth; subclasses say which table, and how the optimum is found."""
+    """Loss, gaps and optimum from a table of truth; subclasses say which table, and how the optimum
+    is found.
+    """
 
     hypotheses: HypothesisClass | None
     """The class that belongs to it, if any."""
@@ -42,10 +45,14 @@ class Population(ABC):
 
     @abstractmethod
     def _truth(self, policy: Policy) -> tuple[LabelledSample, FloatArray]:
-        """A table whose weights sum to one and on whose rows the policy is constant, and its acceptance there."""
+        """A table whose weights sum to one and on whose rows the policy is constant, and its
+        acceptance there.
+        """
 
     @abstractmethod
-    def _best(self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices) -> tuple[float, Mixture]:
+    def _best(
+        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
+    ) -> tuple[float, Mixture]:
         """The cheapest fair mixture."""
 
     def __repr__(self) -> str:
@@ -80,9 +87,14 @@ class Population(ABC):
         return float(found[0])
 
     def optimum(
-        self, allowed_gap: float, rate: Rate | Sequence[Rate] = FALSE_POSITIVES, prices: Prices = ZERO_ONE
+        self,
+        allowed_gap: float,
+        rate: Rate | Sequence[Rate] = FALSE_POSITIVES,
+        prices: Prices = ZERO_ONE,
     ) -> tuple[float, Mixture]:
-        """(loss, policy) of the best mixture whose gaps are all within `allowed_gap`; computed once for each question."""
+        """(loss, policy) of the best mixture whose gaps are all within `allowed_gap`; computed once
+        for each question.
+        """
         limit, rates = require_limit(allowed_gap), as_rates(rate)
         key = _question(limit, rates, prices)
         if key not in self._optima:
@@ -90,7 +102,12 @@ class Population(ABC):
         return self._optima[key]
 
     def know_optimum(
-        self, allowed_gap: float, rate: Rate | Sequence[Rate], prices: Prices, loss: float, policy: Mixture
+        self,
+        allowed_gap: float,
+        rate: Rate | Sequence[Rate],
+        prices: Prices,
+        loss: float,
+        policy: Mixture,
     ) -> None:
         """Take an optimum that was found elsewhere, so that it is not searched for again."""
         self._optima[_question(require_limit(allowed_gap), as_rates(rate), prices)] = (loss, policy)
@@ -118,7 +135,9 @@ class TablePopulation(Population):
         self._known: dict[tuple[Rate, ...], GapConstraints] = {}
 
     def population_sample(self) -> LabelledSample:
-        """The population as a labelled sample whose counts sum to one: its rates are the population's."""
+        """The population as a labelled sample whose counts sum to one: its rates are the
+        population's.
+        """
         return self._population
 
     def _constraints(self, rates: tuple[Rate, ...], sample: LabelledSample) -> GapConstraints:
@@ -128,11 +147,17 @@ class TablePopulation(Population):
 
 
 def _question(limit: float, rates: tuple[Rate, ...], prices: Prices) -> Any:
-    return (limit, rates, *(np.asarray(price).tobytes() for price in (prices.false_accept, prices.false_reject)))
+    return (
+        limit,
+        rates,
+        *(np.asarray(price).tobytes() for price in (prices.false_accept, prices.false_reject)),
+    )
 
 
 def loss_on(sample: LabelledSample, acceptance: FloatArray, prices: Prices) -> float:
-    """sum_i w_i (1[y_i = +1] false_reject (1 - acceptance_i) + 1[y_i = -1] false_accept acceptance_i)."""
+    """sum_i w_i (1[y_i = +1] false_reject (1 - acceptance_i) + 1[y_i = -1] false_accept
+    acceptance_i).
+    """
     missed = np.where(sample.label == 1, prices.false_reject * (1.0 - acceptance), 0.0)
     mistaken = np.where(sample.label == -1, prices.false_accept * acceptance, 0.0)
     return float(sample.weight @ (missed + mistaken))

@@ -1,4 +1,6 @@
-"""The compiled pass of `find_contexts`: rows are numbered in the order in which they first appear, by a table of hashes."""
+"""The compiled pass of `find_contexts`: rows are numbered in the order in which they first appear,
+by a table of hashes.
+"""
 
 import numpy as np
 from numba import njit
@@ -8,18 +10,27 @@ from evenhand.words import FloatArray, IntArray
 
 @njit(cache=True, nogil=True)
 def number_rows(
-    one: FloatArray, two: FloatArray, beside: FloatArray, slots: IntArray, first: IntArray, index: IntArray
+    one: FloatArray,
+    two: FloatArray,
+    beside: FloatArray,
+    slots: IntArray,
+    first: IntArray,
+    index: IntArray,
 ) -> int:
-    """Rows of `one`, then those of `two`, each followed by its columns in `beside`. index[i]: the number of row i among the distinct rows;
-    first[number]: where it appears first. How many there are.
+    """Rows of `one`, then those of `two`, each followed by its columns in `beside`. index[i]: the
+    number of row i among the distinct rows; first[number]: where it appears first. How many there
+    are.
 
-    slots: -1 everywhere, a power of two and at least twice as many as rows. The hash of a row is the sum over its columns of the value's
-    bits, mixed with the column's number, modulo 2^64; zeros of either sign add nothing. Equal hashes are checked value by value.
+    slots: -1 everywhere, a power of two and at least twice as many as rows. The hash of a row is
+    the sum over its columns of the value's bits, mixed with the column's number, modulo 2^64; zeros
+    of either sign add nothing. Equal hashes are checked value by value.
     """
     start, columns, found, mask = len(one), one.shape[1], 0, np.uint64(len(slots) - 1)
     hashes = np.empty(len(beside), np.uint64)
     for i in range(len(beside)):
-        key = _hash(one[i] if i < start else two[i - start], np.uint64(0)) + _hash(beside[i], np.uint64(columns))
+        key = _hash(one[i] if i < start else two[i - start], np.uint64(0)) + _hash(
+            beside[i], np.uint64(columns)
+        )
         slot = key & mask
         while True:
             number = slots[slot]
@@ -28,7 +39,10 @@ def number_rows(
                 found += 1
                 break
             other = first[number]
-            known, new = one[other] if other < start else two[other - start], one[i] if i < start else two[i - start]
+            known, new = (
+                one[other] if other < start else two[other - start],
+                one[i] if i < start else two[i - start],
+            )
             if hashes[number] == key and _same(beside[other], beside[i]) and _same(known, new):
                 index[i] = number
                 break

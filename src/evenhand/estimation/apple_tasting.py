@@ -1,7 +1,9 @@
-"""Apple tasting becomes a bandit (Proposition 2.1 of the paper): a loss that is known after every decision.
+"""Apple tasting becomes a bandit (Proposition 2.1 of the paper): a loss that is known after every
+decision.
 
-The 0-1 loss of a reject is never seen, because the label is not. Adding the price of a false reject to *both* decisions
-about a person with y = -1 changes no difference between two policies, and makes the loss of a reject a known constant.
+The 0-1 loss of a reject is never seen, because the label is not. Adding the price of a false reject
+to *both* decisions about a person with y = -1 changes no difference between two policies, and makes
+the loss of a reject a known constant.
 """
 
 from dataclasses import dataclass, field
@@ -14,14 +16,16 @@ from evenhand.words import BoolArray, FloatArray, IntArray, Prices
 
 @dataclass(frozen=True, eq=False)
 class TransformedLoss:
-    """The transformed loss in [0, 1], with fa and fr the prices of a false accept and a false reject:
+    """The transformed loss in [0, 1], with fa and fr the prices of a false accept and a false
+    reject:
 
                   y = +1     y = -1
         accept    0          (fa + fr) / M
         reject    fr / M     fr / M
 
     M (`normaliser`) is a preset bound on fa + fr; the paper is fa = fr = 1, M = 2. For every policy
-    M * transformed loss = original loss + E[fr 1(y = -1)], so regret in original units is M * transformed regret.
+    M * transformed loss = original loss + E[fr 1(y = -1)], so regret in original units is M *
+    transformed regret.
     """
 
     prices: Prices = field(default_factory=Prices)
@@ -29,8 +33,12 @@ class TransformedLoss:
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.normaliser) and self.normaliser > 0):
-            raise InvalidInput(f"normaliser is {self.normaliser}; it must be a finite number above 0.")
-        largest = float(np.max(self.prices.false_accept + np.asarray(self.prices.false_reject), initial=0.0))
+            raise InvalidInput(
+                f"normaliser is {self.normaliser}; it must be a finite number above 0."
+            )
+        largest = float(
+            np.max(self.prices.false_accept + np.asarray(self.prices.false_reject), initial=0.0)
+        )
         if largest > self.normaliser * (1 + 1e-12):
             raise InvalidInput(
                 f"the prices of a false accept and a false reject sum to {largest:g}, above the normaliser "

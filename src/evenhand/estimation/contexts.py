@@ -1,6 +1,7 @@
 """Equal rows found fast: a hash of each row's bits, and an exact check: different rows never merge.
 
-Large tables are numbered by compiled code in one pass; small ones are hashed column by column and sorted. Both find the same contexts.
+Large tables are numbered by compiled code in one pass; small ones are hashed column by column and
+sorted. Both find the same contexts.
 """
 
 import sys
@@ -14,7 +15,9 @@ from numpy.typing import NDArray
 from evenhand.words import FloatArray, GroupArray, IntArray
 
 COMPILED = 2_000_000
-"""Tables with as many numbers are worth loading numba for; where it has been loaded, those with WORTH_A_CALL are compiled code's."""
+"""Tables with as many numbers are worth loading numba for; where it has been loaded, those with
+WORTH_A_CALL are compiled code's.
+"""
 WORTH_A_CALL = 20_000
 FEW_GROUPS = 16
 """So many groups are told apart one after the other, which is faster than a sort."""
@@ -32,20 +35,39 @@ class Contexts:
 
     def total(self, value: FloatArray) -> FloatArray:
         """The sum of `value` over the rows of each context."""
-        return np.asarray(np.bincount(self.index, weights=value, minlength=len(self)), dtype=np.float64)
+        return np.asarray(
+            np.bincount(self.index, weights=value, minlength=len(self)), dtype=np.float64
+        )
 
 
 def find_contexts(
-    features: FloatArray, group: GroupArray | None, *more: FloatArray, before: FloatArray | None = None
+    features: FloatArray,
+    group: GroupArray | None,
+    *more: FloatArray,
+    before: FloatArray | None = None,
 ) -> Contexts:
-    """Rows are equal if features, group and every further column are. `before`: features of rows that come first, without a copy."""
+    """Rows are equal if features, group and every further column are.
+
+    `before`: features of rows that come first, without a copy.
+    """
     beside = [*more, *([] if group is None else [numbered(group)[1].astype(np.float64)])]
     columns = (
-        np.column_stack(beside) if beside else np.zeros((len(features) + (0 if before is None else len(before)), 0))
+        np.column_stack(beside)
+        if beside
+        else np.zeros((len(features) + (0 if before is None else len(before)), 0))
     )
-    if features.size + (0 if before is None else before.size) >= (WORTH_A_CALL if "numba" in sys.modules else COMPILED):
-        return _compiled(features if before is None else before, features[:0] if before is None else features, columns)
-    parts = [features if before is None else np.concatenate([before, features]), *([columns] if beside else [])]
+    if features.size + (0 if before is None else before.size) >= (
+        WORTH_A_CALL if "numba" in sys.modules else COMPILED
+    ):
+        return _compiled(
+            features if before is None else before,
+            features[:0] if before is None else features,
+            columns,
+        )
+    parts = [
+        features if before is None else np.concatenate([before, features]),
+        *([columns] if beside else []),
+    ]
     contexts = _grouped_by(_row_hash(parts))
     if all(np.array_equal(part[contexts.first[contexts.index]], part) for part in parts):
         return contexts
@@ -54,17 +76,23 @@ def find_contexts(
 
 
 def _compiled(one: FloatArray, two: FloatArray, beside: FloatArray) -> Contexts:
-    from evenhand.estimation._context_kernel import number_rows  # numba is heavy: only large tables load it
+    from evenhand.estimation._context_kernel import (
+        number_rows,
+    )  # numba is heavy: only large tables load it
 
     rows = len(beside)
     slots = np.full(1 << (2 * rows).bit_length(), -1)
     first, index = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    found = number_rows(np.ascontiguousarray(one), np.ascontiguousarray(two), beside, slots, first, index)
+    found = number_rows(
+        np.ascontiguousarray(one), np.ascontiguousarray(two), beside, slots, first, index
+    )
     return Contexts(first[:found].copy(), index)
 
 
 def numbered(group: GroupArray) -> tuple[list[Any], IntArray]:
-    """The distinct groups, which may be of any hashable kind, in the order in which they first appear, and which of them each row has."""
+    """The distinct groups, which may be of any hashable kind, in the order in which they first
+    appear, and which of them each row has.
+    """
     if group.dtype.kind not in "biufUS":
         seen: dict[Any, int] = {}
         codes = [seen.setdefault(value, len(seen)) for value in group.tolist()]
@@ -83,7 +111,9 @@ def numbered(group: GroupArray) -> tuple[list[Any], IntArray]:
 
 
 def _row_hash(parts: Sequence[FloatArray]) -> NDArray[np.uint64]:
-    """h <- (h xor bits) * odd, mixed, column by column, modulo 2^64; -0.0 counts as 0.0, which it equals."""
+    """h <- (h xor bits) * odd, mixed, column by column, modulo 2^64; -0.0 counts as 0.0, which it
+    equals.
+    """
     value = np.full(len(parts[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
     for part in parts:
         for column in part.T:

@@ -1,9 +1,11 @@
-"""The doubly robust loss of fitted classes: a regression foretells everybody's outcome, labels correct it where there are some.
+"""The doubly robust loss of fitted classes: a regression foretells everybody's outcome, labels
+correct it where there are some.
 
     cost of accepting x = d(m(x)) + 1[accepted] min(1/p, cap) (d - d(m(x))),    d(m) = m fa - (1 - m) fr
 
-d is fa for y = -1 and -fr for y = +1, in units of the loss. Capping the weight of the *residual* costs little bias where m is right;
-capping the weight of the label itself (the one-sided estimate) favours whatever is accepted rarely.
+d is fa for y = -1 and -fr for y = +1, in units of the loss. Capping the weight of the *residual*
+costs little bias where m is right; capping the weight of the label itself (the one-sided estimate)
+favours whatever is accepted rarely.
 """
 
 import numpy as np
@@ -19,9 +21,15 @@ WEIGHT_CAP = 10.0
 
 
 def doubly_robust(
-    log: RoundLog, regression: OutcomeRegression, loss: TransformedLoss = PAPER_LOSS, *, cap: float = WEIGHT_CAP
+    log: RoundLog,
+    regression: OutcomeRegression,
+    loss: TransformedLoss = PAPER_LOSS,
+    *,
+    cap: float = WEIGHT_CAP,
 ) -> tuple[EstimatedLoss, FloatArray]:
-    """The loss, and per context the variance of its acceptance cost: m (1 - m) (fa + fr)^2 min(1/p, cap) for each round."""
+    """The loss, and per context the variance of its acceptance cost: m (1 - m) (fa + fr)^2 min(1/p,
+    cap) for each round.
+    """
     priced = loss.priced(log.prices)
     of_accept, of_reject = priced.of_false_accept - priced.of_reject, priced.of_reject
     m = regression.negative_probability(log.features)

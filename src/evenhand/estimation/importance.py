@@ -1,11 +1,13 @@
-"""Importance-weighted loss L_hat (section 3, step 2): the loss of any policy from the rounds of another one.
+"""Importance-weighted loss L_hat (section 3, step 2): the loss of any policy from the rounds of
+another one.
 
     two-sided (the paper)   L_hat(pi) = 1/n sum_s loss_s P[pi(x_s) = yhat_s] / p_s
     one-sided               L_hat(pi) = 1/n sum_s (fr/M + P[pi(x_s) = +1] d_s 1[accepted] / p_s(accept))
 
-with p_s the probability of the decision that was taken and d_s = -fr/M if y_s = +1, +fa/M if y_s = -1. The one-sided
-estimator weights accepts alone, because the loss of a reject is the known constant fr/M; rounds in which everybody was
-accepted enter it with p = 1. In both, E[L_hat(pi)] is the transformed loss of pi.
+with p_s the probability of the decision that was taken and d_s = -fr/M if y_s = +1, +fa/M if y_s =
+-1. The one-sided estimator weights accepts alone, because the loss of a reject is the known
+constant fr/M; rounds in which everybody was accepted enter it with p = 1. In both, E[L_hat(pi)] is
+the transformed loss of pi.
 """
 
 from dataclasses import dataclass
@@ -24,9 +26,11 @@ PAPER_LOSS = TransformedLoss()
 
 @dataclass(frozen=True, eq=False)
 class EstimatedLoss:
-    """L_hat(pi) = (constant + sum_i acceptance_cost_i P[pi(x_i) = +1]) / rounds, one row per context.
+    """L_hat(pi) = (constant + sum_i acceptance_cost_i P[pi(x_i) = +1]) / rounds, one row per
+    context.
 
-    `count` says how many rounds a context had; E_x in the feasibility program is the average over them.
+    `count` says how many rounds a context had; E_x in the feasibility program is the average over
+    them.
     """
 
     features: FloatArray
@@ -56,8 +60,12 @@ class EstimatedLoss:
         return (self.constant + float(self.acceptance_cost @ acceptance)) / self.rounds
 
 
-def two_sided(log: RoundLog, loss: TransformedLoss = PAPER_LOSS, *, exploration_floor: float = 0.0) -> EstimatedLoss:
-    """accepted y = -1: (fa+fr)/M/p pi(+); accepted y = +1: 0; rejected: (fr/M)/(1-p) pi(-), with p = P[accept]."""
+def two_sided(
+    log: RoundLog, loss: TransformedLoss = PAPER_LOSS, *, exploration_floor: float = 0.0
+) -> EstimatedLoss:
+    """accepted y = -1: (fa+fr)/M/p pi(+); accepted y = +1: 0; rejected: (fr/M)/(1-p) pi(-), with p
+    = P[accept].
+    """
     _require_both_explored(log)
     _require_floor(log, np.minimum(log.acceptance, 1.0 - log.acceptance), exploration_floor)
     priced = loss.priced(log.prices)
@@ -66,8 +74,12 @@ def two_sided(log: RoundLog, loss: TransformedLoss = PAPER_LOSS, *, exploration_
     return _per_context(log, if_accepted - if_rejected, float(if_rejected.sum()))
 
 
-def one_sided(log: RoundLog, loss: TransformedLoss = PAPER_LOSS, *, exploration_floor: float = 0.0) -> EstimatedLoss:
-    """accepted y = +1: -(fr/M)/p pi(+); accepted y = -1: +(fa/M)/p pi(+); rejected: 0; each round fr/M beside it."""
+def one_sided(
+    log: RoundLog, loss: TransformedLoss = PAPER_LOSS, *, exploration_floor: float = 0.0
+) -> EstimatedLoss:
+    """accepted y = +1: -(fr/M)/p pi(+); accepted y = -1: +(fa/M)/p pi(+); rejected: 0; each round
+    fr/M beside it.
+    """
     _require_floor(log, log.acceptance, exploration_floor)
     priced = loss.priced(log.prices)
     false_accept = priced.of_false_accept - priced.of_reject
@@ -110,4 +122,6 @@ def _refuse(log: RoundLog, bad: BoolArray, law: str, hint: str) -> None:
     if bad.any():
         row = int(np.argmax(bad))
         where = f"in row {row} of the log ({log.count[row]:g} rounds)"
-        raise InvalidInput(f"the probability of accepting is {log.acceptance[row]:g} {where}; {law}.", hint=hint)
+        raise InvalidInput(
+            f"the probability of accepting is {log.acceptance[row]:g} {where}; {law}.", hint=hint
+        )

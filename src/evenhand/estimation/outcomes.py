@@ -1,7 +1,8 @@
 """A regression m(x) of P[y = -1 | x] from the labels of accepted people.
 
-Within one context x the accepted are a random sample (the coin looked at x alone), so no weighting is needed. The certificate
-uses m only to reduce variance: a bad regression costs width, never validity, as long as m was fitted on earlier rounds.
+Within one context x the accepted are a random sample (the coin looked at x alone), so no weighting
+is needed. The certificate uses m only to reduce variance: a bad regression costs width, never
+validity, as long as m was fitted on earlier rounds.
 """
 
 from dataclasses import dataclass
@@ -17,11 +18,15 @@ from evenhand.words import FloatArray
 
 MOST_CONTEXTS = 5000
 COVERED = 0.9
-"""A table of contexts is used where it knows this share of the people; elsewhere a regression must foretell them."""
+"""A table of contexts is used where it knows this share of the people; elsewhere a regression must
+foretell them.
+"""
 MOST_ROWS = 20_000
 """Rows of a logistic fit: more would not make a better forecast."""
 MOST_STEPS, SLOPE = 60, 1e-4
-"""A logistic fit ends after so many steps, or where no partial derivative is larger for a person: m is then right to 4e-4 on average."""
+"""A logistic fit ends after so many steps, or where no partial derivative is larger for a person: m
+is then right to 4e-4 on average.
+"""
 PRIOR = 4.0
 """Imaginary people, with the overall rate, added to each context."""
 
@@ -47,7 +52,8 @@ class ConstantOutcome:
 
 @dataclass(frozen=True, eq=False)
 class TabularOutcome:
-    """Contexts with their own rate (shrunk to the overall one); rows never seen get the overall rate.
+    """Contexts with their own rate (shrunk to the overall one); rows never seen get the overall
+    rate.
 
     contexts (n, columns), rates (n,). No context stands for a single person.
     """
@@ -78,7 +84,10 @@ class LogisticOutcome:
     intercept: float
 
     def negative_probability(self, features: FloatArray) -> FloatArray:
-        """1 / (1 + exp(-(w . z + b))), with the scale in the weights: the rows themselves are not standardised."""
+        """1 / (1 + exp(-(w .
+
+        z + b))), with the scale in the weights: the rows themselves are not standardised.
+        """
         weights = self.weights / self.scale
         score = features @ weights + (self.intercept - self.mean @ weights)
         return np.asarray(1.0 / (1.0 + np.exp(-np.clip(score, -30, 30))))
@@ -89,7 +98,9 @@ _FITTED: "WeakKeyDictionary[RoundLog, OutcomeRegression]" = WeakKeyDictionary()
 
 
 def fit_outcomes(log: RoundLog | None) -> OutcomeRegression:
-    """Tabular where contexts repeat, logistic elsewhere, the overall rate where there is nothing to fit."""
+    """Tabular where contexts repeat, logistic elsewhere, the overall rate where there is nothing to
+    fit.
+    """
     if log is None or log.accepted.sum() == 0:
         return ConstantOutcome()
     if log not in _FITTED:
@@ -112,12 +123,14 @@ def _fitted(log: RoundLog) -> OutcomeRegression:
     rows = np.arange(len(contexts))
     if len(rows) > MOST_ROWS:
         rows = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.int64)
-    return _logistic(seen.features[contexts.first[rows]], negative[rows], (accepted - negative)[rows])
+    return _logistic(
+        seen.features[contexts.first[rows]], negative[rows], (accepted - negative)[rows]
+    )
 
 
 def _covered(log: RoundLog) -> float:
-    """The share of all rounds, rejected ones included, whose context has a label. The policy chose who has one: for the rest the overall
-    rate of the accepted would be far off."""
+    """The share of all rounds, rejected ones included, whose context has a label. The policy chose
+    who has one: for the rest the overall rate of the accepted would be far off."""
     contexts = find_contexts(log.features, None)
     rounds = contexts.total(log.count)
     return float(rounds[contexts.total(log.accepted) > 0].sum() / rounds.sum())
@@ -135,7 +148,10 @@ def fit_logistic_outcomes(log: RoundLog) -> LogisticOutcome | None:
 
 
 def _logistic(features: FloatArray, negative: FloatArray, positive: FloatArray) -> LogisticOutcome:
-    """argmin over (w, b) of sum_i n_i ln(1 + exp(-s_i)) + p_i ln(1 + exp(s_i)) + |w|^2 / 2, s = w . z + b."""
+    """argmin over (w, b) of sum_i n_i ln(1 + exp(-s_i)) + p_i ln(1 + exp(s_i)) + |w|^2 / 2, s = w .
+
+    z + b.
+    """
     from scipy.optimize import minimize
 
     mean, scale = features.mean(axis=0), features.std(axis=0)
@@ -148,7 +164,11 @@ def _logistic(features: FloatArray, negative: FloatArray, positive: FloatArray) 
         score = rows @ w
         small = np.exp(-np.abs(score))
         # ln(1 + exp(s)) = ln(1 + exp(-s)) + s, and ln(1 + exp(-s)) = ln(1 + exp(-|s|)) + max(-s, 0)
-        value = labels @ (np.log1p(small) - np.minimum(score, 0.0)) + positive @ score + w[:-1] @ w[:-1] / 2
+        value = (
+            labels @ (np.log1p(small) - np.minimum(score, 0.0))
+            + positive @ score
+            + w[:-1] @ w[:-1] / 2
+        )
         slope = rows.T @ (labels * np.where(score > 0, 1.0, small) / (1.0 + small) - negative)
         slope[:-1] += w[:-1]
         return float(value), slope

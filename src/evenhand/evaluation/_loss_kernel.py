@@ -1,4 +1,6 @@
-"""The compiled pass of `loss_betting`: every row adds to the sums of each side and bet. Imported on first use."""
+"""The compiled pass of `loss_betting`: every row adds to the sums of each side and bet. Imported on
+first use.
+"""
 
 from numba import njit
 
@@ -7,7 +9,9 @@ from evenhand.words import BoolArray, FloatArray
 
 @njit(cache=True, nogil=True, inline="always")
 def curvature(u: float) -> float:
-    """k(u) = (-ln(1-u) - u)/u^2 <= 1/2 + u/3 + u^2/4 + u^3/5 + u^4/3 for 0 <= u <= 1/2: the tail is at most u^4/(6(1-u))."""
+    """k(u) = (-ln(1-u) - u)/u^2 <= 1/2 + u/3 + u^2/4 + u^3/5 + u^4/3 for 0 <= u <= 1/2: the tail is
+    at most u^4/(6(1-u)).
+    """
     return 0.5 + u * (1 / 3 + u * (0.25 + u * (0.2 + u / 3)))
 
 
@@ -25,7 +29,9 @@ def add_rows(
     bets: FloatArray,
     sums: FloatArray,
 ) -> None:
-    """sums (5, K) += a, b, c, e, h of the side that rejects high losses, for losses of at least `low`; see `loss_betting`."""
+    """sums (5, K) += a, b, c, e, h of the side that rejects high losses, for losses of at least
+    `low`; see `loss_betting`.
+    """
     for i in range(len(base)):
         d, w, n = slope[i], inverse[i], count[i]
         for k in range(len(bets)):
@@ -41,7 +47,9 @@ def add_rows(
                 phi = w - m * (w - 1.0)
             else:
                 phi = -m * (w - 1.0)
-            z = base[i] + min(d * phi, room)  # the clamp keeps d phi within its room; the minimum is for rounding alone
+            z = base[i] + min(
+                d * phi, room
+            )  # the clamp keeps d phi within its room; the minimum is for rounding alone
             curve = n * bet * bet * curvature(max(0.0, min(0.5, bet * (z - low))))
             sums[0, k] += n * bet * z
             sums[1, k] += n * bet

@@ -1,4 +1,6 @@
-"""The policy that is asked about: pi(x), the probability with which it would accept each person of the log."""
+"""The policy that is asked about: pi(x), the probability with which it would accept each person of
+the log.
+"""
 
 import json
 from dataclasses import dataclass
@@ -20,7 +22,9 @@ CONSTANTS = {"accept-all": ACCEPT_ALL, "reject-all": REJECT_ALL}
 
 @dataclass(frozen=True, eq=False)
 class Candidate:
-    """A policy with the columns it expects, by name; without names, all columns of the log in their order."""
+    """A policy with the columns it expects, by name; without names, all columns of the log in their
+    order.
+    """
 
     policy: Policy
     columns: tuple[str, ...] | None = None
@@ -28,7 +32,9 @@ class Candidate:
 
     @classmethod
     def read(cls, where: str) -> "Candidate":
-        """ "accept-all", "reject-all", or a file: a policy as JSON, alone or as `evenhand solve --out` writes it."""
+        """ "accept-all", "reject-all", or a file: a policy as JSON, alone or as `evenhand solve
+        --out` writes it.
+        """
         if where in CONSTANTS:
             return cls(Mixture((CONSTANTS[where],), (1.0,)), None, where)
         document = _document(Path(where))
@@ -38,14 +44,18 @@ class Candidate:
 
     @property
     def spread(self) -> tuple[float, float]:
-        """(base, scale): pi = base + scale pi', where base is the weight of accept-all and pi' has no constants; scale 0: no rule is left.
+        """(base, scale): pi = base + scale pi', where base is the weight of accept-all and pi' has
+        no constants; scale 0: no rule is left.
 
-        A constant accepts all groups alike, so the gap of pi is scale times that of pi', and the bound need not pay for it.
+        A constant accepts all groups alike, so the gap of pi is scale times that of pi', and the
+        bound need not pay for it.
         """
         if type(self.policy) is not Mixture:
             return 0.0, 1.0
         parts = list(zip(self.policy.hypotheses, self.policy.weights, strict=True))
-        base, never = (sum(w for h, w in parts if h == constant) for constant in (ACCEPT_ALL, REJECT_ALL))
+        base, never = (
+            sum(w for h, w in parts if h == constant) for constant in (ACCEPT_ALL, REJECT_ALL)
+        )
         rules = [h for h, w in parts if h not in (ACCEPT_ALL, REJECT_ALL) and w > 0]
         return (base, max(1.0 - base - never, 0.0)) if rules else (base, 0.0)
 
@@ -65,7 +75,9 @@ class Candidate:
                 f"{', '.join(log.names)}.",
                 hint="log what the policy looks at, under the same names (one 0/1 column per value of an encoded column).",
             )
-        return np.ascontiguousarray(log.features[:, [log.names.index(name) for name in self.columns]])
+        return np.ascontiguousarray(
+            log.features[:, [log.names.index(name) for name in self.columns]]
+        )
 
 
 def _known_groups(log: DecisionLog) -> Any:
@@ -89,7 +101,8 @@ def _document(path: Path) -> dict[str, Any]:
         found = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
         raise InvalidInput(
-            f"{path} is no JSON ({error}).", hint="evenhand solve ... --out policy.json writes a policy."
+            f"{path} is no JSON ({error}).",
+            hint="evenhand solve ... --out policy.json writes a policy.",
         ) from error
     if not isinstance(found, dict):
         raise InvalidInput(f"{path} holds a {type(found).__name__}; a policy is an object.")

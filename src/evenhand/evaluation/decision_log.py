@@ -1,4 +1,6 @@
-"""A log of decisions as it comes from a file: who was accepted with which probability, and the outcomes of the accepted."""
+"""A log of decisions as it comes from a file: who was accepted with which probability, and the
+outcomes of the accepted.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,9 +33,10 @@ def no_propensities(source: str) -> InvalidInput:
 class DecisionLog:
     """Decisions in the order in which they were drawn, one row each (or `count` equal ones).
 
-    acceptance p (n,): the probability of being accepted, given the person and the past, as it was drawn; accept (n,): what was drawn;
-    label (n,): +1 or -1 where the outcome is known, 0 where it is open, and always 0 for the rejected: there is no place for their
-    labels. group (n,): texts, None where it is not known. id (n,): texts, all different; None for row numbers from 1 on.
+    acceptance p (n,): the probability of being accepted, given the person and the past, as it was
+    drawn; accept (n,): what was drawn; label (n,): +1 or -1 where the outcome is known, 0 where it
+    is open, and always 0 for the rejected: there is no place for their labels. group (n,): texts,
+    None where it is not known. id (n,): texts, all different; None for row numbers from 1 on.
     """
 
     features: FloatArray
@@ -61,10 +64,16 @@ class DecisionLog:
         id: Sequence[Any] | GroupArray | None = None,
         source: str = "the log",
     ) -> "DecisionLog":
-        """Check and convert. Labels: NaN or 0 where none is known; those of the rejected are dropped, with a note."""
+        """Check and convert.
+
+        Labels: NaN or 0 where none is known; those of the rejected are dropped, with a note.
+        """
         table = as_features(features)
         rows = len(table)
-        taken, told = np.asarray(accept, dtype=bool), np.nan_to_num(np.asarray(label, dtype=np.float64))
+        taken, told = (
+            np.asarray(accept, dtype=bool),
+            np.nan_to_num(np.asarray(label, dtype=np.float64)),
+        )
         for name, column in (("accept", taken), ("label", told)):
             _require_length(column, rows, name)
         unused = int(((told != 0) & ~taken).sum())
@@ -72,7 +81,9 @@ class DecisionLog:
             table,
             taken,
             np.asarray(acceptance, dtype=np.float64),
-            np.where(taken, told, 0.0).astype(np.int64) if np.isin(told, (-1, 0, 1)).all() else told,  # type: ignore[arg-type]  # refused below
+            np.where(taken, told, 0.0).astype(np.int64)
+            if np.isin(told, (-1, 0, 1)).all()
+            else told,  # type: ignore[arg-type]  # refused below
             _texts(group, rows),
             tuple(names) if names is not None else tuple(f"x{j}" for j in range(table.shape[1])),
             as_numbers(count, rows, "count"),
@@ -89,22 +100,41 @@ class DecisionLog:
             raise InvalidInput(
                 f"{self.source} has {self.features.shape[1]} feature columns named {', '.join(self.names)}; each needs a name of its own."
             )
-        for name in ("accept", "acceptance", "label", "group", "count", *(() if self.id is None else ("id",))):
+        for name in (
+            "accept",
+            "acceptance",
+            "label",
+            "group",
+            "count",
+            *(() if self.id is None else ("id",)),
+        ):
             _require_length(getattr(self, name), rows, name)
         self._refuse_impossible()
         self._refuse_duplicates()
 
     def _refuse_impossible(self) -> None:
         p = self.acceptance
-        self._refuse(np.isnan(p), "has no acceptance probability", "every decision needs the one it was drawn with")
+        self._refuse(
+            np.isnan(p),
+            "has no acceptance probability",
+            "every decision needs the one it was drawn with",
+        )
         self._refuse(
             ~((p >= 0) & (p <= 1)),
             "has the acceptance probability {:g}",
             "a probability lies between 0 and 1",
             "a weight 1/p is no propensity: log p itself.",
         )
-        self._refuse((p == 0) & self.accept, "was accepted with probability {:g}", "that cannot have happened")
-        self._refuse((p == 1) & ~self.accept, "was rejected though accepted with probability {:g}", "that cannot be")
+        self._refuse(
+            (p == 0) & self.accept,
+            "was accepted with probability {:g}",
+            "that cannot have happened",
+        )
+        self._refuse(
+            (p == 1) & ~self.accept,
+            "was rejected though accepted with probability {:g}",
+            "that cannot be",
+        )
         bad = ~np.isin(self.label, (-1, 0, 1)) | ((self.label != 0) & ~self.accept)
         if bad.any():
             row = int(np.argmax(bad))
@@ -123,7 +153,8 @@ class DecisionLog:
             row = int(np.argmax(bad))
             told = what.format(self.acceptance[row])
             raise InvalidInput(
-                f"{self.source}: {self._row(row)} {told} ({int(bad.sum()):,} such rows); {law}.", hint=hint or WAY_OUT
+                f"{self.source}: {self._row(row)} {told} ({int(bad.sum()):,} such rows); {law}.",
+                hint=hint or WAY_OUT,
             )
 
     def _refuse_duplicates(self) -> None:
@@ -170,7 +201,9 @@ class DecisionLog:
         return [str(row + 1) for row in range(len(self))] if self.id is None else self.id.tolist()
 
     def require_support(self) -> None:
-        """InvalidInput where somebody had no chance of being accepted: nothing is known about such people, and nothing can be."""
+        """InvalidInput where somebody had no chance of being accepted: nothing is known about such
+        people, and nothing can be.
+        """
         self._refuse(
             self.acceptance == 0,
             "had the acceptance probability {:g}",
@@ -179,7 +212,9 @@ class DecisionLog:
         )
 
     def require_single(self, format: str) -> None:
-        """InvalidInput where a row stands for several decisions, which other tools' formats cannot say."""
+        """InvalidInput where a row stands for several decisions, which other tools' formats cannot
+        say.
+        """
         if not (self.count == 1).all():
             raise InvalidInput(
                 f"{self.source} has rows that stand for several decisions; {format} has no counts.",
@@ -219,4 +254,6 @@ def _texts(values: Any, rows: int) -> GroupArray:
 
 def _require_length(column: Any, rows: int, name: str) -> None:
     if column.shape != (rows,):
-        raise LengthMismatch(f"{name} has shape {column.shape} but there are {rows} rows; it needs one entry per row.")
+        raise LengthMismatch(
+            f"{name} has shape {column.shape} but there are {rows} rows; it needs one entry per row."
+        )

@@ -1,8 +1,10 @@
-"""Off-policy evaluation: loss and rate gaps of a policy that was not the one that made the log, valid after every block of it.
+"""Off-policy evaluation: loss and rate gaps of a policy that was not the one that made the log,
+valid after every block of it.
 
-The log is read once, in its order, in blocks that grow by GROWTH. Before a block is looked at, everything that bets on it is fixed from
-earlier blocks: the regression m and the bets. After it, intervals are narrowed and never widened, so each of them holds for the
-whole log at once (a confidence sequence), and stopping to log when the interval pleases does no harm.
+The log is read once, in its order, in blocks that grow by GROWTH. Before a block is looked at,
+everything that bets on it is fixed from earlier blocks: the regression m and the bets. After it,
+intervals are narrowed and never widened, so each of them holds for the whole log at once (a
+confidence sequence), and stopping to log when the interval pleases does no harm.
 """
 
 from collections.abc import Iterator, Sequence
@@ -53,8 +55,9 @@ def evaluate(
 ) -> Evaluation:
     """Loss, rates and gaps of `policy` on the population that the log is from.
 
-    `groups`: the groups to compare, others are outside; by default all that occur. With one group or none, only the loss is evaluated.
-    The policy must not have been chosen with the help of these rows (`log.without_first` leaves out those that were used).
+    `groups`: the groups to compare, others are outside; by default all that occur. With one group
+    or none, only the loss is evaluated. The policy must not have been chosen with the help of these
+    rows (`log.without_first` leaves out those that were used).
     """
     candidate = policy if isinstance(policy, Candidate) else Candidate(policy)
     _require_limit(limit)
@@ -69,7 +72,9 @@ def evaluate(
 
 def _require_limit(limit: float) -> None:
     if not 0 <= limit <= 1:
-        raise InvalidInput(f"the limit is {limit}; a gap lies between 0 and 1, and so does its limit.")
+        raise InvalidInput(
+            f"the limit is {limit}; a gap lies between 0 and 1, and so does its limit."
+        )
 
 
 def _compared(log: DecisionLog, groups: Sequence[str] | None) -> tuple[str, ...]:
@@ -81,7 +86,8 @@ def _compared(log: DecisionLog, groups: Sequence[str] | None) -> tuple[str, ...]
         )
     if len(chosen) > MOST_GROUPS:
         raise InvalidInput(
-            f"{log.source} has {len(chosen)} groups; at most {MOST_GROUPS} are compared.", hint="name those to compare."
+            f"{log.source} has {len(chosen)} groups; at most {MOST_GROUPS} are compared.",
+            hint="name those to compare.",
         )
     return chosen
 
@@ -96,7 +102,9 @@ def _booked(ledger: DeltaLedger, rates: tuple[Rate, ...]) -> DeltaLedger:
 
 
 def blocks(rows: int) -> Iterator[slice]:
-    """0:100, then each block a quarter of what came before, at least 100 rows; the last one takes a rest that would be small."""
+    """0:100, then each block a quarter of what came before, at least 100 rows; the last one takes a
+    rest that would be small.
+    """
     start = 0
     while start < rows:
         end = start + max(FIRST_BLOCK, int((GROWTH - 1) * start))
@@ -148,7 +156,9 @@ class _Play:
 
     # the pass
 
-    def _pass(self, pi: FloatArray, code: IntArray) -> "tuple[LossState, LoggedGaps | None, EstimateCourse]":
+    def _pass(
+        self, pi: FloatArray, code: IntArray
+    ) -> "tuple[LossState, LoggedGaps | None, EstimateCourse]":
         base, scale = self.candidate.spread
         rule = np.clip((pi - base) / scale, 0.0, 1.0) if scale > 0 else pi
         bound, loss = self._loss_bound, self._loss_bound.start()
@@ -169,9 +179,19 @@ class _Play:
             rows.append(float(at.stop))
             told = _loss(loss, bound.unit)
             losses.append(
-                [told.value if told.value is not None and labelled < at.stop else np.nan, told.low, told.high]
+                [
+                    told.value if told.value is not None and labelled < at.stop else np.nan,
+                    told.low,
+                    told.high,
+                ]
             )
-        return loss, gap, EstimateCourse(np.array(rows), np.array(gaps).reshape(len(rows), -1, 3), np.array(losses))
+        return (
+            loss,
+            gap,
+            EstimateCourse(
+                np.array(rows), np.array(gaps).reshape(len(rows), -1, 3), np.array(losses)
+            ),
+        )
 
     @property
     def _loss_bound(self) -> LossBound:
@@ -184,15 +204,20 @@ class _Play:
     # figures
 
     def _first_rows(self, code: IntArray) -> FloatArray:
-        """(R, G): the first row that shows somebody of a rate's denominator; before it nothing is estimated, only foretold."""
+        """(R, G): the first row that shows somebody of a rate's denominator; before it nothing is
+        estimated, only foretold.
+        """
         weight = np.ones(len(self.log))
         found = [
-            [_first(self._denominator(r, code == j, weight)[0]) for j in range(len(self.groups))] for r in self.rates
+            [_first(self._denominator(r, code == j, weight)[0]) for j in range(len(self.groups))]
+            for r in self.rates
         ]
         return np.array(found, dtype=np.float64)
 
     def _gap_figures(self, gap: LoggedGaps, rows: int, first: FloatArray) -> FloatArray:
-        """(gaps, 3): estimate, low, high of every rate and pair after so many rows, as the user knows the rates."""
+        """(gaps, 3): estimate, low, high of every rate and pair after so many rows, as the user
+        knows the rates.
+        """
         _, scale = self.candidate.spread
         pairs = self._gap_bound.pairs
         if scale == 0:
@@ -207,9 +232,14 @@ class _Play:
     def _gaps(self, course: EstimateCourse) -> tuple[Gap, ...]:
         if not self.rates:
             return ()
-        names = [(rate.symbol, self.groups[j], self.groups[i]) for rate in self.rates for j, i in self._gap_bound.pairs]
+        names = [
+            (rate.symbol, self.groups[j], self.groups[i])
+            for rate in self.rates
+            for j, i in self._gap_bound.pairs
+        ]
         return tuple(
-            Gap(*name, _estimate(*figures)) for name, figures in zip(names, course.gaps[-1].tolist(), strict=True)
+            Gap(*name, _estimate(*figures))
+            for name, figures in zip(names, course.gaps[-1].tolist(), strict=True)
         )
 
     def _rates(self, gap: LoggedGaps | None, code: IntArray) -> tuple[GroupRate, ...]:
@@ -222,19 +252,29 @@ class _Play:
             used, w = self._denominator(rate, code == j, weight)
             known = float(estimates[r, j]) if used.any() else np.nan
             value = known if rate.sign > 0 else 1.0 - known
-            figures = self._spread_out(rate, value, found.rate_lower[0, r, j], found.rate_upper[0, r, j])
+            figures = self._spread_out(
+                rate, value, found.rate_lower[0, r, j], found.rate_upper[0, r, j]
+            )
             people = effective(np.where(used, w, 0.0), self.log.count)
-            told.append(GroupRate(rate.symbol, group, figures, float(self.log.count @ used), people))
+            told.append(
+                GroupRate(rate.symbol, group, figures, float(self.log.count @ used), people)
+            )
         return tuple(told)
 
     def _spread_out(self, rate: Rate, value: float, low: float, high: float) -> Estimate:
         """From the rules' rate to the candidate's, which also has constants: offset + scale rate."""
         base, scale = self.candidate.spread
         offset = base if rate.sign > 0 else 1.0 - base - scale
-        return _estimate(offset if scale == 0 else offset + scale * value, offset + scale * low, offset + scale * high)
+        return _estimate(
+            offset if scale == 0 else offset + scale * value,
+            offset + scale * low,
+            offset + scale * high,
+        )
 
     def _denominator(self, rate: Rate, here: Any, weight: FloatArray) -> tuple[Any, FloatArray]:
-        """Who is seen in the denominator of a rate, and with which weight: a rate of everybody needs no label."""
+        """Who is seen in the denominator of a rate, and with which weight: a rate of everybody
+        needs no label.
+        """
         if rate.in_denominator(np.array([-1, 1])).all():
             return here, np.ones(len(self.log))
         return here & (self.log.label != 0) & rate.in_denominator(self.log.label), weight
@@ -283,12 +323,20 @@ def _fitted(log: DecisionLog, seen: FloatArray, rows: int) -> OutcomeRegression:
         return fit_outcomes(None)
     rejected = np.where(log.accept[past], 0.0, count)
     positive, negative = (np.where(label == value, count, 0.0) for value in (1, -1))
-    return fit_outcomes(RoundLog(seen[past], None, log.acceptance[past], rejected, positive, negative))
+    return fit_outcomes(
+        RoundLog(seen[past], None, log.acceptance[past], rejected, positive, negative)
+    )
 
 
 def _loss_rows(log: DecisionLog, at: slice, pi: FloatArray, m: FloatArray) -> LossRows:
     return LossRows(
-        pi[at], 1.0 / log.acceptance[at], m, log.accept[at], log.label[at] == -1, log.open[at], log.count[at]
+        pi[at],
+        1.0 / log.acceptance[at],
+        m,
+        log.accept[at],
+        log.label[at] == -1,
+        log.open[at],
+        log.count[at],
     )
 
 
@@ -300,7 +348,9 @@ def _loss(state: LossState, unit: float) -> Estimate:
 
 def _estimate(value: float, low: float, high: float) -> Estimate:
     """The estimate, brought inside its interval: the truth is there."""
-    return Estimate(None if np.isnan(value) else float(np.clip(value, low, high)), float(low), float(high))
+    return Estimate(
+        None if np.isnan(value) else float(np.clip(value, low, high)), float(low), float(high)
+    )
 
 
 def _first(shown: Any) -> float:

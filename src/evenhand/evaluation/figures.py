@@ -14,7 +14,9 @@ Verdict = Literal["within", "above", "not shown", "contradiction", "no groups"]
 
 @dataclass(frozen=True)
 class Estimate:
-    """A doubly robust estimate and the interval that contains the truth; None where nothing can be estimated."""
+    """A doubly robust estimate and the interval that contains the truth; None where nothing can be
+    estimated.
+    """
 
     value: float | None
     low: float
@@ -32,7 +34,9 @@ class Estimate:
 
 @dataclass(frozen=True)
 class GroupRate:
-    """One group's rate under the candidate: `labelled` people of its denominator, worth `effective` equal ones."""
+    """One group's rate under the candidate: `labelled` people of its denominator, worth `effective`
+    equal ones.
+    """
 
     rate: str
     group: str
@@ -65,7 +69,9 @@ class Gap:
 
 @dataclass(frozen=True, eq=False)
 class EstimateCourse:
-    """Estimates and intervals along the log: rows (T,); gaps (T, gaps, 3) and loss (T, 3) as estimate, low, high."""
+    """Estimates and intervals along the log: rows (T,); gaps (T, gaps, 3) and loss (T, 3) as
+    estimate, low, high.
+    """
 
     rows: FloatArray
     gaps: FloatArray
@@ -79,7 +85,9 @@ class EstimateCourse:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a log says about a candidate policy, with probability 1 - delta over all rows and figures at once."""
+    """What a log says about a candidate policy, with probability 1 - delta over all rows and
+    figures at once.
+    """
 
     candidate: str
     limit: float
@@ -104,13 +112,17 @@ class Evaluation:
 
     @property
     def verdict(self) -> Verdict:
-        """within: every gap; above: at least one gap; contradiction: no value fits the log, an assumption is broken."""
+        """within: every gap; above: at least one gap; contradiction: no value fits the log, an
+        assumption is broken.
+        """
         if self.contradiction:
             return "contradiction"
         found = [gap.stands(self.limit) for gap in self.gaps]
         if not found:
             return "no groups"
-        return "above" if "above" in found else "within" if set(found) == {"within"} else "not shown"
+        return (
+            "above" if "above" in found else "within" if set(found) == {"within"} else "not shown"
+        )
 
     @property
     def sentence(self) -> str:
@@ -132,7 +144,12 @@ class Evaluation:
                 for r in self.rates
             ],
             "gaps": [
-                {"rate": g.rate, "group": g.group, "reference": g.reference, "stands": g.stands(self.limit)}
+                {
+                    "rate": g.rate,
+                    "group": g.group,
+                    "reference": g.reference,
+                    "stands": g.stands(self.limit),
+                }
                 | g.estimate.to_json()
                 for g in self.gaps
             ],
@@ -148,7 +165,13 @@ class Evaluation:
 
 
 def _plain(value: Any) -> Any:
-    return [_plain(part) for part in value] if isinstance(value, list) else None if value != value else value
+    return (
+        [_plain(part) for part in value]
+        if isinstance(value, list)
+        else None
+        if value != value
+        else value
+    )
 
 
 def _certainty(found: Evaluation) -> str:
@@ -162,7 +185,10 @@ def _within(found: Evaluation) -> str:
 
 def _above(found: Evaluation) -> str:
     gaps = [gap for gap in found.gaps if gap.stands(found.limit) == "above"]
-    told = "; ".join(f"{gap.name} lies between {gap.estimate.low:+.3f} and {gap.estimate.high:+.3f}" for gap in gaps)
+    told = "; ".join(
+        f"{gap.name} lies between {gap.estimate.low:+.3f} and {gap.estimate.high:+.3f}"
+        for gap in gaps
+    )
     return f"Above the limit of {found.limit:g}, shown {_certainty(found)}: {told}."
 
 

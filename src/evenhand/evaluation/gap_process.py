@@ -1,16 +1,20 @@
-"""The betting bound of `fairness.bounds` on a randomised candidate: a person whom pi accepts with probability q is two parts of a round.
+"""The betting bound of `fairness.bounds` on a randomised candidate: a person whom pi accepts with
+probability q is two parts of a round.
 
-`betting` bets on h in {0, 1}. For a fixed policy with acceptance q = pi(x), f = E[N q]/E[N], use in the place of a factor the mixture
+`betting` bets on h in {0, 1}. For a fixed policy with acceptance q = pi(x), f = E[N q]/E[N], use in
+the place of a factor the mixture
 
     q (1 - g phi_1 (1 - f)) + (1 - q)(1 + g phi_0 f)                 (the up side; the low side with exchanged signs)
 
-where phi_1, phi_0 are the clamped estimates of `betting` for h = 1 and h = 0. Both have mean N given person and past, so the mean is
-1 - g E[N (q - f)] = 1 at the truth, and both brackets are at least 1/2: again a martingale. The logarithm is concave, hence
+where phi_1, phi_0 are the clamped estimates of `betting` for h = 1 and h = 0. Both have mean N
+given person and past, so the mean is 1 - g E[N (q - f)] = 1 at the truth, and both brackets are at
+least 1/2: again a martingale. The logarithm is concave, hence
 
     ln(mixture) >= q ln(1 - g phi_1 (1 - f)) + (1 - q) ln(1 + g phi_0 f)
 
-which is what `betting` adds up when the row enters with count q and h = 1, and again with count 1 - q and h = 0. So nothing new is
-proved or computed: a log becomes cohorts with fractional counts. Constants in the mixture are taken out first (`Candidate.spread`).
+which is what `betting` adds up when the row enters with count q and h = 1, and again with count 1 -
+q and h = 0. So nothing new is proved or computed: a log becomes cohorts with fractional counts.
+Constants in the mixture are taken out first (`Candidate.spread`).
 """
 
 from dataclasses import dataclass, replace
@@ -26,8 +30,12 @@ MOST_FORESEEN = 5000
 """People of the block before, who stand for the next ones when bets are chosen."""
 
 
-def cohort_of(log: DecisionLog, at: slice, policy: FloatArray, group: IntArray, regression: FloatArray) -> Cohort:
-    """The rows `at` of the log, each twice: h = 1 with count pi, h = 0 with count 1 - pi. policy and regression are those rows'."""
+def cohort_of(
+    log: DecisionLog, at: slice, policy: FloatArray, group: IntArray, regression: FloatArray
+) -> Cohort:
+    """The rows `at` of the log, each twice: h = 1 with count pi, h = 0 with count 1 - pi. policy
+    and regression are those rows'.
+    """
     weight = np.concatenate([log.count[at] * policy, log.count[at] * (1.0 - policy)])
     rows = np.flatnonzero(weight > 0)
     accepts = np.repeat([True, False], len(policy))[rows]
@@ -49,7 +57,9 @@ def cohort_of(log: DecisionLog, at: slice, policy: FloatArray, group: IntArray, 
 
 @dataclass(frozen=True, eq=False)
 class LoggedGaps:
-    """One candidate's processes; `step` returns the process after a block, with bets fixed from the blocks before it."""
+    """One candidate's processes; `step` returns the process after a block, with bets fixed from the
+    blocks before it.
+    """
 
     bound: BettingBound
     state: BettingState
@@ -71,7 +81,9 @@ class LoggedGaps:
 
     @property
     def estimates(self) -> FloatArray:
-        """(R, G): self-normalised doubly robust rates sum pi phi / sum phi of acceptance; NaN where the denominator is not positive."""
+        """(R, G): self-normalised doubly robust rates sum pi phi / sum phi of acceptance; NaN where
+        the denominator is not positive.
+        """
         hits, mass = self.state.hits[0], self.state.mass[0]
         inside = np.clip(hits, 0.0, np.maximum(mass, 0.0))
         return np.asarray(np.divide(inside, mass, out=np.full(mass.shape, np.nan), where=mass > 0))

@@ -1,26 +1,31 @@
-"""A confidence sequence for the loss of a policy from one-sided logs: betting on the doubly robust loss of each person.
+"""A confidence sequence for the loss of a policy from one-sided logs: betting on the doubly robust
+loss of each person.
 
 With prices divided by the larger one, so that fa, fr <= 1, the loss of pi on a person is
 
     loss = base + d N,    N = 1[y = -1],   base = fr (1 - pi),   d = fa pi - fr (1 - pi),        0 <= loss <= 1
 
-Let phi = m' + 1[accepted]/p (N - m') and Z = base + d phi. Given person and past, E[phi] = N (the coin is fresh), so E[Z | past] is the
-loss theta of pi. For a bet lambda in [0, 1/2] that is fixed before the block,
+Let phi = m' + 1[accepted]/p (N - m') and Z = base + d phi. Given person and past, E[phi] = N (the
+coin is fresh), so E[Z | past] is the loss theta of pi. For a bet lambda in [0, 1/2] that is fixed
+before the block,
 
     W(theta) = prod (1 - lambda (Z - theta))
 
-is a martingale at the true theta. It stays positive while theta >= l, because m' is clamped so that Z <= l + R, R = 1/(2 lambda):
+is a martingale at the true theta. It stays positive while theta >= l, because m' is clamped so that
+Z <= l + R, R = 1/(2 lambda):
 
     d > 0:  m' = max(m, (w - r/d)/(w - 1)),    d < 0:  m' = min(m, r/(|d| (w - 1))),    r = l + R - base,  w = 1/p
 
-(R >= 1 >= base, base + d: both are in [0, 1]). ln(1 - z) >= -z - k(z) z^2 with `curvature`, taken at z = lambda (Z - l)+,
-gives sums that do not depend on theta:
+(R >= 1 >= base, base + d: both are in [0, 1]). ln(1 - z) >= -z - k(z) z^2 with `curvature`, taken
+at z = lambda (Z - l)+, gives sums that do not depend on theta:
 
     ln W(theta) >= theta b - a - (c - 2 theta e + theta^2 h),    a = sum lambda Z, b = sum lambda,  (c, e, h) = sum k lambda^2 (Z^2, Z, 1)
 
-Ville: the true theta is in {ln W >= L} at any time with probability at most e^-L, so what lies between the two roots of the quadratic is
-cut off the top of the interval. The lower end is the same for 1 - loss. Two sides and K bets share delta: L = ln(2 K / delta).
-A label that has not arrived takes the value that makes W smallest. m costs width, never validity, as long as earlier rows made it.
+Ville: the true theta is in {ln W >= L} at any time with probability at most e^-L, so what lies
+between the two roots of the quadratic is cut off the top of the interval. The lower end is the same
+for 1 - loss. Two sides and K bets share delta: L = ln(2 K / delta). A label that has not arrived
+takes the value that makes W smallest. m costs width, never validity, as long as earlier rows made
+it.
 """
 
 from collections.abc import Callable
@@ -38,7 +43,9 @@ SMALLEST_VARIANCE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class LossRows:
-    """One block of the log as the loss sees it: pi, w = 1/p, m, what happened, and how many decisions each row stands for."""
+    """One block of the log as the loss sees it: pi, w = 1/p, m, what happened, and how many
+    decisions each row stands for.
+    """
 
     policy: FloatArray
     inverse: FloatArray
@@ -51,7 +58,9 @@ class LossRows:
 
 @dataclass(frozen=True, eq=False)
 class LossState:
-    """sums (5, side, K): a, b, c, e, h; the interval [lower, upper] of the loss; sums that serve the estimate and the planning alone."""
+    """sums (5, side, K): a, b, c, e, h; the interval [lower, upper] of the loss; sums that serve
+    the estimate and the planning alone.
+    """
 
     sums: FloatArray
     lower: float = 0.0
@@ -81,11 +90,17 @@ class LossBound:
     horizons: tuple[float, ...] = HORIZONS
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.prices.false_accept, float) and isinstance(self.prices.false_reject, float)):
-            raise InvalidInput("the prices have one entry per person; evaluation takes two numbers.")
+        if not (
+            isinstance(self.prices.false_accept, float)
+            and isinstance(self.prices.false_reject, float)
+        ):
+            raise InvalidInput(
+                "the prices have one entry per person; evaluation takes two numbers."
+            )
         if self.unit == 0:
             raise InvalidInput(
-                "both prices are 0, so every policy costs nothing.", hint="give at least one price above 0."
+                "both prices are 0, so every policy costs nothing.",
+                hint="give at least one price above 0.",
             )
 
     @property
@@ -103,11 +118,17 @@ class LossBound:
         return LossState(np.zeros((5, 2, len(self.horizons))))
 
     def bets(self, state: LossState) -> FloatArray:
-        """lambda_k = min( sqrt(2 L/(n_k V1)) min(1, V1/V), 1/2 ): V of Z so far, V1 what it would be if everybody were accepted."""
+        """lambda_k = min( sqrt(2 L/(n_k V1)) min(1, V1/V), 1/2 ): V of Z so far, V1 what it would
+        be if everybody were accepted.
+        """
         mean = state.estimate if state.rounds else 0.5
-        certain = max((state.certain_squares + 2.5) / (state.rounds + 10.0) - mean**2, SMALLEST_VARIANCE)
+        certain = max(
+            (state.certain_squares + 2.5) / (state.rounds + 10.0) - mean**2, SMALLEST_VARIANCE
+        )
         seen = max((state.squares + 2.5) / (state.rounds + 10.0) - mean**2, certain)
-        wished = np.sqrt(2.0 * self.threshold / (np.array(self.horizons) * certain)) * certain / seen
+        wished = (
+            np.sqrt(2.0 * self.threshold / (np.array(self.horizons) * certain)) * certain / seen
+        )
         return np.asarray(np.minimum(wished, 0.5))
 
     def update(self, state: LossState, rows: LossRows) -> LossState:
@@ -124,7 +145,10 @@ class LossBound:
 
     def _line(self, policy: FloatArray) -> tuple[FloatArray, FloatArray]:
         """base and d."""
-        fa, fr = float(self.prices.false_accept) / self.unit, float(self.prices.false_reject) / self.unit
+        fa, fr = (
+            float(self.prices.false_accept) / self.unit,
+            float(self.prices.false_reject) / self.unit,
+        )
         return fr * (1.0 - policy), fa * policy - fr * (1.0 - policy)
 
     def _narrowed(self, state: LossState) -> LossState:
@@ -132,7 +156,9 @@ class LossBound:
         lower = 1.0 - largest_consistent(state.sums[:, 1], self.threshold, 1.0 - state.lower)
         return replace(state, upper=min(state.upper, upper), lower=max(state.lower, lower))
 
-    def _remembered(self, state: LossState, rows: LossRows, base: FloatArray, slope: FloatArray) -> LossState:
+    def _remembered(
+        self, state: LossState, rows: LossRows, base: FloatArray, slope: FloatArray
+    ) -> LossState:
         m, w = rows.regression, rows.inverse
         known = rows.accepted & ~rows.open
         phi = m + np.where(known, w * (rows.negative - m), 0.0)
@@ -148,7 +174,8 @@ class LossBound:
 
 
 def largest_consistent(sums: FloatArray, threshold: float, top: float) -> float:
-    """The top of the interval after cutting off {theta : theta b - a - (c - 2 theta e + theta^2 h) >= L}, for each of the K bets.
+    """The top of the interval after cutting off {theta : theta b - a - (c - 2 theta e + theta^2 h)
+    >= L}, for each of the K bets.
 
     Only a cut that reaches the top may be made: the quadratic says nothing above its larger root.
     """

@@ -1,4 +1,5 @@
-"""What a log can say at all: do its propensities fit its decisions, and does it know the people whom the candidate would accept?
+"""What a log can say at all: do its propensities fit its decisions, and does it know the people
+whom the candidate would accept?
 
 calibration   s = sum (A - p),      v = sum p (1 - p)        if the coins were drawn with p, s has mean 0 and variance v
 groups        s = sum (A - p) u,    v = sum p (1 - p) u      u = 1[no group]: likewise, if knowing the group does not hang on the coin
@@ -17,7 +18,9 @@ from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.words import BoolArray, FloatArray
 
 MOST_SURPRISE = 21.0
-"""The exponent of Bernstein's inequality from which on a log is refused: a correct one with probability 2e-9."""
+"""The exponent of Bernstein's inequality from which on a log is refused: a correct one with
+probability 2e-9.
+"""
 THIN = 0.05
 """An acceptance probability below this is little support."""
 MUCH = 0.1
@@ -73,7 +76,9 @@ def heaviest(weight: FloatArray, count: FloatArray) -> float:
 
 
 def require_honest(log: DecisionLog) -> None:
-    """InvalidInput for propensities that do not fit the decisions, or groups whose being known hangs on the decision."""
+    """InvalidInput for propensities that do not fit the decisions, or groups whose being known
+    hangs on the decision.
+    """
     _require_calibrated(log)
     unknown = np.array([value is None for value in log.group.tolist()], dtype=np.float64)
     if not unknown.all():
@@ -81,7 +86,9 @@ def require_honest(log: DecisionLog) -> None:
 
 
 def _require_calibrated(log: DecisionLog) -> None:
-    accepted, expected = (float(np.dot(log.count, column)) for column in (log.accept, log.acceptance))
+    accepted, expected = (
+        float(np.dot(log.count, column)) for column in (log.accept, log.acceptance)
+    )
     if _surprise(log, np.ones(len(log))) > MOST_SURPRISE:
         raise InvalidInput(
             f"{log.source}: {accepted:,.0f} people were accepted, but its propensities expect {expected:,.0f}: "
@@ -92,7 +99,9 @@ def _require_calibrated(log: DecisionLog) -> None:
 
 def _require_even_groups(log: DecisionLog, unknown: FloatArray) -> None:
     if _surprise(log, unknown) > MOST_SURPRISE:
-        accepted, rejected = (np.average(unknown, weights=log.count * part) for part in (log.accept, ~log.accept))
+        accepted, rejected = (
+            np.average(unknown, weights=log.count * part) for part in (log.accept, ~log.accept)
+        )
         raise InvalidInput(
             f"{log.source}: the group is unknown for {accepted:.1%} of the accepted and {rejected:.1%} of the rejected, more unevenly than "
             "the propensities explain: whether it is known depends on the decision, so these groups are not those of the population.",
@@ -107,7 +116,9 @@ def _surprise(log: DecisionLog, among: FloatArray) -> float:
     return x**2 / (2.0 * (v + x / 3.0)) if x > 0 else 0.0
 
 
-def denominator_warnings(name: str, group: str, weight: FloatArray, count: FloatArray, used: BoolArray) -> list[str]:
+def denominator_warnings(
+    name: str, group: str, weight: FloatArray, count: FloatArray, used: BoolArray
+) -> list[str]:
     """For one rate and group: nobody, few effective people, or one person who decides."""
     here = np.where(used, weight, 0.0)
     people, most = effective(here, count), heaviest(here, count)
@@ -117,4 +128,6 @@ def denominator_warnings(name: str, group: str, weight: FloatArray, count: Float
         return [
             f"one person carries {most:.0%} of the weight of the {name} of group {group}: its rate hangs on that person"
         ]
-    return [f"the {name} of group {group} are worth {people:.0f} people only"] if people < FEW else []
+    return (
+        [f"the {name} of group {group} are worth {people:.0f} people only"] if people < FEW else []
+    )

@@ -4,4 +4,13 @@ from evenhand.faircsc.frontier import Frontier, frontier
 from evenhand.faircsc.oracle import FairCSC, bind_fair, solve_fair
 from evenhand.faircsc.solution import FairSolution, Iteration, SolveReport
 
-__all__ = ["FairCSC", "FairSolution", "Frontier", "Iteration", "SolveReport", "bind_fair", "frontier", "solve_fair"]
+__all__ = [
+    "FairCSC",
+    "FairSolution",
+    "Frontier",
+    "Iteration",
+    "SolveReport",
+    "bind_fair",
+    "frontier",
+    "solve_fair",
+]

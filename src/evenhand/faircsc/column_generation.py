@@ -1,7 +1,9 @@
-"""FairCSC with several constraints: Dantzig-Wolfe column generation, and its first phase where no constant is allowed.
+"""FairCSC with several constraints: Dantzig-Wolfe column generation, and its first phase where no
+constant is allowed.
 
-The master program over the columns found so far gives multipliers lambda; one oracle call finds the column of least
-cost + lambda . gap. If it beats no known column, the master's solution is optimal: for every lambda
+The master program over the columns found so far gives multipliers lambda; one oracle call finds the
+column of least cost + lambda . gap. If it beats no known column, the master's solution is optimal:
+for every lambda
 
     OPT >= min_h [cost(h) + lambda . gap(h)] - limit sum_k |lambda_k|.
 """
@@ -62,7 +64,12 @@ class Pool:
         return min(fair, key=lambda i: self.columns[i].cost, default=None)
 
     def walk(
-        self, weights: FloatArray, limit: float, lower: float | None, converged: bool, steps: list[Iteration]
+        self,
+        weights: FloatArray,
+        limit: float,
+        lower: float | None,
+        converged: bool,
+        steps: list[Iteration],
     ) -> Walk:
         """The pool's mixture as the end of a walk, inside the limit to rounding."""
         constant = self.constant()
@@ -73,8 +80,13 @@ class Pool:
         return Walk(chosen, tuple(weights[support].tolist()), lower, converged, tuple(steps))
 
 
-def generate_columns(price: Price, start: list[Column], limit: float, tolerance: float, max_calls: int) -> Walk:
-    """The optimum over all mixtures of an exact class, to `tolerance` in normalised cost. `start` must be feasible."""
+def generate_columns(
+    price: Price, start: list[Column], limit: float, tolerance: float, max_calls: int
+) -> Walk:
+    """The optimum over all mixtures of an exact class, to `tolerance` in normalised cost.
+
+    `start` must be feasible.
+    """
     pool, lower = Pool.of(start), -np.inf
     steps: list[Iteration] = []
     multipliers = np.zeros(len(start[0].gaps))
@@ -85,7 +97,13 @@ def generate_columns(price: Price, start: list[Column], limit: float, tolerance:
         new = pool.add(column)
         master = _require(pool.solve(limit)) if new else master
         steps.append(
-            Iteration(tuple(multipliers.tolist()), column.cost, tuple(column.gaps.tolist()), master.cost, lower)
+            Iteration(
+                tuple(multipliers.tolist()),
+                column.cost,
+                tuple(column.gaps.tolist()),
+                master.cost,
+                lower,
+            )
         )
         if master.cost - lower <= tolerance or (not new and len(steps) > 1):
             break
@@ -95,16 +113,21 @@ def generate_columns(price: Price, start: list[Column], limit: float, tolerance:
 
 
 def _require(master: MasterSolution | None) -> MasterSolution:
-    if master is None:  # the start is feasible, so only a numerical failure of the LP solver leads here
-        raise Infeasible("the linear program over known columns has no solution.", certificate=np.nan)
+    if (
+        master is None
+    ):  # the start is feasible, so only a numerical failure of the LP solver leads here
+        raise Infeasible(
+            "the linear program over known columns has no solution.", certificate=np.nan
+        )
     return master
 
 
 def feasible_start(price: Price, constraints: int, limit: float, max_calls: int) -> list[Column]:
-    """Columns whose mixtures include a feasible one, for a class without constants; Infeasible with a proof if there is none.
+    """Columns whose mixtures include a feasible one, for a class without constants; Infeasible with
+    a proof if there is none.
 
-    Phase one minimises v subject to |gap_k(pi)| <= v. For every mu with sum |mu_k| = 1, min_h mu . gap(h) is a lower bound of
-    the least v: once it exceeds the limit, no mixture is feasible.
+    Phase one minimises v subject to |gap_k(pi)| <= v. For every mu with sum |mu_k| = 1, min_h mu .
+    gap(h) is a lower bound of the least v: once it exceeds the limit, no mixture is feasible.
     """
     pool, lower = Pool.of([price(np.zeros(constraints), 1.0)]), 0.0
     for calls in range(1, max_calls):
@@ -124,7 +147,9 @@ def feasible_start(price: Price, constraints: int, limit: float, max_calls: int)
 
 
 def _least_violation(gaps: FloatArray) -> tuple[float, FloatArray]:
-    """min over mixtures of max_k |gap_k|, with the direction mu (sum |mu| = 1) that proves it: an LP over (w, v)."""
+    """min over mixtures of max_k |gap_k|, with the direction mu (sum |mu| = 1) that proves it: an
+    LP over (w, v).
+    """
     from scipy.optimize import linprog
 
     constraints, columns = gaps.shape

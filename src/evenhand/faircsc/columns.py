@@ -1,10 +1,12 @@
 """Hypotheses as columns of the fair linear program, and the oracle that prices new ones.
 
-With costs normalised by sum_i |c_i| (so that a limit of 1e-12 means the same at every scale of costs), a hypothesis h is the column
+With costs normalised by sum_i |c_i| (so that a limit of 1e-12 means the same at every scale of
+costs), a hypothesis h is the column
 
     (cost(h), gap_1(h), ..., gap_K(h)),  cost(h) = sum_i c_i 1[h accepts i] / sum_i |c_i|
 
-and one CSC call with acceptance costs c_i + sum_k lambda_k g_ki answers argmin over h of cost(h) + lambda . gap(h).
+and one CSC call with acceptance costs c_i + sum_k lambda_k g_ki answers argmin over h of cost(h) +
+lambda . gap(h).
 """
 
 from collections.abc import Callable
@@ -25,7 +27,9 @@ TIE = 1e-13
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One hypothesis with its normalised cost and its gaps; most columns that a walk meets never need the hypothesis itself."""
+    """One hypothesis with its normalised cost and its gaps; most columns that a walk meets never
+    need the hypothesis itself.
+    """
 
     cost: float
     gaps: FloatArray
@@ -47,15 +51,17 @@ class Column:
 
 
 Price = Callable[[FloatArray, float], Column]
-"""price(multipliers, cost_weight): argmin over h of cost_weight * cost(h) + multipliers . gap(h)."""
+"""price(multipliers, cost_weight): argmin over h of cost_weight * cost(h) + multipliers . gap(h).
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """The rows on which everything is evaluated: objective rows and sample rows, merged where they are the same people.
+    """The rows on which everything is evaluated: objective rows and sample rows, merged where they
+    are the same people.
 
-    cost: (rows,) normalised acceptance costs (0 on rows that only the sample has); channels, pairs: as in `GapConstraints`
-    (0 on rows that only the objective has).
+    cost: (rows,) normalised acceptance costs (0 on rows that only the sample has); channels, pairs:
+    as in `GapConstraints` (0 on rows that only the objective has).
     """
 
     features: FloatArray
@@ -74,17 +80,22 @@ class Rows:
         return Column.of(hypothesis, float(self.cost[accepted].sum()), self.pairs @ totals)
 
     def permanent(self, groups: tuple[object, ...], with_constants: bool) -> list[Column]:
-        """The members that need no oracle: the constants, and the group classifiers where the group may be used."""
+        """The members that need no oracle: the constants, and the group classifiers where the group
+        may be used.
+        """
         constants = [self.column(ACCEPT_ALL), self.column(REJECT_ALL)] if with_constants else []
-        return constants + ([] if self.group is None else [self.column(GroupClassifier(value)) for value in groups])
+        return constants + (
+            [] if self.group is None else [self.column(GroupClassifier(value)) for value in groups]
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Relatives:
-    """The hypotheses that a partition of the rows offers; the cheapest of them is found without a search.
+    """The hypotheses that a partition of the rows offers; the cheapest of them is found without a
+    search.
 
-    sums: (1 + K, cells), the cost and the gaps of accepting each cell alone; where the cells are ordered, (1 + K, cells + 1): those of
-    accepting all cells from each one on.
+    sums: (1 + K, cells), the cost and the gaps of accepting each cell alone; where the cells are
+    ordered, (1 + K, cells + 1): those of accepting all cells from each one on.
     """
 
     ordered: bool
@@ -94,9 +105,13 @@ class Relatives:
     @classmethod
     def of(cls, partition: Partition, cost: FloatArray, gaps: FloatArray) -> "Relatives":
         """Add up the cost and the gaps, (K, rows), of accepting each row."""
-        sums = np.stack([np.bincount(partition.cell, row, partition.cells) for row in (cost, *gaps)])
+        sums = np.stack(
+            [np.bincount(partition.cell, row, partition.cells) for row in (cost, *gaps)]
+        )
         if partition.ordered:
-            sums = np.concatenate([sums[:, ::-1].cumsum(axis=1)[:, ::-1], np.zeros((len(sums), 1))], axis=1)
+            sums = np.concatenate(
+                [sums[:, ::-1].cumsum(axis=1)[:, ::-1], np.zeros((len(sums), 1))], axis=1
+            )
         return cls(partition.ordered, partition.hypothesis, sums.astype(np.float64, copy=False))
 
     def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
@@ -112,9 +127,11 @@ class Relatives:
 
 @dataclass(eq=False)
 class ClassPricer:
-    """Prices by calling the class's oracle, and counts the calls. `permanent` members compete with each answer.
+    """Prices by calling the class's oracle, and counts the calls. `permanent` members compete with
+    each answer.
 
-    relatives: what the calls have found besides their answers, where the class's search partitions the rows.
+    relatives: what the calls have found besides their answers, where the class's search partitions
+    the rows.
     """
 
     oracle: RowOracle
@@ -146,7 +163,9 @@ class ClassPricer:
 
 @dataclass(eq=False)
 class PointPricer:
-    """Prices by looking at the points (cost, gaps) of *all* members, which one pass over the data has yielded: one call."""
+    """Prices by looking at the points (cost, gaps) of *all* members, which one pass over the data
+    has yielded: one call.
+    """
 
     oracle: Enumeration
     costs: FloatArray
@@ -177,14 +196,17 @@ class PointPricer:
     def _least(self, multipliers: FloatArray, cost_weight: float) -> tuple[int, float]:
         """The first member of least cost_weight * cost(h) + multipliers . gap(h), and that value.
 
-        Tile by tile, so that what is computed stays in the cache: over a whole large class writing it down costs more than computing it.
+        Tile by tile, so that what is computed stays in the cache: over a whole large class writing
+        it down costs more than computing it.
         """
         if len(self.costs) <= TILE:
             return self._least_among(self.costs, self.gaps, multipliers, cost_weight)
         found, least = 0, np.inf
         for start in range(0, len(self.costs), TILE):
             rows = slice(start, start + TILE)
-            member, value = self._least_among(self.costs[rows], self.gaps[:, rows], multipliers, cost_weight)
+            member, value = self._least_among(
+                self.costs[rows], self.gaps[:, rows], multipliers, cost_weight
+            )
             if value < least:
                 found, least = start + member, value
         return found, least
@@ -203,15 +225,25 @@ class PointPricer:
 
     def column(self, member: int) -> Column:
         """The column of one member."""
-        return Column(float(self.costs[member]), self.gaps[:, member].copy(), lambda: self.oracle.hypothesis(member))
+        return Column(
+            float(self.costs[member]),
+            self.gaps[:, member].copy(),
+            lambda: self.oracle.hypothesis(member),
+        )
 
     def singles(self, highest_cost: float) -> list[Column]:
         """The member of least |gap| among those of at most that cost, and the permanent ones."""
         tied = np.flatnonzero(self.costs <= highest_cost)
-        found = [self.column(int(tied[np.argmin(np.abs(self.gaps[:, tied]).max(axis=0))]))] if len(tied) else []
+        found = (
+            [self.column(int(tied[np.argmin(np.abs(self.gaps[:, tied]).max(axis=0))]))]
+            if len(tied)
+            else []
+        )
         return found + [column for column in self.permanent if column.cost <= highest_cost]
 
 
 def cheapest(columns: list[Column], multipliers: FloatArray, cost_weight: float) -> Column:
     """The column of least cost_weight * cost + multipliers . gap; the first of equals."""
-    return min(columns, key=lambda column: cost_weight * column.cost + float(multipliers @ column.gaps))
+    return min(
+        columns, key=lambda column: cost_weight * column.cost + float(multipliers @ column.gaps)
+    )

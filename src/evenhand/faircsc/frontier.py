@@ -17,8 +17,9 @@ from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """limits: the grid; solutions: the cheapest fair mixture at each; region: (vertices, 2) of (gap, cost), counter-clockwise;
-    exact: whether the region is the whole one (an exact class) or what a heuristic oracle found of it."""
+    """limits: the grid; solutions: the cheapest fair mixture at each; region: (vertices, 2) of
+    (gap, cost), counter-clockwise; exact: whether the region is the whole one (an exact class) or
+    what a heuristic oracle found of it."""
 
     limits: FloatArray
     solutions: tuple[FairSolution, ...]
@@ -50,13 +51,24 @@ def frontier(
 ) -> Frontier:
     """Solve at every limit of a grid and trace the reachable region (one rate, two groups).
 
-    The region's vertices are argmins of u gap + v cost over the class: `directions` of them for a class behind an oracle, all of them
-    for an enumerable class.
+    The region's vertices are argmins of u gap + v cost over the class: `directions` of them for a
+    class behind an oracle, all of them for an enumerable class.
     """
     grid = np.asarray(limits, dtype=np.float64)
     if grid.ndim != 1 or len(grid) == 0:
-        raise InvalidInput("limits is empty; give at least one limit.", hint="np.linspace(0, 0.2, 21) is a good grid.")
-    fair = bind_fair(hypotheses, problem.features, problem.group, rate, sample, float(grid.max()), group_use=group_use)
+        raise InvalidInput(
+            "limits is empty; give at least one limit.",
+            hint="np.linspace(0, 0.2, 21) is a good grid.",
+        )
+    fair = bind_fair(
+        hypotheses,
+        problem.features,
+        problem.group,
+        rate,
+        sample,
+        float(grid.max()),
+        group_use=group_use,
+    )
     if len(fair.constraints.pairs) != 1:
         raise InvalidInput(
             f"the sample has {len(fair.constraints.groups)} groups; the picture of (gap, cost) needs one rate and two groups.",
@@ -79,14 +91,19 @@ class _Counter:
 
 
 Traced = tuple[tuple[FairSolution, ...], FloatArray, FloatArray]
-"""Solutions, (points, 2) of (gap, cost) whose hull is the region, and the same for the constants."""
+"""Solutions, (points, 2) of (gap, cost) whose hull is the region, and the same for the constants.
+"""
 
 
-def _exact(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, done: _Counter) -> Traced:
+def _exact(
+    fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, done: _Counter
+) -> Traced:
     """Every limit is solved to optimality by itself."""
     solutions = []
     for limit in grid:
-        solutions.append(fair.at(float(limit)).solve(problem.acceptance_cost, problem.rejection_total))
+        solutions.append(
+            fair.at(float(limit)).solve(problem.acceptance_cost, problem.rejection_total)
+        )
         done.tick()
     rows, scale = fair.priced_rows(problem.acceptance_cost)
     permanent = rows.permanent(fair.constraints.groups, True)
@@ -102,8 +119,12 @@ def _exact(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, direc
     )
 
 
-def _pooled(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, done: _Counter) -> Traced:
-    """A heuristic oracle: everything it ever answered serves all limits, so that a looser limit never costs more."""
+def _pooled(
+    fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, done: _Counter
+) -> Traced:
+    """A heuristic oracle: everything it ever answered serves all limits, so that a looser limit
+    never costs more.
+    """
     rows, scale = fair.priced_rows(problem.acceptance_cost)
     permanent = rows.permanent(fair.constraints.groups, True)
     pricer = fair.pricer(rows, permanent)
@@ -117,14 +138,24 @@ def _pooled(fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, dire
     for limit in grid:
         walk = known.best(float(limit))
         at = fair.at(float(limit))
-        solutions.append(at.solution(walk, walk.columns, walk.weights, scale, problem.rejection_total, pricer.calls))
+        solutions.append(
+            at.solution(
+                walk, walk.columns, walk.weights, scale, problem.rejection_total, pricer.calls
+            )
+        )
         for column in walk.columns:
             known.pool.add(column)
-    return tuple(solutions), _place(known.pool.columns, problem, scale), _place(permanent[:2], problem, scale)
+    return (
+        tuple(solutions),
+        _place(known.pool.columns, problem, scale),
+        _place(permanent[:2], problem, scale),
+    )
 
 
 def _place(columns: list[Column], problem: CostSensitiveProblem, scale: float) -> FloatArray:
-    return np.array([[column.gaps[0], problem.rejection_total + scale * column.cost] for column in columns])
+    return np.array(
+        [[column.gaps[0], problem.rejection_total + scale * column.cost] for column in columns]
+    )
 
 
 def _sweep(price: Price, directions: int, done: _Counter) -> list[Column]:
@@ -137,7 +168,9 @@ def _sweep(price: Price, directions: int, done: _Counter) -> list[Column]:
 
 
 def convex_hull(points: FloatArray) -> FloatArray:
-    """The vertices of the convex hull of (n, 2) points, counter-clockwise; its two ends where all lie on one line."""
+    """The vertices of the convex hull of (n, 2) points, counter-clockwise; its two ends where all
+    lie on one line.
+    """
     from scipy.spatial import ConvexHull, QhullError
 
     ordered = np.unique(points, axis=0)
@@ -146,4 +179,6 @@ def convex_hull(points: FloatArray) -> FloatArray:
     except (QhullError, ValueError):
         span = ordered - ordered.mean(axis=0)
         along = span @ span[int(np.argmax((span**2).sum(axis=1)))]
-        return ordered[[int(np.argmin(along)), int(np.argmax(along))]] if len(ordered) > 1 else ordered
+        return (
+            ordered[[int(np.argmin(along)), int(np.argmax(along))]] if len(ordered) > 1 else ordered
+        )

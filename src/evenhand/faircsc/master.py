@@ -2,7 +2,8 @@
 
     minimise sum_h w_h cost(h)  subject to  |sum_h w_h gap_k(h)| <= limit for all k,  sum_h w_h = 1,  w >= 0
 
-A basic solution has at most 1 + rank(tight constraints) columns (section B.1 of the paper, "support_size", for one constraint).
+A basic solution has at most 1 + rank(tight constraints) columns (section B.1 of the paper,
+"support_size", for one constraint).
 """
 
 from dataclasses import dataclass
@@ -27,7 +28,9 @@ class MasterSolution:
 
 
 def solve_master(costs: FloatArray, gaps: FloatArray, limit: float) -> MasterSolution | None:
-    """The cheapest mixture of m columns under K gap constraints (gaps: (K, m)); None if there is no feasible one."""
+    """The cheapest mixture of m columns under K gap constraints (gaps: (K, m)); None if there is no
+    feasible one.
+    """
     from scipy.optimize import linprog
 
     result = linprog(
@@ -47,9 +50,11 @@ def solve_master(costs: FloatArray, gaps: FloatArray, limit: float) -> MasterSol
 
 
 def polish(weights: FloatArray, gaps: FloatArray, limit: float) -> FloatArray:
-    """Re-solve the equations of the basis, so that tight constraints hold to rounding and not to a solver's tolerance.
+    """Re-solve the equations of the basis, so that tight constraints hold to rounding and not to a
+    solver's tolerance.
 
-    On the support S and the tight constraints A: sum_S w = 1, sum_S w gap_A = limit (with the side's sign).
+    On the support S and the tight constraints A: sum_S w = 1, sum_S w gap_A = limit (with the
+    side's sign).
     """
     support = np.flatnonzero(weights > 1e-9)
     values = gaps[:, support] @ weights[support]
@@ -63,8 +68,12 @@ def polish(weights: FloatArray, gaps: FloatArray, limit: float) -> FloatArray:
     return np.asarray(polished / polished.sum())
 
 
-def mix_towards_constant(weights: FloatArray, gaps: FloatArray, limit: float, constant: int) -> FloatArray:
-    """Give weight to an exactly fair column until no gap exceeds the limit: gaps scale with the remaining weight."""
+def mix_towards_constant(
+    weights: FloatArray, gaps: FloatArray, limit: float, constant: int
+) -> FloatArray:
+    """Give weight to an exactly fair column until no gap exceeds the limit: gaps scale with the
+    remaining weight.
+    """
     worst = float(np.abs(gaps @ weights).max())
     if worst <= limit + ROUNDING:
         return weights

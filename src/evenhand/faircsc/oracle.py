@@ -1,8 +1,10 @@
-"""FairCSC (section 3.1): the cheapest mixture whose group rates differ by at most a limit, with costs and rates from different data.
+"""FairCSC (section 3.1): the cheapest mixture whose group rates differ by at most a limit, with
+costs and rates from different data.
 
     minimise over mixtures pi   sum_j c_j^{pi(x_j)}   subject to   |gap_k(pi)| <= limit for every rate and pair of groups k
 
-`bind_fair` does once what depends on the rows alone; `FairCSC.solve` answers one cost vector; `solve_fair` does both.
+`bind_fair` does once what depends on the rows alone; `FairCSC.solve` answers one cost vector;
+`solve_fair` does both.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,12 +36,16 @@ HEURISTIC_CALLS = 12
 SADDLE_CALLS = 100_000
 SADDLE_BUDGET = 2.0
 TIE = 1e-13
-"""Normalised costs closer than this are equal: a single hypothesis is then preferred to a mixture."""
+"""Normalised costs closer than this are equal: a single hypothesis is then preferred to a mixture.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class FairCSC:
-    """A fair oracle bound to objective rows and a sample. `objective` maps bound rows to objective rows."""
+    """A fair oracle bound to objective rows and a sample.
+
+    `objective` maps bound rows to objective rows.
+    """
 
     oracle: RowOracle
     exact: bool
@@ -62,9 +68,14 @@ class FairCSC:
         return self.solve(acceptance_cost, 0.0)
 
     def solve(
-        self, acceptance_cost: FloatArray, rejection_total: float, progress: Callable[[int], None] | None = None
+        self,
+        acceptance_cost: FloatArray,
+        rejection_total: float,
+        progress: Callable[[int], None] | None = None,
     ) -> FairSolution:
-        """The cheapest fair mixture; its cost includes `rejection_total`, the cost of rejecting everybody."""
+        """The cheapest fair mixture; its cost includes `rejection_total`, the cost of rejecting
+        everybody.
+        """
         return self.solve_at((self.limit,), acceptance_cost, rejection_total, progress)[0]
 
     def solve_at(
@@ -74,7 +85,9 @@ class FairCSC:
         rejection_total: float = 0.0,
         progress: Callable[[int], None] | None = None,
     ) -> list[FairSolution]:
-        """The same at several limits; what a heuristic oracle answered on the way to one of them serves the next ones."""
+        """The same at several limits; what a heuristic oracle answered on the way to one of them
+        serves the next ones.
+        """
         rows, scale = self.priced_rows(acceptance_cost)
         permanent = rows.permanent(self.constraints.groups, self.with_constants)
         pricer = self.pricer(rows, permanent)
@@ -82,7 +95,9 @@ class FairCSC:
         known, found = Answers.of(pricer, permanent), []
         for limit in limits:
             fair = self.at(limit)
-            before = pricer.calls if isinstance(pricer, ClassPricer) else 0  # one pass counts as one call
+            before = (
+                pricer.calls if isinstance(pricer, ClassPricer) else 0
+            )  # one pass counts as one call
             walk = fair._walk(price, permanent, known)
             columns, weights = prefer_single(walk, pricer, limit)
             calls = len(walk.iterations) if self.method == "saddle-point" else pricer.calls - before
@@ -90,7 +105,9 @@ class FairCSC:
         return found
 
     def pricer(self, rows: Rows, permanent: list[Column]) -> ClassPricer | PointPricer:
-        """The one pass for enumerable classes, the oracle for others; a heuristic's answer is kept even where a constant is cheaper."""
+        """The one pass for enumerable classes, the oracle for others; a heuristic's answer is kept
+        even where a constant is cheaper.
+        """
         if self.exact and isinstance(self.oracle, Enumeration):
             return PointPricer.one_pass(self.oracle, rows, permanent)
         return ClassPricer(self.oracle, rows, permanent if self.exact else [])
@@ -118,11 +135,17 @@ class FairCSC:
                 self.max_calls or SADDLE_CALLS,
             )
         if not self.exact:
-            return walk_pool(price, known, self.limit, self.max_calls or (HEURISTIC_CALLS if one else 20))
+            return walk_pool(
+                price, known, self.limit, self.max_calls or (HEURISTIC_CALLS if one else 20)
+            )
         inside = any(abs(column.gaps[0]) <= self.limit for column in start)
         if one and inside:
-            return walk_hull(price, start, self.limit, self.tolerance or 1e-13, self.max_calls or EXACT_CALLS)
-        return generate_columns(price, start, self.limit, self.tolerance or 1e-10, self.max_calls or MANY_CALLS)
+            return walk_hull(
+                price, start, self.limit, self.tolerance or 1e-13, self.max_calls or EXACT_CALLS
+            )
+        return generate_columns(
+            price, start, self.limit, self.tolerance or 1e-10, self.max_calls or MANY_CALLS
+        )
 
     @property
     def _nu(self) -> float:
@@ -147,7 +170,9 @@ class FairCSC:
             if walk.lower_bound is None or not self.exact
             else rejection_total + scale * min(walk.lower_bound, cost)
         )
-        report = SolveReport(self.method, walk.converged, scale, self.constraints.names, walk.iterations)
+        report = SolveReport(
+            self.method, walk.converged, scale, self.constraints.names, walk.iterations
+        )
         return FairSolution(
             policy=policy,
             cost=rejection_total + scale * cost,
@@ -155,7 +180,9 @@ class FairCSC:
             lower_bound=lower,
             oracle_calls=calls,
             report=report,
-            evaluate=lambda: policy.acceptance_of_checked(self.rows.features[: self.objective], group),
+            evaluate=lambda: policy.acceptance_of_checked(
+                self.rows.features[: self.objective], group
+            ),
         )
 
 
@@ -176,9 +203,13 @@ class _Reporting:
 def prefer_single(
     walk: Walk, pricer: ClassPricer | PointPricer, limit: float
 ) -> tuple[tuple[Column, ...], tuple[float, ...]]:
-    """Ties are broken by cost, then one feasible hypothesis before a mixture, then |gap|: no needless randomisation."""
+    """Ties are broken by cost, then one feasible hypothesis before a mixture, then |gap|: no
+    needless randomisation.
+    """
     cost = float(sum(w * c.cost for w, c in zip(walk.weights, walk.columns, strict=True)))
-    known = [column for column in walk.columns if column.cost <= cost + TIE] + pricer.singles(cost + TIE)
+    known = [column for column in walk.columns if column.cost <= cost + TIE] + pricer.singles(
+        cost + TIE
+    )
     candidates = [column for column in known if np.abs(column.gaps).max() <= limit]
     if not candidates:
         return walk.columns, walk.weights
@@ -214,7 +245,9 @@ def bind_fair(
     _require_use(hypotheses, group, group_use)
     _require_columns(features, sample)
     constraints = GapConstraints.on(rates, sample)
-    rows = _merge(features, group if group_use == "decide" else None, sample, constraints, group_use)
+    rows = _merge(
+        features, group if group_use == "decide" else None, sample, constraints, group_use
+    )
     return FairCSC(
         oracle=hypotheses.bind(rows.features, rows.group),
         exact=hypotheses.exact,
@@ -230,7 +263,9 @@ def bind_fair(
     )
 
 
-def _require_use(hypotheses: HypothesisClass, group: GroupArray | None, group_use: GroupUse) -> None:
+def _require_use(
+    hypotheses: HypothesisClass, group: GroupArray | None, group_use: GroupUse
+) -> None:
     if group_use not in ("certify_only", "decide"):
         raise InvalidInput(f'group_use is {group_use!r}; it is "certify_only" or "decide".')
     if group_use == "certify_only" and hypotheses.uses_group:
@@ -239,7 +274,10 @@ def _require_use(hypotheses: HypothesisClass, group: GroupArray | None, group_us
             hint='choose group_use="decide" if the group may influence decisions, or a class that does not look at it.',
         )
     if group_use == "decide" and group is None:
-        raise InvalidInput('group_use is "decide" but the problem has no group.', hint="pass the group of each row.")
+        raise InvalidInput(
+            'group_use is "decide" but the problem has no group.',
+            hint="pass the group of each row.",
+        )
 
 
 def _require_columns(features: FloatArray, sample: LabelledSample) -> None:
@@ -257,7 +295,9 @@ def _merge(
     constraints: GapConstraints,
     group_use: GroupUse,
 ) -> Rows:
-    """Objective rows first, then the sample rows that carry weight; the same people are listed once."""
+    """Objective rows first, then the sample rows that carry weight; the same people are listed
+    once.
+    """
     zero = np.zeros(len(features))
     same = features is sample.features or (
         features.shape == sample.features.shape and np.array_equal(features, sample.features)
@@ -266,10 +306,15 @@ def _merge(
         return Rows(features, group, zero, constraints.channels, constraints.pairs)
     used = np.flatnonzero(constraints.channels.any(axis=0))
     channels = np.concatenate(
-        [np.zeros((len(constraints.channels), len(features))), constraints.channels[:, used]], axis=1
+        [np.zeros((len(constraints.channels), len(features))), constraints.channels[:, used]],
+        axis=1,
     )
     stacked = np.concatenate([features, sample.features[used]])
-    both = np.concatenate([group, sample.group[used]]) if group is not None and group_use == "decide" else None
+    both = (
+        np.concatenate([group, sample.group[used]])
+        if group is not None and group_use == "decide"
+        else None
+    )
     return Rows(stacked, both, np.zeros(len(stacked)), channels, constraints.pairs)
 
 
@@ -287,11 +332,13 @@ def solve_fair(
     with_constants: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> FairSolution:
-    """The cheapest mixture of `hypotheses` on `problem` whose `rates`, measured on `sample`, differ by at most `allowed_gap`.
+    """The cheapest mixture of `hypotheses` on `problem` whose `rates`, measured on `sample`, differ
+    by at most `allowed_gap`.
 
-    Accept-all and reject-all belong to the class (unless with_constants=False), the group classifiers too with
-    group_use="decide". `method`: "column-generation" (exact for exact classes) or "saddle-point" (the paper's recipe, for which
-    `tolerance` is nu). `max_calls` bounds the oracle calls; `progress` is told the number of calls so far.
+    Accept-all and reject-all belong to the class (unless with_constants=False), the group
+    classifiers too with group_use="decide". `method`: "column-generation" (exact for exact classes)
+    or "saddle-point" (the paper's recipe, for which `tolerance` is nu). `max_calls` bounds the
+    oracle calls; `progress` is told the number of calls so far.
     """
     if method not in ("column-generation", "saddle-point"):
         raise InvalidInput(f'method is {method!r}; it is "column-generation" or "saddle-point".')
@@ -311,4 +358,12 @@ def solve_fair(
     return fair.solve(problem.acceptance_cost, problem.rejection_total, progress)
 
 
-__all__ = ["FairCSC", "Iteration", "Method", "bind_fair", "prefer_single", "require_limit", "solve_fair"]
+__all__ = [
+    "FairCSC",
+    "Iteration",
+    "Method",
+    "bind_fair",
+    "prefer_single",
+    "require_limit",
+    "solve_fair",
+]

@@ -1,14 +1,16 @@
 """FairCSC for heuristic oracles: keep every hypothesis ever seen, and walk with safeguards.
 
-Logistic regression, trees and boosting are not argmins: about half of their answers are worse than a hypothesis already
-seen, a feasible answer at multiplier 0 does not end the search, and no lower bound is proved. So the best mixture of the *pool* is
-solved after each call. Where a search partitions the rows (the leaves of a tree, the values of a score), the pool has all hypotheses
-that its cells offer, not the answer alone: the cheapest of them at any multiplier is found without a call, so that the best mixture
-of all of them is exact, and fewer calls are needed.
+Logistic regression, trees and boosting are not argmins: about half of their answers are worse than
+a hypothesis already seen, a feasible answer at multiplier 0 does not end the search, and no lower
+bound is proved. So the best mixture of the *pool* is solved after each call. Where a search
+partitions the rows (the leaves of a tree, the values of a score), the pool has all hypotheses that
+its cells offer, not the answer alone: the cheapest of them at any multiplier is found without a
+call, so that the best mixture of all of them is exact, and fewer calls are needed.
 
-With one constraint: where the free answer is fair, a few small multipliers of either sign look for a cheaper
-one; otherwise the multiplier at which the oracle's own gap crosses the limit is bracketed by doubling, then the slope of the pool's
-optimal edge alternates with bisection, after one look at a quarter of the crossing. The walk ends early when it has stalled.
+With one constraint: where the free answer is fair, a few small multipliers of either sign look for
+a cheaper one; otherwise the multiplier at which the oracle's own gap crosses the limit is bracketed
+by doubling, then the slope of the pool's optimal edge alternates with bisection, after one look at
+a quarter of the crossing. The walk ends early when it has stalled.
 """
 
 from dataclasses import dataclass, field
@@ -22,11 +24,17 @@ from evenhand.faircsc.solution import Iteration
 from evenhand.words import FloatArray
 
 NEARBY = (0.05, -0.05, 0.1, -0.1)
-"""Multipliers that look for a cheaper answer where the free one is fair, as shares of all costs; positive: towards a gap of 0."""
+"""Multipliers that look for a cheaper answer where the free one is fair, as shares of all costs;
+positive: towards a gap of 0.
+"""
 LOOK_BELOW = 0.25
-"""The share of the crossing multiplier at which one call looks for cheap answers just outside the limit."""
+"""The share of the crossing multiplier at which one call looks for cheap answers just outside the
+limit.
+"""
 PATIENCE, WORTH = 2, 1e-4
-"""The walk has stalled when PATIENCE calls together have not lowered the (normalised) cost by WORTH, once the crossing is bracketed."""
+"""The walk has stalled when PATIENCE calls together have not lowered the (normalised) cost by
+WORTH, once the crossing is bracketed.
+"""
 NEAR = 0.02
 """A multiplier that differs by less from one that was tried, in proportion, is not tried."""
 POOL_STEPS = 100
@@ -35,7 +43,9 @@ POOL_STEPS = 100
 
 @dataclass(eq=False)
 class _Crossing:
-    """Bisection for the multiplier at which the oracle's gap crosses the limit on the side that the free answer violates."""
+    """Bisection for the multiplier at which the oracle's gap crosses the limit on the side that the
+    free answer violates.
+    """
 
     side: float
     limit: float
@@ -63,8 +73,9 @@ class _Crossing:
 class Answers:
     """Everything that is known of a class without another call, for walks to several limits.
 
-    pool: the start, and the answers of all calls; relatives: what else their searches offer; asked: the multipliers of each call; offered:
-    relatives that a mixture has needed, where there are several constraints.
+    pool: the start, and the answers of all calls; relatives: what else their searches offer; asked:
+    the multipliers of each call; offered: relatives that a mixture has needed, where there are
+    several constraints.
     """
 
     pool: Pool
@@ -78,15 +89,19 @@ class Answers:
         return cls(Pool.of(start), getattr(pricer, "relatives", []))
 
     def best(self, limit: float, *, answers_alone: bool = False) -> Walk:
-        """The optimal mixture of all that is known, or of the answers alone: the hull's edge for one constraint, the master program for
-        several."""
+        """The optimal mixture of all that is known, or of the answers alone: the hull's edge for
+        one constraint, the master program for several."""
         columns = self.pool.columns
         if len(columns[0].gaps) == 1:
             costs, gaps = self.pool.costs, self.pool.gaps[0]
 
             def price(multipliers: FloatArray, weight: float) -> Column:
                 known = columns[int(np.argmin(weight * costs + multipliers[0] * gaps))]
-                more = [] if answers_alone else [relatives(multipliers, weight) for relatives in self.relatives]
+                more = (
+                    []
+                    if answers_alone
+                    else [relatives(multipliers, weight) for relatives in self.relatives]
+                )
                 return cheapest([known, *more], multipliers, weight)
 
             return walk_hull(price, columns, limit, 1e-15, POOL_STEPS)
@@ -95,13 +110,17 @@ class Answers:
         for _ in range(0 if answers_alone or not self.relatives else POOL_STEPS):
             if master is None:
                 break
-            found = cheapest([more(master.multipliers) for more in self.relatives], master.multipliers, 1.0)
+            found = cheapest(
+                [more(master.multipliers) for more in self.relatives], master.multipliers, 1.0
+            )
             least = min(column.value(master.multipliers) for column in whole.columns)
             if found.value(master.multipliers) >= least - 1e-9 or not whole.add(found):
                 break
             self.offered.append(found)
             master = whole.solve(limit)
-        weights = np.eye(len(whole.columns))[whole.constant() or 0] if master is None else master.weights
+        weights = (
+            np.eye(len(whole.columns))[whole.constant() or 0] if master is None else master.weights
+        )
         return whole.walk(weights, limit, None, False, [])
 
 
@@ -117,7 +136,9 @@ class _Search:
     """The best mixture after the last call."""
 
     def stalled(self, first: int | None) -> bool:
-        """Whether the last calls have brought next to nothing; only those after the first so many count, none if that is None."""
+        """Whether the last calls have brought next to nothing; only those after the first so many
+        count, none if that is None.
+        """
         costs = [] if first is None else [step.upper_bound for step in self.steps[first:]]
         return len(costs) > PATIENCE and costs[-1] > costs[-1 - PATIENCE] - WORTH
 
@@ -128,15 +149,25 @@ class _Search:
         self.known.asked.append((multipliers, column))
         best = self.mixture = self.known.best(self.limit, answers_alone=len(multipliers) > 1)
         cost = float(sum(w * c.cost for w, c in zip(best.weights, best.columns, strict=True)))
-        self.steps.append(Iteration(tuple(multipliers.tolist()), column.cost, tuple(column.gaps.tolist()), cost, None))
+        self.steps.append(
+            Iteration(
+                tuple(multipliers.tolist()), column.cost, tuple(column.gaps.tolist()), cost, None
+            )
+        )
         return column
 
 
 def walk_pool(price: Price, known: Answers, limit: float, max_calls: int) -> Walk:
-    """A good mixture of at most 1 + K hypotheses with `max_calls` oracle calls; always inside the limit."""
+    """A good mixture of at most 1 + K hypotheses with `max_calls` oracle calls; always inside the
+    limit.
+    """
     search = _Search(price, known, limit)
     (_walk_one if len(known.pool.columns[0].gaps) == 1 else _walk_many)(search, max_calls)
-    best = search.mixture if search.mixture is not None and len(search.steps[0].gaps) == 1 else known.best(limit)
+    best = (
+        search.mixture
+        if search.mixture is not None and len(search.steps[0].gaps) == 1
+        else known.best(limit)
+    )
     return Walk(best.columns, best.weights, None, False, tuple(search.steps))
 
 
@@ -167,18 +198,24 @@ def _walk_one(search: _Search, max_calls: int) -> None:
 
 
 def _candidates(search: _Search, crossing: _Crossing) -> list[float]:
-    """What to try next, best first: doubling until the crossing is bracketed, then the edge and the bisection in turns."""
+    """What to try next, best first: doubling until the crossing is bracketed, then the edge and the
+    bisection in turns.
+    """
     if crossing.high is None:
         return [crossing.next()]
     edge = _edge(search, crossing.side)
     turns = [crossing.next()] if edge is None or edge > crossing.high else [crossing.next(), edge]
     below = [LOOK_BELOW * crossing.high] if crossing.looked_below is None else []
-    crossing.looked_below = len(search.steps) if crossing.looked_below is None else crossing.looked_below
+    crossing.looked_below = (
+        len(search.steps) if crossing.looked_below is None else crossing.looked_below
+    )
     return below + (turns if len(search.steps) % 2 else turns[::-1])
 
 
 def _edge(search: _Search, side: float) -> float | None:
-    """The multiplier of the pool's optimal edge on that side; None where one hypothesis is optimal by itself."""
+    """The multiplier of the pool's optimal edge on that side; None where one hypothesis is optimal
+    by itself.
+    """
     best = search.mixture or search.known.best(search.limit)
     if len(best.columns) < 2:
         return None
@@ -188,7 +225,9 @@ def _edge(search: _Search, side: float) -> float | None:
 
 
 def _walk_many(search: _Search, max_calls: int) -> None:
-    """The multipliers come from the program over the answers alone: a heuristic oracle is asked where *its* gaps cross the limits."""
+    """The multipliers come from the program over the answers alone: a heuristic oracle is asked
+    where *its* gaps cross the limits.
+    """
     pool, previous = search.known.pool, np.zeros(len(search.known.pool.columns[0].gaps))
     search.call(previous)
     while len(search.steps) < max_calls:

@@ -1,11 +1,14 @@
-"""The paper's recipe for FairCSC (section 3.1 and appendix B.2): exponentiated gradient on the Lagrangian.
+"""The paper's recipe for FairCSC (section 3.1 and appendix B.2): exponentiated gradient on the
+Lagrangian.
 
     L(pi, lambda) = cost(pi) + sum_k lambda_k (s_k gap_k(pi) - (limit - 2 nu)),   lambda >= 0, sum lambda <= budget
 
-over the 2K signed constraints. The multipliers play exponentiated gradient, the oracle answers with a best response, and the averages
-approach a saddle point; at a nu-approximate one the cost is within 4 nu of OPT (in normalised cost) and, because the constraint
-was tightened by 2 nu, no gap exceeds the limit. A linear program over the support shrinks the average to a basic solution.
-Budget 2 suffices when both group classifiers are in the class; otherwise it is doubled until the constraint is met.
+over the 2K signed constraints. The multipliers play exponentiated gradient, the oracle answers with
+a best response, and the averages approach a saddle point; at a nu-approximate one the cost is
+within 4 nu of OPT (in normalised cost) and, because the constraint was tightened by 2 nu, no gap
+exceeds the limit. A linear program over the support shrinks the average to a basic solution. Budget
+2 suffices when both group classifiers are in the class; otherwise it is doubled until the
+constraint is met.
 """
 
 from dataclasses import dataclass
@@ -60,7 +63,10 @@ def saddle_point(
     fixed: bool,
     max_calls: int,
 ) -> Walk:
-    """A mixture within 4 nu of the optimum and inside the limit. `fixed`: keep the budget (the group classifiers are in the class)."""
+    """A mixture within 4 nu of the optimum and inside the limit.
+
+    `fixed`: keep the budget (the group classifiers are in the class).
+    """
     if not 0 < oracle_tolerance < limit / 2:
         raise InvalidInput(
             f"the oracle tolerance nu is {oracle_tolerance:g} and the limit {limit:g}; the paper's recipe needs 0 < nu < limit / 2.",
@@ -79,7 +85,9 @@ def saddle_point(
 
 
 def _play(game: _Game, pool: Pool, nu: float, steps: list[Iteration], max_calls: int) -> bool:
-    """Play until the averages are a nu-approximate saddle point; whether they meet the true limit then."""
+    """Play until the averages are a nu-approximate saddle point; whether they meet the true limit
+    then.
+    """
     signs = 2 * len(pool.columns[0].gaps)
     exponents, dual_sum = np.zeros(signs), np.zeros(signs)
     cost_sum, gap_sum = 0.0, np.zeros(signs // 2)
@@ -93,7 +101,13 @@ def _play(game: _Game, pool: Pool, nu: float, steps: list[Iteration], max_calls:
         cost_sum, gap_sum, dual_sum = cost_sum + column.cost, gap_sum + column.gaps, dual_sum + dual
         exponents = np.minimum(exponents + _step(rate, played) * game.excess(column.gaps), 500.0)
         steps.append(
-            Iteration(tuple(_signed(dual).tolist()), column.cost, tuple(column.gaps.tolist()), cost_sum / played, None)
+            Iteration(
+                tuple(_signed(dual).tolist()),
+                column.cost,
+                tuple(column.gaps.tolist()),
+                cost_sum / played,
+                None,
+            )
         )
         if played >= check_at:
             check_at = int(check_at * 1.2) + 1
@@ -101,9 +115,18 @@ def _play(game: _Game, pool: Pool, nu: float, steps: list[Iteration], max_calls:
             reply = game.respond(mean_dual)
             value = game.value(cost, gaps, mean_dual)
             steps.append(
-                Iteration(tuple(_signed(mean_dual).tolist()), reply.cost, tuple(reply.gaps.tolist()), cost, None)
+                Iteration(
+                    tuple(_signed(mean_dual).tolist()),
+                    reply.cost,
+                    tuple(reply.gaps.tolist()),
+                    cost,
+                    None,
+                )
             )
-            if game.worst(cost, gaps) - value <= nu and value - game.value(reply.cost, reply.gaps, mean_dual) <= nu:
+            if (
+                game.worst(cost, gaps) - value <= nu
+                and value - game.value(reply.cost, reply.gaps, mean_dual) <= nu
+            ):
                 return bool(np.abs(gaps).max() <= game.tightened + 2 * nu)
     return False
 

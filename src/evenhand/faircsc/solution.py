@@ -1,4 +1,6 @@
-"""What FairCSC returns: the policy with its figures (for the next step) and a report of the iterations (for a human)."""
+"""What FairCSC returns: the policy with its figures (for the next step) and a report of the
+iterations (for a human).
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -10,8 +12,8 @@ from evenhand.words import FloatArray
 
 @dataclass(frozen=True)
 class Iteration:
-    """One call of the CSC oracle: the multipliers it was priced with, the (normalised) cost and gaps of its answer, and the
-    best bounds on the optimum known after it."""
+    """One call of the CSC oracle: the multipliers it was priced with, the (normalised) cost and
+    gaps of its answer, and the best bounds on the optimum known after it."""
 
     multipliers: tuple[float, ...]
     cost: float
@@ -22,7 +24,10 @@ class Iteration:
 
 @dataclass(frozen=True)
 class SolveReport:
-    """How a solution was found. `converged` is False when the call budget ran out before optimality was proved."""
+    """How a solution was found.
+
+    `converged` is False when the call budget ran out before optimality was proved.
+    """
 
     method: str
     converged: bool
@@ -33,8 +38,9 @@ class SolveReport:
 
 @dataclass(frozen=True, eq=False)
 class FairSolution:
-    """A fair mixture. cost = sum over the problem's rows of c^{pi(x)}; gaps: one per rate and pair of groups, as measured on
-    the sample; lower_bound: no fair mixture of the class costs less (None where the oracle is heuristic)."""
+    """A fair mixture. cost = sum over the problem's rows of c^{pi(x)}; gaps: one per rate and pair
+    of groups, as measured on the sample; lower_bound: no fair mixture of the class costs less (None
+    where the oracle is heuristic)."""
 
     policy: Mixture
     cost: float

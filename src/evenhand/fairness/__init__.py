@@ -1,5 +1,11 @@
 """What fairness is measured by: rates and their gaps."""
 
-from evenhand.fairness.rates import FalseNegativeRate, FalsePositiveRate, GapConstraints, Rate, SelectionRate
+from evenhand.fairness.rates import (
+    FalseNegativeRate,
+    FalsePositiveRate,
+    GapConstraints,
+    Rate,
+    SelectionRate,
+)
 
 __all__ = ["FalseNegativeRate", "FalsePositiveRate", "GapConstraints", "Rate", "SelectionRate"]

@@ -1,7 +1,9 @@
-"""The certificate: what is claimed about the deployed policy, with which evidence, under which assumptions, until when.
+"""The certificate: what is claimed about the deployed policy, with which evidence, under which
+assumptions, until when.
 
-It is a record, not a computation: bounds and ledger fill it, people and auditors read it. A certificate that says "certified" while an
-interval exceeds the limit, or with more than delta spent, cannot be constructed.
+It is a record, not a computation: bounds and ledger fill it, people and auditors read it. A
+certificate that says "certified" while an interval exceeds the limit, or with more than delta
+spent, cannot be constructed.
 """
 
 import json
@@ -17,7 +19,8 @@ FORMAT = 2
 """The number of the JSON format; format 1 is read, too."""
 
 RULES = 3
-"""The version of the rules by which rounds become cohorts, and cohorts a certificate (docs/promise-proof.md).
+"""The version of the rules by which rounds become cohorts, and cohorts a certificate
+(docs/promise-proof.md).
 
 Records without a number were written under 1."""
 
@@ -36,7 +39,9 @@ Scalar = str | int | float | bool
 
 
 def plain_label(group: Any) -> Scalar:
-    """A group label as JSON can hold it: numpy scalars become Python's, everything unusual its text."""
+    """A group label as JSON can hold it: numpy scalars become Python's, everything unusual its
+    text.
+    """
     value = group.item() if hasattr(group, "item") else group
     return value if isinstance(value, str | int | float | bool) else str(value)
 
@@ -77,7 +82,9 @@ class CellCount:
     def __post_init__(self) -> None:
         object.__setattr__(self, "group", plain_label(self.group))
         if self.people < 0 or self.label not in (-1, 1):
-            raise InvalidInput(f"{self.people} people with label {self.label}: counts are >= 0, labels -1 and +1.")
+            raise InvalidInput(
+                f"{self.people} people with label {self.label}: counts are >= 0, labels -1 and +1."
+            )
 
 
 @dataclass(frozen=True)
@@ -115,8 +122,8 @@ def standard_assumptions(
     late_groups: bool = False,
     overlapping: bool = False,
 ) -> tuple[str, ...]:
-    """The assumptions of every certificate, in words. late_groups: some became known after the draw; overlapping: people are decided while
-    earlier ones still wait for their labels."""
+    """The assumptions of every certificate, in words. late_groups: some became known after the
+    draw; overlapping: people are decided while earlier ones still wait for their labels."""
     watch = (
         ""
         if drift_false_alarm is None
@@ -137,7 +144,9 @@ def standard_assumptions(
 
 @dataclass(frozen=True)
 class Certificate:
-    """With probability at least 1 - failure_probability over the learner's whole life, |gap| <= limit for every policy it deploys."""
+    """With probability at least 1 - failure_probability over the learner's whole life, |gap| <=
+    limit for every policy it deploys.
+    """
 
     limit: float
     failure_probability: float
@@ -177,7 +186,11 @@ class Certificate:
         """The promise in one sentence."""
         rates = " and ".join(dict.fromkeys(gap.rate for gap in self.gaps)) or "constrained rate"
         named = ", ".join(str(group) for group in self.groups)
-        between = f"any two of the groups {named}" if named else "any two groups (a constant treats everybody alike)"
+        between = (
+            f"any two of the groups {named}"
+            if named
+            else "any two groups (a constant treats everybody alike)"
+        )
         return (
             f"Certified with probability at least {1 - self.failure_probability:.6g} over the whole life of the learner, under the "
             f"assumptions below: the gap in {rates} between {between} is at most {self.limit:.6g} for every policy it "
@@ -234,8 +247,16 @@ class Certificate:
                 f"the certificate has format {value.get('format')!r}; this version reads formats 1 to {FORMAT}."
             )
         old = value["format"] == 1
-        named = {gap[who]: None for gap in value["gaps"] for who in ("reference", "group")} if old else value["groups"]
-        unknown = [{"group": None, "people": value["unknown_group"]}] if old and value["unknown_group"] else []
+        named = (
+            {gap[who]: None for gap in value["gaps"] for who in ("reference", "group")}
+            if old
+            else value["groups"]
+        )
+        unknown = (
+            [{"group": None, "people": value["unknown_group"]}]
+            if old and value["unknown_group"]
+            else []
+        )
         return cls(
             limit=value["limit"],
             failure_probability=value["failure_probability"],
@@ -249,7 +270,9 @@ class Certificate:
             gaps=tuple(GapInterval(**gap) for gap in value["gaps"]),
             valid_until=value["valid_until"],
             groups=tuple(named),
-            outside=tuple(OutsideCount(**count) for count in (unknown if old else value["outside"])),
+            outside=tuple(
+                OutsideCount(**count) for count in (unknown if old else value["outside"])
+            ),
             overruled=tuple(DrawCount(**count) for count in value.get("overruled", ())),
             late_groups=tuple(DrawCount(**count) for count in value.get("late_groups", ())),
             erased=value.get("erased", 0),
@@ -293,7 +316,9 @@ def _lines(certificate: Certificate) -> list[str]:
         until = f"through round {certificate.valid_until:,}, unless suspended before"
     params = ", ".join(f"{name} {value}" for name, value in certificate.bound_params.items())
     head = (
-        certificate.claim if certificate.status == "certified" else f"SUSPENDED: {certificate.reason}. No claim stands."
+        certificate.claim
+        if certificate.status == "certified"
+        else f"SUSPENDED: {certificate.reason}. No claim stands."
     )
     return [
         head,
@@ -303,15 +328,25 @@ def _lines(certificate: Certificate) -> list[str]:
         f"Bound: {certificate.bound}" + (f" ({params})" if params else ""),
         f"Failure probability: {certificate.spent:.6g} of {certificate.failure_probability:.6g} booked",
         f"Evidence: {seen}",
-        *(f"  group {c.group}, label {c.label:+d}: {c.people:,} people" for c in certificate.counts),
+        *(
+            f"  group {c.group}, label {c.label:+d}: {c.people:,} people"
+            for c in certificate.counts
+        ),
         *(
             f"  outside the certificate: {count.people:,} people "
             + ("whose group is unknown" if count.group is None else f"of group {count.group}")
             for count in certificate.outside
         ),
         *(f"  group told after the draw: {count.describe()}" for count in certificate.late_groups),
-        *(f"  overruled by people, counted as drawn: {count.describe()}" for count in certificate.overruled),
-        *([f"  erased, counted at its worst: {certificate.erased:,} people"] if certificate.erased else []),
+        *(
+            f"  overruled by people, counted as drawn: {count.describe()}"
+            for count in certificate.overruled
+        ),
+        *(
+            [f"  erased, counted at its worst: {certificate.erased:,} people"]
+            if certificate.erased
+            else []
+        ),
         f"Valid {until}",
         "Assumptions:",
         *(f"  - {assumption}" for assumption in certificate.assumptions),

@@ -1,8 +1,10 @@
-"""The delta ledger (design 3.5): who may be wrong, with which probability, booked once and never again.
+"""The delta ledger (design 3.5): who may be wrong, with which probability, booked once and never
+again.
 
-An entry is a *process*: a family of tests that fails with probability at most its share over its whole lifetime. Shares add up (union
-bound), so while their sum is at most delta, all processes together fail with probability at most delta. A process that has started
-cannot be started again: re-training until something passes would need a new booking each time, and the ledger runs dry.
+An entry is a *process*: a family of tests that fails with probability at most its share over its
+whole lifetime. Shares add up (union bound), so while their sum is at most delta, all processes
+together fail with probability at most delta. A process that has started cannot be started again:
+re-training until something passes would need a new booking each time, and the ledger runs dry.
 
     betting for life                one booking, for all rounds
     the N-th nominated hypothesis   6 delta_r / (pi^2 N^2)
@@ -35,9 +37,11 @@ def inverse_square_share(total: float, number: int) -> float:
 
 
 def life_share(total: float, life: int, *, reserve: float = 1 - FIRST_OF_INVERSE_SQUARES) -> float:
-    """delta_r of life r: life 1 has (1 - reserve) total; the lives after a suspension share the reserve in proportion to 1/r^2.
+    """delta_r of life r: life 1 has (1 - reserve) total; the lives after a suspension share the
+    reserve in proportion to 1/r^2.
 
-    The default reserve gives the plain 6 total / (pi^2 r^2). A smaller one is as valid and gives the first life more.
+    The default reserve gives the plain 6 total / (pi^2 r^2). A smaller one is as valid and gives
+    the first life more.
 
     >>> round(life_share(0.05, 1), 5), round(life_share(0.05, 2), 5), round(life_share(0.05, 1, reserve=0.1), 5)
     (0.0304, 0.0076, 0.045)
@@ -62,13 +66,22 @@ class Booking:
 
     def __post_init__(self) -> None:
         if not self.process:
-            raise InvalidInput("a booking has an empty process name.", hint="name what is tested, by which bound.")
+            raise InvalidInput(
+                "a booking has an empty process name.", hint="name what is tested, by which bound."
+            )
         if not 0 < self.share < 1:
-            raise InvalidInput(f"process {self.process!r} asks for a share of {self.share}; a share lies in (0, 1).")
+            raise InvalidInput(
+                f"process {self.process!r} asks for a share of {self.share}; a share lies in (0, 1)."
+            )
 
     def to_json(self) -> Json:
         """Plain JSON."""
-        return {"process": self.process, "share": self.share, "at": self.at, "lifetime": self.lifetime}
+        return {
+            "process": self.process,
+            "share": self.share,
+            "at": self.at,
+            "lifetime": self.lifetime,
+        }
 
 
 @dataclass(frozen=True)
@@ -79,8 +92,8 @@ class DeltaLedger:
     >>> round(ledger.spent, 3), round(ledger.left, 3)
     (0.03, 0.02)
     >>> ledger.book("betting over 204 hypotheses", 0.01, at=500)
-    Traceback (most recent call last):
-    evenhand.errors.ProtocolError: process 'betting over 204 hypotheses' was booked at round 0 and cannot start again. Hint: ...
+    Traceback (most recent call last): evenhand.errors.ProtocolError: process 'betting over 204
+    hypotheses' was booked at round 0 and cannot start again. Hint: ...
     """
 
     failure_probability: float
@@ -142,9 +155,15 @@ class DeltaLedger:
 
     def to_json(self) -> Json:
         """Plain JSON; `from_json` reads it back, bit for bit."""
-        return {"failure_probability": self.failure_probability, "entries": [entry.to_json() for entry in self.entries]}
+        return {
+            "failure_probability": self.failure_probability,
+            "entries": [entry.to_json() for entry in self.entries],
+        }
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
         """Read what `to_json` wrote; the laws are checked again."""
-        return cls(float(value["failure_probability"]), tuple(Booking(**entry) for entry in value["entries"]))
+        return cls(
+            float(value["failure_probability"]),
+            tuple(Booking(**entry) for entry in value["entries"]),
+        )

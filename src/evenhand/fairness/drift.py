@@ -1,33 +1,39 @@
-"""Has the population changed? Sequential tests that may be looked at all the time, with a false-alarm probability for the whole life.
+"""Has the population changed? Sequential tests that may be looked at all the time, with a
+false-alarm probability for the whole life.
 
-The promise assumes that D does not change. What can be watched are streams of categories that are i.i.d. while D is fixed: the group
-of each arrival; the label of each audited person of a group (good, bad, unresolved); the decision of one fixed policy.
+The promise assumes that D does not change. What can be watched are streams of categories that are
+i.i.d. while D is fixed: the group of each arrival; the label of each audited person of a group
+(good, bad, unresolved); the decision of one fixed policy.
 
-**Theorem.** Let X_1, X_2, ... be i.i.d. with any fixed law theta on C categories, and Q any probability law of sequences. With n_c the
-counts,
+**Theorem.** Let X_1, X_2, ... be i.i.d. with any fixed law theta on C categories, and Q any
+probability law of sequences. With n_c the counts,
 
     E_t = Q(X_1..X_t) / sup over theta' of prod_c theta'_c^{n_c}  <=  Q(X_1..X_t) / P_theta(X_1..X_t) =: M_t,
 
-and M_t is a non-negative martingale with M_0 = 1 under theta (a likelihood ratio), so by Ville's inequality
-P(E_t >= 1/alpha for any t) <= P(M_t >= 1/alpha for any t) <= alpha, for all t at once, whatever theta, without knowing theta.
+and M_t is a non-negative martingale with M_0 = 1 under theta (a likelihood ratio), so by Ville's
+inequality P(E_t >= 1/alpha for any t) <= P(M_t >= 1/alpha for any t) <= alpha, for all t at once,
+whatever theta, without knowing theta.
 
-*Choice of Q: one change.* Time is cut into blocks of at least `block` people (where a block ends may depend on anything in the past).
-With probability pi_j the law changes at the end of block j; before and after it, a fresh Dirichlet(1/2) mixture
-(Krichevsky-Trofimov). With J blocks so far,
+*Choice of Q: one change.* Time is cut into blocks of at least `block` people (where a block ends
+may depend on anything in the past). With probability pi_j the law changes at the end of block j;
+before and after it, a fresh Dirichlet(1/2) mixture (Krichevsky-Trofimov). With J blocks so far,
 
     Q = sum_j pi_j KT(before j) KT(since j) + w_J KT(all),    w_J = 1/(1 + ln(1+J)),    pi_j = w_{j-1} - w_j.
 
-Terms are non-negative, so leaving some out keeps E_t below M_t: of J candidates only about 4 log2 J are kept (a multiple of 2^v
-lives for 4 * 2^v blocks), and the state stays small for ever.
+Terms are non-negative, so leaving some out keeps E_t below M_t: of J candidates only about 4 log2 J
+are kept (a multiple of 2^v lives for 4 * 2^v blocks), and the state stays small for ever.
 
-*Adaptive audits are harmless*: M_t needs only that, given the past, the next person of the stream has law theta. Whether and when there is
-a next one may depend on anything in the past. (Labels enter in order of arrival, once their cohort is closed.)
+*Adaptive audits are harmless*: M_t needs only that, given the past, the next person of the stream
+has law theta. Whether and when there is a next one may depend on anything in the past. (Labels
+enter in order of arrival, once their cohort is closed.)
 
-*Power.* With n people before and m after a change from p to q, ln E is about m KL(q, p) n/(n+m) - (C-1)/2 ln(n m) - ln 1/pi_j. A base
-rate that moves by .1 after n = 20,000 people (share 1e-3/6, looked at every 50) is flagged after 600 people at .1 -> .2, 1,250 at
-.3 -> .4 and 1,350 at .5 -> .4 (medians; 95% within 900, 1,850 and 2,200); after n = 5,000, 95% within 2,600. With fewer than about
-2,000 people before the change the past is too short to contradict, and a shift of .1 may never be flagged. On a fixed population
-the evidence falls: in 900 simulated lives of a million people E never exceeded 1.
+*Power.* With n people before and m after a change from p to q, ln E is about m KL(q, p) n/(n+m) -
+(C-1)/2 ln(n m) - ln 1/pi_j. A base rate that moves by .1 after n = 20,000 people (share 1e-3/6,
+looked at every 50) is flagged after 600 people at .1 -> .2, 1,250 at .3 -> .4 and 1,350 at .5 -> .4
+(medians; 95% within 900, 1,850 and 2,200); after n = 5,000, 95% within 2,600. With fewer than about
+2,000 people before the change the past is too short to contradict, and a shift of .1 may never be
+flagged. On a fixed population the evidence falls: in 900 simulated lives of a million people E
+never exceeded 1.
 """
 
 import math
@@ -47,19 +53,25 @@ LIVES = 4
 
 
 def log_mixture(counts: FloatArray) -> FloatArray:
-    """ln KT(counts) = ln of Gamma(C/2)/Gamma(N + C/2) prod_c Gamma(n_c + 1/2)/Gamma(1/2), over the last axis."""
+    """ln KT(counts) = ln of Gamma(C/2)/Gamma(N + C/2) prod_c Gamma(n_c + 1/2)/Gamma(1/2), over the
+    last axis.
+    """
     from scipy.special import gammaln
 
     half = counts.shape[-1] / 2
     each = (gammaln(counts + 0.5) - math.lgamma(0.5)).sum(axis=-1)
-    return np.asarray(each + math.lgamma(half) - gammaln(counts.sum(axis=-1) + half), dtype=np.float64)
+    return np.asarray(
+        each + math.lgamma(half) - gammaln(counts.sum(axis=-1) + half), dtype=np.float64
+    )
 
 
 def log_likelihood(counts: FloatArray) -> FloatArray:
     """sup over theta of ln prod theta_c^{n_c} = sum_c n_c ln(n_c/N), over the last axis."""
     from scipy.special import xlogy
 
-    return np.asarray(xlogy(counts, counts).sum(axis=-1) - xlogy(counts.sum(axis=-1), counts.sum(axis=-1)))
+    return np.asarray(
+        xlogy(counts, counts).sum(axis=-1) - xlogy(counts.sum(axis=-1), counts.sum(axis=-1))
+    )
 
 
 def no_change_weight(blocks: int) -> float:
@@ -73,7 +85,9 @@ def change_weight(block: int) -> float:
 
 
 def kept(block: int, blocks: int) -> bool:
-    """Whether the boundary after block `block` is still a candidate when `blocks` blocks have ended."""
+    """Whether the boundary after block `block` is still a candidate when `blocks` blocks have
+    ended.
+    """
     return blocks - block < LIVES * (block & -block)
 
 
@@ -81,8 +95,9 @@ def kept(block: int, blocks: int) -> bool:
 class ConstancyTest:
     """The e-process of one stream; `update` returns a new one.
 
-    `total`: counts so far; `open`: those since the last boundary; `boundaries`: (block number, counts before it) of the candidates;
-    `peak`: the largest ln E ever seen. It is `alarmed` for ever once peak >= ln 1/alpha.
+    `total`: counts so far; `open`: those since the last boundary; `boundaries`: (block number,
+    counts before it) of the candidates; `peak`: the largest ln E ever seen. It is `alarmed` for
+    ever once peak >= ln 1/alpha.
 
     >>> test = ConstancyTest.start(categories=2, false_alarm=1e-3, block=100)
     >>> for _ in range(20):
@@ -124,7 +139,9 @@ class ConstancyTest:
             raise LengthMismatch(
                 f"counts is {new.tolist()}; this stream has {len(self.total)} categories, none negative."
             )
-        grown = replace(self, total=tuple(float(n) for n in new + self.total), open=self.open + float(new.sum()))
+        grown = replace(
+            self, total=tuple(float(n) for n in new + self.total), open=self.open + float(new.sum())
+        )
         measured = replace(grown, peak=max(self.peak, grown.log_evidence()))
         return measured._close_block() if measured.open >= self.block else measured
 
@@ -168,9 +185,10 @@ class ConstancyTest:
 class DriftMonitor:
     """Several streams under one false-alarm probability; `watch` returns a new monitor.
 
-    Streams named at the start share half of alpha equally. A stream that appears later (one per deployed policy), the N-th of them,
-    gets 6 (alpha/2) / (pi^2 N^2). The shares sum to at most alpha, so by the union bound the probability that a learner on a
-    fixed D is ever alarmed is at most alpha.
+    Streams named at the start share half of alpha equally. A stream that appears later (one per
+    deployed policy), the N-th of them, gets 6 (alpha/2) / (pi^2 N^2). The shares sum to at most
+    alpha, so by the union bound the probability that a learner on a fixed D is ever alarmed is at
+    most alpha.
 
     >>> monitor = DriftMonitor.start({"group mix": 2, "labels of a": 2, "labels of b": 2})
     >>> monitor = monitor.watch("group mix", [60, 40]).watch("policy 3f2a", [10, 30])
@@ -187,7 +205,11 @@ class DriftMonitor:
     def start(cls, categories: dict[str, int], false_alarm: float = 1e-3, block: int = 250) -> Self:
         """`categories`: how many values each stream known from the beginning has."""
         share = false_alarm / (2 * max(len(categories), 1))
-        return cls(false_alarm, block, {name: ConstancyTest.start(c, share, block) for name, c in categories.items()})
+        return cls(
+            false_alarm,
+            block,
+            {name: ConstancyTest.start(c, share, block) for name, c in categories.items()},
+        )
 
     @property
     def alarms(self) -> tuple[str, ...]:
@@ -200,11 +222,17 @@ class DriftMonitor:
             return replace(self, streams={**self.streams, name: self.streams[name].update(counts)})
         share = inverse_square_share(self.false_alarm / 2, self.later + 1)
         fresh = ConstancyTest.start(np.asarray(counts).size, share, self.block)
-        return replace(self, later=self.later + 1, streams={**self.streams, name: fresh.update(counts)})
+        return replace(
+            self, later=self.later + 1, streams={**self.streams, name: fresh.update(counts)}
+        )
 
     def retire(self, name: str) -> "DriftMonitor":
-        """Forget a stream that has ended (a policy that is no longer deployed); its share stays spent."""
-        return replace(self, streams={key: test for key, test in self.streams.items() if key != name})
+        """Forget a stream that has ended (a policy that is no longer deployed); its share stays
+        spent.
+        """
+        return replace(
+            self, streams={key: test for key, test in self.streams.items() if key != name}
+        )
 
     def describe(self) -> str:
         """One line per stream."""
@@ -217,7 +245,12 @@ class DriftMonitor:
     def to_json(self) -> Json:
         """Plain JSON; `from_json` reads it back, bit for bit."""
         streams = {name: test.to_json() for name, test in self.streams.items()}
-        return {"false_alarm": self.false_alarm, "block": self.block, "later": self.later, "streams": streams}
+        return {
+            "false_alarm": self.false_alarm,
+            "block": self.block,
+            "later": self.later,
+            "streams": streams,
+        }
 
     @classmethod
     def from_json(cls, value: Json) -> Self:

@@ -1,6 +1,8 @@
-"""Group rates as signed weights on a labelled sample (section 1.1): what must be equal across groups.
+"""Group rates as signed weights on a labelled sample (section 1.1): what must be equal across
+groups.
 
-Every rate is linear in acceptance. For group j, with n_j the people of the sample in the rate's denominator,
+Every rate is linear in acceptance. For group j, with n_j the people of the sample in the rate's
+denominator,
 
     rate_j(pi) = offset + sum_i w_ji P[pi(x_i) = +1]
     FPR_j: offset 0, w_ji = +1[a_i = j, y_i = -1] / n_j
@@ -105,10 +107,14 @@ def as_rates(rate: RateLike) -> tuple[Rate, ...]:
                 hint=f"use evenhand.FalsePositiveRate(), or a name: {', '.join(RATES)}.",
             )
     if not rates:
-        raise InvalidInput("rate is an empty list; at least one rate is limited.", hint="name a rate.")
+        raise InvalidInput(
+            "rate is an empty list; at least one rate is limited.", hint="name a rate."
+        )
     if len(set(rates)) < len(rates):
         named = ", ".join(one.symbol for one in rates)
-        raise InvalidInput(f"rate is [{named}], in which a rate occurs twice.", hint="name each rate once.")
+        raise InvalidInput(
+            f"rate is [{named}], in which a rate occurs twice.", hint="name each rate once."
+        )
     return rates
 
 
@@ -149,6 +155,8 @@ class GapConstraints:
         """{rate symbol: {group: rate}}."""
         values = (self.channels @ acceptance).reshape(len(self.rates), len(self.groups))
         return {
-            rate.symbol: {group: rate.offset + float(v) for group, v in zip(self.groups, row, strict=True)}
+            rate.symbol: {
+                group: rate.offset + float(v) for group, v in zip(self.groups, row, strict=True)
+            }
             for rate, row in zip(self.rates, values, strict=True)
         }

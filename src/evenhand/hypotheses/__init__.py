@@ -4,7 +4,12 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant, Grou
 from evenhand.hypotheses.estimator import Estimator, Fitted
 from evenhand.hypotheses.finite import Called, FiniteClass, TableRow
 from evenhand.hypotheses.linear import Linear, LinearRule
-from evenhand.hypotheses.serialise import class_from_json, class_to_json, hypothesis_from_json, policy_from_json
+from evenhand.hypotheses.serialise import (
+    class_from_json,
+    class_to_json,
+    hypothesis_from_json,
+    policy_from_json,
+)
 from evenhand.hypotheses.stumps import Stumps
 from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Threshold
 from evenhand.hypotheses.trees import Tree

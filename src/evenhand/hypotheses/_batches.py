@@ -1,4 +1,6 @@
-"""Several rules of one kind, asked together: the arrays behind `together`. Each answers as its members do, bit for bit."""
+"""Several rules of one kind, asked together: the arrays behind `together`. Each answers as its
+members do, bit for bit.
+"""
 
 import sys
 from collections.abc import Callable, Sequence
@@ -10,9 +12,12 @@ import numpy as np
 from evenhand.words import BoolArray, FloatArray, IntArray
 
 WORTH_A_CALL = 20_000
-"""Products that compiled code is called for, where numba has been loaded; scores alone are not worth loading it."""
+"""Products that compiled code is called for, where numba has been loaded; scores alone are not
+worth loading it.
+"""
 TILE = 2048
-"""People asked about at a time without compiled code: few enough for scores to stay in the cache."""
+"""People asked about at a time without compiled code: few enough for scores to stay in the cache.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,12 +75,14 @@ class LinearBatch:
     columns: int
 
     def __call__(self, columns: FloatArray) -> BoolArray:
-        """Scores are added up column by column, for one person as for many: the order of additions never changes."""
+        """Scores are added up column by column, for one person as for many: the order of additions
+        never changes.
+        """
         return np.asarray(scores(columns, self.weights) >= self.threshold)
 
     def one(self, person: FloatArray) -> Sequence[int]:
-        """As bytes, 1 for yes. numpy adds up the first axis of several members column by column; of one member it would add pairwise, so
-        that the last of its running sums is taken."""
+        """As bytes, 1 for yes. numpy adds up the first axis of several members column by column; of
+        one member it would add pairwise, so that the last of its running sums is taken."""
         weights, thresholds = self._by_column
         terms = weights * person.T
         score = np.add.reduce(terms) if len(thresholds) > 1 else np.add.accumulate(terms)[-1]
@@ -89,8 +96,9 @@ class LinearBatch:
 def scores(columns: FloatArray, weights: FloatArray) -> FloatArray:
     """(columns, rows) and (members, columns) -> (members, rows): w.x, added up column by column.
 
-    Unlike a BLAS product, a row's score depends on its neighbours by not one bit. Compiled code goes row by row and passes over zeros,
-    which add nothing: of a person's one-hot columns nearly all are zero.
+    Unlike a BLAS product, a row's score depends on its neighbours by not one bit. Compiled code
+    goes row by row and passes over zeros, which add nothing: of a person's one-hot columns nearly
+    all are zero.
     """
     worth = columns.size * len(weights) >= WORTH_A_CALL and "numba" in sys.modules
     if worth and np.isfinite(weights).all():
@@ -99,7 +107,9 @@ def scores(columns: FloatArray, weights: FloatArray) -> FloatArray:
         found = np.empty((len(weights), columns.shape[1]))
         score_rows(np.ascontiguousarray(columns.T), np.ascontiguousarray(weights.T), found)
         return found
-    tiles = [_tile_scores(columns[:, i : i + TILE], weights) for i in range(0, columns.shape[1], TILE)]
+    tiles = [
+        _tile_scores(columns[:, i : i + TILE], weights) for i in range(0, columns.shape[1], TILE)
+    ]
     return np.concatenate(tiles, axis=1) if tiles else np.zeros((len(weights), 0))
 
 

@@ -1,4 +1,5 @@
-"""Compiled loops: the pass of `Stumps`, in which two channels touch every row and column once, and the scores of linear rules.
+"""Compiled loops: the pass of `Stumps`, in which two channels touch every row and column once, and
+the scores of linear rules.
 
 Imported only by those who use stumps, or linear rules on large tables.
 """
@@ -22,7 +23,9 @@ def add_one(codes: Any, starts: IntArray, channel: FloatArray, sums: FloatArray)
 
 
 @njit(cache=True, nogil=True)
-def add_two(codes: Any, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray) -> None:
+def add_two(
+    codes: Any, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray
+) -> None:
     """The same for two channels at once: sums[., 0] and sums[., 1] lie side by side in memory."""
     rows, columns = codes.shape
     for i in range(rows):
@@ -35,7 +38,9 @@ def add_two(codes: Any, starts: IntArray, first: FloatArray, second: FloatArray,
 
 @njit(cache=True, nogil=True)
 def add_one_by_column(codes: Any, starts: IntArray, channel: FloatArray, sums: FloatArray) -> None:
-    """The same column by column: with many bins one column's sums fit into the cache, all of them do not."""
+    """The same column by column: with many bins one column's sums fit into the cache, all of them
+    do not.
+    """
     rows, columns = codes.shape
     for j in range(columns):
         start = starts[j]
@@ -44,7 +49,9 @@ def add_one_by_column(codes: Any, starts: IntArray, channel: FloatArray, sums: F
 
 
 @njit(cache=True, nogil=True)
-def add_two_by_column(codes: Any, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray) -> None:
+def add_two_by_column(
+    codes: Any, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray
+) -> None:
     """Two channels, column by column."""
     rows, columns = codes.shape
     for j in range(columns):
@@ -57,7 +64,9 @@ def add_two_by_column(codes: Any, starts: IntArray, first: FloatArray, second: F
 
 @njit(cache=True, nogil=True)
 def cut_totals(sums: FloatArray, starts: IntArray, out: FloatArray) -> None:
-    """out[c] = [all, none, sum of codes >= b for each column and b >= 1, then sum of codes < b in the same order]."""
+    """out[c] = [all, none, sum of codes >= b for each column and b >= 1, then sum of codes < b in
+    the same order].
+    """
     columns = len(starts) - 1
     cuts = starts[columns] - columns
     for c in range(sums.shape[1]):
@@ -79,7 +88,9 @@ def cut_totals(sums: FloatArray, starts: IntArray, out: FloatArray) -> None:
 
 @njit(cache=True, nogil=True)
 def score_rows(rows: FloatArray, weights: FloatArray, scores: FloatArray) -> None:
-    """scores[m, i] = sum_j weights[j, m] rows[i, j], added up column by column; a zero in a row adds nothing and costs a look."""
+    """scores[m, i] = sum_j weights[j, m] rows[i, j], added up column by column; a zero in a row
+    adds nothing and costs a look.
+    """
     total = np.empty(weights.shape[1])
     for i in range(len(rows)):
         for m in range(len(total)):

@@ -9,14 +9,18 @@ from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.words import FloatArray, GroupArray, as_features, as_group, as_numbers
 
 TIE = 1e-13
-"""Totals that differ by less than TIE * sum|cost| are equal: rounding must not decide between hypotheses."""
+"""Totals that differ by less than TIE * sum|cost| are equal: rounding must not decide between
+hypotheses.
+"""
 
 
 def checked_rows(features: FloatArray) -> FloatArray:
     """(rows, columns), finite, at least one of each."""
     rows = as_features(features)
     if 0 in rows.shape:
-        raise InvalidInput(f"features has shape {rows.shape}; at least one row and one column are needed.")
+        raise InvalidInput(
+            f"features has shape {rows.shape}; at least one row and one column are needed."
+        )
     return rows
 
 
@@ -70,5 +74,7 @@ def column_name(column: int, names: Sequence[str] | None) -> str:
 
 
 def first_minimum(totals: FloatArray, acceptance_cost: FloatArray) -> int:
-    """min {h : totals_h <= min totals + TIE sum|cost|}: ties go to the lowest index, whatever the order of the rows."""
+    """min {h : totals_h <= min totals + TIE sum|cost|}: ties go to the lowest index, whatever the
+    order of the rows.
+    """
     return int(np.argmax(totals <= totals.min() + TIE * np.abs(acceptance_cost).sum()))

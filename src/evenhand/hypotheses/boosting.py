@@ -1,7 +1,8 @@
-"""Gradient-boosted trees as hypothesis classes: LightGBM on one machine, and on a Dask cluster for rows that outgrow one worker.
+"""Gradient-boosted trees as hypothesis classes: LightGBM on one machine, and on a Dask cluster for
+rows that outgrow one worker.
 
-Both are heuristic oracles like any `Estimator`: weighted classification of 1[c_i < 0] with the weights |c_i|. They need
-pip install 'evenhand[trees]' (and 'evenhand[dask]').
+Both are heuristic oracles like any `Estimator`: weighted classification of 1[c_i < 0] with the
+weights |c_i|. They need pip install 'evenhand[trees]' (and 'evenhand[dask]').
 """
 
 import math
@@ -37,9 +38,11 @@ def lightgbm_class(**settings: Any) -> Estimator:
 
 @dataclass(frozen=True)
 class DaskBoosting(HypothesisClass):
-    """LightGBM trained by the workers of a Dask cluster: `client` is a connected distributed.Client, rows go out in `partitions` once.
+    """LightGBM trained by the workers of a Dask cluster: `client` is a connected
+    distributed.Client, rows go out in `partitions` once.
 
-    No worker holds more than its partitions; the fitted model comes back and decides like any other.
+    No worker holds more than its partitions; the fitted model comes back and decides like any
+    other.
     """
 
     client: Any
@@ -50,12 +53,18 @@ class DaskBoosting(HypothesisClass):
 
     def __post_init__(self) -> None:
         if self.partitions < 1:
-            raise InvalidInput(f"partitions is {self.partitions}; the rows go out in at least one part.")
+            raise InvalidInput(
+                f"partitions is {self.partitions}; the rows go out in at least one part."
+            )
 
     @property
     def params(self) -> Mapping[str, Any]:
         """Class, partitions and settings."""
-        return {"class": "DaskBoosting", "partitions": self.partitions, "settings": {**SETTINGS, **self.settings}}
+        return {
+            "class": "DaskBoosting",
+            "partitions": self.partitions,
+            "settings": {**SETTINGS, **self.settings},
+        }
 
     @property
     def log_size(self) -> float:
@@ -83,14 +92,19 @@ class _BoundDask:
     size: int
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        """Boosted trees fitted to 1[c < 0] with weights |c|; rows of weight 0 stay, they count nothing."""
+        """Boosted trees fitted to 1[c < 0] with weights |c|; rows of weight 0 stay, they count
+        nothing.
+        """
         cost = checked_costs(acceptance_cost, self.shape[0])
         accept = cost < 0
         if not (cost > 0).any() or not accept.any():
             return ACCEPT_ALL if accept.any() or not (cost > 0).any() else REJECT_ALL
         settings = {**SETTINGS, "tree_learner": "data", **self.owner.settings}
         model = _lightgbm().DaskLGBMClassifier(client=self.owner.client, **settings)
-        label, weight = (_array(part, (self.size,)) for part in (accept.astype(np.int64), normalised(np.abs(cost))))
+        label, weight = (
+            _array(part, (self.size,))
+            for part in (accept.astype(np.int64), normalised(np.abs(cost)))
+        )
         model.fit(self.rows, label, sample_weight=weight)
         return Fitted(model.to_local(), self.shape[1])
 
@@ -108,5 +122,7 @@ def _lightgbm() -> Any:
     try:
         import lightgbm
     except ImportError:
-        raise InvalidInput("LightGBM is not installed.", hint="pip install 'evenhand[trees]'.") from None
+        raise InvalidInput(
+            "LightGBM is not installed.", hint="pip install 'evenhand[trees]'."
+        ) from None
     return lightgbm

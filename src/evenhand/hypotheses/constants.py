@@ -1,4 +1,6 @@
-"""The hypotheses that every class contains: accept-all, reject-all (+1, -1 in section 2), and the group classifiers +a, -a."""
+"""The hypotheses that every class contains: accept-all, reject-all (+1, -1 in section 2), and the
+group classifiers +a, -a.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,10 @@
-"""Any scikit-learn classifier as a CSC oracle: weighted classification of 1[c_i < 0] with the weights |c_i|.
+"""Any scikit-learn classifier as a CSC oracle: weighted classification of 1[c_i < 0] with the
+weights
+|c_i|.
 
-Every call fits a clone from scratch. Rows are handed over in a canonical order, weights with mean 1 and ten decimals,
-and an unset random_state is set to 0: the order of rows, the scale of costs and earlier calls then change nothing.
+Every call fits a clone from scratch. Rows are handed over in a canonical order, weights with mean 1
+and ten decimals, and an unset random_state is set to 0: the order of rows, the scale of costs and
+earlier calls then change nothing.
 """
 
 import math
@@ -34,7 +37,11 @@ class Fitted:
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         """model.predict(features) == 1."""
         require_columns(features, self.columns, type(self.model).__name__)
-        return np.asarray(self.model.predict(features) == 1, dtype=bool) if len(features) else np.zeros(0, bool)
+        return (
+            np.asarray(self.model.predict(features) == 1, dtype=bool)
+            if len(features)
+            else np.zeros(0, bool)
+        )
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         """In words."""
@@ -63,8 +70,14 @@ class Estimator(HypothesisClass):
     @property
     def params(self) -> Mapping[str, Any]:
         """Class, the classifier's class and its parameters."""
-        settings = {key: _plain(value) for key, value in sorted(self.classifier.get_params().items())}
-        return {"class": "Estimator", "classifier": type(self.classifier).__name__, "classifier_params": settings}
+        settings = {
+            key: _plain(value) for key, value in sorted(self.classifier.get_params().items())
+        }
+        return {
+            "class": "Estimator",
+            "classifier": type(self.classifier).__name__,
+            "classifier_params": settings,
+        }
 
     @property
     def log_size(self) -> float:
@@ -84,7 +97,9 @@ class Estimator(HypothesisClass):
 
 @dataclass(frozen=True, eq=False)
 class _BoundEstimator:
-    """Rows, their lexicographic order, and the rank of each among the distinct rows (None where all are distinct)."""
+    """Rows, their lexicographic order, and the rank of each among the distinct rows (None where all
+    are distinct).
+    """
 
     rows: FloatArray
     order: IntArray
@@ -101,15 +116,23 @@ class _BoundEstimator:
         return plain(model) if plain else Fitted(model, self.rows.shape[1])
 
     def partition(self, acceptance_cost: FloatArray) -> Partition | None:
-        """The leaves of a tree, the cut-offs of a logistic score; None for other models, and where other labels or cut-offs would leave
-        the class: under monotonic constraints, without an intercept."""
+        """The leaves of a tree, the cut-offs of a logistic score; None for other models, and where
+        other labels or cut-offs would leave the class: under monotonic constraints, without an
+        intercept."""
         cells, settings = _PARTITIONS.get(_name(self.classifier)), self.classifier.get_params()
-        if cells is None or settings.get("monotonic_cst") is not None or not settings.get("fit_intercept", True):
+        if (
+            cells is None
+            or settings.get("monotonic_cst") is not None
+            or not settings.get("fit_intercept", True)
+        ):
             return None
         model = self._fitted(acceptance_cost)
         if isinstance(model, Constant):
             return Partition(
-                np.zeros(len(self.rows), np.int64), 1, False, lambda accept: ACCEPT_ALL if accept[0] else REJECT_ALL
+                np.zeros(len(self.rows), np.int64),
+                1,
+                False,
+                lambda accept: ACCEPT_ALL if accept[0] else REJECT_ALL,
             )
         return cells(model, self)
 
@@ -123,7 +146,9 @@ class _BoundEstimator:
         if accept.all() or not accept.any():
             return ACCEPT_ALL if accept.all() else REJECT_ALL
         with one_blas_thread():
-            return _seeded_clone(self.classifier).fit(self.rows[order], accept, **{self.weight_name: weight})
+            return _seeded_clone(self.classifier).fit(
+                self.rows[order], accept, **{self.weight_name: weight}
+            )
 
     @cached_property
     def single(self) -> NDArray[np.float32]:
@@ -133,7 +158,9 @@ class _BoundEstimator:
 
 
 def normalised(weight: FloatArray) -> FloatArray:
-    """weight / mean weight to ten decimals: the scale of costs is gone, and so is its rounding noise."""
+    """weight / mean weight to ten decimals: the scale of costs is gone, and so is its rounding
+    noise.
+    """
     top = weight.max(initial=0.0)
     if top == 0.0:
         return weight
@@ -142,7 +169,9 @@ def normalised(weight: FloatArray) -> FloatArray:
 
 
 def _ordered(rows: FloatArray) -> tuple[IntArray, IntArray | None]:
-    """The lexicographic order of the rows, and the rank of each among the distinct ones; None where all are distinct."""
+    """The lexicographic order of the rows, and the rank of each among the distinct ones; None where
+    all are distinct.
+    """
     order = np.lexsort(rows.T[::-1])
     new = np.any(rows[order[1:]] != rows[order[:-1]], axis=1)
     if new.all():
@@ -153,10 +182,16 @@ def _ordered(rows: FloatArray) -> tuple[IntArray, IntArray | None]:
 
 
 def _seeded_clone(classifier: Any) -> Any:
-    from sklearn.base import clone  # heavy: loaded only by those who bring a scikit-learn classifier
+    from sklearn.base import (
+        clone,
+    )  # heavy: loaded only by those who bring a scikit-learn classifier
 
     copy = clone(classifier)
-    unset = [k for k, v in copy.get_params().items() if v is None and k.rsplit("__", 1)[-1] == "random_state"]
+    unset = [
+        k
+        for k, v in copy.get_params().items()
+        if v is None and k.rsplit("__", 1)[-1] == "random_state"
+    ]
     return copy.set_params(**dict.fromkeys(unset, 0))
 
 
@@ -183,14 +218,18 @@ def _require_classifier(classifier: Any) -> None:
         raise UnsuitableEstimator(
             f"{classifier.__name__} is a class.", hint=f"pass an instance, {classifier.__name__}()."
         )
-    lacking = [m for m in ("fit", "predict", "get_params", "set_params") if not hasattr(classifier, m)]
+    lacking = [
+        m for m in ("fit", "predict", "get_params", "set_params") if not hasattr(classifier, m)
+    ]
     if lacking:
         raise UnsuitableEstimator(
             f"{classifier!r} has no {', '.join(lacking)}; it is not a scikit-learn classifier.",
             hint="derive it from sklearn.base.ClassifierMixin and BaseEstimator.",
         )
     if hasattr(classifier, "__sklearn_tags__") and is_regressor(classifier):
-        raise UnsuitableEstimator(f"{type(classifier).__name__} is a regressor; yes or no needs a classifier.")
+        raise UnsuitableEstimator(
+            f"{type(classifier).__name__} is a regressor; yes or no needs a classifier."
+        )
 
 
 def _plain(value: Any) -> Any:
@@ -203,7 +242,9 @@ def _name(model: Any) -> str:
 
 def _linear_of(fitted: Any) -> LinearRule:
     """coef.x + intercept > 0, written as w.x >= the number just above -intercept."""
-    return LinearRule(tuple(fitted.coef_[0].tolist()), float(np.nextafter(-fitted.intercept_[0], np.inf)))
+    return LinearRule(
+        tuple(fitted.coef_[0].tolist()), float(np.nextafter(-fitted.intercept_[0], np.inf))
+    )
 
 
 _PLAIN_FORMS: Mapping[str, Callable[[Any], Hypothesis]] = {

@@ -1,6 +1,8 @@
-"""Finite classes: every hypothesis is written down, as a callable or as a row of a table over contexts.
+"""Finite classes: every hypothesis is written down, as a callable or as a row of a table over
+contexts.
 
-Bound to rows, a finite class is a 0-1 matrix A (members, rows or contexts), and totals = channels A^T.
+Bound to rows, a finite class is a 0-1 matrix A (members, rows or contexts), and totals = channels
+A^T.
 """
 
 import hashlib
@@ -16,7 +18,13 @@ from numpy.typing import ArrayLike
 from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses._batches import TableBatch
-from evenhand.hypotheses._rows import checked_channels, checked_costs, checked_rows, first_minimum, require_group
+from evenhand.hypotheses._rows import (
+    checked_channels,
+    checked_costs,
+    checked_rows,
+    first_minimum,
+    require_group,
+)
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 Rule = Callable[[FloatArray, GroupArray | None], BoolArray]
@@ -49,11 +57,17 @@ class TableRow:
         """In words, the first twelve contexts by number."""
         accepted = np.flatnonzero(self._lookup)
         listed = ", ".join(str(c) for c in accepted[:12]) + (", ..." if len(accepted) > 12 else "")
-        return f"accept {len(accepted)} of {len(self.contexts)} contexts" + (f": {listed}" if listed else "")
+        return f"accept {len(accepted)} of {len(self.contexts)} contexts" + (
+            f": {listed}" if listed else ""
+        )
 
     def to_json(self) -> Json:
         """Plain JSON."""
-        return {"kind": "table", "contexts": len(self.contexts), "accepted": np.flatnonzero(self._lookup).tolist()}
+        return {
+            "kind": "table",
+            "contexts": len(self.contexts),
+            "accepted": np.flatnonzero(self._lookup).tolist(),
+        }
 
 
 @dataclass(frozen=True)
@@ -98,14 +112,20 @@ class FiniteClass(HypothesisClass):
 
     exact = True
 
-    def __init__(self, hypotheses: Iterable[Rule | Hypothesis], *, uses_group: bool = False) -> None:
+    def __init__(
+        self, hypotheses: Iterable[Rule | Hypothesis], *, uses_group: bool = False
+    ) -> None:
         self.uses_group = uses_group
-        self._members: _Members = _Listed(tuple(_as_hypothesis(h, uses_group) for h in hypotheses), uses_group)
+        self._members: _Members = _Listed(
+            tuple(_as_hypothesis(h, uses_group) for h in hypotheses), uses_group
+        )
         _require_members(len(self._members))
 
     @classmethod
     def from_table(cls, accepts: ArrayLike) -> Self:
-        """One hypothesis per row of a (|H|, contexts) bool matrix; features[:, 0] is the context's number."""
+        """One hypothesis per row of a (|H|, contexts) bool matrix; features[:, 0] is the context's
+        number.
+        """
         made = cls.__new__(cls)
         made.uses_group = False
         made._members = _Table(_as_table(accepts))
@@ -135,7 +155,12 @@ class FiniteClass(HypothesisClass):
     @property
     def params(self) -> Mapping[str, Any]:
         """Class, size and how the members are stored."""
-        return {"class": "FiniteClass", "size": len(self), "uses_group": self.uses_group, **self._members.params}
+        return {
+            "class": "FiniteClass",
+            "size": len(self),
+            "uses_group": self.uses_group,
+            **self._members.params,
+        }
 
     @property
     def log_size(self) -> float:
@@ -171,7 +196,10 @@ class _Listed:
     def bind(self, features: FloatArray, group: GroupArray | None) -> Enumeration:
         rows = np.arange(len(features))
         accepts = np.array(
-            [_as_acceptance(h.accepts(features, group), len(rows), h.describe()) for h in self.hypotheses]
+            [
+                _as_acceptance(h.accepts(features, group), len(rows), h.describe())
+                for h in self.hypotheses
+            ]
         )
         return _BoundMatrix(accepts, rows, lambda member: self.hypotheses[member])
 
@@ -192,28 +220,36 @@ class _Table:
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> Enumeration:
         contexts = context_numbers(features, self.accepts.shape[1])
-        return _BoundMatrix(self.accepts, contexts, lambda member: TableRow(tuple(self.accepts[member].tolist())))
+        return _BoundMatrix(
+            self.accepts, contexts, lambda member: TableRow(tuple(self.accepts[member].tolist()))
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class _BoundMatrix:
-    """totals[c, h] = sum over contexts of accepts[h, context] * (sum of channel c over the rows of that context)."""
+    """totals[c, h] = sum over contexts of accepts[h, context] * (sum of channel c over the rows of
+    that context).
+    """
 
     accepts: BoolArray
     context: IntArray
     make: Callable[[int], Hypothesis]
 
     def totals(self, channels: FloatArray) -> FloatArray:
-        """Channels summed per context, then one matrix product, in blocks of members that fit the cache."""
+        """Channels summed per context, then one matrix product, in blocks of members that fit the
+        cache.
+        """
         checked = checked_channels(channels, len(self.context))
         members, contexts = self.accepts.shape
-        per_context = np.array([np.bincount(self.context, channel, contexts) for channel in checked]).reshape(
-            -1, contexts
-        )
+        per_context = np.array(
+            [np.bincount(self.context, channel, contexts) for channel in checked]
+        ).reshape(-1, contexts)
         out = np.empty((len(checked), members))
         step = max(1, _BLOCK // contexts)
         for start in range(0, members, step):
-            out[:, start : start + step] = per_context @ self.accepts[start : start + step].T.astype(np.float64)
+            out[:, start : start + step] = per_context @ self.accepts[
+                start : start + step
+            ].T.astype(np.float64)
         return out
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
@@ -229,7 +265,9 @@ class _BoundMatrix:
 def context_numbers(features: FloatArray, contexts: int) -> IntArray:
     """features[:, 0] as integers in 0 .. contexts - 1."""
     if features.ndim != 2 or features.shape[1] == 0:
-        raise InvalidInput(f"features has shape {features.shape}; the context's number must be features[:, 0].")
+        raise InvalidInput(
+            f"features has shape {features.shape}; the context's number must be features[:, 0]."
+        )
     raw = features[:, 0]
     bad = ~((raw >= 0) & (raw < contexts) & (raw == np.floor(raw)))
     if bad.any():
@@ -247,7 +285,8 @@ def _as_table(accepts: ArrayLike) -> BoolArray:
         raise InvalidInput(f"the table has shape {raw.shape}; it must be (hypotheses, contexts).")
     if raw.dtype != bool and not np.isin(raw, (0, 1)).all():
         raise InvalidInput(
-            "the table holds other values than 0 and 1; it must be boolean.", hint="pass decisions == 1."
+            "the table holds other values than 0 and 1; it must be boolean.",
+            hint="pass decisions == 1.",
         )
     _require_members(len(raw))
     return np.array(raw, dtype=bool)

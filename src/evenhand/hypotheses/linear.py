@@ -1,13 +1,16 @@
-"""Linear rules: a weighted logistic surrogate finds the direction, then the exact cheapest cut-off is found along it.
+"""Linear rules: a weighted logistic surrogate finds the direction, then the exact cheapest cut-off
+is found along it.
 
     g = argmin sum_i v_i ln(1 + exp(-s_i (g.z_i + g_0))) + penalty/2 |g|^2,   s_i = -sign(c_i), v_i = |c_i| / sum|c|
     t = argmin sum_i c_i 1[w.x_i >= t],   w = M g,   z = M^T (x - mean) whitened: mean 0, covariance 1
 
-On whitened rows |g|^2 is the variance of the score, so units and correlations of columns do not matter, and a dozen steps
-of L-BFGS suffice. The fit starts from zero at every call: an answer does not depend on what was asked before. Weights are
-kept to nine digits: rounding noise (another order of rows, costs times 1e12) is then not seen by the rule.
+On whitened rows |g|^2 is the variance of the score, so units and correlations of columns do not
+matter, and a dozen steps of L-BFGS suffice. The fit starts from zero at every call: an answer does
+not depend on what was asked before. Weights are kept to nine digits: rounding noise (another order
+of rows, costs times 1e12) is then not seen by the rule.
 
-Equal rows are fitted as one row with two weights, one for each sign of its costs: the sum is the same with fewer terms.
+Equal rows are fitted as one row with two weights, one for each sign of its costs: the sum is the
+same with fewer terms.
 """
 
 import math
@@ -32,7 +35,9 @@ BLOCK = 50_000
 SPARSE = 0.25
 """Rows of which a smaller share is not zero are scored by their entries."""
 SLOPE = 3e-5
-"""A fit ends where no partial derivative is larger: costs are normalised and rows whitened, so this is a number without units."""
+"""A fit ends where no partial derivative is larger: costs are normalised and rows whitened, so this
+is a number without units.
+"""
 MOST_STEPS, PAIRS = 200, 10
 MOST_CELLS = 10_000
 """So many cut-offs along a direction are offered: more would take more memory than the rows."""
@@ -61,7 +66,9 @@ class LinearRule:
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         """ "accept if 2 income - 0.5 debt >= 30", the five largest weights first."""
-        order = sorted((j for j, w in enumerate(self.weights) if w), key=lambda j: -abs(self.weights[j]))
+        order = sorted(
+            (j for j, w in enumerate(self.weights) if w), key=lambda j: -abs(self.weights[j])
+        )
         terms = [
             f"{'-' if self.weights[j] < 0 else '+'} {abs(self.weights[j]):.4g} {column_name(j, names)}"
             for j in order[:5]
@@ -76,7 +83,9 @@ class LinearRule:
 
 
 def row_scores(features: FloatArray, weights: Sequence[float]) -> FloatArray:
-    """w.x, added up column by column: unlike a BLAS product, a row's score depends on its neighbours by not one bit."""
+    """w.x, added up column by column: unlike a BLAS product, a row's score depends on its
+    neighbours by not one bit.
+    """
     return np.asarray(scores(features.T, np.array([weights]))[0])
 
 
@@ -122,7 +131,9 @@ class Linear(HypothesisClass):
 
 
 def _distinct(rows: FloatArray) -> tuple[IntArray, IntArray]:
-    """(first, index): row i equals row first[index[i]]. Equal rows have equal scores; whether the reverse is true is checked."""
+    """(first, index): row i equals row first[index[i]]. Equal rows have equal scores; whether the
+    reverse is true is checked.
+    """
     everybody = np.arange(len(rows))
     score = row_scores(rows, np.cos(np.arange(1.0, rows.shape[1] + 1)).tolist())
     _, first, index = np.unique(score, return_index=True, return_inverse=True)
@@ -132,8 +143,13 @@ def _distinct(rows: FloatArray) -> tuple[IntArray, IntArray]:
 
 
 def whitener(rows: FloatArray) -> FloatArray:
-    """M (columns, rank) such that (rows - mean) M has covariance 1; constant and repeated columns add no rank."""
-    mean, blocks = rows.mean(axis=0), [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)]
+    """M (columns, rank) such that (rows - mean) M has covariance 1; constant and repeated columns
+    add no rank.
+    """
+    mean, blocks = (
+        rows.mean(axis=0),
+        [rows[start : start + BLOCK] for start in range(0, len(rows), BLOCK)],
+    )
     spread = np.sqrt(sum(np.square(block - mean).sum(axis=0) for block in blocks) / len(rows))
     largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
     scale = np.where(spread > 1e-12 * largest, spread, np.inf)
@@ -147,7 +163,9 @@ def whitener(rows: FloatArray) -> FloatArray:
 
 
 def whitened(rows: FloatArray, back: FloatArray, mean: FloatArray) -> FloatArray:
-    """(rows - mean) M, column by column in memory; block by block, so that nothing of the table's size is needed besides."""
+    """(rows - mean) M, column by column in memory; block by block, so that nothing of the table's
+    size is needed besides.
+    """
     white = np.empty((len(rows), back.shape[1]), order="F")
     for start in range(0, len(rows), BLOCK):
         white[start : start + BLOCK] = (rows[start : start + BLOCK] - mean) @ back
@@ -156,8 +174,8 @@ def whitened(rows: FloatArray, back: FloatArray, mean: FloatArray) -> FloatArray
 
 @dataclass(frozen=True, eq=False)
 class _BoundLinear:
-    """Distinct rows, which of them each row is, their entries that are not zero (where these are few), the distinct rows whitened, and the
-    way back from weights on these to weights on those."""
+    """Distinct rows, which of them each row is, their entries that are not zero (where these are
+    few), the distinct rows whitened, and the way back from weights on these to weights on those."""
 
     rows: FloatArray
     index: IntArray
@@ -167,7 +185,9 @@ class _BoundLinear:
     penalty: float
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        """Surrogate direction, exact cut-off; ties go to accept-all, reject-all, then the lowest cut-off."""
+        """Surrogate direction, exact cut-off; ties go to accept-all, reject-all, then the lowest
+        cut-off.
+        """
         cost, weights, cuts = self._searched(acceptance_cost)
         member = cuts.cheapest(self._totals(cost))
         return cuts.constant(member) or LinearRule(weights, cuts.value(member))
@@ -179,7 +199,9 @@ class _BoundLinear:
         return partition_of(weights, cuts, (max(cheapest - 1, 0),), self.index)
 
     def _searched(self, acceptance_cost: FloatArray) -> tuple[FloatArray, tuple[float, ...], Cuts]:
-        """The costs, the direction, and its cuts of the distinct rows; where all costs have one sign, a score that is the same for all."""
+        """The costs, the direction, and its cuts of the distinct rows; where all costs have one
+        sign, a score that is the same for all.
+        """
         cost = checked_costs(acceptance_cost, len(self.index))
         one_sided = (cost <= 0).all() or (cost >= 0).all()
         weights = (0.0,) * self.rows.shape[1] if one_sided else self._direction(cost)
@@ -190,17 +212,23 @@ class _BoundLinear:
         return np.asarray(np.bincount(self.index, weights=value, minlength=len(self.rows)))
 
     def _scores(self, weights: tuple[float, ...]) -> FloatArray:
-        """w.x of the distinct rows, with the bits of `row_scores`: zeros add nothing, and bincount adds in the order of columns."""
+        """w.x of the distinct rows, with the bits of `row_scores`: zeros add nothing, and bincount
+        adds in the order of columns.
+        """
         if self.entries is None:
             return row_scores(self.rows, weights)
         row, column, value = self.entries
-        score = np.bincount(row, weights=np.array(weights)[column] * value, minlength=len(self.rows))
+        score = np.bincount(
+            row, weights=np.array(weights)[column] * value, minlength=len(self.rows)
+        )
         return score.astype(np.float64, copy=False)
 
     def _direction(self, cost: FloatArray) -> tuple[float, ...]:
         size = np.abs(cost) / np.abs(cost).max()
         size /= size.sum()
-        wanted, unwanted = (self._totals(np.where(side, size, 0.0)) for side in (cost < 0, cost > 0))
+        wanted, unwanted = (
+            self._totals(np.where(side, size, 0.0)) for side in (cost < 0, cost > 0)
+        )
         with one_blas_thread():
             weights = self.back @ fit_logistic(self.white, wanted, unwanted, self.penalty)
         return tuple(float(f"{w:.9g}") for w in weights)
@@ -209,7 +237,8 @@ class _BoundLinear:
 def partition_of(
     weights: tuple[float, ...], cuts: Cuts, firsts: Sequence[int], index: IntArray | None = None
 ) -> Partition:
-    """The cells of a score: its distinct values, or of more than MOST_CELLS so many runs of them, with borders at `firsts` among others.
+    """The cells of a score: its distinct values, or of more than MOST_CELLS so many runs of them,
+    with borders at `firsts` among others.
 
     index: which of the scored rows each row is.
     """
@@ -230,8 +259,12 @@ def partition_of(
     return Partition(cell if index is None else cell[index], len(borders), True, rule)
 
 
-def fit_logistic(white: FloatArray, wanted: FloatArray, unwanted: FloatArray, penalty: float) -> FloatArray:
-    """argmin_g min_{g_0} sum_i wanted_i ln(1 + exp(-m_i)) + unwanted_i ln(1 + exp(m_i)) + penalty/2 |g|^2, m = g.z + g_0, from zero."""
+def fit_logistic(
+    white: FloatArray, wanted: FloatArray, unwanted: FloatArray, penalty: float
+) -> FloatArray:
+    """argmin_g min_{g_0} sum_i wanted_i ln(1 + exp(-m_i)) + unwanted_i ln(1 + exp(m_i)) + penalty/2
+    |g|^2, m = g.z + g_0, from zero.
+    """
     both = wanted + unwanted
 
     def loss_and_slope(g: FloatArray) -> tuple[float, FloatArray]:
@@ -239,7 +272,11 @@ def fit_logistic(white: FloatArray, wanted: FloatArray, unwanted: FloatArray, pe
         margin += g[0]
         small = np.exp(-np.abs(margin))
         # ln(1 + exp(m)) = ln(1 + exp(-m)) + m, and ln(1 + exp(-m)) = ln(1 + exp(-|m|)) + max(-m, 0)
-        loss = both @ (np.log1p(small) - np.minimum(margin, 0.0)) + unwanted @ margin + 0.5 * penalty * (g[1:] @ g[1:])
+        loss = (
+            both @ (np.log1p(small) - np.minimum(margin, 0.0))
+            + unwanted @ margin
+            + 0.5 * penalty * (g[1:] @ g[1:])
+        )
         pull = both * np.where(margin > 0, 1.0, small) / (1.0 + small) - wanted
         slope = np.empty_like(g)
         slope[0], slope[1:] = pull.sum(), pull @ white + penalty * g[1:]
@@ -248,11 +285,15 @@ def fit_logistic(white: FloatArray, wanted: FloatArray, unwanted: FloatArray, pe
     return minimum(loss_and_slope, np.zeros(white.shape[1] + 1))[1:]
 
 
-def minimum(loss_and_slope: Callable[[FloatArray], tuple[float, FloatArray]], start: FloatArray) -> FloatArray:
-    """Where a smooth, strictly convex function is least, by L-BFGS with backtracking: until no partial derivative exceeds SLOPE.
+def minimum(
+    loss_and_slope: Callable[[FloatArray], tuple[float, FloatArray]], start: FloatArray
+) -> FloatArray:
+    """Where a smooth, strictly convex function is least, by L-BFGS with backtracking: until no
+    partial derivative exceeds SLOPE.
 
-    Nocedal and Wright, Numerical Optimization, algorithm 7.4. The first step assumes a curvature of 1/4, that of the logistic loss in 0
-    on whitened rows. scipy's L-BFGS-B takes as many evaluations, and a third more time.
+    Nocedal and Wright, Numerical Optimization, algorithm 7.4. The first step assumes a curvature of
+    1/4, that of the logistic loss in 0 on whitened rows. scipy's L-BFGS-B takes as many
+    evaluations, and a third more time.
     """
     at, (loss, slope) = start, loss_and_slope(start)
     pairs: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=PAIRS)
@@ -270,8 +311,11 @@ def minimum(loss_and_slope: Callable[[FloatArray], tuple[float, FloatArray]], st
         descent, length = float(slope @ step), 1.0
         ahead, (lower, next_slope) = at + step, loss_and_slope(at + step)
         while lower > loss + 1e-4 * length * descent and length > 1e-9:
-            # the minimum of the parabola through what is known, within a tenth and a half of the last length
-            length *= min(max(-0.5 * length * descent / (lower - loss - length * descent), 0.1), 0.5)
+            # the minimum of the parabola through what is known, within a tenth and a half of the
+            # last length
+            length *= min(
+                max(-0.5 * length * descent / (lower - loss - length * descent), 0.1), 0.5
+            )
             ahead = at + length * step
             lower, next_slope = loss_and_slope(ahead)
         move, change = ahead - at, next_slope - slope

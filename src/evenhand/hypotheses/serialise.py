@@ -1,4 +1,6 @@
-"""Hypotheses, mixtures and hypothesis classes from plain JSON, one reader per kind; and classes as plain JSON."""
+"""Hypotheses, mixtures and hypothesis classes from plain JSON, one reader per kind; and classes as
+plain JSON.
+"""
 
 import base64
 from collections.abc import Callable, Mapping
@@ -30,10 +32,13 @@ def policy_from_json(data: Json) -> Mixture:
 
 
 def class_to_json(hypotheses: HypothesisClass) -> Json:
-    """Plain JSON with a "kind"; NotSerialisable for functions, foreign models and classes that evenhand does not know."""
+    """Plain JSON with a "kind"; NotSerialisable for functions, foreign models and classes that
+    evenhand does not know.
+    """
     if type(hypotheses) not in _CLASS_WRITERS:
         raise NotSerialisable(
-            f"{type(hypotheses).__name__} is a class of your own; it cannot be written as JSON.", hint=_GIVE
+            f"{type(hypotheses).__name__} is a class of your own; it cannot be written as JSON.",
+            hint=_GIVE,
         )
     return _CLASS_WRITERS[type(hypotheses)](hypotheses)
 
@@ -46,11 +51,15 @@ def class_from_json(data: Json) -> HypothesisClass:
 def _read(data: Json, readers: Mapping[str, Callable[[Json], Any]], noun: str) -> Any:
     kind = str(data.get("kind")) if hasattr(data, "get") else type(data).__name__
     if kind not in readers:
-        raise InvalidInput(f"a {noun} of kind {kind!r} is unknown; the known kinds are {', '.join(sorted(readers))}.")
+        raise InvalidInput(
+            f"a {noun} of kind {kind!r} is unknown; the known kinds are {', '.join(sorted(readers))}."
+        )
     try:
         return readers[kind](data)
     except KeyError as missing:
-        raise InvalidInput(f"a {noun} of kind {kind!r} lacks {missing}; it has {', '.join(sorted(data))}.") from missing
+        raise InvalidInput(
+            f"a {noun} of kind {kind!r} lacks {missing}; it has {', '.join(sorted(data))}."
+        ) from missing
     except (TypeError, AttributeError, IndexError) as error:
         raise InvalidInput(f"a {noun} of kind {kind!r} is malformed: {error}.") from error
 
@@ -61,7 +70,9 @@ def _table(data: Json) -> TableRow:
 
 
 def _per_group(data: Json) -> PerGroup:
-    return PerGroup(tuple((part["group"], hypothesis_from_json(part["hypothesis"])) for part in data["parts"]))
+    return PerGroup(
+        tuple((part["group"], hypothesis_from_json(part["hypothesis"])) for part in data["parts"])
+    )
 
 
 def _tree(data: Json) -> Tree:
@@ -71,7 +82,11 @@ def _tree(data: Json) -> Tree:
 
 def _mixture(data: Json) -> Mixture:
     hypotheses = tuple(hypothesis_from_json(part["hypothesis"]) for part in data["parts"])
-    return Mixture(hypotheses, tuple(part["weight"] for part in data["parts"]), cast(GroupUse, data["group_use"]))
+    return Mixture(
+        hypotheses,
+        tuple(part["weight"] for part in data["parts"]),
+        cast(GroupUse, data["group_use"]),
+    )
 
 
 def _write_finite(hypotheses: FiniteClass) -> Json:
@@ -88,26 +103,53 @@ def _write_finite(hypotheses: FiniteClass) -> Json:
 def _read_table(data: Json) -> FiniteClass:
     members, contexts = data["shape"]
     bits = np.frombuffer(base64.b64decode(data["bits"]), dtype=np.uint8)
-    return FiniteClass.from_table(np.unpackbits(bits, count=members * contexts).reshape(members, contexts))
+    return FiniteClass.from_table(
+        np.unpackbits(bits, count=members * contexts).reshape(members, contexts)
+    )
 
 
 def _write_estimator(hypotheses: Estimator) -> Json:
-    """A classifier of scikit-learn itself, by its name and its parameters, if these are plain values."""
+    """A classifier of scikit-learn itself, by its name and its parameters, if these are plain
+    values.
+    """
     kind = type(hypotheses.classifier)
     settings = hypotheses.classifier.get_params(deep=False)
-    odd = [name for name, value in settings.items() if not isinstance(value, bool | int | float | str | None)]
+    odd = [
+        name
+        for name, value in settings.items()
+        if not isinstance(value, bool | int | float | str | None)
+    ]
     if not kind.__module__.startswith(_TRUSTED) or odd:
-        what = f"{kind.__name__} with {', '.join(odd)}" if odd else f"{kind.__module__}.{kind.__name__}"
-        raise NotSerialisable(f"{what} is no scikit-learn classifier with plain parameters.", hint=_GIVE)
-    return {"kind": "estimator", "module": kind.__module__, "name": kind.__qualname__, "settings": settings}
+        what = (
+            f"{kind.__name__} with {', '.join(odd)}"
+            if odd
+            else f"{kind.__module__}.{kind.__name__}"
+        )
+        raise NotSerialisable(
+            f"{what} is no scikit-learn classifier with plain parameters.", hint=_GIVE
+        )
+    return {
+        "kind": "estimator",
+        "module": kind.__module__,
+        "name": kind.__qualname__,
+        "settings": settings,
+    }
 
 
 def _read_estimator(data: Json) -> Estimator:
-    from sklearn.base import ClassifierMixin  # heavy: loaded only by those who stored a scikit-learn classifier
+    from sklearn.base import (
+        ClassifierMixin,
+    )  # heavy: loaded only by those who stored a scikit-learn classifier
 
-    found = getattr(import_module(data["module"]), data["name"]) if data["module"].startswith(_TRUSTED) else None
+    found = (
+        getattr(import_module(data["module"]), data["name"])
+        if data["module"].startswith(_TRUSTED)
+        else None
+    )
     if not (isinstance(found, type) and issubclass(found, ClassifierMixin)):
-        raise InvalidInput(f"{data['module']}.{data['name']} is no classifier of scikit-learn; nothing else is loaded.")
+        raise InvalidInput(
+            f"{data['module']}.{data['name']} is no classifier of scikit-learn; nothing else is loaded."
+        )
     return Estimator(found(**data["settings"]))
 
 
@@ -117,13 +159,19 @@ _GIVE = "hand the same class over again on loading: load(path, hypotheses=...)."
 _CLASS_WRITERS: Mapping[type, Callable[[Any], Json]] = {
     FiniteClass: _write_finite,
     Stumps: lambda made: {"kind": "stumps", "max_bins": made.max_bins},
-    ScoreThresholds: lambda made: {"kind": "thresholds", "column": made.column, "per_group": made.per_group},
+    ScoreThresholds: lambda made: {
+        "kind": "thresholds",
+        "column": made.column,
+        "per_group": made.per_group,
+    },
     Linear: lambda made: {"kind": "linear", "penalty": made.penalty},
     Estimator: _write_estimator,
 }
 
 _CLASSES: Mapping[str, Callable[[Json], HypothesisClass]] = {
-    "finite": lambda data: FiniteClass(map(hypothesis_from_json, data["members"]), uses_group=data["uses_group"]),
+    "finite": lambda data: FiniteClass(
+        map(hypothesis_from_json, data["members"]), uses_group=data["uses_group"]
+    ),
     "finite-table": _read_table,
     "stumps": lambda data: Stumps(data["max_bins"]),
     "thresholds": lambda data: ScoreThresholds(data["column"], data["per_group"]),
@@ -135,7 +183,9 @@ _HYPOTHESES: Mapping[str, Callable[[Json], Hypothesis]] = {
     "constant": lambda data: Constant(data["accept"]),
     "group": lambda data: GroupClassifier(data["value"]),
     "table": _table,
-    "threshold": lambda data: Threshold(data["column"], data["value"], data["columns"], data["at_least"]),
+    "threshold": lambda data: Threshold(
+        data["column"], data["value"], data["columns"], data["at_least"]
+    ),
     "per-group": _per_group,
     "linear": lambda data: LinearRule(tuple(data["weights"]), data["threshold"]),
     "tree": _tree,

@@ -1,7 +1,7 @@
 """Decision stumps: one cut in one column, in either direction; exact.
 
-Code every column once (code = rank among its distinct values, or its quantile bin). One pass adds every channel up by
-code; cumulative sums then give the totals of all cuts of all columns.
+Code every column once (code = rank among its distinct values, or its quantile bin). One pass adds
+every channel up by code; cumulative sums then give the totals of all cuts of all columns.
 """
 
 import math
@@ -27,7 +27,8 @@ MANY_BINS = 16_384
 class Stumps(HypothesisClass):
     """{accept iff x_j >= t} and {accept iff x_j < t} for all columns j and reals t; exact.
 
-    With `max_bins` only that many quantiles of each column are tried as t, and the answer is exact among these.
+    With `max_bins` only that many quantiles of each column are tried as t, and the answer is exact
+    among these.
     """
 
     max_bins: int | None = None
@@ -38,7 +39,9 @@ class Stumps(HypothesisClass):
 
     def __post_init__(self) -> None:
         if self.max_bins is not None and self.max_bins < 2:
-            raise InvalidInput(f"max_bins is {self.max_bins}; one cut needs 2 bins (None: all distinct values).")
+            raise InvalidInput(
+                f"max_bins is {self.max_bins}; one cut needs 2 bins (None: all distinct values)."
+            )
 
     @property
     def params(self) -> Mapping[str, Any]:
@@ -51,7 +54,9 @@ class Stumps(HypothesisClass):
         return math.inf
 
     def log_growth(self, rows: int, columns: int) -> float:
-        """ln(2 + 2 columns (rows - 1)), with bins, too: their edges come from the data, so every stump may be tried."""
+        """ln(2 + 2 columns (rows - 1)), with bins, too: their edges come from the data, so every
+        stump may be tried.
+        """
         return math.log(2 + 2 * columns * (max(rows, 1) - 1))
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> Enumeration:
@@ -67,11 +72,15 @@ class Stumps(HypothesisClass):
         )
         for j, column in enumerate(rows.T):
             codes[:, j] = np.searchsorted(edges[j], column, side="right") - 1
-        return _BoundStumps(codes, np.concatenate([[0], np.cumsum([len(e) for e in edges])]), np.concatenate(edges))
+        return _BoundStumps(
+            codes, np.concatenate([[0], np.cumsum([len(e) for e in edges])]), np.concatenate(edges)
+        )
 
 
 def _edges(column: FloatArray, max_bins: int | None) -> FloatArray:
-    """The lowest value of each bin, ascending, all of them observed; one per distinct value if these are few."""
+    """The lowest value of each bin, ascending, all of them observed; one per distinct value if
+    these are few.
+    """
     if max_bins is None:
         return np.unique(column)
     ranked = np.sort(column)
@@ -85,7 +94,8 @@ def _edges(column: FloatArray, max_bins: int | None) -> FloatArray:
 class _BoundStumps:
     """Coded columns; edges[starts[j] : starts[j + 1]] are the values of column j's codes.
 
-    Members: accept all, reject all, x >= edge for every column and every edge but its lowest, then x < edge likewise.
+    Members: accept all, reject all, x >= edge for every column and every edge but its lowest, then
+    x < edge likewise.
     """
 
     codes: NDArray[Any]
@@ -94,7 +104,9 @@ class _BoundStumps:
 
     def totals(self, channels: FloatArray) -> FloatArray:
         """One pass over the codes per two channels, then cumulative sums over the bins."""
-        from evenhand.hypotheses import _kernels  # numba is heavy: only those who use stumps load it
+        from evenhand.hypotheses import (
+            _kernels,
+        )  # numba is heavy: only those who use stumps load it
 
         checked = checked_channels(channels, len(self.codes))
         out = np.empty((len(checked), 2 + 2 * self._cuts))
@@ -107,7 +119,9 @@ class _BoundStumps:
         return out
 
     def _adders(self, kernels: Any) -> tuple[Callable[..., None], Callable[..., None]]:
-        """For one channel and for two: row by row while all sums fit into the cache, else column by column."""
+        """For one channel and for two: row by row while all sums fit into the cache, else column by
+        column.
+        """
         if len(self.edges) > MANY_BINS:
             return kernels.add_one_by_column, kernels.add_two_by_column
         return kernels.add_one, kernels.add_two

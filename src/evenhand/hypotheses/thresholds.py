@@ -1,6 +1,7 @@
 """Thresholds on one score: accept iff score >= t, one t for everybody or one per group; exact.
 
-Sort once; with s_1 < ... < s_m the distinct scores, the total of the cut at s_c is the sum over rows with score >= s_c.
+Sort once; with s_1 < ... < s_m the distinct scores, the total of the cut at s_c is the sum over
+rows with score >= s_c.
 """
 
 import math
@@ -29,7 +30,9 @@ from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 @dataclass(frozen=True)
 class Threshold:
-    """Accept iff x_column >= value (at_least), or iff x_column < value; the rows have `columns` columns."""
+    """Accept iff x_column >= value (at_least), or iff x_column < value; the rows have `columns`
+    columns.
+    """
 
     column: int
     value: float
@@ -102,14 +105,20 @@ class PerGroup:
         for value, _ in self.rules:
             if not isinstance(value, str | int | float):
                 raise NotSerialisable(
-                    f"group {value!r} is neither a string nor a number.", hint="code the groups as strings."
+                    f"group {value!r} is neither a string nor a number.",
+                    hint="code the groups as strings.",
                 )
-        return {"kind": "per-group", "parts": [{"group": g, "hypothesis": rule.to_json()} for g, rule in self.rules]}
+        return {
+            "kind": "per-group",
+            "parts": [{"group": g, "hypothesis": rule.to_json()} for g, rule in self.rules],
+        }
 
 
 @dataclass(frozen=True, eq=False)
 class Cuts:
-    """All cuts of one score: member 0 accepts all, 1 rejects all, 1 + c accepts score >= values[c], 1 <= c < m."""
+    """All cuts of one score: member 0 accepts all, 1 rejects all, 1 + c accepts score >= values[c],
+    1 <= c < m.
+    """
 
     values: FloatArray
     codes: IntArray
@@ -143,7 +152,9 @@ class Cuts:
 
 @dataclass(frozen=True)
 class ScoreThresholds(HypothesisClass):
-    """{accept iff x_column >= t : t real or infinite}, or all combinations of one t per group; exact."""
+    """{accept iff x_column >= t : t real or infinite}, or all combinations of one t per group;
+    exact.
+    """
 
     column: int = 0
     per_group: bool = False
@@ -168,7 +179,9 @@ class ScoreThresholds(HypothesisClass):
         return math.inf
 
     def log_growth(self, rows: int, columns: int) -> float:
-        """ln(rows + 1); per group rows ln 2, because the number of groups is not known before binding."""
+        """ln(rows + 1); per group rows ln 2, because the number of groups is not known before
+        binding.
+        """
         return rows * math.log(2.0) if self.per_group else math.log(rows + 1)
 
     def check_rows(self, features: FloatArray) -> None:
@@ -208,7 +221,9 @@ class _BoundThresholds:
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
         """argmin of totals; ties go to accept-all, reject-all, then the lowest threshold."""
-        return self.hypothesis(self.cuts.cheapest(checked_costs(acceptance_cost, len(self.cuts.codes))))
+        return self.hypothesis(
+            self.cuts.cheapest(checked_costs(acceptance_cost, len(self.cuts.codes)))
+        )
 
     def hypothesis(self, member: int) -> Hypothesis:
         """The member with that index."""
@@ -217,7 +232,9 @@ class _BoundThresholds:
 
 @dataclass(frozen=True, eq=False)
 class _BoundPerGroup:
-    """One sorted score per group: cost is a sum over groups, so the cheapest cuts are the cheapest combination."""
+    """One sorted score per group: cost is a sum over groups, so the cheapest cuts are the cheapest
+    combination.
+    """
 
     cuts: tuple[tuple[Any, IntArray, Cuts], ...]
     column: int
@@ -228,6 +245,7 @@ class _BoundPerGroup:
         """argmin group by group."""
         cost = checked_costs(acceptance_cost, self.rows)
         rules = tuple(
-            (g, _rule(cuts, cuts.cheapest(cost[where]), self.column, self.columns)) for g, where, cuts in self.cuts
+            (g, _rule(cuts, cuts.cheapest(cost[where]), self.column, self.columns))
+            for g, where, cuts in self.cuts
         )
         return rules[0][1] if all(rule == rules[0][1] for _, rule in rules) else PerGroup(rules)

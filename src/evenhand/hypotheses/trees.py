@@ -21,7 +21,9 @@ _TOLD = 6
 
 @dataclass(frozen=True)
 class Tree:
-    """Node 0 is the root; go left[n] if float32(x_column[n]) <= value[n], else right[n]; a leaf has column[n] = -1."""
+    """Node 0 is the root; go left[n] if float32(x_column[n]) <= value[n], else right[n]; a leaf has
+    column[n] = -1.
+    """
 
     column: tuple[int, ...]
     value: tuple[float, ...]
@@ -56,7 +58,9 @@ class Tree:
         if not paths or paths == [""]:
             return "accept everybody" if paths else "reject everybody"
         told = " or ".join(f"({path})" for path in paths[:_TOLD])
-        return f"accept if {told}" + (f" or one of {len(paths) - _TOLD} other paths" if len(paths) > _TOLD else "")
+        return f"accept if {told}" + (
+            f" or one of {len(paths) - _TOLD} other paths" if len(paths) > _TOLD else ""
+        )
 
     def _accepting_paths(
         self, node: int, path: tuple[str, ...], names: Sequence[str] | None
@@ -71,11 +75,17 @@ class Tree:
     def to_json(self) -> Json:
         """Plain JSON."""
         parts = ("column", "value", "left", "right", "accept")
-        return {"kind": "tree", "columns": self.columns, **{part: list(getattr(self, part)) for part in parts}}
+        return {
+            "kind": "tree",
+            "columns": self.columns,
+            **{part: list(getattr(self, part)) for part in parts},
+        }
 
 
 def tree_of(fitted: Any) -> Tree:
-    """The plain form of a fitted DecisionTreeClassifier whose classes are 0 (reject) and 1 (accept)."""
+    """The plain form of a fitted DecisionTreeClassifier whose classes are 0 (reject) and 1
+    (accept).
+    """
     inner = fitted.tree_
     leaf = inner.children_left < 0
     return Tree(
@@ -93,7 +103,9 @@ def leaves_of(fitted: Any, rows: NDArray[np.float32]) -> Partition:
     tree, leaf = tree_of(fitted), fitted.tree_.children_left < 0
 
     def relabelled(accept: BoolArray) -> Hypothesis:
-        constant = ACCEPT_ALL if accept[leaf].all() else REJECT_ALL if not accept[leaf].any() else None
+        constant = (
+            ACCEPT_ALL if accept[leaf].all() else REJECT_ALL if not accept[leaf].any() else None
+        )
         return constant or replace(tree, accept=tuple((accept & leaf).tolist()))
 
     return Partition(fitted.tree_.apply(rows).astype(np.int64), len(leaf), False, relabelled)

@@ -1,6 +1,12 @@
 """Learners under one-sided feedback: the paper's algorithm and what it is compared with."""
 
-from evenhand.learners.baselines import AcceptAll, ExploreThenCommit, FairOnGathered, Unconstrained, Uniform
+from evenhand.learners.baselines import (
+    AcceptAll,
+    ExploreThenCommit,
+    FairOnGathered,
+    Unconstrained,
+    Uniform,
+)
 from evenhand.learners.certified.learner import CertifiedLearner
 from evenhand.learners.epochs import Epoch, EpochLearner, LearnerReport
 from evenhand.learners.exp4 import Exp4

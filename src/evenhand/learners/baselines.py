@@ -21,7 +21,12 @@ from evenhand.fairness.rates import FalsePositiveRate, Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.learners.epochs import Epoch, EpochLearner
 from evenhand.learners.exploration import sample_of
-from evenhand.learners.settings import require_gap, require_horizon, require_hypotheses, require_whole
+from evenhand.learners.settings import (
+    require_gap,
+    require_horizon,
+    require_hypotheses,
+    require_whole,
+)
 from evenhand.learners.two_phase import FIRST_EPOCH, TwoPhaseLearner
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, Prices
@@ -37,12 +42,19 @@ class _Fixed(EpochLearner):
     needs_group = False
 
     def __init__(
-        self, *, rate: Rate | Sequence[Rate] = FALSE_POSITIVES, prices: Prices | None = None, seed: int | None = None
+        self,
+        *,
+        rate: Rate | Sequence[Rate] = FALSE_POSITIVES,
+        prices: Prices | None = None,
+        seed: int | None = None,
     ) -> None:
         self.rates = as_rates(rate)
         settings = {"rate": rate, "prices": prices, "seed": seed}
         super().__init__(
-            prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings
+            prices=Prices() if prices is None else prices,
+            group_use="certify_only",
+            seed=seed,
+            settings=settings,
         )
 
     def _plan(self, number: int, round: int) -> Epoch:
@@ -64,13 +76,18 @@ class Uniform(_Fixed):
 
 
 class ExploreThenCommit(TwoPhaseLearner):
-    """Accept everybody for T0 = T^(2/3) rounds (or as told), then deploy the empirically best fair policy for good.
+    """Accept everybody for T0 = T^(2/3) rounds (or as told), then deploy the empirically best fair
+    policy for good.
 
-    Takes every setting of `TwoPhaseLearner`; with same_exploration=True its T0 is that learner's own.
+    Takes every setting of `TwoPhaseLearner`; with same_exploration=True its T0 is that learner's
+    own.
     """
 
     def __init__(self, *args: Any, same_exploration: bool = False, **settings: Any) -> None:
-        told = settings.get("exploration_rounds") is not None or settings.get("tradeoff_exponent") is not None
+        told = (
+            settings.get("exploration_rounds") is not None
+            or settings.get("tradeoff_exponent") is not None
+        )
         horizon = settings["horizon"] if "horizon" in settings else args[4]
         require_horizon(horizon, 2)
         if not (told or same_exploration):
@@ -80,7 +97,9 @@ class ExploreThenCommit(TwoPhaseLearner):
 
     @property
     def _settled(self) -> int:
-        """The loss is that of the sample: a policy that is chosen once must not depend on which labels were quick."""
+        """The loss is that of the sample: a policy that is chosen once must not depend on which
+        labels were quick.
+        """
         return self._first + self._size
 
     def _exploit(self, number: int, round: int) -> Epoch:
@@ -88,11 +107,15 @@ class ExploreThenCommit(TwoPhaseLearner):
         assert log is not None  # the exploration is over, so it has rows
         loss = one_sided(log, self.loss)
         found = self.fair_oracle(loss).cheapest(loss.acceptance_cost)
-        return Epoch(number, "commit", round, FOREVER, found.policy, oracle_calls=found.oracle_calls)
+        return Epoch(
+            number, "commit", round, FOREVER, found.policy, oracle_calls=found.oracle_calls
+        )
 
 
 class _Greedy(EpochLearner):
-    """Learners that begin with a few accepted rounds and then re-solve whenever the number of rounds has doubled."""
+    """Learners that begin with a few accepted rounds and then re-solve whenever the number of
+    rounds has doubled.
+    """
 
     def __init__(
         self,
@@ -105,15 +128,26 @@ class _Greedy(EpochLearner):
         group_use: GroupUse = "certify_only",
         seed: int | None = None,
     ) -> None:
-        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        settings = {
+            name: value for name, value in locals().items() if name not in ("self", "__class__")
+        }
         require_hypotheses(hypotheses)
         require_gap(allowed_gap)
-        require_whole("first_rounds", first_rounds, 1, "at least one person must be accepted to learn")
-        self.hypotheses, self.allowed_gap, self.first_rounds = hypotheses, allowed_gap, int(first_rounds)
+        require_whole(
+            "first_rounds", first_rounds, 1, "at least one person must be accepted to learn"
+        )
+        self.hypotheses, self.allowed_gap, self.first_rounds = (
+            hypotheses,
+            allowed_gap,
+            int(first_rounds),
+        )
         self.rates = as_rates(rate)
         self.comparator_gap = allowed_gap
         super().__init__(
-            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+            prices=Prices() if prices is None else prices,
+            group_use=group_use,
+            seed=seed,
+            settings=settings,
         )
 
     def _accept(self, number: int, round: int) -> Epoch:
@@ -132,7 +166,9 @@ class AnyAnswer:
 
 @dataclass(frozen=True, eq=False)
 class AnyPolicy:
-    """A "fair" oracle without a constraint: the class, the constants, and, where the group may decide, the group classifiers."""
+    """A "fair" oracle without a constraint: the class, the constants, and, where the group may
+    decide, the group classifiers.
+    """
 
     oracle: RowOracle
     loss: EstimatedLoss
@@ -140,7 +176,9 @@ class AnyPolicy:
 
     def cheapest(self, acceptance_cost: FloatArray) -> AnyAnswer:
         """The cheapest hypothesis of all."""
-        answers = [self._answer(rule) for rule in (self.oracle.best(acceptance_cost), *self._permanent)]
+        answers = [
+            self._answer(rule) for rule in (self.oracle.best(acceptance_cost), *self._permanent)
+        ]
         return min(answers, key=lambda answer: float(acceptance_cost @ answer.acceptance))
 
     @cached_property
@@ -154,7 +192,9 @@ class AnyPolicy:
 
 
 class Unconstrained(_Greedy):
-    """ILOVETOCONBANDITS (one-sided) over all mixtures: low regret to the best unfair policy, and no promise."""
+    """ILOVETOCONBANDITS (one-sided) over all mixtures: low regret to the best unfair policy, and no
+    promise.
+    """
 
     needs_group = False
 
@@ -165,13 +205,26 @@ class Unconstrained(_Greedy):
         loss, schedule = one_sided(log, self.loss), PracticalSchedule()
         floor = schedule.exploration_floor(max(1, int(loss.rounds)))
         every = AnyPolicy(self.hypotheses.bind(loss.features, loss.group), loss, self.group_use)
-        found = coordinate_descent(loss, every, exploration_floor=floor, regret_scale=schedule.regret_scale, sides=1)
+        found = coordinate_descent(
+            loss, every, exploration_floor=floor, regret_scale=schedule.regret_scale, sides=1
+        )
         policy = found.weights.smoothed(floor, explored(1))
-        return Epoch(number, "bandit", round, round, policy, floor, found.report.iterations, found.report.oracle_calls)
+        return Epoch(
+            number,
+            "bandit",
+            round,
+            round,
+            policy,
+            floor,
+            found.report.iterations,
+            found.report.oracle_calls,
+        )
 
 
 class FairOnGathered(_Greedy):
-    """Greedy: the best policy whose gap *on the labels gathered so far* is within the limit, without weighting or exploration."""
+    """Greedy: the best policy whose gap *on the labels gathered so far* is within the limit,
+    without weighting or exploration.
+    """
 
     @property
     def _needs_group_now(self) -> bool:
@@ -203,4 +256,6 @@ def _as_if_accepted_by_all(log: RoundLog) -> RoundLog:
     """The accepted rows as ordinary tools see them: a plain labelled table."""
     seen = log.where(log.accepted > 0)
     ones = seen.accepted * 0 + 1
-    return RoundLog(seen.features, seen.group, ones, ones * 0, seen.positive, seen.negative, seen.prices).aggregated()
+    return RoundLog(
+        seen.features, seen.group, ones, ones * 0, seen.positive, seen.negative, seen.prices
+    ).aggregated()

@@ -1,8 +1,10 @@
-"""Values as JSON and arrays, and back, without pickle: only kinds that are listed here (or registered) can be written or made.
+"""Values as JSON and arrays, and back, without pickle: only kinds that are listed here (or
+registered) can be written or made.
 
-Plain values are themselves; arrays go into a dictionary of arrays, everything else becomes {"is": kind, ...}. A dataclass is
-registered with `storable`; it is then written field by field and made by its own constructor, so that impossible states cannot
-be loaded. Every number is finite: NaN and infinity are neither written nor read (see `not_finite`).
+Plain values are themselves; arrays go into a dictionary of arrays, everything else becomes {"is":
+kind, ...}. A dataclass is registered with `storable`; it is then written field by field and made by
+its own constructor, so that impossible states cannot be loaded. Every number is finite: NaN and
+infinity are neither written nor read (see `not_finite`).
 """
 
 import base64
@@ -32,7 +34,9 @@ _RANGES: dict[str, Mapping[str, tuple[float, float]]] = {}
 
 
 def stored_name(kind: type) -> str:
-    """The name of a class in files: its own for those of evenhand; others may be called the same, so that they have their module's too."""
+    """The name of a class in files: its own for those of evenhand; others may be called the same,
+    so that they have their module's too.
+    """
     own = kind.__module__.startswith("evenhand.")
     return kind.__name__ if own else f"{kind.__module__}.{kind.__qualname__}"
 
@@ -40,7 +44,8 @@ def stored_name(kind: type) -> str:
 def storable(record: type[Record], **ranges: tuple[float, float]) -> type[Record]:
     """Register a dataclass, as a decorator or by a call; its fields must be storable themselves.
 
-    `ranges`: between which values the numbers of a field lie; a file in which they do not is refused.
+    `ranges`: between which values the numbers of a field lie; a file in which they do not is
+    refused.
     """
     _RECORDS[stored_name(record)] = record
     if ranges:
@@ -59,7 +64,9 @@ for _known in (
 
 @dataclass(eq=False)
 class Encoder:
-    """Values -> JSON; arrays are gathered in `arrays`. The hypothesis class is written once, by whoever owns the encoder."""
+    """Values -> JSON; arrays are gathered in `arrays`. The hypothesis class is written once, by
+    whoever owns the encoder.
+    """
 
     hypotheses: HypothesisClass | None = None
     arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
@@ -107,12 +114,20 @@ class Encoder:
 
     def mapping(self, value: Mapping[Any, Any]) -> Any:
         """Keys may be anything."""
-        return {"is": "dict", "items": [[self.encode(key), self.encode(item)] for key, item in value.items()]}
+        return {
+            "is": "dict",
+            "items": [[self.encode(key), self.encode(item)] for key, item in value.items()],
+        }
 
     def mixture(self, value: Mixture) -> Any:
         """Weights and rules."""
         rules = [self.hypothesis(rule) for rule in value.hypotheses]
-        return {"is": "mixture", "rules": rules, "weights": list(value.weights), "group_use": value.group_use}
+        return {
+            "is": "mixture",
+            "rules": rules,
+            "weights": list(value.weights),
+            "group_use": value.group_use,
+        }
 
     def hypothesis(self, value: Hypothesis) -> Any:
         """A rule's own JSON, or its number in a class that lists its members."""
@@ -161,7 +176,14 @@ class Decoder:
             return _READERS[kind](self, data)
         except (StorageError, NotSerialisable):
             raise
-        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError, EvenhandError) as error:
+        except (
+            ArithmeticError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+            EvenhandError,
+        ) as error:
             raise StorageError(f"a stored value of kind {kind!r} is malformed: {error}") from error
 
     def items(self, data: Any) -> list[Any]:
@@ -169,7 +191,9 @@ class Decoder:
         return [self.decode(item) for item in data["items"]]
 
     def objects(self, data: Any) -> NDArray[Any]:
-        """An array of objects; filled one by one, because numpy would take apart tuples. `codes`: each entry's number among the items."""
+        """An array of objects; filled one by one, because numpy would take apart tuples. `codes`:
+        each entry's number among the items.
+        """
         items = self.items(data)
         array = np.empty(len(items), dtype=object)
         for place, item in enumerate(items):
@@ -180,7 +204,10 @@ class Decoder:
         """By the constructor of the registered class."""
         kind = data["kind"]
         if kind not in _RECORDS:
-            raise StorageError(f"the file holds a {kind!r}, which is not registered.", hint="import its module first.")
+            raise StorageError(
+                f"the file holds a {kind!r}, which is not registered.",
+                hint="import its module first.",
+            )
         found = {name: self.decode(value) for name, value in data["fields"].items()}
         for name, (low, high) in _RANGES.get(kind, {}).items():
             value = np.asarray(found[name])
@@ -190,12 +217,18 @@ class Decoder:
 
     def mixture(self, data: Any) -> Mixture:
         """Weights and rules."""
-        return Mixture(tuple(self.decode(rule) for rule in data["rules"]), tuple(data["weights"]), data["group_use"])
+        return Mixture(
+            tuple(self.decode(rule) for rule in data["rules"]),
+            tuple(data["weights"]),
+            data["group_use"],
+        )
 
     def member(self, data: Any) -> Hypothesis:
         """A rule by its number in the class."""
         if not isinstance(self.hypotheses, FiniteClass):
-            raise StorageError("the file refers to members of a FiniteClass, but the class that was given is none.")
+            raise StorageError(
+                "the file refers to members of a FiniteClass, but the class that was given is none."
+            )
         number: int = data["number"]
         return self.hypotheses.listed[number]
 
@@ -212,7 +245,9 @@ class Decoder:
 _READERS: Mapping[str, Callable[[Decoder, Any], Any]] = {
     "array": lambda decoder, data: decoder.arrays[data["name"]],
     "objects": Decoder.objects,
-    "dict": lambda decoder, data: {decoder.decode(key): decoder.decode(item) for key, item in data["items"]},
+    "dict": lambda decoder, data: {
+        decoder.decode(key): decoder.decode(item) for key, item in data["items"]
+    },
     "list": Decoder.items,
     "tuple": lambda decoder, data: tuple(decoder.items(data)),
     "set": lambda decoder, data: set(decoder.items(data)),
@@ -237,7 +272,9 @@ def array_from_json(value: Mapping[str, Any]) -> NDArray[Any]:
     try:
         kind = np.dtype(value["kind"])
         if kind.kind not in "biufU":
-            raise StorageError(f"a stored array has the kind {value['kind']!r}, which is none of numbers or texts.")
+            raise StorageError(
+                f"a stored array has the kind {value['kind']!r}, which is none of numbers or texts."
+            )
         data = zlib.decompress(base64.b64decode(value["data"], validate=True))
         return np.frombuffer(data, dtype=kind).reshape(value["shape"]).copy()
     except (KeyError, TypeError, ValueError, zlib.error) as error:
@@ -245,7 +282,9 @@ def array_from_json(value: Mapping[str, Any]) -> NDArray[Any]:
 
 
 def not_finite(data: Any, arrays: Mapping[str, NDArray[Any]], path: str) -> str | None:
-    """The first number in encoded data that is NaN or infinite, with its place: "state._now is nan"; None if all are finite."""
+    """The first number in encoded data that is NaN or infinite, with its place: "state._now is
+    nan"; None if all are finite.
+    """
     if isinstance(data, float):
         return None if isfinite(data) else f"{path} is {data}"
     if isinstance(data, dict) and data.get("is") == "array":
@@ -256,8 +295,15 @@ def not_finite(data: Any, arrays: Mapping[str, NDArray[Any]], path: str) -> str 
     if isinstance(data, list):
         parts = [(f"{path}[{place}]", item) for place, item in enumerate(data)]
     elif isinstance(data, dict) and data.get("is") == "dict":
-        parts = [pair for key, item in data["items"] for pair in ((f"{path}.{key}", item), (f"a key of {path}", key))]
+        parts = [
+            pair
+            for key, item in data["items"]
+            for pair in ((f"{path}.{key}", item), (f"a key of {path}", key))
+        ]
     elif isinstance(data, dict):
         named = data["fields"] if data.get("is") == "record" else data
         parts = [(path if key == "items" else f"{path}.{key}", item) for key, item in named.items()]
-    return next((found for name, item in parts if (found := not_finite(item, arrays, name)) is not None), None)
+    return next(
+        (found for name, item in parts if (found := not_finite(item, arrays, name)) is not None),
+        None,
+    )

@@ -1,9 +1,12 @@
-"""What all learners share: rounds are counted, a policy is fixed within an epoch, and labels flow back through a log.
+"""What all learners share: rounds are counted, a policy is fixed within an epoch, and labels flow
+back through a log.
 
-A learner plays in epochs. Within one the policy does not change, so people may be decided one by one, in blocks, or (by a
-simulator) as counts; the same code closes the epoch and plans the next one from everything that has been resolved by then.
+A learner plays in epochs. Within one the policy does not change, so people may be decided one by
+one, in blocks, or (by a simulator) as counts; the same code closes the epoch and plans the next one
+from everything that has been resolved by then.
 
-Every learner may be used by several threads: each of its public methods and properties holds the learner's own lock.
+Every learner may be used by several threads: each of its public methods and properties holds the
+learner's own lock.
 """
 
 import os
@@ -51,7 +54,9 @@ Kept = TypeVar("Kept", bound=Callable[..., Any])
 @storable
 @dataclass(frozen=True)
 class Epoch:
-    """What is deployed: `policy` for `rounds` rounds from `first_round` on. The rest is for the report."""
+    """What is deployed: `policy` for `rounds` rounds from `first_round` on. The rest is for the
+    report.
+    """
 
     number: int
     phase: str
@@ -66,8 +71,8 @@ class Epoch:
 
 @dataclass(frozen=True)
 class LearnerReport:
-    """For a human: where the learner stands and what every epoch took. `notes` say what is missing, if anything; `forecast` what a
-    certified learner expects of the rounds ahead."""
+    """For a human: where the learner stands and what every epoch took. `notes` say what is missing,
+    if anything; `forecast` what a certified learner expects of the rounds ahead."""
 
     round: int
     phase: str
@@ -84,11 +89,17 @@ class History:
     """Everything resolved so far: logs per epoch, and how many rounds were played."""
 
     logs: list[tuple[int, RoundLog]] = field(default_factory=list)
-    _known: tuple[tuple[RoundLog, ...], bool, RoundLog] | None = field(default=None, init=False, repr=False)
-    """The logs that were asked for last, whether their groups were, and all of them as one: mostly the next question adds some."""
+    _known: tuple[tuple[RoundLog, ...], bool, RoundLog] | None = field(
+        default=None, init=False, repr=False
+    )
+    """The logs that were asked for last, whether their groups were, and all of them as one: mostly
+    the next question adds some.
+    """
 
     def of(self, epochs: set[int] | None = None, *, with_group: bool = True) -> RoundLog | None:
-        """The log of some epochs (all by default) as one, aggregated by context; None if it is empty."""
+        """The log of some epochs (all by default) as one, aggregated by context; None if it is
+        empty.
+        """
         chosen = tuple(log for epoch, log in self.logs if epochs is None or epoch in epochs)
         if not chosen:
             self._known = None
@@ -111,14 +122,20 @@ class History:
         kind: str,
         prices: Prices | None = None,
     ) -> bool:
-        """Take one round out of the log of its epoch; a row that is left without rounds disappears. False if there is no such round.
+        """Take one round out of the log of its epoch; a row that is left without rounds disappears.
+        False if there is no such round.
 
-        Whatever was fitted to the log is remembered with the log (see `fit_outcomes`), so it is forgotten with it.
+        Whatever was fitted to the log is remembered with the log (see `fit_outcomes`), so it is
+        forgotten with it.
         """
         for place, (number, log) in enumerate(self.logs):
             if number != epoch or log.features.shape[1] != len(features):
                 continue
-            same = (log.features == features).all(axis=1) & (log.acceptance == acceptance) & (getattr(log, kind) > 0)
+            same = (
+                (log.features == features).all(axis=1)
+                & (log.acceptance == acceptance)
+                & (getattr(log, kind) > 0)
+            )
             if log.group is not None:
                 same &= np.array([value == group for value in log.group.tolist()], dtype=bool)
             if log.prices is not None and prices is not None:
@@ -129,7 +146,9 @@ class History:
                 counts = getattr(log, kind).copy()
                 counts[int(np.argmax(same))] -= 1
                 left: RoundLog = replace(log, **{kind: counts})
-                self.logs[place : place + 1] = [(number, left.where(left.count > 0))] if left.rounds > 0 else []
+                self.logs[place : place + 1] = (
+                    [(number, left.where(left.count > 0))] if left.rounds > 0 else []
+                )
                 return True
         return False
 
@@ -138,18 +157,27 @@ class History:
         merged: dict[tuple[int, bool], list[RoundLog]] = {}
         for epoch, log in self.logs:
             merged.setdefault((epoch, log.group is None), []).append(log)
-        self.logs = [(e, logs[0] if len(logs) == 1 else RoundLog.merged(logs)) for (e, _), logs in merged.items()]
+        self.logs = [
+            (e, logs[0] if len(logs) == 1 else RoundLog.merged(logs))
+            for (e, _), logs in merged.items()
+        ]
 
 
 def without_group(log: RoundLog) -> RoundLog:
     """The same rounds, the group not shown."""
     if log.group is None:
         return log
-    return RoundLog(log.features, None, log.acceptance, log.rejected, log.positive, log.negative, log.prices)
+    return RoundLog(
+        log.features, None, log.acceptance, log.rejected, log.positive, log.negative, log.prices
+    )
 
 
-def locked(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concatenate[Any, Given], Answer]:
-    """The method of a learner, with the learner's lock held: another thread waits until it has ended."""
+def locked(
+    method: Callable[Concatenate[Any, Given], Answer],
+) -> Callable[Concatenate[Any, Given], Answer]:
+    """The method of a learner, with the learner's lock held: another thread waits until it has
+    ended.
+    """
 
     @wraps(method)
     def under_lock(self: Any, /, *args: Given.args, **named: Given.kwargs) -> Answer:
@@ -160,24 +188,31 @@ def locked(method: Callable[Concatenate[Any, Given], Answer]) -> Callable[Concat
 
 
 def holds_lock(method: Kept) -> Kept:
-    """Marks a public method that takes the learner's lock itself: most decisions are made one at a time, and a wrapper would be felt."""
+    """Marks a public method that takes the learner's lock itself: most decisions are made one at a
+    time, and a wrapper would be felt.
+    """
     method.holds_lock = True  # type: ignore[attr-defined]  # a mark
     return method
 
 
 STORED_LEARNERS: dict[str, "type[EpochLearner]"] = {}
-"""Every learner by the name under which it is stored; one of your own has its module before its name."""
+"""Every learner by the name under which it is stored; one of your own has its module before its
+name.
+"""
 
 
 class EpochLearner(ABC):
     """A learner that plays in epochs; subclasses plan them in `_plan`.
 
-    A subclass that remembers more than its settings extends `_state` and `_restore`; see there. Its public methods and properties are
-    run under the learner's lock, so that they need not know of threads.
+    A subclass that remembers more than its settings extends `_state` and `_restore`; see there. Its
+    public methods and properties are run under the learner's lock, so that they need not know of
+    threads.
     """
 
     needs_group: bool = True
-    """Whether decide() must be told the group (for the constraint), even if no hypothesis may see it."""
+    """Whether decide() must be told the group (for the constraint), even if no hypothesis may see
+    it.
+    """
     rates: tuple[Rate, ...]
     """The rates whose gaps it is judged by."""
     prices: Prices
@@ -193,13 +228,27 @@ class EpochLearner(ABC):
         super().__init_subclass__(**options)
         STORED_LEARNERS[stored_name(cls)] = cls
         for name, member in list(vars(cls).items()):
-            if isfunction(member) and not name.startswith("_") and not hasattr(member, "holds_lock"):
+            if (
+                isfunction(member)
+                and not name.startswith("_")
+                and not hasattr(member, "holds_lock")
+            ):
                 setattr(cls, name, locked(member))
-            elif isinstance(member, property) and member.fget is not None and not name.startswith("_"):
-                setattr(cls, name, property(locked(member.fget), member.fset, member.fdel, member.__doc__))
+            elif (
+                isinstance(member, property)
+                and member.fget is not None
+                and not name.startswith("_")
+            ):
+                setattr(
+                    cls,
+                    name,
+                    property(locked(member.fget), member.fset, member.fdel, member.__doc__),
+                )
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """A learner has its lock before anything else, also one that is copied or comes from another process."""
+        """A learner has its lock before anything else, also one that is copied or comes from
+        another process.
+        """
         learner = super().__new__(cls)
         learner._lock = RLock()
         return learner
@@ -208,12 +257,16 @@ class EpochLearner(ABC):
         with self._lock:
             return {name: value for name, value in vars(self).items() if name != "_lock"}
 
-    def __init__(self, *, prices: Prices, group_use: GroupUse, seed: int | None, settings: Mapping[str, Any]) -> None:
+    def __init__(
+        self, *, prices: Prices, group_use: GroupUse, seed: int | None, settings: Mapping[str, Any]
+    ) -> None:
         require_common(prices, group_use, seed)
         self.prices = prices
         self.loss = TransformedLoss(prices, _normaliser(prices))
         self.group_use: GroupUse = group_use
-        self.seed = int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
+        self.seed = (
+            int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
+        )
         self._settings = dict(settings)
         self._coins = stream(self.seed, "coins")
         self._rules = RULES
@@ -234,7 +287,10 @@ class EpochLearner(ABC):
     @locked
     def params(self) -> Mapping[str, Any]:
         """The settings as plain values."""
-        return {"learner": type(self).__name__, **{name: plain(value) for name, value in self._settings.items()}}
+        return {
+            "learner": type(self).__name__,
+            **{name: plain(value) for name, value in self._settings.items()},
+        }
 
     def restarted(self, seed: int | None = None) -> Self:
         """A fresh learner with the same settings."""
@@ -242,14 +298,17 @@ class EpochLearner(ABC):
 
     @locked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Store everything in one file, without pickle; `evenhand.load` reads it, and the learner continues bit for bit.
+        """Store everything in one file, without pickle; `evenhand.load` reads it, and the learner
+        continues bit for bit.
 
         An older file of that name is replaced at once or not at all.
         """
         self._book.bind_up()
         state = self._state()
         forgotten = sorted(
-            name for name in vars(self) if name.startswith("_") and name not in {*state, *self._not_stored}
+            name
+            for name in vars(self)
+            if name.startswith("_") and name not in {*state, *self._not_stored}
         )
         if forgotten:
             raise NotSerialisable(
@@ -259,12 +318,22 @@ class EpochLearner(ABC):
         storage.write(path, storage.Stored(stored_name(type(self)), self._settings, state))
 
     def _state(self) -> dict[str, Any]:
-        """What the settings do not say, as values that `codec.Encoder` knows: plain values, arrays, collections, generators, policies,
-        and dataclasses marked with `codec.storable`; every number is finite. Subclasses add to it:
-        `super()._state() | {"sample": self.sample}`. The settings are repeated, so that a file in which somebody has changed them is
-        recognised.
+        """What the settings do not say, as values that `codec.Encoder` knows: plain values, arrays,
+        collections, generators, policies, and dataclasses marked with `codec.storable`; every
+        number is finite. Subclasses add to it: `super()._state() | {"sample": self.sample}`. The
+        settings are repeated, so that a file in which somebody has changed them is recognised.
         """
-        names = ("_settings", "seed", "_coins", "_round", "_columns", "_priced", "_book", "_history", "_epochs")
+        names = (
+            "_settings",
+            "seed",
+            "_coins",
+            "_round",
+            "_columns",
+            "_priced",
+            "_book",
+            "_history",
+            "_epochs",
+        )
         return {name: getattr(self, name) for name in (*names, "_news", "_overdue", "_rules")}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
@@ -345,7 +414,9 @@ class EpochLearner(ABC):
         return self.policy.acceptance(features, group)
 
     @holds_lock
-    def decide(self, features: ArrayLike, group: ArrayLike | None = None, *, prices: Prices | None = None) -> Decisions:
+    def decide(
+        self, features: ArrayLike, group: ArrayLike | None = None, *, prices: Prices | None = None
+    ) -> Decisions:
         """Decide about one person per row, each with a fresh coin; each is one round."""
         with self._lock:
             rows = _own(self._checked(features), features)
@@ -362,7 +433,8 @@ class EpochLearner(ABC):
                 self.open_epoch()
             if people <= self._left:
                 return _as_decisions(
-                    self._decide_block(rows, seen, prices and _part(prices, slice(None), people)), first
+                    self._decide_block(rows, seen, prices and _part(prices, slice(None), people)),
+                    first,
                 )
             self._book.hold(first)
             try:
@@ -370,23 +442,31 @@ class EpochLearner(ABC):
             finally:
                 self._book.in_hand = None
 
-    def _decide_across_epochs(self, rows: FloatArray, seen: GroupArray | None, prices: Prices | None) -> list[Block]:
+    def _decide_across_epochs(
+        self, rows: FloatArray, seen: GroupArray | None, prices: Prices | None
+    ) -> list[Block]:
         pieces, start = [], 0
         while start < len(rows):
             self.open_epoch()
             stop = min(len(rows), start + self._left)
             part = slice(start, stop)
             pieces.append(
-                self._decide_block(rows[part], None if seen is None else seen[part], _part(prices, part, len(rows)))
+                self._decide_block(
+                    rows[part], None if seen is None else seen[part], _part(prices, part, len(rows))
+                )
             )
             start = stop
         return pieces
 
-    def _decide_block(self, rows: FloatArray, group: GroupArray | None, prices: Prices | None) -> Block:
+    def _decide_block(
+        self, rows: FloatArray, group: GroupArray | None, prices: Prices | None
+    ) -> Block:
         if len(rows) == 1:  # most decisions are made one at a time
             chance = self.policy.acceptance_of_one(rows, group)
             accepted = self._coins.random() < chance
-            alone = Single.of(self._round, self._epochs[-1].number, rows, group, accepted, chance, prices)
+            alone = Single.of(
+                self._round, self._epochs[-1].number, rows, group, accepted, chance, prices
+            )
             self._book.add(alone)
             self._round += 1
             return alone
@@ -412,17 +492,20 @@ class EpochLearner(ABC):
         """Tell the label of one accepted round, or of several (two arrays)."""
         rounds, labels = as_rounds(round), np.atleast_1d(np.asarray(label))
         if rounds.shape != labels.shape:
-            raise InvalidInput(f"{rounds.size} rounds come with {labels.size} labels; each round needs one.")
+            raise InvalidInput(
+                f"{rounds.size} rounds come with {labels.size} labels; each round needs one."
+            )
         self._book.observe(rounds, labels, self._book.window_open(rounds, self._now, self.maturity))
 
     @locked
     def overrule(self, round: ArrayLike, accept: ArrayLike) -> None:
         """A human decided otherwise about one round, or about several.
 
-        The round stays as it was drawn: the promise is about the policy, not about what people make of it. Of somebody who was drawn to
-        be accepted and was refused the label counts for nothing, whether it was told before or not, and cannot be told any more.
-        Somebody who was drawn to be rejected and was accepted stays rejected. A decision that agrees with the draw changes nothing, nor
-        does saying it again.
+        The round stays as it was drawn: the promise is about the policy, not about what people make
+        of it. Of somebody who was drawn to be accepted and was refused the label counts for
+        nothing, whether it was told before or not, and cannot be told any more. Somebody who was
+        drawn to be rejected and was accepted stays rejected. A decision that agrees with the draw
+        changes nothing, nor does saying it again.
 
         Parameters
         ----------
@@ -447,10 +530,12 @@ class EpochLearner(ABC):
 
     @locked
     def erase(self, round: ArrayLike) -> None:
-        """Forget the person of one round, or of several: features, group, prices and label are wiped.
+        """Forget the person of one round, or of several: features, group, prices and label are
+        wiped.
 
-        A round keeps its place: in a cohort that is still open it counts at its worst; the sums of a closed one stay as they are, and
-        the loss alone forgets the person. Erasing somebody again changes nothing; nothing else can be said about the round any more.
+        A round keeps its place: in a cohort that is still open it counts at its worst; the sums of
+        a closed one stay as they are, and the loss alone forgets the person. Erasing somebody again
+        changes nothing; nothing else can be said about the round any more.
 
         Raises
         ------
@@ -458,20 +543,27 @@ class EpochLearner(ABC):
             If a round is unknown. Then nobody has been erased.
         """
         rounds = as_rounds(round)
-        for lost in self._book.erase(rounds, self._book.window_open(rounds, self._now, self.maturity)):
+        for lost in self._book.erase(
+            rounds, self._book.window_open(rounds, self._now, self.maturity)
+        ):
             self._lose(lost, erased=True)
 
     def _lose(self, lost: Lost, *, erased: bool) -> None:
-        """A round has just been overruled or erased: forget what the loss has learned from it. Subclasses forget more."""
+        """A round has just been overruled or erased: forget what the loss has learned from it.
+        Subclasses forget more.
+        """
         if lost.learned and (erased or lost.accept):
-            self._history.forget(lost.epoch, lost.features, lost.group, lost.acceptance, lost.kind, lost.prices)
+            self._history.forget(
+                lost.epoch, lost.features, lost.group, lost.acceptance, lost.kind, lost.prices
+            )
 
     @locked
     def open_epoch(self) -> Epoch:
         """If the current epoch is full, close it with all that is resolved, and open the next one.
 
-        An epoch that is full although nothing has been resolved since it was planned goes on instead: nothing could be planned but what
-        is deployed already. It ends at the first call that finds something resolved, at the latest when it is full again.
+        An epoch that is full although nothing has been resolved since it was planned goes on
+        instead: nothing could be planned but what is deployed already. It ends at the first call
+        that finds something resolved, at the latest when it is full again.
         """
         if self._left == 0 or (self._overdue and self._book.ripe(self._now, self.maturity)):
             epoch, full = self.epoch, self._left == 0
@@ -485,8 +577,9 @@ class EpochLearner(ABC):
         return self.epoch
 
     def _prolonged(self, epoch: Epoch) -> Epoch | None:
-        """The full epoch of which nothing is known yet, with more rounds: twice as many, so that a call of decide() with n people is cut
-        into O(log n) parts. A subclass whose epochs must end where they were planned to end answers None."""
+        """The full epoch of which nothing is known yet, with more rounds: twice as many, so that a
+        call of decide() with n people is cut into O(log n) parts. A subclass whose epochs must end
+        where they were planned to end answers None."""
         return replace(epoch, rounds=2 * epoch.rounds)
 
     def _collect(self) -> bool:
@@ -501,7 +594,9 @@ class EpochLearner(ABC):
         """Rounds that were played under the current policy in aggregate: counts instead of people."""
         rounds = round_count(log)
         if rounds > self._left:
-            raise ProtocolError(f"{rounds} rounds do not fit into the epoch, which has {self._left} left.")
+            raise ProtocolError(
+                f"{rounds} rounds do not fit into the epoch, which has {self._left} left."
+            )
         self._columns = log.features.shape[1]
         self._take(log)
         self._round += rounds
@@ -522,7 +617,9 @@ class EpochLearner(ABC):
         return rows
 
     def _check_prices(self, prices: Prices | None, rows: int) -> None:
-        """Prices per person are given for everybody or for nobody, and stay below the preset bound on their sum."""
+        """Prices per person are given for everybody or for nobody, and stay below the preset bound
+        on their sum.
+        """
         if self._priced not in (None, prices is not None):
             raise InvalidInput(
                 f"prices per person were {'' if self._priced else 'not '}given before and are "
@@ -580,7 +677,8 @@ def _normaliser(prices: Prices) -> float:
     largest = float(np.max(np.asarray(prices.false_accept) + np.asarray(prices.false_reject)))
     if largest == 0:
         raise InvalidInput(
-            "both prices are 0; nothing would be worth learning.", hint="set at least one price above 0."
+            "both prices are 0; nothing would be worth learning.",
+            hint="set at least one price above 0.",
         )
     return largest
 
@@ -589,7 +687,8 @@ def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:
     if prices is None:
         return None
     columns = (
-        np.broadcast_to(np.asarray(value), (rows,))[part] for value in (prices.false_accept, prices.false_reject)
+        np.broadcast_to(np.asarray(value), (rows,))[part]
+        for value in (prices.false_accept, prices.false_reject)
     )
     return Prices(*columns)
 
@@ -597,7 +696,9 @@ def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:
 def _as_decisions(block: Block, first: int) -> Decisions:
     if isinstance(block, Single):
         _, _, took, chance, _ = block.person
-        return OneDecision.of(took, chance if took else 1.0 - chance, first, block.epoch, bool(block.audited))
+        return OneDecision.of(
+            took, chance if took else 1.0 - chance, first, block.epoch, bool(block.audited)
+        )
     accept = block.accept
     epoch = np.empty(len(accept), np.int64)
     epoch.fill(block.epoch)

@@ -1,9 +1,10 @@
 """EXP4 over a net of fair pairs: the paper's inefficient baseline (section 2).
 
-After the same exploration as the two-phase learner, the net holds every mixture w h + (1-w) h' with w on a grid whose empirical gap
-is within the limit. Each member i keeps the importance-weighted loss it would have had, and is drawn with probability proportional
-to exp(-rate_t * cumulative estimated loss_i). The weights are renewed at the end of epochs that grow by a quarter, in which the policy
-is fixed.
+After the same exploration as the two-phase learner, the net holds every mixture w h + (1-w) h' with
+w on a grid whose empirical gap is within the limit. Each member i keeps the importance-weighted
+loss it would have had, and is drawn with probability proportional to exp(-rate_t * cumulative
+estimated loss_i). The weights are renewed at the end of epochs that grow by a quarter, in which the
+policy is fixed.
 """
 
 from typing import Any
@@ -25,7 +26,9 @@ LARGEST_NET = 12_800_000
 
 
 class Exp4(TwoPhaseLearner):
-    """EXP4 on the net of fair pairs of an enumerable class; `grid` is the number of weights between two hypotheses."""
+    """EXP4 on the net of fair pairs of an enumerable class; `grid` is the number of weights between
+    two hypotheses.
+    """
 
     def __init__(self, *args: Any, grid: int = 8, **settings: Any) -> None:
         self.grid = grid
@@ -50,18 +53,26 @@ class Exp4(TwoPhaseLearner):
         rate = np.sqrt(np.log(max(len(first), 2)) / max(loss.rounds, 1.0))
         chance = np.exp(-rate * (cumulative - cumulative.min()))
         chance /= chance.sum()
-        mass = np.bincount(first, chance * weight, len(costs)) + np.bincount(second, chance * (1 - weight), len(costs))
+        mass = np.bincount(first, chance * weight, len(costs)) + np.bincount(
+            second, chance * (1 - weight), len(costs)
+        )
         members = np.flatnonzero(mass > 1e-12)
         weights = (1 - floor) * mass[members] / mass[members].sum()
         rules = (bound.hypothesis(int(member)) for member in members)
-        return Mixture((ACCEPT_ALL, *rules), (1.0 - float(weights.sum()), *weights.tolist()), self.group_use)
+        return Mixture(
+            (ACCEPT_ALL, *rules), (1.0 - float(weights.sum()), *weights.tolist()), self.group_use
+        )
 
     def _points(self, loss: EstimatedLoss) -> tuple[Enumeration, FloatArray, FloatArray, float]:
-        """The class bound to the rows of loss and sample, each member's cumulative loss and gaps, and the limit of the gaps."""
+        """The class bound to the rows of loss and sample, each member's cumulative loss and gaps,
+        and the limit of the gaps.
+        """
         sample, slack = self._ready()
         bound = self.hypotheses.bind(np.concatenate([loss.features, sample.features]), None)
         if not isinstance(bound, Enumeration) or self.group_use == "decide":
-            raise InvalidInput('Exp4 enumerates its net: it needs an enumerable class and group_use="certify_only".')
+            raise InvalidInput(
+                'Exp4 enumerates its net: it needs an enumerable class and group_use="certify_only".'
+            )
         constraints = GapConstraints.on(self.rates, sample)
         channels = np.zeros((1 + len(constraints.channels), len(loss) + len(sample)))
         channels[0, : len(loss)] = loss.acceptance_cost

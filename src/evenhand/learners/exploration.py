@@ -1,8 +1,11 @@
-"""Step 1 of the paper: accept everybody until the sample tells the gap of every hypothesis well enough.
+"""Step 1 of the paper: accept everybody until the sample tells the gap of every hypothesis well
+enough.
 
-The sample is *exactly* the first N* arrivals, N* the first of the preset sizes N_0 < N_1 < ... whose (group, label) counts suffice. The
-counts decide, never the features, and never which labels happen to have come: so N* is fixed by the pairs (group, label) of the people in
-their order of arrival, and a bound for fixed counts stays valid however late the labels are. See docs/two-phase-late-labels.md.
+The sample is *exactly* the first N* arrivals, N* the first of the preset sizes N_0 < N_1 < ...
+whose (group, label) counts suffice. The counts decide, never the features, and never which labels
+happen to have come: so N* is fixed by the pairs (group, label) of the people in their order of
+arrival, and a bound for fixed counts stays valid however late the labels are. See
+docs/two-phase-late-labels.md.
 """
 
 from collections.abc import Mapping
@@ -14,14 +17,21 @@ import numpy as np
 from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
-from evenhand.fairness.bounds.slack import ClopperPearson, Dkw, JointHoeffding, SlackBound, people_needed
+from evenhand.fairness.bounds.slack import (
+    ClopperPearson,
+    Dkw,
+    JointHoeffding,
+    SlackBound,
+    people_needed,
+)
 from evenhand.fairness.rates import Rate
 from evenhand.learners.codec import storable
 from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample
 
 Reading = Literal["evenhand", "paper"]
-"""How slack and limit relate: "evenhand" constrains the empirical gap at gamma' - beta and so promises gamma'; "paper" is the main
-theorem's literal claim, an empirical gap of gamma + beta and a promise of gamma + beta, which does not hold."""
+"""How slack and limit relate: "evenhand" constrains the empirical gap at gamma' - beta and so
+promises gamma'; "paper" is the main theorem's literal claim, an empirical gap of gamma + beta and a
+promise of gamma + beta, which does not hold."""
 
 Verdict = Literal["enough", "too few", "open"]
 
@@ -33,9 +43,13 @@ BOUNDS: Mapping[str, SlackBound] = {
 
 
 def as_bound(bound: str | SlackBound | None, hypotheses: HypothesisClass) -> SlackBound:
-    """The bound by name or as it is; by default joint Hoeffding for finite classes and DKW for thresholds and stumps."""
+    """The bound by name or as it is; by default joint Hoeffding for finite classes and DKW for
+    thresholds and stumps.
+    """
     if isinstance(bound, str) and bound not in BOUNDS:
-        raise InvalidInput(f"bound is {bound!r}; it is one of {', '.join(BOUNDS)}, or an object with slack().")
+        raise InvalidInput(
+            f"bound is {bound!r}; it is one of {', '.join(BOUNDS)}, or an object with slack()."
+        )
     if bound is None:
         bound = "joint-hoeffding" if np.isfinite(hypotheses.log_size) else "dkw"
     chosen = BOUNDS[bound] if isinstance(bound, str) else bound
@@ -50,16 +64,26 @@ def as_bound(bound: str | SlackBound | None, hypotheses: HypothesisClass) -> Sla
 def sample_of(log: RoundLog) -> LabelledSample:
     """The labelled rows of an accept-all log, each with its count."""
     features = np.concatenate([log.features, log.features])
-    group = np.concatenate([log.group, log.group]) if log.group is not None else np.zeros(len(features), int)
+    group = (
+        np.concatenate([log.group, log.group])
+        if log.group is not None
+        else np.zeros(len(features), int)
+    )
     label = np.repeat([1, -1], len(log))
     count = np.concatenate([log.positive, log.negative])
     seen = count > 0
     return LabelledSample(features[seen], group[seen], label[seen], count[seen])
 
 
-def forgotten(sample: LabelledSample, features: FloatArray, group: Any, label: int) -> LabelledSample:
+def forgotten(
+    sample: LabelledSample, features: FloatArray, group: Any, label: int
+) -> LabelledSample:
     """The sample without one of its people. A row of which nobody is left is wiped."""
-    same = (sample.features == features).all(axis=1) & (sample.group == group) & (sample.label == label)
+    same = (
+        (sample.features == features).all(axis=1)
+        & (sample.group == group)
+        & (sample.label == label)
+    )
     row = int(np.flatnonzero(same & (sample.weight > 0))[0])
     count, rows = sample.weight.copy(), sample.features.copy()
     count[row] -= 1
@@ -72,16 +96,20 @@ FIRST_SIZE = 64
 
 
 def next_size(size: int) -> int:
-    """The preset sizes: N_(i+1) = N_i + max(64, N_i // 20). N_0 is the length that was given, else 64."""
+    """The preset sizes: N_(i+1) = N_i + max(64, N_i // 20). N_0 is the length that was given, else
+    64.
+    """
     return size + max(FIRST_SIZE, size // 20)
 
 
 @dataclass(frozen=True, eq=False)
 class Arrivals:
-    """What is known of the people of an exploration, all of them accepted, from the first one on; a row stands for `count` people.
+    """What is known of the people of an exploration, all of them accepted, from the first one on; a
+    row stands for `count` people.
 
-    label: 0 where it is missing, because it has not come, or the person was overruled or erased; group: None where it is unknown or
-    erased; features: in parts, which are put together when a sample is taken.
+    label: 0 where it is missing, because it has not come, or the person was overruled or erased;
+    group: None where it is unknown or erased; features: in parts, which are put together when a
+    sample is taken.
     """
 
     features: tuple[FloatArray, ...]
@@ -100,12 +128,16 @@ class Arrivals:
         return tuple(dict.fromkeys(group for group in self.group.tolist() if group is not None))
 
     def denominators(self, rates: tuple[Rate, ...]) -> tuple[FloatArray, FloatArray]:
-        """(rates, groups) twice: the fewest and the most people in each denominator, whatever the missing labels turn out to be.
+        """(rates, groups) twice: the fewest and the most people in each denominator, whatever the
+        missing labels turn out to be.
 
-        Somebody who has neither label nor group may have been of any group. A label without a group counts for no group.
+        Somebody who has neither label nor group may have been of any group. A label without a group
+        counts for no group.
         """
         of = [self.group == group for group in self.groups]
-        anybody = (self.label == 0) & np.array([group is None for group in self.group.tolist()], bool)
+        anybody = (self.label == 0) & np.array(
+            [group is None for group in self.group.tolist()], bool
+        )
         fewest, most = np.zeros((2, len(rates), len(of)))
         for r, rate in enumerate(rates):
             bad, good = rate.in_denominator(np.array([-1, 1]))
@@ -118,7 +150,9 @@ class Arrivals:
 
     def sample(self) -> LabelledSample:
         """The people whose label and group are known; equal rows as one."""
-        known = (self.label != 0) & np.array([group is not None for group in self.group.tolist()], bool)
+        known = (self.label != 0) & np.array(
+            [group is not None for group in self.group.tolist()], bool
+        )
         label, count = self.label[known], self.count[known]
         ones = np.ones(len(label))
         return sample_of(
@@ -181,29 +215,39 @@ class Explorer:
         }
 
     def beta(self, sample: LabelledSample, missing: int = 0) -> float:
-        """|gap on the sample - gap on D| <= beta for all hypotheses at once, with probability 1 - delta.
+        """|gap on the sample - gap on D| <= beta for all hypotheses at once, with probability 1 -
+        delta.
 
-        `missing` people belong to the sample, too, but their rows are lost: they add missing / min_j n_j, n_j the people that are left in
-        the smallest denominator. Putting k of n rows back moves a mean of numbers in [0, 1] by at most k / n.
+        `missing` people belong to the sample, too, but their rows are lost: they add missing /
+        min_j n_j, n_j the people that are left in the smallest denominator. Putting k of n rows
+        back moves a mean of numbers in [0, 1] by at most k / n.
         """
         counts = denominators(sample, self.rates)
         lost = missing / counts.min() if missing and counts.min() > 0 else 0.0
         return self._slack_of(counts, sample.features.shape[1]) + lost
 
     def _slack_of(self, counts: FloatArray, columns: int) -> float:
-        return self.bound.slack(counts, **self.arguments(columns)) if counts.shape[1] > 1 else float("inf")
+        return (
+            self.bound.slack(counts, **self.arguments(columns))
+            if counts.shape[1] > 1
+            else float("inf")
+        )
 
     @property
     def target(self) -> float | None:
-        """The slack at which the exploration ends: then every gamma-fair policy is allowed, and gamma' is kept."""
+        """The slack at which the exploration ends: then every gamma-fair policy is allowed, and
+        gamma' is kept.
+        """
         if self.promised is None:
             return None
         return (self.promised - self.comparator) / (2 if self.reading == "evenhand" else 1)
 
     def needed(self, *, on_counts: bool) -> float | None:
-        """The slack that the exploration must reach. If its length is given, it still goes on until the promise can be kept at all:
+        """The slack that the exploration must reach. If its length is given, it still goes on until
+        the promise can be kept at all:
 
-        with beta above gamma' even a policy without any gap on the sample may have one above gamma' on D.
+        with beta above gamma' even a policy without any gap on the sample may have one above gamma'
+        on D.
         """
         if on_counts:
             return self.target
@@ -215,13 +259,17 @@ class Explorer:
         return bool(np.isfinite(beta)) and (needed is None or beta <= needed)
 
     def verdict(self, arrivals: Arrivals, *, on_counts: bool) -> Verdict:
-        """Whether the counts of these people suffice; "open" while that depends on labels that are missing.
+        """Whether the counts of these people suffice; "open" while that depends on labels that are
+        missing.
 
-        The answer is the one that all labels would give, so it does not depend on which of them have come. A bound falls when counts
-        grow, so the fewest and the most people in each denominator decide.
+        The answer is the one that all labels would give, so it does not depend on which of them
+        have come. A bound falls when counts grow, so the fewest and the most people in each
+        denominator decide.
         """
         columns = arrivals.features[0].shape[1]
-        fewest, most = (self._slack_of(counts, columns) for counts in arrivals.denominators(self.rates))
+        fewest, most = (
+            self._slack_of(counts, columns) for counts in arrivals.denominators(self.rates)
+        )
         if self.suffices(fewest, on_counts=on_counts):
             return "enough"
         return "open" if self.suffices(most, on_counts=on_counts) else "too few"
@@ -237,13 +285,19 @@ class Explorer:
         return Slack(beta, max(promise - beta, 0.0), promise, missing)
 
     def narrowed(self, slack: Slack, sample: LabelledSample) -> Slack:
-        """The slack after one more person of the sample was lost. The promise stays, so the limit falls as beta rises.
+        """The slack after one more person of the sample was lost. The promise stays, so the limit
+        falls as beta rises.
 
-        Where nobody is left in the denominator of a group, nothing is known about its gaps but that no two of them differ by more than 2.
+        Where nobody is left in the denominator of a group, nothing is known about its gaps but that
+        no two of them differ by more than 2.
         """
-        left, _ = Arrivals((sample.features,), sample.group, sample.label, sample.weight).denominators(self.rates)
+        left, _ = Arrivals(
+            (sample.features,), sample.group, sample.label, sample.weight
+        ).denominators(self.rates)
         beta = min(self.beta(sample, slack.missing + 1), 2.0) if left.min() > 0 else 2.0
-        return Slack(beta, max(slack.limit - (beta - slack.beta), 0.0), slack.promise, slack.missing + 1)
+        return Slack(
+            beta, max(slack.limit - (beta - slack.beta), 0.0), slack.promise, slack.missing + 1
+        )
 
     def keeps(self, slack: Slack) -> bool:
         """Whether a policy that is within the limit on the sample keeps the promise."""
@@ -252,7 +306,11 @@ class Explorer:
     def shortfall(self, arrivals: Arrivals | None, *, on_counts: bool = True) -> str | None:
         """What is missing, in words; None if nothing is."""
         if arrivals is None or len(arrivals.groups) < 2:
-            seen = "nobody" if arrivals is None else f"only group {', '.join(map(repr, arrivals.groups))}"
+            seen = (
+                "nobody"
+                if arrivals is None
+                else f"only group {', '.join(map(repr, arrivals.groups))}"
+            )
             return f"exploring: {seen} has been seen so far; a gap needs people of two groups."
         counts, _ = arrivals.denominators(self.rates)
         if counts.min() == 0:
@@ -265,7 +323,9 @@ class Explorer:
         target = self.needed(on_counts=on_counts)
         if target is None:
             return None
-        need = people_needed(self.bound, counts, target, **self.arguments(arrivals.features[0].shape[1]))
+        need = people_needed(
+            self.bound, counts, target, **self.arguments(arrivals.features[0].shape[1])
+        )
         if need.multiple <= 1:
             return None
         r, j = np.unravel_index(int(np.argmax(need.more)), need.more.shape)

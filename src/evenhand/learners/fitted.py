@@ -1,9 +1,11 @@
 """Rich models inside every learner: fit on audited people first, then judge the fits on later ones.
 
-A class of fitted models has no finite union, so no bound can pay for all of it. Fitted on an earlier sample and written down, it is a
-finite class like any other for everybody who comes later, in `TwoPhaseLearner` and `CertifiedLearner` alike. The people of that sample
-must not be shown to the learner again: gaps on rows that were fitted are not those of the population (COMPAS: .05 in sample was .15 to
-.20 out of sample). `CertifiedLearner(Linear(), ...)` does the same by itself, again and again (see `certified.nomination`).
+A class of fitted models has no finite union, so no bound can pay for all of it. Fitted on an
+earlier sample and written down, it is a finite class like any other for everybody who comes later,
+in `TwoPhaseLearner` and `CertifiedLearner` alike. The people of that sample must not be shown to
+the learner again: gaps on rows that were fitted are not those of the population (COMPAS: .05 in
+sample was .15 to .20 out of sample). `CertifiedLearner(Linear(), ...)` does the same by itself,
+again and again (see `certified.nomination`).
 """
 
 from collections.abc import Sequence
@@ -22,8 +24,12 @@ LIMITS = (0.0, 0.01, 0.02, 0.03, 0.05, 0.08, 0.12, 1.0)
 CUTS = 64
 
 
-def score_cuts(sample: LabelledSample, cuts: int = CUTS, prices: Prices | None = None) -> FiniteClass:
-    """Thresholds on a logistic score that was fitted to `sample`: `cuts` of them, at equal steps of the score's ranks."""
+def score_cuts(
+    sample: LabelledSample, cuts: int = CUTS, prices: Prices | None = None
+) -> FiniteClass:
+    """Thresholds on a logistic score that was fitted to `sample`: `cuts` of them, at equal steps of
+    the score's ranks.
+    """
     problem = (prices or Prices()).problem(sample.features, None, sample.label)
     rule = Linear().best(problem)
     if not isinstance(rule, LinearRule):
@@ -43,7 +49,9 @@ def candidates(
     limits: Sequence[float] = LIMITS,
     prices: Prices | None = None,
 ) -> FiniteClass:
-    """What the cheapest fair mixtures on `sample` consist of, for several limits: a finite class out of any other."""
+    """What the cheapest fair mixtures on `sample` consist of, for several limits: a finite class
+    out of any other.
+    """
     problem = (prices or Prices()).problem(sample.features, sample.group, sample.label)
     found: list[Hypothesis] = []
     for limit in limits:

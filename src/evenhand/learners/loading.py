@@ -1,4 +1,6 @@
-"""`load`: a stored learner continues where it was, bit for bit; a file in which somebody has changed something is refused."""
+"""`load`: a stored learner continues where it was, bit for bit; a file in which somebody has
+changed something is refused.
+"""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -31,12 +33,18 @@ _RANGES: dict[type, dict[tuple[float, float], str]] = {
 }
 """What the numbers of stored records can be: counts, probabilities, gaps."""
 for _record, _named in _RANGES.items():
-    storable(_record, **{_field: _range for _range, _names in _named.items() for _field in _names.split()})
+    storable(
+        _record,
+        **{_field: _range for _range, _names in _named.items() for _field in _names.split()},
+    )
 _RESTORE = "somebody has changed the file: restore it from a copy, or make a new learner with the settings you want."
 
 
-def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = None) -> EpochLearner:
-    """The learner that `save` stored: the same coins, the same policies, the same report from here on.
+def load(
+    path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = None
+) -> EpochLearner:
+    """The learner that `save` stored: the same coins, the same policies, the same report from here
+    on.
 
     Parameters
     ----------
@@ -59,30 +67,44 @@ def load(path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = N
             hint="import the module that defines it first.",
         )
     if stored.decoder is None:
-        _require_same(stored.settings, stored.state.get("_settings", {}), "the learner was made with")
+        _require_same(
+            stored.settings, stored.state.get("_settings", {}), "the learner was made with"
+        )
     try:
         learner = STORED_LEARNERS[stored.learner](**stored.settings)
     except (InvalidInput, TypeError) as error:
-        raise StorageError(f"the settings in {path} make no {stored.learner}: {error}", hint=_RESTORE) from error
+        raise StorageError(
+            f"the settings in {path} make no {stored.learner}: {error}", hint=_RESTORE
+        ) from error
     if stored.decoder is not None:
         take_over(learner, stored.state, stored.decoder, stored.rules)
         return learner
     fresh, state = learner._state(), stored.state
     if fresh.keys() != state.keys():
         other = ", ".join(sorted(fresh.keys() ^ state.keys()))
-        raise StorageError(f"{path} is damaged: {other} is missing from its state, or does not belong there.")
+        raise StorageError(
+            f"{path} is damaged: {other} is missing from its state, or does not belong there."
+        )
     for name, value in fresh.items():
         kinds = {type(value), type(state[name])} - {type(None)}
         if len(kinds) > 1 and not kinds <= {int, float}:
-            raise StorageError(f"{path} is damaged: {name} is of kind {type(state[name]).__name__}.", hint=_RESTORE)
+            raise StorageError(
+                f"{path} is damaged: {name} is of kind {type(state[name]).__name__}.", hint=_RESTORE
+            )
     try:
         learner._restore(state)
-        learner._rules = RULES if stored.rules == 2 else learner._rules  # without a certificate rules 3 are rules 2
+        learner._rules = (
+            RULES if stored.rules == 2 else learner._rules
+        )  # without a certificate rules 3 are rules 2
         if stored.settings.get("seed") is not None:
             drawn = "the learner has drawn its coins with"
             _require_same({"seed": stored.settings["seed"]}, {"seed": learner.seed}, drawn)
         if isinstance(learner, CertifiedLearner):
-            _require_same(_promised(learner._promise()), _promised(learner._life.promise), "the learner has promised")
+            _require_same(
+                _promised(learner._promise()),
+                _promised(learner._life.promise),
+                "the learner has promised",
+            )
         wrong = next(_unsound(learner), None)
     except (ArithmeticError, AttributeError, LookupError, TypeError) as error:
         wrong = f"something in its state is of another kind ({error})"
@@ -101,13 +123,22 @@ def _require_same(told: Mapping[str, Any], kept: Mapping[str, Any], law: str) ->
 def _promised(promise: Promise) -> dict[str, Any]:
     """What is promised, by the names of the settings."""
     names = {"limit": "allowed_gap", "rates": "rate"}
-    return {names.get(part.name, part.name): getattr(promise, part.name) for part in fields(promise)}
+    return {
+        names.get(part.name, part.name): getattr(promise, part.name) for part in fields(promise)
+    }
 
 
 def _unsound(learner: EpochLearner) -> Iterator[str]:
-    """What cannot be in a learner that has lived by the rules. Numbers are finite and in their ranges already; see `codec`."""
+    """What cannot be in a learner that has lived by the rules.
+
+    Numbers are finite and in their ranges already; see `codec`.
+    """
     epochs, blocks = learner._epochs, learner._book.blocks
-    if [epoch.number for epoch in epochs] != list(range(1, len(epochs) + 1)) or learner._left < 0 or not epochs:
+    if (
+        [epoch.number for epoch in epochs] != list(range(1, len(epochs) + 1))
+        or learner._left < 0
+        or not epochs
+    ):
         yield "its epochs are not numbered 1, 2, ..., or end before the present round"
     if blocks and blocks[-1].first + len(blocks[-1].accept) > learner.round:
         yield f"its book goes beyond round {learner.round}"
@@ -124,21 +155,33 @@ def _unsound(learner: EpochLearner) -> Iterator[str]:
         yield from _other_shapes(process.state, process.bound.start())
     if isinstance(process, AuditProcess):
         yield from _other_shapes(
-            process.totals, AuditTotals.none(len(process.members), len(process.rates), len(process.groups))
+            process.totals,
+            AuditTotals.none(len(process.members), len(process.rates), len(process.groups)),
         )
     past = life.tally.past
     if not len(past.features) == len(past.group) == len(past.weight):
         yield "what it remembers of past people has columns of different lengths"
     for number, (low, high) in learner._records.items():
-        if low.shape != high.shape or (np.abs(low) > 1 + 1e-9).any() or (np.abs(high) > 1 + 1e-9).any():
+        if (
+            low.shape != high.shape
+            or (np.abs(low) > 1 + 1e-9).any()
+            or (np.abs(high) > 1 + 1e-9).any()
+        ):
             yield f"the certified gaps of epoch {number} leave [-1, 1]"
     for cohort in learner._queue:
         rows = len(cohort.features)
         for part in fields(cohort):
-            column, needed = getattr(cohort, part.name), (3, rows) if part.name.startswith("settled") else (rows,)
+            column, needed = (
+                getattr(cohort, part.name),
+                (3, rows) if part.name.startswith("settled") else (rows,),
+            )
             if part.name.startswith("lost_"):
                 needed = cohort.lost_acceptance.shape
-            if isinstance(column, np.ndarray) and part.name != "features" and column.shape != needed:
+            if (
+                isinstance(column, np.ndarray)
+                and part.name != "features"
+                and column.shape != needed
+            ):
                 yield f"{part.name} of a cohort of epoch {cohort.epoch} has shape {column.shape} instead of {needed}"
     for number, prepared in life.prepared.items():
         regression: Any = prepared.regression

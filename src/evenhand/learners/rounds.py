@@ -1,7 +1,9 @@
-"""The book of rounds that were played one by one: what was decided, with which probability, and what became of it.
+"""The book of rounds that were played one by one: what was decided, with which probability, and
+what became of it.
 
-Labels exist for accepted rounds alone; a label can be told once (telling it again, the same, changes nothing). After its coin a round
-may only lose information: a human overrules it, or the person is erased. It keeps its place and its coin, and never leaves the book.
+Labels exist for accepted rounds alone; a label can be told once (telling it again, the same,
+changes nothing). After its coin a round may only lose information: a human overrules it, or the
+person is erased. It keeps its place and its coin, and never leaves the book.
 """
 
 from bisect import bisect_right
@@ -24,11 +26,23 @@ LOOSE = 1024
 """Blocks that may lie loose in the book before neighbours are joined."""
 MANY = 64
 """From so many labels on, those about which there is nothing to say are entered together."""
-_COLUMNS = ("accept", "acceptance", "label", "logged", "overruled", "erased", "settled", "group_late", "learned")
+_COLUMNS = (
+    "accept",
+    "acceptance",
+    "label",
+    "logged",
+    "overruled",
+    "erased",
+    "settled",
+    "group_late",
+    "learned",
+)
 _NOT_GIVEN: Any = object()
 _NO: BoolArray = np.zeros(1, bool)
 _NO.flags.writeable = False
-"""The column of a block of one person of whom something is not so: most people come alone, and most of them stay as they are."""
+"""The column of a block of one person of whom something is not so: most people come alone, and most
+of them stay as they are.
+"""
 
 
 @storable
@@ -79,7 +93,9 @@ class Block:
     def __post_init__(self) -> None:
         rows, group = len(self.accept), self.group
         if group is not None and group.dtype.kind in "Of":
-            self.group = as_known_groups(group, rows)  # whoever makes a block may write NaN for "unknown"
+            self.group = as_known_groups(
+                group, rows
+            )  # whoever makes a block may write NaN for "unknown"
         if self.settled is _NOT_GIVEN:
             self.settled = np.zeros(rows, np.int64)
         nobody = _NO if rows == 1 else None
@@ -103,7 +119,11 @@ class Block:
                 )
         optional = [c for c in (self.group, self.audit) if c is not None]
         if self.prices is not None:
-            optional += [c for c in (self.prices.false_accept, self.prices.false_reject) if isinstance(c, np.ndarray)]
+            optional += [
+                c
+                for c in (self.prices.false_accept, self.prices.false_reject)
+                if isinstance(c, np.ndarray)
+            ]
         kept = self.features.ndim == 2 and len(self.features) == rows
         if not kept or any(column.shape != (rows,) for column in optional):
             raise InvalidInput(
@@ -114,9 +134,12 @@ class Block:
             "an acceptance probability lies outside [0, 1]": ~((p >= 0) & (p <= 1)),
             "somebody was accepted with probability 0, or rejected with probability 0": p
             == np.where(self.accept, 0, 1),
-            "a label is none of -1, 0 and +1": (np.abs(self.label) > 1) | (np.abs(self.settled) > 1),
-            "somebody has a label who was rejected, refused or erased": told & ~(self.accept & ~self._mute),
-            "somebody was audited who was rejected": ~self.accept & (False if self.audit is None else self.audit),
+            "a label is none of -1, 0 and +1": (np.abs(self.label) > 1)
+            | (np.abs(self.settled) > 1),
+            "somebody has a label who was rejected, refused or erased": told
+            & ~(self.accept & ~self._mute),
+            "somebody was audited who was rejected": ~self.accept
+            & (False if self.audit is None else self.audit),
         }
         for law, broken in laws.items():
             if np.any(broken):
@@ -124,16 +147,22 @@ class Block:
 
     @property
     def _mute(self) -> BoolArray:
-        """Rounds whose label counts for nothing: erased, or drawn to be accepted and refused by a human."""
+        """Rounds whose label counts for nothing: erased, or drawn to be accepted and refused by a
+        human.
+        """
         return np.asarray(self.erased | (self.overruled & self.accept))
 
     @property
     def resolved(self) -> BoolArray:
-        """What the loss may learn from: rejected rounds, and accepted ones whose label has come; never an erased one."""
+        """What the loss may learn from: rejected rounds, and accepted ones whose label has come;
+        never an erased one.
+        """
         return np.asarray(((self.label != 0) & ~self._mute) | ~(self.accept | self.erased))
 
     def fresh(self, stop: int | None) -> BoolArray:
-        """What the loss may learn from and has not been handed over: of the rounds before `stop`, if it is given."""
+        """What the loss may learn from and has not been handed over: of the rounds before `stop`,
+        if it is given.
+        """
         found = np.asarray(self.resolved & ~self.logged)
         if stop is not None:
             found[max(stop - self.first, 0) :] = False
@@ -146,7 +175,9 @@ class Block:
         return np.array([value is not None for value in self.group[rows].tolist()], dtype=bool)
 
     def continued_by(self, later: "Block") -> bool:
-        """Whether `later` may be joined to this block: the same epoch and time, and the same things known about everybody."""
+        """Whether `later` may be joined to this block: the same epoch and time, and the same things
+        known about everybody.
+        """
         return (
             self.first + len(self.accept) == later.first
             and self.epoch == later.epoch
@@ -165,7 +196,9 @@ class Block:
             accept,
             self.label[rows][accept],
             self.acceptance[rows],
-            group=self.group[rows] if self.group is not None and self.knows_group(rows).all() else None,
+            group=self.group[rows]
+            if self.group is not None and self.knows_group(rows).all()
+            else None,
             prices=None if self.prices is None else _rows_of(self.prices, len(self.accept), rows),
         )
 
@@ -188,7 +221,9 @@ class Block:
                 accept=bool(self.accept[row]),
                 acceptance=float(self.acceptance[row]),
                 label=int(self.label[row]),
-                prices=None if self.prices is None else _rows_of(self.prices, len(self.accept), slice(row, row + 1)),
+                prices=None
+                if self.prices is None
+                else _rows_of(self.prices, len(self.accept), slice(row, row + 1)),
                 closed=bool(self.logged[row]),
                 learned=bool(self.learned[row]),
             )
@@ -197,7 +232,8 @@ class Block:
 
 
 class Single(Block):
-    """The round of one person at whom nobody has looked since: most people come alone, and columns of one entry take time to make.
+    """The round of one person at whom nobody has looked since: most people come alone, and columns
+    of one entry take time to make.
 
     It becomes a block like any other as soon as somebody reads or writes a column.
     """
@@ -230,10 +266,14 @@ class Single(Block):
 
 
 def _opened(singles: list[Single]) -> list[Block]:
-    """People who came one by one, in the order of their rounds, as blocks: one, if all of them are alike."""
+    """People who came one by one, in the order of their rounds, as blocks: one, if all of them are
+    alike.
+    """
     if not singles:
         return []
-    features, groups, accept, acceptance, prices = zip(*[single.person for single in singles], strict=True)
+    features, groups, accept, acceptance, prices = zip(
+        *[single.person for single in singles], strict=True
+    )
     begin, end, audited = singles[0], singles[-1], [single.audited for single in singles]
     if (  # epochs and times never fall, so that their ends tell
         (end.first - begin.first, end.epoch, end.at) != (len(singles) - 1, begin.epoch, begin.at)
@@ -249,7 +289,9 @@ def _opened(singles: list[Single]) -> list[Block]:
         group=groups[0] if rows == 1 else joined(groups),
         accept=np.array(accept),
         acceptance=np.array(acceptance),
-        prices=prices[0] if rows == 1 or prices[0] is None else _end_to_end(list(prices), [1] * rows),
+        prices=prices[0]
+        if rows == 1 or prices[0] is None
+        else _end_to_end(list(prices), [1] * rows),
         label=np.zeros(rows, np.int64),
         logged=np.zeros(rows, bool),
         audit=None if audited[0] is None else np.array(audited),
@@ -283,7 +325,10 @@ for _name in ("features", "group", "prices", "audit", *_COLUMNS):
 
 @dataclass(frozen=True, eq=False)
 class Lost:
-    """A round that has lost information, as it was before. closed: its cohort was handed over; learned: it is in the loss's history."""
+    """A round that has lost information, as it was before.
+
+    closed: its cohort was handed over; learned: it is in the loss's history.
+    """
 
     round: int
     epoch: int
@@ -312,9 +357,13 @@ def merged(blocks: list[Block]) -> Block:
         parts = [getattr(b, name) for b in blocks]
         nothing = all(part is _NO for part in parts)
         columns[name] = np.zeros(len(parts), bool) if nothing else np.concatenate(parts)
-    groups, audits, prices = ([getattr(b, name) for b in blocks] for name in ("group", "audit", "prices"))
+    groups, audits, prices = (
+        [getattr(b, name) for b in blocks] for name in ("group", "audit", "prices")
+    )
     if any(group is not None for group in groups):
-        columns["group"] = joined([np.full(n, None) if g is None else g for g, n in zip(groups, sizes, strict=True)])
+        columns["group"] = joined(
+            [np.full(n, None) if g is None else g for g, n in zip(groups, sizes, strict=True)]
+        )
     return Block(
         first=blocks[0].first,
         epoch=blocks[0].epoch,
@@ -327,8 +376,14 @@ def merged(blocks: list[Block]) -> Block:
 
 def _copied(block: Block) -> Block:
     """The block as it is now; what happens to the book's own later is not seen in it."""
-    columns: dict[str, Any] = {name: getattr(block, name).copy() for name in ("features", *_COLUMNS)}
-    columns |= {name: getattr(block, name).copy() for name in ("group", "audit") if getattr(block, name) is not None}
+    columns: dict[str, Any] = {
+        name: getattr(block, name).copy() for name in ("features", *_COLUMNS)
+    }
+    columns |= {
+        name: getattr(block, name).copy()
+        for name in ("group", "audit")
+        if getattr(block, name) is not None
+    }
     return replace(block, **columns)
 
 
@@ -337,21 +392,28 @@ _first = attrgetter("first")
 
 def _end_to_end(prices: list[Prices], sizes: list[int]) -> Prices:
     columns = [
-        np.concatenate([np.broadcast_to(getattr(p, name), (n,)) for p, n in zip(prices, sizes, strict=True)])
+        np.concatenate(
+            [np.broadcast_to(getattr(p, name), (n,)) for p, n in zip(prices, sizes, strict=True)]
+        )
         for name in ("false_accept", "false_reject")
     ]
     return Prices(*columns)
 
 
 def _rows_of(prices: Prices, people: int, rows: BoolArray | slice) -> Prices:
-    columns = (np.broadcast_to(column, (people,))[rows] for column in (prices.false_accept, prices.false_reject))
+    columns = (
+        np.broadcast_to(column, (people,))[rows]
+        for column in (prices.false_accept, prices.false_reject)
+    )
     return Prices(*columns)
 
 
 @storable
 @dataclass(eq=False)
 class RoundBook:
-    """Blocks in the order of their rounds; rounds played in aggregate (by counts) have no page here."""
+    """Blocks in the order of their rounds; rounds played in aggregate (by counts) have no page
+    here.
+    """
 
     blocks: list[Block] = field(default_factory=list)
     bound_up: int = 0
@@ -378,14 +440,18 @@ class RoundBook:
         self.blocks.append(block)
 
     def hold(self, round: int) -> None:
-        """From here on the rounds belong to a call of decide() that goes on beyond the end of an epoch."""
+        """From here on the rounds belong to a call of decide() that goes on beyond the end of an
+        epoch.
+        """
         self.bind_up()
         self.in_hand = round
 
     def bind_up(self) -> None:
         """Join neighbours: people who came one by one become one block."""
         loose: list[Block] = []
-        for alone, run in groupby(self.blocks[self.bound_up :], key=lambda block: type(block) is Single):
+        for alone, run in groupby(
+            self.blocks[self.bound_up :], key=lambda block: type(block) is Single
+        ):
             blocks = list(run)
             loose += _opened(cast(list[Single], blocks)) if alone else blocks
         runs: list[list[Block]] = []
@@ -399,10 +465,18 @@ class RoundBook:
 
     # what becomes of rounds
 
-    def observe(self, rounds: IntArray, labels: NDArray[Any], settled: BoolArray | bool = True) -> None:
-        """Enter labels; nothing is entered if any of them is refused. `settled`: whether each came within the person's own window."""
+    def observe(
+        self, rounds: IntArray, labels: NDArray[Any], settled: BoolArray | bool = True
+    ) -> None:
+        """Enter labels; nothing is entered if any of them is refused. `settled`: whether each came
+        within the person's own window.
+        """
         plain = self._plain_labels(rounds, labels) if len(rounds) >= MANY else []
-        others = np.delete(np.arange(len(rounds)), np.concatenate([which for *_, which in plain])) if plain else None
+        others = (
+            np.delete(np.arange(len(rounds)), np.concatenate([which for *_, which in plain]))
+            if plain
+            else None
+        )
         numbers, values = rounds.tolist(), labels.tolist()
         places, told = [], dict[int, int]()
         for place in range(len(rounds)) if others is None else others.tolist():
@@ -414,7 +488,8 @@ class RoundBook:
                 )
             if not block.accept[row]:
                 raise ProtocolError(
-                    f"round {round} was rejected; its label cannot have been seen.", hint="check the round's number."
+                    f"round {round} was rejected; its label cannot have been seen.",
+                    hint="check the round's number.",
                 )
             if block.overruled[row]:
                 raise ProtocolError(
@@ -427,7 +502,9 @@ class RoundBook:
                     f"round {round} was observed before with label {before:+d} and now has {int(label):+d}; the first one stands.",
                     hint="settle disputed outcomes before they are observed.",
                 )
-            places.append((block, row, int(label), settled if isinstance(settled, bool) else settled[place]))
+            places.append(
+                (block, row, int(label), settled if isinstance(settled, bool) else settled[place])
+            )
         for block, row, label, early in places:
             block.label[row] = label
             if early:
@@ -438,23 +515,35 @@ class RoundBook:
             block.settled[rows[early_ones]] = labels[which[early_ones]]
         self.told = self.told or bool(places or plain)
 
-    def _plain_labels(self, rounds: IntArray, labels: NDArray[Any]) -> list[tuple[Block, IntArray, IntArray]]:
-        """Of many labels those about which there is nothing to say, (block, rows, places): -1 or +1, and the first of an accepted round."""
+    def _plain_labels(
+        self, rounds: IntArray, labels: NDArray[Any]
+    ) -> list[tuple[Block, IntArray, IntArray]]:
+        """Of many labels those about which there is nothing to say, (block, rows, places): -1 or
+        +1, and the first of an accepted round.
+        """
         if labels.dtype.kind not in "iuf":
             return []
         plain = []
         for block, rows, which in self._by_block(rounds):
             if (rows[1:] == rows[:-1]).any():
                 continue  # a round that is told twice
-            free = block.accept[rows] & ~(block.overruled[rows] | block.erased[rows]) & (block.label[rows] == 0)
+            free = (
+                block.accept[rows]
+                & ~(block.overruled[rows] | block.erased[rows])
+                & (block.label[rows] == 0)
+            )
             free &= (labels[which] == 1) | (labels[which] == -1)
             plain.append((block, rows[free], which[free]))
         return plain
 
-    def overrule(self, rounds: IntArray, accept: BoolArray, window_open: BoolArray | bool = True) -> list[Lost]:
-        """A human decided `accept` instead of what was drawn; the rounds of which that is news, as they were before.
+    def overrule(
+        self, rounds: IntArray, accept: BoolArray, window_open: BoolArray | bool = True
+    ) -> list[Lost]:
+        """A human decided `accept` instead of what was drawn; the rounds of which that is news, as
+        they were before.
 
-        `window_open`: whether the person's own maturity window is still open; once it has ended, `settled` stays as it is.
+        `window_open`: whether the person's own maturity window is still open; once it has ended,
+        `settled` stays as it is.
         """
         unsettled, lost = np.broadcast_to(window_open, rounds.shape), []
         for block, rows, which in self._by_block(rounds, "it cannot be overruled"):
@@ -469,7 +558,9 @@ class RoundBook:
         return lost
 
     def erase(self, rounds: IntArray, window_open: BoolArray | bool = True) -> list[Lost]:
-        """Forget the people: features, group, prices and label are wiped; the rounds of which that is news, as they were before."""
+        """Forget the people: features, group, prices and label are wiped; the rounds of which that
+        is news, as they were before.
+        """
         unsettled, lost = np.broadcast_to(window_open, rounds.shape), []
         for block, rows, which in self._by_block(rounds):
             news = ~block.erased[rows]
@@ -494,7 +585,9 @@ class RoundBook:
         return lost
 
     def check_group(self, rounds: IntArray, groups: GroupArray) -> None:
-        """Refuse a group that contradicts the one that was told before; None is unknown and contradicts nothing."""
+        """Refuse a group that contradicts the one that was told before; None is unknown and
+        contradicts nothing.
+        """
         for block, rows, which in self._by_block(rounds, "its group cannot be told"):
             now: dict[int, Any] = {}
             for row, group in zip(rows.tolist(), groups[which].tolist(), strict=True):
@@ -507,7 +600,9 @@ class RoundBook:
                 now[row] = known if group is None else group
 
     def tell_group(self, rounds: IntArray, groups: GroupArray) -> int:
-        """Enter groups that were unknown when the decision was made; rounds whose cohort is closed stay as they are. How many are new."""
+        """Enter groups that were unknown when the decision was made; rounds whose cohort is closed
+        stay as they are. How many are new.
+        """
         self.check_group(rounds, groups)
         entered = 0
         for block, rows, which in self._by_block(rounds):
@@ -522,8 +617,12 @@ class RoundBook:
                 entered += len(np.unique(rows[new]))
         return entered
 
-    def window_open(self, rounds: IntArray, now: float | None, window: float | None) -> BoolArray | bool:
-        """Whether the own maturity window of each round is still open; without a window it is for all of them."""
+    def window_open(
+        self, rounds: IntArray, now: float | None, window: float | None
+    ) -> BoolArray | bool:
+        """Whether the own maturity window of each round is still open; without a window it is for
+        all of them.
+        """
         if window is None:
             return True
         still = np.ones(len(rounds), bool)
@@ -532,7 +631,10 @@ class RoundBook:
         return still
 
     def _find(self, round: int, refused: str | None = None) -> tuple[Block, int]:
-        """The block and the row of a round. ProtocolError if it is unknown, or erased and there is a reason why that is `refused`."""
+        """The block and the row of a round.
+
+        ProtocolError if it is unknown, or erased and there is a reason why that is `refused`.
+        """
         at = bisect_right(self.blocks, round, key=_first) - 1
         if at < 0 or round >= self.blocks[at].first + len(self.blocks[at].accept):
             raise ProtocolError(
@@ -542,12 +644,17 @@ class RoundBook:
         block, row = self.blocks[at], round - self.blocks[at].first
         if refused is not None and block.erased[row]:
             raise ProtocolError(
-                f"round {round} was erased; {refused}.", hint="nothing more can be said about a person who was erased."
+                f"round {round} was erased; {refused}.",
+                hint="nothing more can be said about a person who was erased.",
             )
         return block, row
 
-    def _by_block(self, rounds: IntArray, refused: str | None = None) -> list[tuple[Block, IntArray, IntArray]]:
-        """(block, its rows, their places in `rounds`) for each block concerned; ProtocolError as in `_find`."""
+    def _by_block(
+        self, rounds: IntArray, refused: str | None = None
+    ) -> list[tuple[Block, IntArray, IntArray]]:
+        """(block, its rows, their places in `rounds`) for each block concerned; ProtocolError as in
+        `_find`.
+        """
         order = np.argsort(rounds, kind="stable")
         ascending, start, found = rounds[order], 0, []
         while start < len(rounds):
@@ -563,8 +670,12 @@ class RoundBook:
     # handing over
 
     def rows(self, first: int, stop: int) -> Iterator[tuple[Block, slice]]:
-        """The rounds from `first` to `stop` - 1 that were decided one by one, in the order of arrival: blocks, with the rows that count."""
-        for place in range(max(bisect_right(self.blocks, first, key=_first) - 1, 0), len(self.blocks)):
+        """The rounds from `first` to `stop` - 1 that were decided one by one, in the order of
+        arrival: blocks, with the rows that count.
+        """
+        for place in range(
+            max(bisect_right(self.blocks, first, key=_first) - 1, 0), len(self.blocks)
+        ):
             block = self.blocks[place]
             if block.first >= stop:
                 return
@@ -573,13 +684,17 @@ class RoundBook:
                 yield block, rows
 
     def harvest(self, stop: int | None = None) -> list[tuple[int, RoundLog]]:
-        """(epoch, log) of the rounds that were resolved since the last harvest; of those before `stop`, if it is given."""
+        """(epoch, log) of the rounds that were resolved since the last harvest; of those before
+        `stop`, if it is given.
+        """
         found, waiting = [], self._waiting()
         for epoch, run in groupby(waiting, key=lambda block: block.epoch):
             blocks = list(run)
             whole, fresh = merged(blocks), np.concatenate([block.fresh(stop) for block in blocks])
             known = whole.knows_group(np.ones(len(fresh), bool))
-            found += [(epoch, whole.log(part)) for part in (fresh & known, fresh & ~known) if part.any()]
+            found += [
+                (epoch, whole.log(part)) for part in (fresh & known, fresh & ~known) if part.any()
+            ]
         for block in waiting:
             fresh = block.fresh(stop)
             block.learned = block.learned | fresh
@@ -587,7 +702,8 @@ class RoundBook:
         return found
 
     def close(self, now: float | None, window: float | None) -> list[Block]:
-        """Whole blocks, in the order of arrival, whose maturity window has passed; each is handed over once, with everybody in it.
+        """Whole blocks, in the order of arrival, whose maturity window has passed; each is handed
+        over once, with everybody in it.
 
         The first block that is still open keeps all later ones waiting.
         """
@@ -604,15 +720,19 @@ class RoundBook:
         return merged([block for block in self.blocks if first <= block.first < stop])
 
     def ripe(self, now: float | None, window: float | None) -> bool:
-        """Whether it is worth while to look for something to hand over: labels were told, or the oldest window has passed."""
+        """Whether it is worth while to look for something to hand over: labels were told, or the
+        oldest window has passed.
+        """
         if window is None:
             return self.told
         self._skip_finished()
-        return self._finished < len(self.blocks) and not self._waits(self.blocks[self._finished], now, window)
+        return self._finished < len(self.blocks) and not self._waits(
+            self.blocks[self._finished], now, window
+        )
 
     def _waiting(self) -> list[Block]:
-        """Blocks of which something has not been handed over, and whose decisions have left: nobody can have seen the labels of a call
-        of decide() that is still in hand."""
+        """Blocks of which something has not been handed over, and whose decisions have left: nobody
+        can have seen the labels of a call of decide() that is still in hand."""
         self.told = False
         self.bind_up()
         self._skip_finished()
@@ -628,7 +748,9 @@ class RoundBook:
 
     @staticmethod
     def _waits(block: Block, now: float | None, window: float | None) -> bool:
-        return window is not None and (block.at is None or now is None or not block.at + window <= now)
+        return window is not None and (
+            block.at is None or now is None or not block.at + window <= now
+        )
 
     def forget_learned(self) -> None:
         """The history of the loss was thrown away: nothing of it needs to be forgotten any more."""

@@ -1,4 +1,5 @@
-"""What the settings of learners must be: everything that makes no sense is refused when a learner is made, before anybody is decided about.
+"""What the settings of learners must be: everything that makes no sense is refused when a learner
+is made, before anybody is decided about.
 
 Each refusal names the setting, its value, the law and, where there is one, the way out.
 """
@@ -16,9 +17,16 @@ _CLASS = ("exact", "uses_group", "log_size", "params", "bind")
 """What a hypothesis class has, whoever wrote it."""
 
 
-def require_number(name: str, value: Any, allowed: Callable[[Any], bool], law: str, hint: str | None = None) -> None:
+def require_number(
+    name: str, value: Any, allowed: Callable[[Any], bool], law: str, hint: str | None = None
+) -> None:
     """InvalidInput unless `value` is a finite number, no truth value, and allowed."""
-    number = not isinstance(value, bool) and isinstance(value, Real) and value == value and abs(value) != inf
+    number = (
+        not isinstance(value, bool)
+        and isinstance(value, Real)
+        and value == value
+        and abs(value) != inf
+    )
     if not number or not allowed(value):
         raise InvalidInput(f"{name} is {value!r}; {law}.", hint=hint)
 
@@ -44,7 +52,11 @@ def require_hypotheses(hypotheses: Any) -> None:
         return
     elif hasattr(hypotheses, "fit") and hasattr(hypotheses, "predict"):
         hint = "wrap the model: evenhand.Estimator(model)."
-    elif isinstance(hypotheses, Sequence | Set) or callable(hypotheses) or hasattr(hypotheses, "accepts"):
+    elif (
+        isinstance(hypotheses, Sequence | Set)
+        or callable(hypotheses)
+        or hasattr(hypotheses, "accepts")
+    ):
         hint = "list the rules: evenhand.FiniteClass([rule, another_rule])."
     else:
         hint = "use evenhand.FiniteClass, Stumps, ScoreThresholds, Linear or Estimator."
@@ -56,7 +68,9 @@ def require_hypotheses(hypotheses: Any) -> None:
 
 
 def as_groups(groups: Any) -> tuple[Any, ...] | None:
-    """The groups of a promise, in their order: at least two, each named once and none of them unknown; None if they are not given."""
+    """The groups of a promise, in their order: at least two, each named once and none of them
+    unknown; None if they are not given.
+    """
     if groups is None:
         return None
     law = "the groups of the promise are a list of at least two, each named once"
@@ -65,10 +79,13 @@ def as_groups(groups: Any) -> tuple[Any, ...] | None:
     named = as_known_groups(groups, len(groups)).tolist()
     if None in named:
         raise InvalidInput(
-            f"groups is {short(named)}; {law}, and an unknown group is none.", hint="leave out None and NaN."
+            f"groups is {short(named)}; {law}, and an unknown group is none.",
+            hint="leave out None and NaN.",
         )
     if len(named) < 2 or len(set(named)) < len(named):
-        raise InvalidInput(f"groups is {short(named)}; {law}.", hint="a gap lies between two groups.")
+        raise InvalidInput(
+            f"groups is {short(named)}; {law}.", hint="a gap lies between two groups."
+        )
     return tuple(named)
 
 
@@ -114,7 +131,9 @@ def require_horizon(horizon: Any, least: int = 1) -> None:
     require_whole("horizon", horizon, least, f"it is a whole number of rounds, at least {least}")
 
 
-def require_exploration(comparator_gap: Any, exploration_rounds: Any, tradeoff_exponent: Any) -> None:
+def require_exploration(
+    comparator_gap: Any, exploration_rounds: Any, tradeoff_exponent: Any
+) -> None:
     """What says how long a learner explores, and whom it competes with."""
     if comparator_gap is not None:
         law = "the gap of the policies with which the learner competes is a number in [0, 1]"
@@ -125,4 +144,6 @@ def require_exploration(comparator_gap: Any, exploration_rounds: Any, tradeoff_e
     if tradeoff_exponent is not None:
         law = "alpha of T^(2 alpha) exploration rounds is a number in [1/4, 1/2]"
         hint = "1/4 gives regret T^(1/2) and slack T^(-1/4); 1/2 gives slack T^(-1/2) and no useful regret."
-        require_number("tradeoff_exponent", tradeoff_exponent, lambda alpha: 0.25 <= alpha <= 0.5, law, hint)
+        require_number(
+            "tradeoff_exponent", tradeoff_exponent, lambda alpha: 0.25 <= alpha <= 0.5, law, hint
+        )

@@ -1,10 +1,12 @@
-"""A learner in one file: a zip of arrays (numpy's npz) whose first member is a JSON document; nothing in it is ever executed.
+"""A learner in one file: a zip of arrays (numpy's npz) whose first member is a JSON document;
+nothing in it is ever executed.
 
     {"format": "evenhand learner", "version": 2, "rules": 2, "learner": name, "hypotheses": ..., "settings": ..., "state": ...}
 
 version: how it is written; rules: the law under which the learner lived (docs/promise-proof.md).
 
-The file is written beside its final place and then moved there, so that a crash leaves the old file or the new one, never half of one.
+The file is written beside its final place and then moved there, so that a crash leaves the old file
+or the new one, never half of one.
 """
 
 import json
@@ -48,8 +50,8 @@ _DAMAGE = (
 class Stored:
     """What a file holds: the learner's name, its settings, and its state.
 
-    rules: those under which it was written. A state that cannot be taken over as it is (any of rules 1, a
-    certified learner's of rules 2) is left as it was encoded; `decoder` reads it.
+    rules: those under which it was written. A state that cannot be taken over as it is (any of
+    rules 1, a certified learner's of rules 2) is left as it was encoded; `decoder` reads it.
     """
 
     learner: str
@@ -78,7 +80,9 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
                 f"{found}; every number of a stored learner is finite.",
                 hint="something went wrong before: keep the older file, and report it if the learner is evenhand's own.",
             )
-    _replace(Path(path), np.frombuffer(json.dumps(document).encode(), dtype=np.uint8), encoder.arrays)
+    _replace(
+        Path(path), np.frombuffer(json.dumps(document).encode(), dtype=np.uint8), encoder.arrays
+    )
 
 
 def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None) -> Stored:
@@ -88,9 +92,13 @@ def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None
         parts = (not_finite(document[part], arrays, part) for part in ("settings", "state"))
         found = next((bad for bad in parts if bad is not None), None)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
-        raise StorageError(f"{path} is damaged: its document is malformed ({error}).", hint=_RESTORE) from error
+        raise StorageError(
+            f"{path} is damaged: its document is malformed ({error}).", hint=_RESTORE
+        ) from error
     if found is not None:
-        raise StorageError(f"{path} is no sound learner: {found}; every stored number is finite.", hint=_RESTORE)
+        raise StorageError(
+            f"{path} is no sound learner: {found}; every stored number is finite.", hint=_RESTORE
+        )
     decoder = Decoder(arrays, _class_of(document["hypotheses"], hypotheses))
     settings = decoder.decode(document["settings"])
     rules = document.get("rules", 1)
@@ -147,11 +155,14 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
         with path.open("rb") as file:
             if file.read(4) != b"PK\x03\x04":
                 raise StorageError(
-                    f"{path} is not a stored learner: it is no zip of arrays.", hint="save() makes such files."
+                    f"{path} is not a stored learner: it is no zip of arrays.",
+                    hint="save() makes such files.",
                 )
             with zipfile.ZipFile(file) as zipped:
                 if (damaged := zipped.testzip()) is not None:
-                    raise StorageError(f"{path} is damaged: the checksum of {damaged} is wrong.", hint=_RESTORE)
+                    raise StorageError(
+                        f"{path} is damaged: the checksum of {damaged} is wrong.", hint=_RESTORE
+                    )
             file.seek(0)
             with np.load(file, allow_pickle=False) as members:
                 arrays = {name: members[name] for name in members.files}
@@ -159,7 +170,9 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
     except StorageError:
         raise
     except _DAMAGE as error:
-        raise StorageError(f"{path} is damaged or no stored learner: {error}", hint=_RESTORE) from error
+        raise StorageError(
+            f"{path} is damaged or no stored learner: {error}", hint=_RESTORE
+        ) from error
     return _known_document(document, path), arrays
 
 

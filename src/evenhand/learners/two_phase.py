@@ -1,8 +1,12 @@
-"""The paper's algorithm (section 3): explore, build the fair oracle, run the oracle-efficient bandit over fair policies.
+"""The paper's algorithm (section 3): explore, build the fair oracle, run the oracle-efficient
+bandit over fair policies.
 
-1. Accept everybody until the labels of the first T0 arrivals have all come: these people, and nobody else, are the sample.
-2. From this sample build the FairCSC oracle over mixtures whose empirical gap is at most gamma' - beta.
-3. Run ILOVETOCONBANDITS with that oracle: in each epoch, solve the feasibility program by coordinate descent.
+1. Accept everybody until the labels of the first T0 arrivals have all come: these people, and
+   nobody else, are the sample.
+2. From this sample build the FairCSC oracle over mixtures whose empirical gap is at most gamma' -
+   beta.
+3. Run ILOVETOCONBANDITS with that oracle: in each epoch, solve the feasibility program by
+   coordinate descent.
 4. Decide by the smoothed mixture Q^mu; feed labels back as importance-weighted losses.
 """
 
@@ -13,7 +17,13 @@ from typing import Any, Literal
 import numpy as np
 
 from evenhand import theory
-from evenhand.bandit import PracticalSchedule, Schedule, TheorySchedule, coordinate_descent, explored
+from evenhand.bandit import (
+    PracticalSchedule,
+    Schedule,
+    TheorySchedule,
+    coordinate_descent,
+    explored,
+)
 from evenhand.bandit.schedule import LARGEST_FLOOR
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
@@ -49,20 +59,21 @@ from evenhand.words import LabelledSample, Prices
 
 FIRST_EPOCH = 64
 """Rounds of the bandit's first epoch; then its length doubles."""
-FROZEN = (
-    "so many people of the sample are lost that no other policy can be promised to keep the gap: the policy is frozen."
-)
+FROZEN = "so many people of the sample are lost that no other policy can be promised to keep the gap: the policy is frozen."
 
 
 class TwoPhaseLearner(EpochLearner):
-    """Promises |gap| <= allowed_gap at every round with probability 1 - failure_probability, and competes with the best policy whose
-    gap is at most comparator_gap (half of allowed_gap by default).
+    """Promises |gap| <= allowed_gap at every round with probability 1 - failure_probability, and
+    competes with the best policy whose gap is at most comparator_gap (half of allowed_gap by
+    default).
 
-    The length of the exploration: exploration_rounds, else T^(2 alpha) from tradeoff_exponent, else it stops on counts when twice the
-    slack fits between the two gaps. With allowed_gap=None (and one of the first two) the promise is comparator_gap + 2 beta.
+    The length of the exploration: exploration_rounds, else T^(2 alpha) from tradeoff_exponent, else
+    it stops on counts when twice the slack fits between the two gaps. With allowed_gap=None (and
+    one of the first two) the promise is comparator_gap + 2 beta.
 
-    Labels may be late, and later for some people than for others: the sample is exactly the first T0 arrivals, and everybody is accepted
-    until the last of their labels has come. `report.notes` say for whom the learner waits; `close_exploration` ends the wait.
+    Labels may be late, and later for some people than for others: the sample is exactly the first
+    T0 arrivals, and everybody is accepted until the last of their labels has come. `report.notes`
+    say for whom the learner waits; `close_exploration` ends the wait.
     """
 
     def __init__(
@@ -84,7 +95,9 @@ class TwoPhaseLearner(EpochLearner):
         reading: Reading = "evenhand",
         seed: int | None = None,
     ) -> None:
-        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        settings = {
+            name: value for name, value in locals().items() if name not in ("self", "__class__")
+        }
         require_hypotheses(hypotheses)
         require_delta(failure_probability)
         require_horizon(horizon, 2)
@@ -117,10 +130,17 @@ class TwoPhaseLearner(EpochLearner):
         self._size = self.exploration_rounds or FIRST_SIZE  # the preset size that is examined next
         self._complete = 0  # before this round no label is missing (after the exploration: none that may still come)
         self._taken = 0  # rounds before this one have been handed to the loss, but for late labels
-        self._unlabelled: list[int] = []  # rounds of the sample without a label when it was closed, or since
-        self._in_counts: list[tuple[int, RoundLog]] = []  # played in counts while exploring, by the first round
+        self._unlabelled: list[
+            int
+        ] = []  # rounds of the sample without a label when it was closed, or since
+        self._in_counts: list[
+            tuple[int, RoundLog]
+        ] = []  # played in counts while exploring, by the first round
         super().__init__(
-            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+            prices=Prices() if prices is None else prices,
+            group_use=group_use,
+            seed=seed,
+            settings=settings,
         )
 
     def _plan(self, number: int, round: int) -> Epoch:
@@ -129,7 +149,14 @@ class TwoPhaseLearner(EpochLearner):
         if not self.explorer.keeps(self.slack):
             # the policy that is deployed was chosen while it did, and so keeps the promise for good
             length = self._cut_off(max(FIRST_EPOCH, round), round)
-            return replace(self.epoch, number=number, phase="frozen", first_round=round, rounds=length, oracle_calls=0)
+            return replace(
+                self.epoch,
+                number=number,
+                phase="frozen",
+                first_round=round,
+                rounds=length,
+                oracle_calls=0,
+            )
         return self._exploit(number, round)
 
     # step 1
@@ -137,17 +164,23 @@ class TwoPhaseLearner(EpochLearner):
     def _explore(self, number: int, round: int) -> Epoch:
         """Accept everybody up to the next preset size."""
         length = self._cut_off(self._next_stop(round) - round, round)
-        return Epoch(number, "explore", round, length, Mixture((ACCEPT_ALL,), (1.0,), self.group_use))
+        return Epoch(
+            number, "explore", round, length, Mixture((ACCEPT_ALL,), (1.0,), self.group_use)
+        )
 
     def _next_stop(self, round: int) -> int:
-        """The first round after `round` at which the people since `_first` are as many as one of the preset sizes."""
+        """The first round after `round` at which the people since `_first` are as many as one of
+        the preset sizes.
+        """
         size = self._size
         while self._first + size <= round:
             size = next_size(size)
         return self._first + size
 
     def _take(self, log: RoundLog) -> None:
-        """Counts do not say in which order people came, so they must not go beyond a preset size of the exploration."""
+        """Counts do not say in which order people came, so they must not go beyond a preset size of
+        the exploration.
+        """
         if self.sample is None:
             left = self._next_stop(self._round) - self._round
             if round_count(log) > left:
@@ -159,9 +192,11 @@ class TwoPhaseLearner(EpochLearner):
         super()._take(log)
 
     def _collect(self) -> bool:
-        """Until the exploration is over, everybody stays in the book, in the order of arrival; whether the next epoch may begin.
+        """Until the exploration is over, everybody stays in the book, in the order of arrival;
+        whether the next epoch may begin.
 
-        While labels of the size that is examined are missing, there is nothing to plan, and the epoch goes on.
+        While labels of the size that is examined are missing, there is nothing to plan, and the
+        epoch goes on.
         """
         exploring = self.sample is None
         if exploring:
@@ -177,24 +212,31 @@ class TwoPhaseLearner(EpochLearner):
         return exploring or bool(found)
 
     def _examine(self) -> None:
-        """Look at the preset sizes in their order, as far as labels are complete; the first one whose counts suffice is the sample's.
+        """Look at the preset sizes in their order, as far as labels are complete; the first one
+        whose counts suffice is the sample's.
 
-        Which one that is depends on the pairs (group, label) of the people in their order of arrival, and not on when labels come.
+        Which one that is depends on the pairs (group, label) of the people in their order of
+        arrival, and not on when labels come.
         """
         self._complete = self._first_missing(self._complete)
         while self._first + self._size <= self._complete:
             arrivals, verdict = self._examined(self._size)
-            if verdict == "enough" and not arrivals.missing:  # somebody may have been erased after their label had come
+            if (
+                verdict == "enough" and not arrivals.missing
+            ):  # somebody may have been erased after their label had come
                 self._end_exploration(arrivals)
             if verdict != "too few":
                 return
             self._size = next_size(self._size)
 
     def _first_missing(self, start: int, *, may_come: bool = False) -> int:
-        """The first round from `start` on that lacks its label (`may_come`: and was neither overruled nor erased); the next one to be
-        decided if there is none."""
+        """The first round from `start` on that lacks its label (`may_come`: and was neither
+        overruled nor erased); the next one to be decided if there is none."""
         for block, rows in self._book.rows(start, self._round):
-            for part in (slice(rows.start, rows.start + 1), rows):  # mostly it is the one that was missing before
+            for part in (
+                slice(rows.start, rows.start + 1),
+                rows,
+            ):  # mostly it is the one that was missing before
                 missing = block.accept[part] & (block.label[part] == 0)
                 if may_come:
                     missing &= ~(block.overruled[part] | block.erased[part])
@@ -210,13 +252,25 @@ class TwoPhaseLearner(EpochLearner):
         """What is known of the people of the exploration who came before round `stop`."""
         counted = [sample_of(log) for first, log in self._in_counts if first < stop]
         told = list(self._book.rows(self._first, stop))
-        group = joined([part.group for part in counted] + [b.group if b.group is None else b.group[r] for b, r in told])
-        assert group is not None  # while it explores, the learner decides about nobody without a group
+        group = joined(
+            [part.group for part in counted]
+            + [b.group if b.group is None else b.group[r] for b, r in told]
+        )
+        assert (
+            group is not None
+        )  # while it explores, the learner decides about nobody without a group
         return Arrivals(
             (*(part.features for part in counted), *(block.features[rows] for block, rows in told)),
             group,
-            np.concatenate([*(part.label for part in counted), *(block.label[rows] for block, rows in told)]),
-            np.concatenate([*(part.weight for part in counted), *(np.ones(len(block.label[r])) for block, r in told)]),
+            np.concatenate(
+                [*(part.label for part in counted), *(block.label[rows] for block, rows in told)]
+            ),
+            np.concatenate(
+                [
+                    *(part.weight for part in counted),
+                    *(np.ones(len(block.label[r])) for block, r in told),
+                ]
+            ),
         )
 
     def _end_exploration(self, arrivals: Arrivals) -> None:
@@ -226,9 +280,11 @@ class TwoPhaseLearner(EpochLearner):
         self._in_counts = []
 
     def _lose(self, lost: Lost, *, erased: bool) -> None:
-        """While exploring, the label is missing from now on; afterwards the person leaves the sample, and the slack widens.
+        """While exploring, the label is missing from now on; afterwards the person leaves the
+        sample, and the slack widens.
 
-        A sample of rules 1 does not say who is who: it is wiped when somebody of its exploration is erased, and the policy is frozen.
+        A sample of rules 1 does not say who is who: it is wiped when somebody of its exploration is
+        erased, and the policy is frozen.
         """
         super()._lose(lost, erased=erased)
         if self.sample is None or self.slack is None:
@@ -237,7 +293,9 @@ class TwoPhaseLearner(EpochLearner):
         elif self._size == 0:
             if erased and self._epochs[lost.epoch - 1].phase == "explore":
                 nobody = 0.0 * self.sample.weight
-                self.sample = LabelledSample(0.0 * self.sample.features, self.sample.group, self.sample.label, nobody)
+                self.sample = LabelledSample(
+                    0.0 * self.sample.features, self.sample.group, self.sample.label, nobody
+                )
                 self.slack = self.explorer.narrowed(self.slack, self.sample)
         elif 0 <= lost.round - self._first < self._size and lost.round not in self._unlabelled:
             self._unlabelled.append(lost.round)
@@ -245,7 +303,8 @@ class TwoPhaseLearner(EpochLearner):
             self.slack = self.explorer.narrowed(self.slack, self.sample)
 
     def close_exploration(self) -> None:
-        """End the wait for labels that will not come: the sample is closed without them, and the next decision is the bandit's.
+        """End the wait for labels that will not come: the sample is closed without them, and the
+        next decision is the bandit's.
 
         Raises
         ------
@@ -255,9 +314,10 @@ class TwoPhaseLearner(EpochLearner):
 
         Notes
         -----
-        The k people of the sample whose labels are missing add k / min_j n_j to the slack, n_j the people who are left in the smallest
-        denominator. That covers all that their labels may have been, so the promise does not depend on when or why this is called. The
-        learner never does it by itself.
+        The k people of the sample whose labels are missing add k / min_j n_j to the slack, n_j the
+        people who are left in the smallest denominator. That covers all that their labels may have
+        been, so the promise does not depend on when or why this is called. The learner never does
+        it by itself.
         """
         if self.sample is None:
             self._examine()
@@ -296,15 +356,19 @@ class TwoPhaseLearner(EpochLearner):
         self._news = True
 
     def _cut_off(self, length: int, round: int) -> int:
-        """An epoch ends with the horizon; whoever plays on beyond it meets epochs of the usual length."""
+        """An epoch ends with the horizon; whoever plays on beyond it meets epochs of the usual
+        length.
+        """
         return min(length, self.horizon - round) if round < self.horizon else length
 
     @property
     def _settled(self) -> int:
-        """How many rounds, from the first on, enter the loss: up to the first missing label, and half of all rounds in any case.
+        """How many rounds, from the first on, enter the loss: up to the first missing label, and
+        half of all rounds in any case.
 
-        Rejected people are known at once and accepted ones when their label comes, good outcomes perhaps later than bad ones; to take what
-        has come would tilt the loss. Labels that never come delay a round until as many have been decided after it as before it.
+        Rejected people are known at once and accepted ones when their label comes, good outcomes
+        perhaps later than bad ones; to take what has come would tilt the loss. Labels that never
+        come delay a round until as many have been decided after it as before it.
         """
         self._complete = self._first_missing(self._complete, may_come=True)
         return max(self._round // 2, self._complete)
@@ -315,13 +379,20 @@ class TwoPhaseLearner(EpochLearner):
         """FairCSC over the rows of `loss`, with the exploration sample's constraint."""
         sample, slack = self._ready()
         return bind_fair(
-            self.hypotheses, loss.features, loss.group, self.rates, sample, slack.limit, group_use=self.group_use
+            self.hypotheses,
+            loss.features,
+            loss.group,
+            self.rates,
+            sample,
+            slack.limit,
+            group_use=self.group_use,
         )
 
     def _ready(self) -> tuple[LabelledSample, Slack]:
         if self.sample is None or self.slack is None:
             raise InvalidInput(
-                "the exploration is not finished; there is no fair oracle yet.", hint="look at report.notes."
+                "the exploration is not finished; there is no fair oracle yet.",
+                hint="look at report.notes.",
             )
         return self.sample, self.slack
 
@@ -347,7 +418,15 @@ class TwoPhaseLearner(EpochLearner):
         policy = found.weights.smoothed(floor, explored(self.sides))
         report = found.report
         return Epoch(
-            number, "bandit", round, length, policy, floor, report.iterations, report.oracle_calls, report.halted
+            number,
+            "bandit",
+            round,
+            length,
+            policy,
+            floor,
+            report.iterations,
+            report.oracle_calls,
+            report.halted,
         )
 
     @property
@@ -355,9 +434,13 @@ class TwoPhaseLearner(EpochLearner):
         return sum(epoch.rounds for epoch in self._epochs if epoch.phase == "explore")
 
     def _bandit_log(self) -> RoundLog | None:
-        """The rounds that enter the loss: all of them one-sided; two-sided, those in which both decisions could occur."""
+        """The rounds that enter the loss: all of them one-sided; two-sided, those in which both
+        decisions could occur.
+        """
         later = {epoch.number for epoch in self._epochs if epoch.phase != "explore"}
-        return self._history.of(None if self.sides == 1 else later, with_group=self.group_use == "decide")
+        return self._history.of(
+            None if self.sides == 1 else later, with_group=self.group_use == "decide"
+        )
 
     def _notes(self) -> list[str]:
         if self.slack is not None:
@@ -387,12 +470,21 @@ class TwoPhaseLearner(EpochLearner):
         )
 
     def _state(self) -> dict[str, Any]:
-        names = ("sample", "slack", "_first", "_size", "_complete", "_taken", "_unlabelled", "_in_counts")
+        names = (
+            "sample",
+            "slack",
+            "_first",
+            "_size",
+            "_complete",
+            "_taken",
+            "_unlabelled",
+            "_in_counts",
+        )
         return super()._state() | {name: getattr(self, name) for name in names}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Files of rules 1 do not say in which order people came: who was exploring then takes a new sample from here on, and a sample
-        that had been taken has no rounds that are known."""
+        """Files of rules 1 do not say in which order people came: who was exploring then takes a
+        new sample from here on, and a sample that had been taken has no rounds that are known."""
         super()._restore(state)
         if "_first" not in state:
             self._first = self._complete = self._round
@@ -419,7 +511,11 @@ class TwoPhaseLearner(EpochLearner):
 def _comparator(allowed_gap: float | None, comparator_gap: float | None) -> float:
     if allowed_gap is not None and not 0 < allowed_gap <= 1:
         raise InvalidInput(f"allowed_gap is {allowed_gap}; the promised gap is a number in (0, 1].")
-    gamma = comparator_gap if comparator_gap is not None else (allowed_gap / 2 if allowed_gap is not None else 0.0)
+    gamma = (
+        comparator_gap
+        if comparator_gap is not None
+        else (allowed_gap / 2 if allowed_gap is not None else 0.0)
+    )
     if gamma < 0 or (allowed_gap is not None and gamma >= allowed_gap):
         raise InvalidInput(
             f"comparator_gap is {gamma} and allowed_gap {allowed_gap}; 0 <= comparator_gap < allowed_gap.",
@@ -436,7 +532,9 @@ def _rounds(
     failure_probability: float,
 ) -> int | None:
     if horizon < 2:
-        raise InvalidInput(f"horizon is {horizon}; there must be a round after the exploration, so at least 2.")
+        raise InvalidInput(
+            f"horizon is {horizon}; there must be a round after the exploration, so at least 2."
+        )
     if exploration_rounds is not None:
         if exploration_rounds < 1:
             raise InvalidInput(

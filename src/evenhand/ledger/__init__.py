@@ -1,11 +1,30 @@
-"""The ledger of the decision service: append-only, hash-chained, replayable. Needs the extra `service`; see `docs/ledger.md`."""
+"""The ledger of the decision service: append-only, hash-chained, replayable. Needs the extra
+`service`; see `docs/ledger.md`.
+"""
 
 from evenhand.fairness.certificate import RULES
-from evenhand.ledger.audit import Verification, backup, export, mark_restored, recompute, restore, verify
+from evenhand.ledger.audit import (
+    Verification,
+    backup,
+    export,
+    mark_restored,
+    recompute,
+    restore,
+    verify,
+)
 from evenhand.ledger.history import Explained
 from evenhand.ledger.keyring import Keyring, verify_signature
 from evenhand.ledger.ledger import Ledger
-from evenhand.ledger.outcome_status import Facts, GroupTold, Label, Override, Report, Settlement, Standing, Verdict
+from evenhand.ledger.outcome_status import (
+    Facts,
+    GroupTold,
+    Label,
+    Override,
+    Report,
+    Settlement,
+    Standing,
+    Verdict,
+)
 from evenhand.ledger.records import (
     Active,
     Answer,

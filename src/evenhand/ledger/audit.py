@@ -93,16 +93,25 @@ class _Walk:
 
 
 def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False) -> Verification:
-    """Check every row; `anchor` is a head that was published before, `deep` also opens what is sealed."""
+    """Check every row; `anchor` is a head that was published before, `deep` also opens what is
+    sealed.
+    """
     with ledger.store.reader.connect() as connection, connection.begin():
-        walk = _Walk(ledger.keyring, deep, personal_rows(connection), anchor.head if anchor else None)
+        walk = _Walk(
+            ledger.keyring, deep, personal_rows(connection), anchor.head if anchor else None
+        )
         walk.beside = next(walk.personal, None)
         head = read_head(connection)
         for seq, kind, row in chain_rows(connection):
             _check_readable(walk, seq, kind, row)
         _check_end(walk, head)
-        if read_head_seal(connection) != ledger.keyring.head_seal(head.seq, bytes.fromhex(head.hash)):
-            walk.refuse(head.seq, "the head was not written by the holder of the keyring: the end was cut off or added")
+        if read_head_seal(connection) != ledger.keyring.head_seal(
+            head.seq, bytes.fromhex(head.hash)
+        ):
+            walk.refuse(
+                head.seq,
+                "the head was not written by the holder of the keyring: the end was cut off or added",
+            )
     if anchor is not None:
         _check_anchor(walk, anchor, ledger)
     return Verification(walk.rows, head, tuple(walk.problems))
@@ -201,12 +210,18 @@ def _check_anchor(walk: _Walk, anchor: SignedHead, ledger: Ledger) -> None:
     if anchor.ledger != ledger.id:
         walk.refuse(anchor.head.seq, "the published head belongs to another ledger")
     if not walk.anchored:
-        walk.refuse(anchor.head.seq, "the published head is not in the chain: it was truncated or rewritten")
+        walk.refuse(
+            anchor.head.seq, "the published head is not in the chain: it was truncated or rewritten"
+        )
 
 
 def recompute(ledger: Ledger, tenant: str, product: str) -> int:
-    """acceptance = pi(x) for every decision, bit for bit, pi being the policy that its row names; how many were checked."""
-    policies = {policy.id: policy_from_json(policy.document) for policy in ledger.policies(tenant, product)}
+    """acceptance = pi(x) for every decision, bit for bit, pi being the policy that its row names;
+    how many were checked.
+    """
+    policies = {
+        policy.id: policy_from_json(policy.document) for policy in ledger.policies(tenant, product)
+    }
     checked = 0
     for row in ledger.history(tenant, product, usable_only=False):
         if row.features is None:
@@ -214,16 +229,24 @@ def recompute(ledger: Ledger, tenant: str, product: str) -> int:
         policy = policies[row.policy]
         group = np.array([row.group], dtype=object) if policy.group_use == "decide" else None
         if float(policy.acceptance([row.features], group)[0]) != row.acceptance:
-            raise Damaged(f"decision {row.seq}: policy {row.policy} does not give the acceptance {row.acceptance}.")
+            raise Damaged(
+                f"decision {row.seq}: policy {row.policy} does not give the acceptance {row.acceptance}."
+            )
         checked += 1
     return checked
 
 
-def export(ledger: Ledger, path: str | os.PathLike[str], *, opened: tuple[str, ...] = ("who",)) -> int:
-    """Write the whole chain; how many rows. `opened`: "who" (needed to recompute draws), "features", "group", "reply"."""
+def export(
+    ledger: Ledger, path: str | os.PathLike[str], *, opened: tuple[str, ...] = ("who",)
+) -> int:
+    """Write the whole chain; how many rows. `opened`: "who" (needed to recompute draws),
+    "features", "group", "reply".
+    """
     unknown = set(opened) - set(FIELDS)
     if unknown:
-        raise Invalid(f"{', '.join(sorted(unknown))} cannot be opened; the fields are {', '.join(FIELDS)}.")
+        raise Invalid(
+            f"{', '.join(sorted(unknown))} cannot be opened; the fields are {', '.join(FIELDS)}."
+        )
     rows = 0
     with Path(path).open("w", encoding="utf-8") as file:
         file.write(canonical({"format": FORMAT}) + "\n")
@@ -253,9 +276,14 @@ def _proofs(keyring: Keyring, row: Stored, names: tuple[str, ...]) -> Json:
 
 
 def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
-    """Copy the database while it is in use into a new directory, with the signed head that it must contain."""
+    """Copy the database while it is in use into a new directory, with the signed head that it must
+    contain.
+    """
     if ledger.store.path is None:
-        raise Invalid("this ledger lives in PostgreSQL.", hint="use pg_dump, and mark_restored() after pg_restore.")
+        raise Invalid(
+            "this ledger lives in PostgreSQL.",
+            hint="use pg_dump, and mark_restored() after pg_restore.",
+        )
     target = Path(directory)
     target.mkdir(parents=True)
     anchor = ledger.signed_head()
@@ -267,7 +295,9 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
 
 
 def _copy(source: Path, target: Path) -> None:
-    """SQLite's own online copy: one state, although the writer goes on. The copy needs no WAL beside it."""
+    """SQLite's own online copy: one state, although the writer goes on. The copy needs no WAL
+    beside it.
+    """
     reading = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
     writing = sqlite3.connect(target)
     try:
@@ -279,12 +309,22 @@ def _copy(source: Path, target: Path) -> None:
 
 
 def restore(
-    directory: str | os.PathLike[str], where: str | os.PathLike[str], *, keyring: Keyring, clock: Clock, by: str
+    directory: str | os.PathLike[str],
+    where: str | os.PathLike[str],
+    *,
+    keyring: Keyring,
+    clock: Clock,
+    by: str,
 ) -> None:
-    """Put a backup in the place of a ledger that is lost; verify it; refuse draws until `confirm_gap`. Replaces nothing."""
+    """Put a backup in the place of a ledger that is lost; verify it; refuse draws until
+    `confirm_gap`. Replaces nothing.
+    """
     source, target = Path(directory), Path(where)
     if target.exists():
-        raise Invalid(f"{target} exists; a restore replaces nothing.", hint="move the damaged ledger away first.")
+        raise Invalid(
+            f"{target} exists; a restore replaces nothing.",
+            hint="move the damaged ledger away first.",
+        )
     anchor = SignedHead.from_json(json.loads((source / ANCHOR).read_text()))
     shutil.copyfile(source / DATABASE, target)
     _sync(target)
@@ -294,7 +334,10 @@ def restore(
     if not found.ok:
         target.unlink()
         first = found.problems[0]
-        raise Damaged(f"the backup does not verify: row {first.seq}: {first.what}.", hint="use another backup.")
+        raise Damaged(
+            f"the backup does not verify: row {first.seq}: {first.what}.",
+            hint="use another backup.",
+        )
 
 
 def mark_restored(ledger: Ledger, by: str) -> None:

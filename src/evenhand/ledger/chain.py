@@ -22,7 +22,9 @@ from evenhand.ledger.records import Head
 
 _HEAD = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.at)
 _LOCKED_HEAD = _HEAD.with_for_update()
-_MOVE_HEAD = update(HEAD).values({name: bindparam(f"new_{name}") for name in ("seq", "hash", "at", "seal")})
+_MOVE_HEAD = update(HEAD).values(
+    {name: bindparam(f"new_{name}") for name in ("seq", "hash", "at", "seal")}
+)
 HeadSeal = Callable[[int, bytes], bytes]
 Values = tuple[Any, ...]
 _FIXED = ("seq", "at", "body", "hash")
@@ -43,14 +45,20 @@ _DERIVED: dict[tuple[str, str], Callable[[Json], Any]] = {
     ("policy", "epoch"): lambda body: body["epoch"] if body["lineage"] else None,
 }
 LOOKUPS: dict[str, tuple[str, ...]] = {
-    kind: tuple(column.name for column in table.columns if column.name not in _FIXED) for kind, table in KINDS.items()
+    kind: tuple(column.name for column in table.columns if column.name not in _FIXED)
+    for kind, table in KINDS.items()
 }
 """The columns of each kind by which its rows are found."""
-_RULES = {kind: [_DERIVED.get((kind, name), itemgetter(name)) for name in names] for kind, names in LOOKUPS.items()}
+_RULES = {
+    kind: [_DERIVED.get((kind, name), itemgetter(name)) for name in names]
+    for kind, names in LOOKUPS.items()
+}
 
 
 def link(previous: bytes, seq: int, kind: str, at: float, body: str) -> bytes:
-    """SHA-256(hash of the row before | canonical JSON of the row), from the canonical text of the row's body."""
+    """SHA-256(hash of the row before | canonical JSON of the row), from the canonical text of the
+    row's body.
+    """
     row = f'{{"at":{at!r},"body":{body},"kind":"{kind}","seq":{seq}}}'
     return hashlib.sha256(previous + row.encode()).digest()
 
@@ -83,25 +91,33 @@ class Transaction:
         return self.seq
 
     def insert(self, table: Table, row: Values) -> None:
-        """A row in the chain or beside it, in the order of the table's columns; written with the next `flush`."""
+        """A row in the chain or beside it, in the order of the table's columns; written with the
+        next `flush`.
+        """
         self._pending.setdefault(table, []).append(row)
 
-    def rows(self, statement: Executable, values: Mapping[str, Any] | None = None) -> Sequence[Row[Any]]:
+    def rows(
+        self, statement: Executable, values: Mapping[str, Any] | None = None
+    ) -> Sequence[Row[Any]]:
         """Read, seeing what this transaction has appended."""
         self.flush()
         return self.connection.execute(statement, dict(values or {})).all()
 
-    def rows_among(self, statement: Executable, values: Sequence[Any], **others: Any) -> list[Row[Any]]:
+    def rows_among(
+        self, statement: Executable, values: Sequence[Any], **others: Any
+    ) -> list[Row[Any]]:
         """Read where one column is one of `values`, which the statement calls `among`."""
-        pieces = (values[start : start + MOST_VALUES] for start in range(0, len(values), MOST_VALUES))
+        pieces = (
+            values[start : start + MOST_VALUES] for start in range(0, len(values), MOST_VALUES)
+        )
         return [row for piece in pieces for row in self.rows(statement, {"among": piece, **others})]
 
     def flush(self) -> None:
         """Write what is pending, and the head.
 
-        SQLite gets many rows in one statement, so that it works without holding up the other threads; psycopg sends
-        a list of rows in one go. OR FAIL: a failure undoes the whole transaction anyway, so SQLite need not be able
-        to undo the statement (a temporary file).
+        SQLite gets many rows in one statement, so that it works without holding up the other
+        threads; psycopg sends a list of rows in one go. OR FAIL: a failure undoes the whole
+        transaction anyway, so SQLite need not be able to undo the statement (a temporary file).
         """
         sqlite = self.connection.dialect.name == "sqlite"
         for table, rows in self._pending.items():
@@ -115,14 +131,22 @@ class Transaction:
         self._pending.clear()
         if self.seq != self._flushed:
             seal = self._head_seal(self.seq, self.hash)
-            values = {"new_seq": self.seq, "new_hash": self.hash, "new_at": self.now, "new_seal": seal}
+            values = {
+                "new_seq": self.seq,
+                "new_hash": self.hash,
+                "new_at": self.now,
+                "new_seal": seal,
+            }
             self.connection.execute(_MOVE_HEAD, values)
             self._flushed = self.seq
 
 
 @cache
 def insert_text(table: Table, rows: int, verb: str, mark: str) -> str:
-    """An INSERT of so many rows. Written by hand, because SQLAlchemy's own costs a decision a third more time."""
+    """An INSERT of so many rows.
+
+    Written by hand, because SQLAlchemy's own costs a decision a third more time.
+    """
     names = [f'"{column.name}"' for column in table.columns]
     row = f"({','.join([mark] * len(names))})"
     return f"{verb} INTO {table.name} ({','.join(names)}) VALUES {','.join([row] * rows)}"
@@ -148,7 +172,9 @@ def chain_rows(connection: Connection) -> Iterator[tuple[int, str, Stored]]:
 
     def rows_of(kind: str, table: Table) -> Iterator[tuple[int, str, Stored]]:
         names = ", ".join(f'"{column.name}"' for column in table.columns)
-        return ((row[0], kind, row) for row in _pages(connection, f"SELECT {names} FROM {table.name}"))
+        return (
+            (row[0], kind, row) for row in _pages(connection, f"SELECT {names} FROM {table.name}")
+        )
 
     return heapq.merge(*(rows_of(kind, table) for kind, table in KINDS.items()), key=itemgetter(0))
 

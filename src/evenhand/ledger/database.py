@@ -284,7 +284,9 @@ def open_store(where: str | os.PathLike[str]) -> Store:
         )
     url = f"postgresql+psycopg://{rest}"
     common: dict[str, Any] = {"pool_pre_ping": True}
-    writer = create_engine(url, pool_size=1, max_overflow=0, isolation_level="READ COMMITTED", **common)
+    writer = create_engine(
+        url, pool_size=1, max_overflow=0, isolation_level="READ COMMITTED", **common
+    )
     reader = create_engine(url, pool_size=READERS, isolation_level="REPEATABLE READ", **common)
 
     @event.listens_for(writer, "connect")

@@ -41,7 +41,10 @@ _PEOPLE = select(PEOPLE.c.lookup, PEOPLE.c.id, PEOPLE.c.key).where(
 _SLOTS = (
     select(DECISIONS.c.slot)
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
-    .where(PERSONAL.c.person.in_(bindparam("among", expanding=True)), PERSONAL.c.seq > bindparam("after"))
+    .where(
+        PERSONAL.c.person.in_(bindparam("among", expanding=True)),
+        PERSONAL.c.seq > bindparam("after"),
+    )
 )
 _WINDOW = select(WINDOWS.c.seq).where(WINDOWS.c.window == bindparam("name"))
 _POLICY = select(POLICIES.c.seq).where(
@@ -109,12 +112,16 @@ def drawn_from(seq: int, at: float, body: Json, who: Json) -> Drawn:
         "first",
         "mode",
     )
-    return Drawn(seq=seq, at=at, key=who["key"], person=who["person"], **{name: body[name] for name in names})
+    return Drawn(
+        seq=seq, at=at, key=who["key"], person=who["person"], **{name: body[name] for name in names}
+    )
 
 
 @dataclass(slots=True)
 class _Wanted:
-    """An application with the digests by which the ledger knows its key, its person, and the person in this window."""
+    """An application with the digests by which the ledger knows its key, its person, and the person
+    in this window.
+    """
 
     application: Application
     terms: Terms
@@ -143,7 +150,9 @@ class _Plan:
     fresh: dict[str, tuple[str, Answer]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, transaction: Transaction, wanted: list[_Wanted], gap: Refusal | None, window: _Window) -> "_Plan":
+    def of(
+        cls, transaction: Transaction, wanted: list[_Wanted], gap: Refusal | None, window: _Window
+    ) -> "_Plan":
         """Two questions for the whole group, and a third about those who have been here before."""
         known = transaction.rows_among(KNOWN_BY_KEY, list({w.key for w in wanted}))
         people = transaction.rows_among(_PEOPLE, list({w.person for w in wanted}))
@@ -159,7 +168,10 @@ class _Plan:
 
 @dataclass
 class Drawer:
-    """Everything that a draw depends on besides the application. `_windows` and `_policies` remember what is in the chain for good."""
+    """Everything that a draw depends on besides the application.
+
+    `_windows` and `_policies` remember what is in the chain for good.
+    """
 
     ledger: str
     keyring: Keyring
@@ -171,7 +183,9 @@ class Drawer:
     _may_draw: bool = False
 
     def draw(self, transaction: Transaction, asked: list[Asked]) -> list[Answer | Refusal]:
-        """Answer everybody; a refused application leaves nothing behind and does not stop the others."""
+        """Answer everybody; a refused application leaves nothing behind and does not stop the
+        others.
+        """
         gap, window = self._gap(transaction), self.open_window(transaction)
         wanted = [self._wanted(application, terms, window.name) for application, terms in asked]
         plan = _Plan.of(transaction, wanted, gap, window)
@@ -190,7 +204,9 @@ class Drawer:
     def _one(self, transaction: Transaction, plan: "_Plan", wanted: "_Wanted") -> Answer | Refusal:
         try:
             if wanted.key in plan.known:
-                return _replayed(open_known(self.keyring, plan.known[wanted.key]), wanted.application)
+                return _replayed(
+                    open_known(self.keyring, plan.known[wanted.key]), wanted.application
+                )
             if wanted.key in plan.fresh:
                 request, answer = plan.fresh[wanted.key]
                 _require_same(request, wanted.application)
@@ -209,7 +225,9 @@ class Drawer:
         person, secret = self._person(transaction, plan, wanted.person)
         sealed = seal_fields(secret, _fields(application, request, answer), self.entropy)
         seq = transaction.append_text(
-            "decision", decision_text(drawn, wanted.key, wanted.slot, sealed), _columns(drawn, wanted)
+            "decision",
+            decision_text(drawn, wanted.key, wanted.slot, sealed),
+            _columns(drawn, wanted),
         )
         transaction.insert(PERSONAL, (seq, person, sealed.data))
         plan.slots.add(wanted.slot)
@@ -247,11 +265,15 @@ class Drawer:
         key = self.entropy(32)
         wrapped = self.keyring.wrap(key, self.entropy)
         if number is None:
-            number = transaction.seq + 1  # the number of the person's first row: nobody else can have it
+            number = (
+                transaction.seq + 1
+            )  # the number of the person's first row: nobody else can have it
             transaction.insert(PEOPLE, (number, lookup, wrapped))
         else:
             transaction.flush()
-            transaction.connection.execute(update(PEOPLE).where(PEOPLE.c.id == number).values(key=wrapped))
+            transaction.connection.execute(
+                update(PEOPLE).where(PEOPLE.c.id == number).values(key=wrapped)
+            )
         plan.people[lookup] = (number, wrapped)
         return number, key
 
@@ -278,11 +300,15 @@ class Drawer:
         self._windows.clear()
         self._policies.clear()
 
-    def _require_policy(self, transaction: Transaction, application: Application, terms: Terms) -> None:
+    def _require_policy(
+        self, transaction: Transaction, application: Application, terms: Terms
+    ) -> None:
         named = (terms.policy, application.tenant, application.product)
         if named in self._policies:
             return
-        if not transaction.rows(_POLICY, dict(zip(("policy", "tenant", "product"), named, strict=True))):
+        if not transaction.rows(
+            _POLICY, dict(zip(("policy", "tenant", "product"), named, strict=True))
+        ):
             raise NotFound(
                 f"policy {terms.policy} has not been published for this tenant and product.",
                 hint="publish it before it decides.",
@@ -291,7 +317,9 @@ class Drawer:
 
     def _gap(self, transaction: Transaction) -> GapUnconfirmed | None:
         """Why nothing may be drawn, although what is stored may be answered."""
-        self._may_draw = self._may_draw or [row.action for row in transaction.rows(_RESTORES)] != ["restored"]
+        self._may_draw = self._may_draw or [row.action for row in transaction.rows(_RESTORES)] != [
+            "restored"
+        ]
         if not self._may_draw:
             return GapUnconfirmed(
                 "this ledger was restored from a backup, and decisions made after it may be missing; it does not draw.",

@@ -21,7 +21,13 @@ PAGE = 2000
 """Decisions that are read at once; between pages no reading transaction stays open."""
 
 _PAGE = (
-    select(DECISIONS.c.seq, DECISIONS.c.at, DECISIONS.c.body, PERSONAL.c.sealed, PEOPLE.c.key.label("wrapped"))
+    select(
+        DECISIONS.c.seq,
+        DECISIONS.c.at,
+        DECISIONS.c.body,
+        PERSONAL.c.sealed,
+        PEOPLE.c.key.label("wrapped"),
+    )
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
     .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
     .where(DECISIONS.c.tenant == bindparam("tenant"), DECISIONS.c.product == bindparam("product"))
@@ -41,7 +47,10 @@ _REPORTS = (
     )
     .outerjoin(PERSONAL, PERSONAL.c.seq == OUTCOMES.c.seq)
     .outerjoin(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
-    .where(OUTCOMES.c.decision.between(bindparam("first"), bindparam("last")), OUTCOMES.c.seq <= bindparam("upto"))
+    .where(
+        OUTCOMES.c.decision.between(bindparam("first"), bindparam("last")),
+        OUTCOMES.c.seq <= bindparam("upto"),
+    )
     .order_by(OUTCOMES.c.seq)
 )
 FOREVER = 2**62
@@ -60,7 +69,9 @@ class Explained:
 
 def known(connection: Connection, keyring: Keyring, tenant: str, key: str) -> Known:
     """The decision of a key, opened; NotFound or Gone."""
-    row = connection.execute(KNOWN_BY_KEY, {"among": [key_digest(keyring, tenant, key)]}).one_or_none()
+    row = connection.execute(
+        KNOWN_BY_KEY, {"among": [key_digest(keyring, tenant, key)]}
+    ).one_or_none()
     if row is None:
         raise missing_key()
     return open_known(keyring, row)
@@ -72,13 +83,20 @@ def explained(connection: Connection, keyring: Keyring, found: Known) -> Explain
     reports = Reports(connection, keyring, seq, seq, FOREVER)
     group, _ = reports.group(seq, found.opened.fields["group"])
     features, prices = _numbers(found.opened)
-    return Explained(found.drawn, features, group, prices, reports.facts(seq, found.drawn.accept).standing)
+    return Explained(
+        found.drawn, features, group, prices, reports.facts(seq, found.drawn.accept).standing
+    )
 
 
 class Reports:
-    """The reports on the decisions first..last that stand in rows up to `upto`. Each question may be asked as of a time: `until`."""
+    """The reports on the decisions first..last that stand in rows up to `upto`.
 
-    def __init__(self, connection: Connection, keyring: Keyring, first: int, last: int, upto: int) -> None:
+    Each question may be asked as of a time: `until`.
+    """
+
+    def __init__(
+        self, connection: Connection, keyring: Keyring, first: int, last: int, upto: int
+    ) -> None:
         self._told: dict[int, list[tuple[float, str, str]]] = {}
         self._groups: dict[int, list[tuple[float, Any]]] = {}
         for row in connection.execute(_REPORTS, {"first": first, "last": last, "upto": upto}):
@@ -89,10 +107,15 @@ class Reports:
 
     def facts(self, decision: int, accept: bool, until: float = math.inf) -> Facts:
         """The set of reports on one decision."""
-        return facts_from(accept, [(kind, value) for at, kind, value in self._told.get(decision, []) if at <= until])
+        return facts_from(
+            accept,
+            [(kind, value) for at, kind, value in self._told.get(decision, []) if at <= until],
+        )
 
     def group(self, decision: int, known_then: Any, until: float = math.inf) -> tuple[Any, bool]:
-        """(group, whether it was told after the coin): as it was known when the decision was made, else as told since, unless two were."""
+        """(group, whether it was told after the coin): as it was known when the decision was made,
+        else as told since, unless two were.
+        """
         told = [group for at, group in self._groups.get(decision, []) if at <= until]
         if known_then is not None or len(told) != 1:
             return known_then, False
@@ -111,7 +134,9 @@ def history(
     usable_only: bool,
     maturity: float | None,
 ) -> Iterator[Row]:
-    """Decisions in the order of the chain, each with the reports up to row `upto`; nobody is left out because of what was reported."""
+    """Decisions in the order of the chain, each with the reports up to row `upto`; nobody is left
+    out because of what was reported.
+    """
     where = {"tenant": tenant, "product": product, "upto": upto, "before": decided_before}
     while True:
         with engine.connect() as connection:
@@ -124,8 +149,12 @@ def history(
         yield from (row for row in found if row is not None)
 
 
-def _row(keyring: Keyring, row: Any, reports: Reports, maturity: float | None, *, usable_only: bool) -> Row | None:
-    """`usable` is known before the coin: the first application of the person in the window, and live. Nothing that happens later counts."""
+def _row(
+    keyring: Keyring, row: Any, reports: Reports, maturity: float | None, *, usable_only: bool
+) -> Row | None:
+    """`usable` is known before the coin: the first application of the person in the window, and
+    live. Nothing that happens later counts.
+    """
     body: Json = json.loads(row.body)
     if usable_only and not (body["first"] and body["mode"] == "live"):
         return None
@@ -133,7 +162,9 @@ def _row(keyring: Keyring, row: Any, reports: Reports, maturity: float | None, *
     standing = reports.facts(row.seq, body["accept"]).standing
     opened = None if row.sealed is None else open_fields(keyring.unwrap(row.wrapped), row.sealed)
     features, prices = (None, None) if opened is None else _numbers(opened)
-    group, late = (None, False) if opened is None else reports.group(row.seq, opened.fields["group"], end)
+    group, late = (
+        (None, False) if opened is None else reports.group(row.seq, opened.fields["group"], end)
+    )
     names = ("window", "u", "accept", "acceptance", "audit", "audit_weight", "policy", "epoch")
     return Row(
         seq=row.seq,
@@ -161,7 +192,9 @@ def _numbers(opened: Opened) -> tuple[tuple[float, ...], tuple[float, float] | N
 
 
 def count_usable(connection: Connection, tenant: str, product: str, after: int, upto: int) -> int:
-    """Usable decisions of the rows after `after` up to `upto`, counted by the database and not by reading them."""
+    """Usable decisions of the rows after `after` up to `upto`, counted by the database and not by
+    reading them.
+    """
     c = DECISIONS.c
     mine = select(func.count()).where(c.tenant == tenant, c.product == product, c.usable)
     return int(connection.execute(mine.where(c.seq > after, c.seq <= upto)).scalar_one())
@@ -169,18 +202,30 @@ def count_usable(connection: Connection, tenant: str, product: str, after: int, 
 
 def count_overrides(connection: Connection, tenant: str, product: str, upto: int) -> int:
     """Overrides in rows up to `upto`, those that agree with the draw among them."""
-    told = select(func.count()).select_from(OUTCOMES.join(DECISIONS, DECISIONS.c.seq == OUTCOMES.c.decision))
-    mine = told.where(DECISIONS.c.tenant == tenant, DECISIONS.c.product == product, OUTCOMES.c.report == "override")
+    told = select(func.count()).select_from(
+        OUTCOMES.join(DECISIONS, DECISIONS.c.seq == OUTCOMES.c.decision)
+    )
+    mine = told.where(
+        DECISIONS.c.tenant == tenant,
+        DECISIONS.c.product == product,
+        OUTCOMES.c.report == "override",
+    )
     return int(connection.execute(mine.where(OUTCOMES.c.seq <= upto)).scalar_one())
 
 
 def newest_erasure(connection: Connection, tenant: str, product: str, after: int, upto: int) -> int:
-    """The last row after `after` up to `upto` by which decisions of a product were erased; `after` if there is none."""
+    """The last row after `after` up to `upto` by which decisions of a product were erased; `after`
+    if there is none.
+    """
     between = (ERASURES.c.seq > after, ERASURES.c.seq <= upto)
-    newest_first = select(ERASURES.c.seq, ERASURES.c.body).where(*between).order_by(ERASURES.c.seq.desc())
+    newest_first = (
+        select(ERASURES.c.seq, ERASURES.c.body).where(*between).order_by(ERASURES.c.seq.desc())
+    )
     for erasure in connection.execute(newest_first).all():
         listed = DECISIONS.c.seq.in_(json.loads(erasure.body)["rows"])
-        mine = select(DECISIONS.c.seq).where(listed, DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
+        mine = select(DECISIONS.c.seq).where(
+            listed, DECISIONS.c.tenant == tenant, DECISIONS.c.product == product
+        )
         if connection.execute(mine.limit(1)).first() is not None:
             return int(erasure.seq)
     return after
@@ -192,7 +237,9 @@ def late_groups(
     """Usable decisions whose group is another one at row `upto` than it was at row `after`."""
     return [
         LateGroup(now.seq, now.accept, then.group, now.group, then.overruled)
-        for then, now in _changed(connection, keyring, tenant, product, "group", after, upto, decided=after)
+        for then, now in _changed(
+            connection, keyring, tenant, product, "group", after, upto, decided=after
+        )
         if then.group != now.group
     ]
 
@@ -203,7 +250,9 @@ def overruled(
     """Usable decisions that people have overruled at row `upto`, and had not at row `after`."""
     return [
         Overruled(now.seq, now.accept, now.group)
-        for then, now in _changed(connection, keyring, tenant, product, "override", after, upto, decided=upto)
+        for then, now in _changed(
+            connection, keyring, tenant, product, "override", after, upto, decided=upto
+        )
         if now.overruled and not then.overruled
     ]
 
@@ -218,14 +267,22 @@ def _changed(
     upto: int,
     decided: int,
 ) -> Iterator[tuple[Row, Row]]:
-    """(as known at row `after`, as known at row `upto`) of usable decisions up to row `decided` about which something was told between."""
+    """(as known at row `after`, as known at row `upto`) of usable decisions up to row `decided`
+    about which something was told between.
+    """
     told = select(OUTCOMES.c.decision).where(
         OUTCOMES.c.report == report, OUTCOMES.c.seq > after, OUTCOMES.c.seq <= upto
     )
     where = {"tenant": tenant, "product": product, "after": 0, "upto": decided, "before": math.inf}
     for row in connection.execute(_PAGE.limit(None).where(DECISIONS.c.seq.in_(told)), where).all():
         then, now = (
-            _row(keyring, row, Reports(connection, keyring, row.seq, row.seq, at), None, usable_only=True)
+            _row(
+                keyring,
+                row,
+                Reports(connection, keyring, row.seq, row.seq, at),
+                None,
+                usable_only=True,
+            )
             for at in (after, upto)
         )
         if then is not None and now is not None:
@@ -266,12 +323,20 @@ def _per_decision() -> Any:
     """One row per decision with the number of its reports of each kind."""
 
     def number(table: Any, *conditions: Any) -> Any:
-        return select(func.count()).where(table.c.decision == DECISIONS.c.seq, *conditions).scalar_subquery()
+        return (
+            select(func.count())
+            .where(table.c.decision == DECISIONS.c.seq, *conditions)
+            .scalar_subquery()
+        )
 
     def told(report: str, value: str) -> Any:
         return number(OUTCOMES, OUTCOMES.c.report == report, OUTCOMES.c.value == value)
 
-    erased = select(PERSONAL.c.sealed.is_(None)).where(PERSONAL.c.seq == DECISIONS.c.seq).scalar_subquery()
+    erased = (
+        select(PERSONAL.c.sealed.is_(None))
+        .where(PERSONAL.c.seq == DECISIONS.c.seq)
+        .scalar_subquery()
+    )
     return select(
         DECISIONS.c.accept,
         DECISIONS.c.usable,
@@ -279,7 +344,9 @@ def _per_decision() -> Any:
         told("label", "-1").label("negative"),
         told("settlement", "+1").label("settled_good"),
         told("settlement", "-1").label("settled_bad"),
-        case((DECISIONS.c.accept, told("override", "reject")), else_=told("override", "accept")).label("overruled"),
+        case(
+            (DECISIONS.c.accept, told("override", "reject")), else_=told("override", "accept")
+        ).label("overruled"),
         number(QUARANTINE).label("quarantined"),
         erased.label("erased"),
     )

@@ -1,11 +1,13 @@
-"""The keyring: one root of 32 random bytes, kept outside of the database, from which every lasting secret follows.
+"""The keyring: one root of 32 random bytes, kept outside of the database, from which every lasting
+secret follows.
 
     secret of a window   HMAC(root, "window" | ledger | window)       the draws; so a restored ledger meets the same U again
     pepper               HMAC(root, "pepper")                         digests of keys and people: lookups without their names
     wrapping key         HMAC(root, "wrap")                           wraps the key of each person, which is random and can be destroyed
     signing key          HMAC(root, "sign")                           Ed25519, for heads and policies
 
-Whoever holds the root can predict every draw to come: it belongs to the service alone (mode 0600), and to nobody's backup of the data.
+Whoever holds the root can predict every draw to come: it belongs to the service alone (mode 0600),
+and to nobody's backup of the data.
 """
 
 import hashlib
@@ -33,7 +35,9 @@ _NONCE = 12
 
 
 class KeyedHash:
-    """HMAC-SHA256 under one key, which is absorbed once: H(key ^ opad | H(key ^ ipad | message)). The key has at most 64 bytes."""
+    """HMAC-SHA256 under one key, which is absorbed once: H(key ^ opad | H(key ^ ipad | message)).
+    The key has at most 64 bytes.
+    """
 
     def __init__(self, key: bytes) -> None:
         padded = key.ljust(64, b"\0")
@@ -49,7 +53,9 @@ class KeyedHash:
 
 
 class Reserve:
-    """Random bytes that are fetched in large pieces, so that a draw does not call the kernel four times; each byte is given out once."""
+    """Random bytes that are fetched in large pieces, so that a draw does not call the kernel four
+    times; each byte is given out once.
+    """
 
     def __init__(self, source: Entropy, piece: int = 16384) -> None:
         self._source, self._piece = source, piece
@@ -69,7 +75,10 @@ class Keyring:
 
     def __init__(self, root: bytes) -> None:
         if len(root) != 32:
-            raise Invalid(f"the root of a keyring has {len(root)} bytes; it needs 32.", hint="use Keyring.generate().")
+            raise Invalid(
+                f"the root of a keyring has {len(root)} bytes; it needs 32.",
+                hint="use Keyring.generate().",
+            )
         self._root = root
 
     def __repr__(self) -> str:
@@ -89,10 +98,14 @@ class Keyring:
                 raise ValueError
             return cls(bytes.fromhex(document["root"]))
         except (ValueError, KeyError, TypeError):
-            raise Invalid(f"{path} is no keyring.", hint="Keyring.generate().save(path) makes one.") from None
+            raise Invalid(
+                f"{path} is no keyring.", hint="Keyring.generate().save(path) makes one."
+            ) from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the root into a new file that only its owner can read; an existing one is never replaced."""
+        """Write the root into a new file that only its owner can read; an existing one is never
+        replaced.
+        """
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w") as file:
             file.write(canonical({"format": _FORMAT, "root": self._root.hex()}))
@@ -113,14 +126,18 @@ class Keyring:
         return KeyedHash(self._derive("pepper"))
 
     def digest(self, *parts: str) -> bytes:
-        """A keyed fingerprint: equal parts are equal, and nothing can be read from it without the keyring.
+        """A keyed fingerprint: equal parts are equal, and nothing can be read from it without the
+        keyring.
 
-        Names are printable (`require_name`), so no part holds the separator and no two lists of equal length collide.
+        Names are printable (`require_name`), so no part holds the separator and no two lists of
+        equal length collide.
         """
         return self._peppered("\x1f".join(parts).encode())
 
     def head_seal(self, seq: int, digest: bytes) -> bytes:
-        """HMAC(pepper, head): the end of the chain cannot be moved by somebody who only has the database."""
+        """HMAC(pepper, head): the end of the chain cannot be moved by somebody who only has the
+        database.
+        """
         return self.digest("head", str(seq), digest.hex())
 
     # sealing
@@ -166,7 +183,8 @@ def verify_signature(public_key: str, document: Json, signature: str) -> None:
         key.verify(bytes.fromhex(signature), canonical(document).encode())
     except (InvalidSignature, ValueError):
         raise Damaged(
-            f"a signature does not verify under the public key {public_key}.", hint="do not use what it signs."
+            f"a signature does not verify under the public key {public_key}.",
+            hint="do not use what it signs.",
         ) from None
 
 
@@ -204,7 +222,8 @@ def _opened(cipher: Any, sealed: bytes, what: str) -> bytes:
         plain: bytes = cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], None)
     except (InvalidTag, ValueError):
         raise Damaged(
-            f"{what} does not open under this keyring.", hint="check that the keyring belongs to this ledger."
+            f"{what} does not open under this keyring.",
+            hint="check that the keyring belongs to this ledger.",
         ) from None
     return plain
 
@@ -229,13 +248,19 @@ class Sealed(NamedTuple):
 
 
 def seal_fields(key: bytes, texts: dict[str, str], entropy: Entropy) -> Sealed:
-    """Commit to each field, and seal all of them; `texts` are their canonical JSON, in the order of their names."""
+    """Commit to each field, and seal all of them; `texts` are their canonical JSON, in the order of
+    their names.
+    """
     random, salts, commit = entropy(_SALT * len(texts)), {}, {}
     for place, (name, text) in enumerate(texts.items()):
         salt = random[place * _SALT : (place + 1) * _SALT]
         salts[name] = f'"{salt.hex()}"'
         commit[name] = commitment(salt, text)
-    data = seal(key, join_object({"fields": join_object(texts), "salts": join_object(salts)}).encode(), entropy)
+    data = seal(
+        key,
+        join_object({"fields": join_object(texts), "salts": join_object(salts)}).encode(),
+        entropy,
+    )
     return Sealed(commit, fingerprint(data), data)
 
 
@@ -258,10 +283,14 @@ class Opened:
     def mismatches(self, commit: dict[str, str]) -> list[str]:
         """Fields that are not what was committed to."""
         names = sorted(self.fields.keys() | commit.keys())
-        return [name for name in names if name not in self.fields or not self._matches(name, commit)]
+        return [
+            name for name in names if name not in self.fields or not self._matches(name, commit)
+        ]
 
     def _matches(self, name: str, commit: dict[str, str]) -> bool:
-        return commitment(bytes.fromhex(self.salts[name]), canonical(self.fields[name])) == commit.get(name)
+        return commitment(
+            bytes.fromhex(self.salts[name]), canonical(self.fields[name])
+        ) == commit.get(name)
 
 
 def open_fields(key: bytes, data: bytes) -> Opened:

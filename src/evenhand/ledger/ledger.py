@@ -1,4 +1,6 @@
-"""The ledger: one object through which decisions, outcomes, policies and certificates are written and read. See `docs/ledger.md`."""
+"""The ledger: one object through which decisions, outcomes, policies and certificates are written
+and read. See `docs/ledger.md`.
+"""
 
 import asyncio
 import hashlib
@@ -15,7 +17,16 @@ from evenhand.canonical import canonical_digest
 from evenhand.contracts import Json
 from evenhand.ledger import erasing, history, publishing
 from evenhand.ledger.chain import Transaction, read_head
-from evenhand.ledger.database import CERTIFICATES, CHECKPOINTS, EVENTS, POLICIES, WINDOWS, Store, migrate, open_store
+from evenhand.ledger.database import (
+    CERTIFICATES,
+    CHECKPOINTS,
+    EVENTS,
+    POLICIES,
+    WINDOWS,
+    Store,
+    migrate,
+    open_store,
+)
 from evenhand.ledger.decision_draw import Drawer
 from evenhand.ledger.history import FOREVER, Explained
 from evenhand.ledger.keyring import Entropy, Keyring, Reserve
@@ -51,14 +62,29 @@ Kind = TypeVar("Kind")
 
 
 class Ledger:
-    """Append-only; open it with `Ledger.open`. Writing methods return when what they wrote is on the disk."""
+    """Append-only; open it with `Ledger.open`. Writing methods return when what they wrote is on
+    the disk.
+    """
 
     writer_class: type[Writer] = Writer
 
     def __init__(
-        self, store: Store, *, keyring: Keyring, clock: Clock, windows: WindowPlan, render: Render, entropy: Entropy
+        self,
+        store: Store,
+        *,
+        keyring: Keyring,
+        clock: Clock,
+        windows: WindowPlan,
+        render: Render,
+        entropy: Entropy,
     ) -> None:
-        self.store, self.keyring, self.clock, self.entropy, self.window_plan = store, keyring, clock, entropy, windows
+        self.store, self.keyring, self.clock, self.entropy, self.window_plan = (
+            store,
+            keyring,
+            clock,
+            entropy,
+            windows,
+        )
         with store.writer.begin() as connection:
             if migrate(connection):
                 self._write_genesis(self._transaction(connection))
@@ -72,7 +98,11 @@ class Ledger:
         self._reporter = Reporter(keyring, entropy)
         fail_stop = store.path is not None
         self._writer = self.writer_class(
-            store.writer, self._transaction, self._drawer.draw, self._drawer.forget, fail_stop=fail_stop
+            store.writer,
+            self._transaction,
+            self._drawer.draw,
+            self._drawer.forget,
+            fail_stop=fail_stop,
         )
 
     @classmethod
@@ -90,7 +120,12 @@ class Ledger:
         store = open_store(where)
         try:
             return cls(
-                store, keyring=keyring, clock=clock, windows=windows or WindowPlan(), render=render, entropy=entropy
+                store,
+                keyring=keyring,
+                clock=clock,
+                windows=windows or WindowPlan(),
+                render=render,
+                entropy=entropy,
             )
         except BaseException:
             store.close()
@@ -111,15 +146,23 @@ class Ledger:
         return Transaction(connection, self.clock(), self.keyring.head_seal)
 
     def _write_genesis(self, transaction: Transaction) -> None:
-        info = {"ledger": self.entropy(16).hex(), "public_key": self.keyring.public_key, "format": 1}
+        info = {
+            "ledger": self.entropy(16).hex(),
+            "public_key": self.keyring.public_key,
+            "format": 1,
+        }
         publishing.append_event(transaction, "genesis", "evenhand", "", info=info)
         transaction.flush()
 
     def _genesis(self) -> tuple[str, str]:
         with self.store.writer.begin() as connection:
-            row = connection.execute(select(EVENTS.c.body).where(EVENTS.c.seq == 1)).scalar_one_or_none()
+            row = connection.execute(
+                select(EVENTS.c.body).where(EVENTS.c.seq == 1)
+            ).scalar_one_or_none()
         if row is None:
-            raise Damaged("the first row of the ledger is missing.", hint="restore it from a backup.")
+            raise Damaged(
+                "the first row of the ledger is missing.", hint="restore it from a backup."
+            )
         info = json.loads(row)["info"]
         return info["ledger"], info["public_key"]
 
@@ -169,7 +212,9 @@ class Ledger:
     def explain(self, tenant: str, key: str) -> Explained:
         """The decision with everything that is known of it."""
         with self.store.reader.connect() as connection:
-            return history.explained(connection, self.keyring, history.known(connection, self.keyring, tenant, key))
+            return history.explained(
+                connection, self.keyring, history.known(connection, self.keyring, tenant, key)
+            )
 
     # outcomes
 
@@ -188,7 +233,9 @@ class Ledger:
 
     def acquire_lease(self, name: str, holder: str, seconds: float) -> Lease:
         """Take or prolong a lease; LeaseHeld if another holds it."""
-        return self._write(lambda transaction: publishing.acquire(transaction, name, holder, seconds))
+        return self._write(
+            lambda transaction: publishing.acquire(transaction, name, holder, seconds)
+        )
 
     def publish(
         self,
@@ -203,15 +250,23 @@ class Ledger:
         info: Json | None = None,
         lease: Lease | None = None,
     ) -> Policy:
-        """Publish the next policy of a product, by compare-and-swap on its parent; StalePolicy if another was faster.
+        """Publish the next policy of a product, by compare-and-swap on its parent; StalePolicy if
+        another was faster.
 
-        checkpoint: the state of the learner behind it, from which a trainer goes on after a restart or an erasure. It becomes a row of
-        the chain in the same transaction, and the policy's signed record names its digest.
+        checkpoint: the state of the learner behind it, from which a trainer goes on after a restart
+        or an erasure. It becomes a row of the chain in the same transaction, and the policy's
+        signed record names its digest.
         """
-        return self._publish(tenant, product, policy_json, epoch, parent, checkpoint, certificate, info, lease)
+        return self._publish(
+            tenant, product, policy_json, epoch, parent, checkpoint, certificate, info, lease
+        )
 
-    def register(self, tenant: str, product: str, policy_json: Json, info: Json | None = None) -> Policy:
-        """A policy outside the lineage: a constant for the kill switch. Nothing was learned for it, so it has no checkpoint."""
+    def register(
+        self, tenant: str, product: str, policy_json: Json, info: Json | None = None
+    ) -> Policy:
+        """A policy outside the lineage: a constant for the kill switch. Nothing was learned for it,
+        so it has no checkpoint.
+        """
         return self._publish(tenant, product, policy_json, 0, None, None, None, info, None)
 
     def _publish(
@@ -228,7 +283,12 @@ class Ledger:
     ) -> Policy:
         require_name("tenant", tenant)
         require_name("product", product)
-        parts = {"the policy": document, "the certificate": certificate, "the checkpoint": checkpoint, "info": info}
+        parts = {
+            "the policy": document,
+            "the certificate": certificate,
+            "the checkpoint": checkpoint,
+            "info": info,
+        }
         for what, part in parts.items():
             require_json(what, part or {})
         policy = publishing.unsigned(
@@ -242,7 +302,11 @@ class Ledger:
             checkpoint=checkpoint,
             lineage=checkpoint is not None,
         )
-        more: dict[str, Any] = {"certificate": certificate, "checkpoint": checkpoint, "lease": lease}
+        more: dict[str, Any] = {
+            "certificate": certificate,
+            "checkpoint": checkpoint,
+            "lease": lease,
+        }
         return self._write(lambda t: publishing.publish(t, self.keyring, policy, **more))
 
     def certify(self, tenant: str, product: str, certificate: Json, *, epoch: int) -> int:
@@ -251,10 +315,20 @@ class Ledger:
         return self._write(lambda t: publishing.certify(t, tenant, product, epoch, certificate))
 
     def operate(
-        self, tenant: str, product: str, action: str, by: str, note: str = "", policy: str | None = None
+        self,
+        tenant: str,
+        product: str,
+        action: str,
+        by: str,
+        note: str = "",
+        policy: str | None = None,
     ) -> int:
-        """Record what an operator or a trainer did; "kill", "revive", "rollback", "shadow" and "live" change what is `active`."""
-        return self._write(lambda t: publishing.operate(t, tenant, product, action, by, note, policy))
+        """Record what an operator or a trainer did; "kill", "revive", "rollback", "shadow" and
+        "live" change what is `active`.
+        """
+        return self._write(
+            lambda t: publishing.operate(t, tenant, product, action, by, note, policy)
+        )
 
     def policies(self, tenant: str, product: str) -> list[Policy]:
         """All policies of a product, oldest first."""
@@ -266,7 +340,9 @@ class Ledger:
     def policy(self, policy: str) -> Policy:
         """The policy with that id, as last published."""
         rows = self._read(
-            select(POLICIES.c.seq, POLICIES.c.body).where(POLICIES.c.id == policy).order_by(POLICIES.c.seq.desc())
+            select(POLICIES.c.seq, POLICIES.c.body)
+            .where(POLICIES.c.id == policy)
+            .order_by(POLICIES.c.seq.desc())
         )
         if not rows:
             raise NotFound(f"no policy has the id {policy}.")
@@ -277,10 +353,14 @@ class Ledger:
         return publishing.active(self.policies(tenant, product), self.events(tenant, product))
 
     def checkpoint(self, policy: Policy) -> Json:
-        """The state of the learner that made a policy; Damaged if it is not the one that the policy's signed record names."""
+        """The state of the learner that made a policy; Damaged if it is not the one that the
+        policy's signed record names.
+        """
         c = CHECKPOINTS.c
         mine = (c.tenant == policy.tenant, c.product == policy.product, c.epoch == policy.epoch)
-        found: list[Json] = [json.loads(row.body)["checkpoint"] for row in self._read(select(c.body).where(*mine))]
+        found: list[Json] = [
+            json.loads(row.body)["checkpoint"] for row in self._read(select(c.body).where(*mine))
+        ]
         if len(found) != 1 or canonical_digest(found[0]) != policy.checkpoint:
             raise Damaged(
                 f"epoch {policy.epoch} of product {policy.product!r} has no checkpoint with the digest {policy.checkpoint}.",
@@ -292,13 +372,20 @@ class Ledger:
         """All certificates of a product, oldest first."""
         c = CERTIFICATES.c
         rows = self._read(
-            select(c.seq, c.at, c.epoch, c.body).where(c.tenant == tenant, c.product == product).order_by(c.seq)
+            select(c.seq, c.at, c.epoch, c.body)
+            .where(c.tenant == tenant, c.product == product)
+            .order_by(c.seq)
         )
-        return [CertificateRow(row.seq, row.at, row.epoch, json.loads(row.body)["certificate"]) for row in rows]
+        return [
+            CertificateRow(row.seq, row.at, row.epoch, json.loads(row.body)["certificate"])
+            for row in rows
+        ]
 
     def events(self, tenant: str | None = None, product: str | None = None) -> list[Event]:
         """What operators, trainers and the ledger did, oldest first."""
-        return [publishing.event_from(row) for row in self._read(publishing.events_of(tenant, product))]
+        return [
+            publishing.event_from(row) for row in self._read(publishing.events_of(tenant, product))
+        ]
 
     def _read(self, statement: Any) -> list[Any]:
         with self.store.reader.connect() as connection:
@@ -307,7 +394,9 @@ class Ledger:
     # people, windows, heads
 
     def erase(self, tenant: str, person: str, by: str) -> int:
-        """Destroy everything personal about somebody; their keys are Gone from then on. How many decisions they were."""
+        """Destroy everything personal about somebody; their keys are Gone from then on. How many
+        decisions they were.
+        """
         return self._write(lambda t: erasing.erase(t, self.keyring, tenant, person, by), tidy=True)
 
     def window(self) -> Window:
@@ -317,8 +406,14 @@ class Ledger:
 
     def windows(self) -> list[Window]:
         """Every window so far."""
-        bodies = [json.loads(row.body) for row in self._read(select(WINDOWS.c.body).order_by(WINDOWS.c.seq))]
-        return [Window(body["window"], body["starts"], body["ends"], body["commitment"]) for body in bodies]
+        bodies = [
+            json.loads(row.body)
+            for row in self._read(select(WINDOWS.c.body).order_by(WINDOWS.c.seq))
+        ]
+        return [
+            Window(body["window"], body["starts"], body["ends"], body["commitment"])
+            for body in bodies
+        ]
 
     def reveal(self, name: str, by: str) -> bytes:
         """The secret of a window that has ended, for an auditor; that it was revealed is recorded."""
@@ -335,7 +430,9 @@ class Ledger:
             )
         secret = self.keyring.window_secret(self.id, window.name)
         if hashlib.sha256(secret).hexdigest() != window.commitment:
-            raise Damaged(f"the keyring does not hold the secret to which window {window.name} is committed.")
+            raise Damaged(
+                f"the keyring does not hold the secret to which window {window.name} is committed."
+            )
         publishing.append_event(transaction, "revealed", by, "", info={"window": window.name})
         return secret
 
@@ -352,7 +449,9 @@ class Ledger:
         """An operator has looked into what a restored ledger is missing; it may draw again."""
         if not note.strip():
             raise Invalid("the note is empty; it must say what was checked.")
-        self._write(lambda transaction: publishing.append_event(transaction, "gap_confirmed", by, note))
+        self._write(
+            lambda transaction: publishing.append_event(transaction, "gap_confirmed", by, note)
+        )
 
     # learning and counting
 
@@ -367,9 +466,11 @@ class Ledger:
         usable_only: bool = True,
         maturity: float | None = None,
     ) -> Iterator[Row]:
-        """Decisions in the order of the chain with the reports up to row `upto` (now): everybody whom a certificate may be about.
+        """Decisions in the order of the chain with the reports up to row `upto` (now): everybody
+        whom a certificate may be about.
 
-        maturity: seconds after which a person's own window ends; what was told later changes neither `settled` nor `group`.
+        maturity: seconds after which a person's own window ends; what was told later changes
+        neither `settled` nor `group`.
         """
         last = self.head().seq if upto is None else upto
         return history.history(
@@ -384,19 +485,27 @@ class Ledger:
             maturity=maturity,
         )
 
-    def count_usable(self, tenant: str, product: str, *, after: int = 0, upto: int | None = None) -> int:
-        """How many rows `history` must give; counted by the database from the columns, not by reading the rows."""
+    def count_usable(
+        self, tenant: str, product: str, *, after: int = 0, upto: int | None = None
+    ) -> int:
+        """How many rows `history` must give; counted by the database from the columns, not by
+        reading the rows.
+        """
         last = self.head().seq if upto is None else upto
         with self.store.reader.connect() as connection:
             return history.count_usable(connection, tenant, product, after, last)
 
     def newest_erasure(self, tenant: str, product: str, after: int = 0, upto: int = FOREVER) -> int:
-        """The last row after `after` up to `upto` by which decisions of a product were erased; `after` if there is none."""
+        """The last row after `after` up to `upto` by which decisions of a product were erased;
+        `after` if there is none.
+        """
         with self.store.reader.connect() as connection:
             return history.newest_erasure(connection, tenant, product, after, upto)
 
     def count_overrides(self, tenant: str, product: str, upto: int = FOREVER) -> int:
-        """How many overrides were reported in rows up to `upto`, those that agree with the draw among them."""
+        """How many overrides were reported in rows up to `upto`, those that agree with the draw
+        among them.
+        """
         with self.store.reader.connect() as connection:
             return history.count_overrides(connection, tenant, product, upto)
 

@@ -1,4 +1,5 @@
-"""What is known of one decision, as a function of the set of its reports: the order in which they came does not matter.
+"""What is known of one decision, as a function of the set of its reports: the order in which they
+came does not matter.
 
     rejected    by the machine; labels are refused and quarantined, whatever a human did afterwards
     overruled   drawn "accept", but a human refused: labels are kept, none is learned from
@@ -6,9 +7,9 @@
     resolved    one label
     pending     accepted, no label yet
 
-A decision stays as it was drawn, whatever people made of it: an override can take its label away, and nothing else. One that agrees with
-the draw is on record and changes nothing. Adding a report to a set is commutative and idempotent, and `standing` looks at the set alone;
-that is the whole proof.
+A decision stays as it was drawn, whatever people made of it: an override can take its label away,
+and nothing else. One that agrees with the draw is on record and changes nothing. Adding a report to
+a set is commutative and idempotent, and `standing` looks at the set alone; that is the whole proof.
 """
 
 from collections.abc import Sequence
@@ -59,7 +60,9 @@ class Settlement:
 
 @dataclass(frozen=True)
 class Override:
-    """A human decided `accept`, whatever the machine had drawn; the decision stays on record as it was drawn."""
+    """A human decided `accept`, whatever the machine had drawn; the decision stays on record as it
+    was drawn.
+    """
 
     accept: bool
     by: str
@@ -78,8 +81,8 @@ Report = Label | Settlement | Override | GroupTold
 
 @dataclass(frozen=True)
 class Standing:
-    """What a decision's reports add up to. `label` is 0 unless the status is resolved. `overruled`: a human decided otherwise than was
-    drawn; somebody who was rejected stays rejected then."""
+    """What a decision's reports add up to. `label` is 0 unless the status is resolved. `overruled`:
+    a human decided otherwise than was drawn; somebody who was rejected stays rejected then."""
 
     status: Status
     label: int = 0
@@ -88,7 +91,9 @@ class Standing:
 
 @dataclass(frozen=True)
 class Facts:
-    """The set of reports about one decision; groups are told apart by digests, never by their values."""
+    """The set of reports about one decision; groups are told apart by digests, never by their
+    values.
+    """
 
     accept: bool
     labels: frozenset[int] = field(default=frozenset())
@@ -98,7 +103,10 @@ class Facts:
 
     @property
     def standing(self) -> Standing:
-        """The status, and the label that may be learned. Of two overrides that contradict each other, the one against the draw counts."""
+        """The status, and the label that may be learned.
+
+        Of two overrides that contradict each other, the one against the draw counts.
+        """
         overruled = (not self.accept) in self.overrides
         if not self.accept:
             return Standing("rejected", overruled=overruled)
@@ -109,7 +117,9 @@ class Facts:
         if len(self.labels) == 1:
             return Standing("resolved", next(iter(self.labels)))
         return (
-            Standing("resolved", next(iter(self.settlements))) if len(self.settlements) == 1 else Standing("disputed")
+            Standing("resolved", next(iter(self.settlements)))
+            if len(self.settlements) == 1
+            else Standing("disputed")
         )
 
     def refuses(self, report: Report) -> bool:
@@ -137,7 +147,9 @@ def result_of(before: Facts, report: Report, after: Facts) -> Result:
         return "quarantined"
     if before == after:
         return "repeated"
-    disputed = after.standing.status == "disputed" or (isinstance(report, GroupTold) and len(after.groups) > 1)
+    disputed = after.standing.status == "disputed" or (
+        isinstance(report, GroupTold) and len(after.groups) > 1
+    )
     return "disputed" if disputed else "recorded"
 
 
@@ -157,7 +169,8 @@ def kind_and_value(report: Report, digest: str = "") -> tuple[str, str]:
 def facts_from(accept: bool, reports: list[tuple[str, str]]) -> Facts:
     """The set that stored (kind, value) pairs stand for."""
     values = {
-        kind: frozenset(v for k, v in reports if k == kind) for kind in ("label", "settlement", "override", "group")
+        kind: frozenset(v for k, v in reports if k == kind)
+        for kind in ("label", "settlement", "override", "group")
     }
     return Facts(
         accept,
@@ -170,7 +183,9 @@ def facts_from(accept: bool, reports: list[tuple[str, str]]) -> Facts:
 
 def details(report: Report) -> Json:
     """Who and why, as the chain keeps it."""
-    return {"by": report.by, "note": report.note} if isinstance(report, Settlement | Override) else {}
+    return (
+        {"by": report.by, "note": report.note} if isinstance(report, Settlement | Override) else {}
+    )
 
 
 @dataclass(frozen=True)
@@ -189,17 +204,25 @@ Told = tuple[str, str, Report]
 def _of(table: Any, quarantined: int) -> Any:
     where = table.c.decision.in_(bindparam("decisions", expanding=True))
     return select(
-        table.c.seq, table.c.decision, table.c.report, table.c.value, literal(quarantined).label("set_aside")
+        table.c.seq,
+        table.c.decision,
+        table.c.report,
+        table.c.value,
+        literal(quarantined).label("set_aside"),
     ).where(where)
 
 
 _REPORTS = union_all(_of(OUTCOMES, 0), _of(QUARANTINE, 1))
-_PERSON = select(PERSONAL.c.seq, PERSONAL.c.person).where(PERSONAL.c.seq.in_(bindparam("decisions", expanding=True)))
+_PERSON = select(PERSONAL.c.seq, PERSONAL.c.person).where(
+    PERSONAL.c.seq.in_(bindparam("decisions", expanding=True))
+)
 
 
 def missing_key() -> NotFound:
     """No decision has that key."""
-    return NotFound("no decision has this key.", hint="use the key of the application, with its tenant.")
+    return NotFound(
+        "no decision has this key.", hint="use the key of the application, with its tenant."
+    )
 
 
 class Reporter:
@@ -209,7 +232,9 @@ class Reporter:
         self._keyring, self._entropy = keyring, entropy
 
     def report(self, transaction: Transaction, told: Sequence[Told]) -> list[Verdict | Refusal]:
-        """Enter everybody's reports; a refused one leaves nothing behind and does not stop the others."""
+        """Enter everybody's reports; a refused one leaves nothing behind and does not stop the
+        others.
+        """
         digests = [key_digest(self._keyring, tenant, key) for tenant, key, _ in told]
         rows = {row.key: row for row in transaction.rows_among(KNOWN_BY_KEY, list(set(digests)))}
         book = _Book(transaction, [row.seq for row in rows.values()])
@@ -218,7 +243,9 @@ class Reporter:
             for digest, (_, _, report) in zip(digests, told, strict=True)
         ]
 
-    def _one(self, transaction: Transaction, row: Any, report: Report, book: "_Book") -> Verdict | Refusal:
+    def _one(
+        self, transaction: Transaction, row: Any, report: Report, book: "_Book"
+    ) -> Verdict | Refusal:
         try:
             if row is None:
                 raise missing_key()
@@ -227,42 +254,72 @@ class Reporter:
             return refusal
         return self._enter(transaction, row, known, report, book)
 
-    def _enter(self, transaction: Transaction, row: Any, known: Known, report: Report, book: "_Book") -> Verdict:
+    def _enter(
+        self, transaction: Transaction, row: Any, known: Known, report: Report, book: "_Book"
+    ) -> Verdict:
         digest = self._digest(row.seq, report)
-        before = self._with_known_group(facts_from(known.drawn.accept, book.counted(row.seq)), known, report)
+        before = self._with_known_group(
+            facts_from(known.drawn.accept, book.counted(row.seq)), known, report
+        )
         after = before.with_report(report, digest)
         result = result_of(before, report, after)
         kind, value = kind_and_value(report, digest)
         entered = book.seq_of(row.seq, kind, value)
         if entered is None and result != "repeated":
-            entered = self._append(transaction, row, report, kind, value, quarantined=result == "quarantined")
+            entered = self._append(
+                transaction, row, report, kind, value, quarantined=result == "quarantined"
+            )
             book.add(row.seq, kind, value, entered, quarantined=result == "quarantined")
         return Verdict(result, after.standing, row.seq if entered is None else entered)
 
     def _append(
-        self, transaction: Transaction, row: Any, report: Report, kind: str, value: str, *, quarantined: bool
+        self,
+        transaction: Transaction,
+        row: Any,
+        report: Report,
+        kind: str,
+        value: str,
+        *,
+        quarantined: bool,
     ) -> int:
-        body: Json = {"decision": row.seq, "report": kind, "value": value, "details": details(report)}
+        body: Json = {
+            "decision": row.seq,
+            "report": kind,
+            "value": value,
+            "details": details(report),
+        }
         if not isinstance(report, GroupTold):
             return transaction.append("quarantine" if quarantined else "outcome", body)
-        sealed = seal_fields(self._keyring.unwrap(row.wrapped), {"group": canonical(report.group)}, self._entropy)
+        sealed = seal_fields(
+            self._keyring.unwrap(row.wrapped), {"group": canonical(report.group)}, self._entropy
+        )
         person = transaction.rows(_PERSON, {"decisions": [row.seq]})[0].person
-        seq = transaction.append("outcome", body | {"commit": sealed.commit, "sealed": sealed.fingerprint})
+        seq = transaction.append(
+            "outcome", body | {"commit": sealed.commit, "sealed": sealed.fingerprint}
+        )
         transaction.insert(PERSONAL, (seq, person, sealed.data))
         return seq
 
     def _digest(self, decision: int, report: Report) -> str:
-        return group_digest(self._keyring, decision, report.group) if isinstance(report, GroupTold) else ""
+        return (
+            group_digest(self._keyring, decision, report.group)
+            if isinstance(report, GroupTold)
+            else ""
+        )
 
     def _with_known_group(self, facts: Facts, known: Known, report: Report) -> Facts:
         group = known.opened.fields["group"]
         if group is None or not isinstance(report, GroupTold):
             return facts
-        return facts.with_report(GroupTold(group), group_digest(self._keyring, known.drawn.seq, group))
+        return facts.with_report(
+            GroupTold(group), group_digest(self._keyring, known.drawn.seq, group)
+        )
 
 
 def group_digest(keyring: Keyring, decision: int, group: Any) -> str:
-    """Tells groups of *one* decision apart; between decisions it says nothing, so nobody can be counted by it."""
+    """Tells groups of *one* decision apart; between decisions it says nothing, so nobody can be
+    counted by it.
+    """
     return keyring.digest("group", str(decision), canonical(group)).hex()
 
 
@@ -282,4 +339,8 @@ class _Book:
         return None if found is None else found[0]
 
     def counted(self, decision: int) -> list[tuple[str, str]]:
-        return [pair for pair, (_, quarantined) in self._entries.get(decision, {}).items() if not quarantined]
+        return [
+            pair
+            for pair, (_, quarantined) in self._entries.get(decision, {}).items()
+            if not quarantined
+        ]

@@ -1,7 +1,8 @@
 """Policies, certificates and leases inside a transaction.
 
-A publication is a compare-and-swap: it names the policy that it follows. The lease's token is a fence: a trainer that was asleep while
-another took over holds an old token, and its publication is refused.
+A publication is a compare-and-swap: it names the policy that it follows. The lease's token is a
+fence: a trainer that was asleep while another took over holds an old token, and its publication is
+refused.
 """
 
 import json
@@ -21,13 +22,19 @@ from evenhand.ledger.records import Active, Event, Lease, Mode, Policy
 from evenhand.ledger.refusals import Invalid, LeaseHeld, NotFound, StalePolicy
 
 ACTIONS = ("kill", "revive", "rollback", "shadow", "live", "suspend", "epoch_closed", "note")
-"""What operators and trainers may record; the ledger itself adds genesis, revealed, restored and gap_confirmed."""
+"""What operators and trainers may record; the ledger itself adds genesis, revealed, restored and
+gap_confirmed.
+"""
 
 
 def policies_of(tenant: str, product: str) -> Select[Any]:
     """Every policy of a product, oldest first."""
     columns = (POLICIES.c.seq, POLICIES.c.body)
-    return select(*columns).where(POLICIES.c.tenant == tenant, POLICIES.c.product == product).order_by(POLICIES.c.seq)
+    return (
+        select(*columns)
+        .where(POLICIES.c.tenant == tenant, POLICIES.c.product == product)
+        .order_by(POLICIES.c.seq)
+    )
 
 
 def _last(transaction: Transaction, tenant: str, product: str) -> Policy | None:
@@ -45,14 +52,18 @@ def publish(
     checkpoint: Json | None = None,
     lease: Lease | None = None,
 ) -> Policy:
-    """Append the next policy of its lineage, with its certificate and its checkpoint, or StalePolicy."""
+    """Append the next policy of its lineage, with its certificate and its checkpoint, or
+    StalePolicy.
+    """
     if policy.in_lineage:
         _require_next(_last(transaction, policy.tenant, policy.product), policy)
     if lease is not None:
         _require_lease(transaction, lease)
     if checkpoint is not None:
         named = {"tenant": policy.tenant, "product": policy.product, "epoch": policy.epoch}
-        transaction.append("checkpoint", {**named, "checkpoint": checkpoint, "digest": policy.checkpoint})
+        transaction.append(
+            "checkpoint", {**named, "checkpoint": checkpoint, "digest": policy.checkpoint}
+        )
     if certificate is not None:
         certify(transaction, policy.tenant, policy.product, policy.epoch, certificate)
     signature = keyring.sign(policy.signed)
@@ -73,7 +84,9 @@ def unsigned(
     lineage: bool,
 ) -> Policy:
     """A policy as it will be signed: its record names the rules of now, and its checkpoint."""
-    named: Json = {"rules": RULES} | ({} if checkpoint is None else {"checkpoint": canonical_digest(checkpoint)})
+    named: Json = {"rules": RULES} | (
+        {} if checkpoint is None else {"checkpoint": canonical_digest(checkpoint)}
+    )
     return Policy(
         canonical_digest(document),
         tenant,
@@ -88,7 +101,9 @@ def unsigned(
     )
 
 
-def certify(transaction: Transaction, tenant: str, product: str, epoch: int, certificate: Json) -> int:
+def certify(
+    transaction: Transaction, tenant: str, product: str, epoch: int, certificate: Json
+) -> int:
     """Append a certificate."""
     body = {
         "tenant": tenant,
@@ -110,7 +125,9 @@ def _require_next(last: Policy | None, policy: Policy) -> None:
 
 
 def _require_lease(transaction: Transaction, lease: Lease) -> None:
-    rows = transaction.rows(select(LEASES.c.holder, LEASES.c.token).where(LEASES.c.name == lease.name))
+    rows = transaction.rows(
+        select(LEASES.c.holder, LEASES.c.token).where(LEASES.c.name == lease.name)
+    )
     if [(row.holder, row.token) for row in rows] != [(lease.holder, lease.token)]:
         raise StalePolicy(
             f"the lease {lease.name!r} with token {lease.token} has passed to another trainer.",
@@ -133,20 +150,32 @@ def acquire(transaction: Transaction, name: str, holder: str, seconds: float) ->
             hint="wait, or stop it.",
         )
     token = held.token if alive else held.token + 1
-    change = update(LEASES).where(LEASES.c.name == name).values(holder=holder, token=token, expires=expires)
+    change = (
+        update(LEASES)
+        .where(LEASES.c.name == name)
+        .values(holder=holder, token=token, expires=expires)
+    )
     transaction.connection.execute(change)
     return Lease(name, holder, token, expires)
 
 
 def operate(
-    transaction: Transaction, tenant: str, product: str, action: str, by: str, note: str, policy: str | None
+    transaction: Transaction,
+    tenant: str,
+    product: str,
+    action: str,
+    by: str,
+    note: str,
+    policy: str | None,
 ) -> int:
     """Append what an operator did; "kill" and "rollback" name a policy of this product."""
     if action not in ACTIONS:
         raise Invalid(f"{action!r} is no action; the actions are {', '.join(ACTIONS)}.")
     if action in ("kill", "rollback"):
         _require_target(transaction, tenant, product, action, policy)
-    return append_event(transaction, action, by, note, tenant=tenant, product=product, policy=policy)
+    return append_event(
+        transaction, action, by, note, tenant=tenant, product=product, policy=policy
+    )
 
 
 def append_event(
@@ -173,13 +202,19 @@ def append_event(
     return transaction.append("event", body)
 
 
-def _require_target(transaction: Transaction, tenant: str, product: str, action: str, policy: str | None) -> None:
+def _require_target(
+    transaction: Transaction, tenant: str, product: str, action: str, policy: str | None
+) -> None:
     rows = transaction.rows(policies_of(tenant, product).where(POLICIES.c.id == policy))
     found = [Policy.from_body(row.seq, json.loads(row.body)) for row in rows]
     if not found:
-        raise NotFound(f"{action} names policy {policy}, which was never published for this product.")
+        raise NotFound(
+            f"{action} names policy {policy}, which was never published for this product."
+        )
     if action == "rollback" and not any(p.in_lineage and p.certificate is not None for p in found):
-        raise Invalid(f"policy {policy} was published without a certificate; only a certified one can be returned to.")
+        raise Invalid(
+            f"policy {policy} was published without a certificate; only a certified one can be returned to."
+        )
 
 
 def events_of(tenant: str | None, product: str | None) -> Select[Any]:
@@ -198,14 +233,19 @@ def event_from(row: Any) -> Event:
 
 
 def active(policies: Sequence[Policy], events: Sequence[Event]) -> Active | None:
-    """What decides now: the last policy published or returned to, unless the kill switch is on. Pure.
+    """What decides now: the last policy published or returned to, unless the kill switch is on.
+    Pure.
 
     A publication after a rollback ends the rollback; only "revive" ends a kill.
     """
     by_id = {policy.id: policy for policy in policies}
     lineage = {policy.id: policy for policy in policies if policy.in_lineage}
     published = [(p.seq, p, f"published for epoch {p.epoch}") for p in policies if p.in_lineage]
-    returned = [(e.seq, lineage[e.policy], e.note) for e in events if e.action == "rollback" and e.policy in lineage]
+    returned = [
+        (e.seq, lineage[e.policy], e.note)
+        for e in events
+        if e.action == "rollback" and e.policy in lineage
+    ]
     killed = _last_of(events, "kill", "revive")
     if killed is not None and killed.action == "kill" and killed.policy in by_id:
         return Active(by_id[killed.policy], "killed", killed.note, killed.seq)

@@ -1,4 +1,6 @@
-"""The nouns of the ledger: what is asked, on which terms, what was drawn, and what was answered. All of them frozen."""
+"""The nouns of the ledger: what is asked, on which terms, what was drawn, and what was answered.
+All of them frozen.
+"""
 
 import math
 from collections.abc import Callable, Sequence
@@ -20,16 +22,23 @@ MAX_NAME = 200
 
 
 def require_name(what: str, value: object) -> None:
-    """A name is a text of 1 to MAX_NAME characters that can be encoded; its value is not repeated, for it may be personal."""
+    """A name is a text of 1 to MAX_NAME characters that can be encoded; its value is not repeated,
+    for it may be personal.
+    """
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
         raise Invalid(f"{what} must be a text of 1 to {MAX_NAME} characters.")
     if not value.isprintable():
-        raise Invalid(f"{what} contains characters that cannot be printed.", hint="send plain text.")
+        raise Invalid(
+            f"{what} contains characters that cannot be printed.", hint="send plain text."
+        )
 
 
 @dataclass(frozen=True, eq=False)
 class Application:
-    """What a person asks. `body` is the request as it came: the same key with another body is a conflict."""
+    """What a person asks.
+
+    `body` is the request as it came: the same key with another body is a conflict.
+    """
 
     tenant: str
     key: str
@@ -45,7 +54,10 @@ class Application:
             require_name(what, getattr(self, what))
         object.__setattr__(self, "features", tuple(float(value) for value in self.features))
         if not all(map(math.isfinite, (*self.features, *(self.prices or ())))):
-            raise Invalid("features and prices must be finite numbers.", hint="impute or drop what is missing.")
+            raise Invalid(
+                "features and prices must be finite numbers.",
+                hint="impute or drop what is missing.",
+            )
         if isinstance(self.group, float) and not math.isfinite(self.group):
             raise Invalid("group must be a text, a finite number or nothing.")
 
@@ -65,7 +77,9 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """How the decision is to be drawn: accept with probability `acceptance`, of which `audit_weight` ignores the person."""
+    """How the decision is to be drawn: accept with probability `acceptance`, of which
+    `audit_weight` ignores the person.
+    """
 
     policy: str
     acceptance: float
@@ -77,7 +91,9 @@ class Terms:
         if not 0.0 <= self.acceptance <= 1.0:
             raise Invalid(f"acceptance is {self.acceptance}; a probability lies in [0, 1].")
         if not 0.0 <= self.audit_weight <= self.acceptance:
-            raise Invalid(f"audit_weight is {self.audit_weight}; it is part of the acceptance {self.acceptance}.")
+            raise Invalid(
+                f"audit_weight is {self.audit_weight}; it is part of the acceptance {self.acceptance}."
+            )
 
 
 Asked = tuple[Application, Terms]
@@ -110,12 +126,16 @@ class Drawn(NamedTuple):
 
     @property
     def usable(self) -> bool:
-        """Whether it may be learned from and certified: the first live application of the person in the window."""
+        """Whether it may be learned from and certified: the first live application of the person in
+        the window.
+        """
         return self.first and self.mode == "live"
 
 
 class Answer(NamedTuple):
-    """The bytes that leave the service, the decision behind them, and whether they had been stored before."""
+    """The bytes that leave the service, the decision behind them, and whether they had been stored
+    before.
+    """
 
     body: bytes
     drawn: Drawn
@@ -176,7 +196,9 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class LateGroup:
-    """A decision whose group became known, or disputed, after it had been made; `overruled`: people had overruled it before."""
+    """A decision whose group became known, or disputed, after it had been made; `overruled`: people
+    had overruled it before.
+    """
 
     seq: int
     accept: bool
@@ -196,7 +218,9 @@ class Overruled:
 
 @dataclass(frozen=True)
 class WindowPlan:
-    """Windows follow one another without a gap: number n covers [origin + n length, origin + (n + 1) length)."""
+    """Windows follow one another without a gap: number n covers [origin + n length, origin + (n +
+    1) length).
+    """
 
     length: float = 30 * 86400.0
     origin: float = 0.0
@@ -208,8 +232,14 @@ class WindowPlan:
     def at(self, now: float) -> tuple[str, float, float]:
         """(name, start, end) of the window that holds `now`."""
         number = math.floor((now - self.origin) / self.length)
-        number += (self.origin + (number + 1) * self.length <= now) - (self.origin + number * self.length > now)
-        return f"w{number}", self.origin + number * self.length, self.origin + (number + 1) * self.length
+        number += (self.origin + (number + 1) * self.length <= now) - (
+            self.origin + number * self.length > now
+        )
+        return (
+            f"w{number}",
+            self.origin + number * self.length,
+            self.origin + (number + 1) * self.length,
+        )
 
 
 @dataclass(frozen=True)
@@ -224,9 +254,11 @@ class Window:
 
 @dataclass(frozen=True)
 class Policy:
-    """A policy as it was published: `id` is the hash of `document`; `signature` covers everything but itself and `seq`.
+    """A policy as it was published: `id` is the hash of `document`; `signature` covers everything
+    but itself and `seq`.
 
-    A policy of the lineage names in `info` the version of the rules under which it was learned, and the digest of its checkpoint.
+    A policy of the lineage names in `info` the version of the rules under which it was learned, and
+    the digest of its checkpoint.
     """
 
     id: str
@@ -243,7 +275,9 @@ class Policy:
 
     @property
     def rules(self) -> int:
-        """The version of the rules under which it was published; ledgers written before versions were recorded are of version 1."""
+        """The version of the rules under which it was published; ledgers written before versions
+        were recorded are of version 1.
+        """
         return int(self.info.get("rules", 1))
 
     @property
@@ -345,7 +379,9 @@ class Head:
 
 @dataclass(frozen=True)
 class SignedHead:
-    """A head that the ledger's key has signed: publish it, and nothing before it can be changed unseen."""
+    """A head that the ledger's key has signed: publish it, and nothing before it can be changed
+    unseen.
+    """
 
     ledger: str
     head: Head
@@ -358,16 +394,25 @@ class SignedHead:
 
     @property
     def _signed(self) -> Json:
-        return {"ledger": self.ledger, "seq": self.head.seq, "hash": self.head.hash, "at": self.head.at}
+        return {
+            "ledger": self.ledger,
+            "seq": self.head.seq,
+            "hash": self.head.hash,
+            "at": self.head.at,
+        }
 
     def verify(self, public_key: str | None = None) -> None:
-        """Damaged unless the key signed it; the key is the one that you know, not the one that the file brings along."""
+        """Damaged unless the key signed it; the key is the one that you know, not the one that the
+        file brings along.
+        """
         if public_key not in (None, self.public_key):
             raise Damaged(f"the head was signed by {self.public_key}, not by {public_key}.")
         verify_signature(self.public_key, self._signed, self.signature)
 
     @classmethod
-    def of(cls, ledger: str, head: Head, public_key: str, sign: Callable[[Json], str]) -> "SignedHead":
+    def of(
+        cls, ledger: str, head: Head, public_key: str, sign: Callable[[Json], str]
+    ) -> "SignedHead":
         """Sign a head."""
         blank = cls(ledger, head, public_key, "")
         return cls(ledger, head, public_key, sign(blank._signed))
@@ -379,7 +424,9 @@ class SignedHead:
             head = Head(int(value["seq"]), str(value["hash"]), float(value["at"]))
             return cls(value["ledger"], head, value["public_key"], value["signature"])
         except (KeyError, TypeError, ValueError):
-            raise Damaged("this is no signed head.", hint="ledger.signed_head().to_json() makes one.") from None
+            raise Damaged(
+                "this is no signed head.", hint="ledger.signed_head().to_json() makes one."
+            ) from None
 
 
 @dataclass(frozen=True)
@@ -402,5 +449,7 @@ def require_json(what: str, document: Json) -> Json:
     try:
         canonical(document)
     except (TypeError, ValueError) as error:
-        raise Invalid(f"{what} cannot be written as JSON ({error}).") from NotSerialisable(str(error))
+        raise Invalid(f"{what} cannot be written as JSON ({error}).") from NotSerialisable(
+            str(error)
+        )
     return document

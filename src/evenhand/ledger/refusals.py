@@ -1,4 +1,5 @@
-"""What the ledger refuses: each refusal names the thing, its value, the law and the way out, and never a secret or a group.
+"""What the ledger refuses: each refusal names the thing, its value, the law and the way out, and
+never a secret or a group.
 
 Refusal
 ├── Conflict            the key was used with another body

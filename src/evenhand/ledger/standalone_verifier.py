@@ -222,7 +222,8 @@ def check_decision(row: dict[str, Any], state: State, found: Findings) -> None:
         "the decision is not U < acceptance": accept == (u < acceptance),
         "the audit flag is not U < audit_weight": body["audit"] == (u < body["audit_weight"]),
         "the propensity is not that of the decision": body["propensity"] == propensity,
-        "the flag for a first application is wrong": body["first"] == (body["slot"] not in state.slots),
+        "the flag for a first application is wrong": body["first"]
+        == (body["slot"] not in state.slots),
     }
     for what, holds in laws.items():
         if not holds:
@@ -265,7 +266,9 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of an export."""
     with path.open(encoding="utf-8") as lines:
         if json.loads(next(lines, "null")) != {"format": FORMAT}:
-            raise SystemExit(f"{path} is no export of a ledger: its first line must be the format {FORMAT!r}.")
+            raise SystemExit(
+                f"{path} is no export of a ledger: its first line must be the format {FORMAT!r}."
+            )
         for line in lines:
             yield json.loads(line)
 
@@ -278,9 +281,13 @@ def erased_rows(path: Path) -> frozenset[int]:
 
 def main(words: list[str] | None = None) -> int:
     """0 if every law holds on every row."""
-    parser = argparse.ArgumentParser(description="Check an exported ledger with the standard library alone.")
+    parser = argparse.ArgumentParser(
+        description="Check an exported ledger with the standard library alone."
+    )
     parser.add_argument("export", type=Path)
-    parser.add_argument("--secret", action="append", default=[], metavar="WINDOW=HEX", help="a revealed secret")
+    parser.add_argument(
+        "--secret", action="append", default=[], metavar="WINDOW=HEX", help="a revealed secret"
+    )
     parser.add_argument("--secrets", type=Path, help="a JSON file {window: hex}")
     parser.add_argument("--head", type=Path, help="a published signed head")
     asked = parser.parse_args(words)

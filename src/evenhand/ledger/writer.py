@@ -1,10 +1,12 @@
-"""Group commit: one thread, one connection; whoever waits while a commit is on its way shares the next one.
+"""Group commit: one thread, one connection; whoever waits while a commit is on its way shares the
+next one.
 
     take all jobs that wait -> BEGIN -> do them -> COMMIT (fsync) -> and only then deliver the results
 
-If something fails before the commit, everything is rolled back and each job is tried alone, so that it can only hurt itself. If the commit
-itself fails on SQLite, nobody knows what the disk holds: no result is delivered, and the writer stops for good (opening the ledger again
-recovers). PostgreSQL looks after its own disk; there the next transaction is tried.
+If something fails before the commit, everything is rolled back and each job is tried alone, so that
+it can only hurt itself. If the commit itself fails on SQLite, nobody knows what the disk holds: no
+result is delivered, and the writer stops for good (opening the ledger again recovers). PostgreSQL
+looks after its own disk; there the next transaction is tried.
 """
 
 import threading
@@ -39,7 +41,8 @@ class Job:
     loop: Any = None
     """The event loop that waits, if it is not a thread."""
     tidy: bool = False
-    """Whether SQLite's WAL is to be emptied afterwards, because it may still hold what was erased."""
+    """Whether SQLite's WAL is to be emptied afterwards, because it may still hold what was erased.
+    """
     result: Any = None
     error: BaseException | None = None
 
@@ -58,14 +61,28 @@ class Writer:
     """The only one who writes."""
 
     def __init__(
-        self, engine: Engine, begin: Begin, draw: Draw, forget: Callable[[], None], *, fail_stop: bool
+        self,
+        engine: Engine,
+        begin: Begin,
+        draw: Draw,
+        forget: Callable[[], None],
+        *,
+        fail_stop: bool,
     ) -> None:
-        self._engine, self._begin, self._draw, self._forget, self._fail_stop = engine, begin, draw, forget, fail_stop
+        self._engine, self._begin, self._draw, self._forget, self._fail_stop = (
+            engine,
+            begin,
+            draw,
+            forget,
+            fail_stop,
+        )
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._broken: str | None = None
         self._disk_failed = False
         self._lock = threading.Lock()
-        self._thread = threading.Thread(target=self._run, name="evenhand-ledger-writer", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, name="evenhand-ledger-writer", daemon=True
+        )
         self._thread.start()
 
     @property
@@ -112,7 +129,9 @@ class Writer:
 
     def _serve(self, jobs: list[Job]) -> None:
         self._attempt(jobs)
-        failed = [job for job in jobs if job.error is not None and not isinstance(job.error, Refusal)]
+        failed = [
+            job for job in jobs if job.error is not None and not isinstance(job.error, Refusal)
+        ]
         if failed and len(jobs) > 1 and self._broken is None:
             for job in jobs:
                 job.error = None
@@ -147,7 +166,9 @@ class Writer:
                 raise self._stopped(error) from error
 
     def _stopped(self, error: BaseException) -> LedgerUnavailable:
-        """A commit failed: what it held may or may not be there, so it is neither answered nor tried again."""
+        """A commit failed: what it held may or may not be there, so it is neither answered nor
+        tried again.
+        """
         reason = f"a commit failed ({type(error).__name__}), so nobody knows what the disk holds"
         if self._fail_stop:
             with self._lock:
@@ -201,7 +222,9 @@ def deliver(jobs: list[Job]) -> None:
         if loop is None:
             _settle(waiting)
         else:
-            with suppress(RuntimeError):  # the loop has been closed, and with it everybody who waited
+            with suppress(
+                RuntimeError
+            ):  # the loop has been closed, and with it everybody who waited
                 loop.call_soon_threadsafe(_settle, waiting)
 
 

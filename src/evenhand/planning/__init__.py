@@ -1,4 +1,6 @@
-"""The launch planner: what a launch of the certified learner is expected to cost and to bring, before anybody is decided about."""
+"""The launch planner: what a launch of the certified learner is expected to cost and to bring,
+before anybody is decided about.
+"""
 
 from evenhand.planning.launch import plan, plan_from_sample
 from evenhand.planning.plan import Course, Curve, LaunchPlan, Milestone, Spread

@@ -55,10 +55,12 @@ def plan(
     lives: int = 8,
     seed: int = 0,
 ) -> LaunchPlan:
-    """What a launch is expected to cost and to bring, from a few numbers about the people who will come.
+    """What a launch is expected to cost and to bring, from a few numbers about the people who will
+    come.
 
-    separation: the distance between the mean scores of good and bad in standard deviations (or the score's AUC); horizon: people in all, or
-    per_day and days; rules: how many rules the class has, which the promise must hold for at once; lives: simulated lives.
+    separation: the distance between the mean scores of good and bad in standard deviations (or the
+    score's AUC); horizon: people in all, or per_day and days; rules: how many rules the class has,
+    which the promise must hold for at once; lives: simulated lives.
 
     >>> import evenhand as eh
     >>> told = eh.plan(limit=.1, group_shares={"a": .6, "b": .4}, bad_rates={"a": .4, "b": .5}, separation=1.5, horizon=5_000, lives=2)
@@ -95,16 +97,21 @@ def plan_from_sample(
 ) -> LaunchPlan:
     """The same from past people with known outcomes: the table stands for the population.
 
-    If past people were accepted by a rule, the table stands for those whom the rule accepts; plan with that in mind.
+    If past people were accepted by a rule, the table stands for those whom the rule accepts; plan
+    with that in mind.
     """
     population = from_table(sample, hypotheses, group_use, rules)
     terms = _terms(limit, failure_probability, horizon, per_day, days, prices, rate, audit_budget)
     return _plan(population, terms, per_day, _seeds(lives, seed))
 
 
-def _plan(population: Planned, terms: LaunchTerms, per_day: float | None, seeds: range) -> LaunchPlan:
+def _plan(
+    population: Planned, terms: LaunchTerms, per_day: float | None, seeds: range
+) -> LaunchPlan:
     world, price = population.world, float(np.max(terms.prices.false_accept))
-    costs = {name: world.loss(Mixture((rule,), (1.0,)), terms.prices) for name, rule in CONSTANTS.items()}
+    costs = {
+        name: world.loss(Mixture((rule,), (1.0,)), terms.prices) for name, rule in CONSTANTS.items()
+    }
     constant = min(costs, key=lambda name: costs[name])
     best, policy = world.optimum(terms.limit, terms.rates, terms.prices)
     full = learned_weight(policy)
@@ -128,7 +135,9 @@ def _plan(population: Planned, terms: LaunchTerms, per_day: float | None, seeds:
         audited=Spread.of(lives.audited),
         audited_bad=Spread.of(lives.audited * bad),
         bill=Spread.of(lives.audited * bad * price),
-        bill_beyond_constant=Spread.of(lives.audited * (costs["accepting everybody"] - costs[constant])),
+        bill_beyond_constant=Spread.of(
+            lives.audited * (costs["accepting everybody"] - costs[constant])
+        ),
         half=Milestone.of(0.5, lives.rounds, shares),
         full=Milestone.of(0.95, lives.rounds, shares),
         saving=Spread.of(stakes.saving),
@@ -142,7 +151,10 @@ def _plan(population: Planned, terms: LaunchTerms, per_day: float | None, seeds:
         weight=Curve.of(shares),
         audit=Curve.of(lives.audit),
         gap=Curve.of(lives.gap),
-        courses=(_course("certified", lives, terms, best), *_others(population, terms, seeds, best)),
+        courses=(
+            _course("certified", lives, terms, best),
+            *_others(population, terms, seeds, best),
+        ),
         forecast=foreseen(population, terms),
     )
 
@@ -153,7 +165,10 @@ CONSTANTS = {"accepting everybody": ACCEPT_ALL, "rejecting everybody": REJECT_AL
 def _facts(population: Planned) -> dict[str, Any]:
     table = population.world.population_sample()
     mass = {g: float(table.weight[table.group == g].sum()) for g in table.groups}
-    bad = {g: float(table.weight[(table.group == g) & (table.label == -1)].sum() / mass[g]) for g in table.groups}
+    bad = {
+        g: float(table.weight[(table.group == g) & (table.label == -1)].sum() / mass[g])
+        for g in table.groups
+    }
     return {
         "source": population.source,
         "group_shares": {str(g): share for g, share in mass.items()},
@@ -170,7 +185,10 @@ def _others(population: Planned, terms: LaunchTerms, seeds: range, best: float) 
         "two-phase": (two_phase_exploration(population, terms), two_phase),
         "explore-then-commit": (commit_exploration(population, terms), explore_then_commit),
     }
-    return [_explorer(name, rounds, make, population, terms, seeds, best) for name, (rounds, make) in asked.items()]
+    return [
+        _explorer(name, rounds, make, population, terms, seeds, best)
+        for name, (rounds, make) in asked.items()
+    ]
 
 
 def _explorer(
@@ -216,28 +234,41 @@ def _terms(
     audit_budget: float | None,
 ) -> LaunchTerms:
     if not 0 < limit <= 1:
-        raise InvalidInput(f"limit is {limit}; the gap that may never be exceeded is a number in (0, 1].")
+        raise InvalidInput(
+            f"limit is {limit}; the gap that may never be exceeded is a number in (0, 1]."
+        )
     require_probability(failure_probability)
     told = prices or Prices()
     if not (isinstance(told.false_accept, float) and isinstance(told.false_reject, float)):
-        raise InvalidInput("a plan takes two prices, not one per person.", hint="give the average price of each error.")
+        raise InvalidInput(
+            "a plan takes two prices, not one per person.",
+            hint="give the average price of each error.",
+        )
     rates = as_rates(rate)
-    return LaunchTerms(limit, failure_probability, _horizon(horizon, per_day, days), rates, told, audit_budget)
+    return LaunchTerms(
+        limit, failure_probability, _horizon(horizon, per_day, days), rates, told, audit_budget
+    )
 
 
 def _horizon(horizon: int | None, per_day: float | None, days: float | None) -> int:
     if horizon is None:
         if per_day is None or days is None:
-            raise InvalidInput("the volume is missing.", hint="give horizon (people in all), or per_day and days.")
+            raise InvalidInput(
+                "the volume is missing.", hint="give horizon (people in all), or per_day and days."
+            )
         horizon = round(per_day * days)
     elif days is not None:
-        raise InvalidInput(f"both horizon ({horizon}) and days ({days}) are given.", hint="leave one of them out.")
+        raise InvalidInput(
+            f"both horizon ({horizon}) and days ({days}) are given.", hint="leave one of them out."
+        )
     if per_day is not None and not per_day > 0:
         raise InvalidInput(f"per_day is {per_day}; it is a number of people above 0.")
     if not 200 <= horizon <= MOST_ROUNDS:
         raise InvalidInput(
             f"the horizon is {horizon:,} people; a plan covers 200 to {MOST_ROUNDS:,}.",
-            hint="below 200 people nothing can be learned and certified." if horizon < 200 else "plan a shorter life.",
+            hint="below 200 people nothing can be learned and certified."
+            if horizon < 200
+            else "plan a shorter life.",
         )
     return int(horizon)
 

@@ -1,7 +1,9 @@
-"""Simulated lives of a launch: what each way to decide would cost on the planned population, with the spread over lives.
+"""Simulated lives of a launch: what each way to decide would cost on the planned population, with
+the spread over lives.
 
-Count-level simulation, so a life of a million people takes about a second. The union over a class enters every bound as ln(M / delta)
-alone; a class of M rules is therefore simulated by the m rules of the population with delta m / M.
+Count-level simulation, so a life of a million people takes about a second. The union over a class
+enters every bound as ln(M / delta) alone; a class of M rules is therefore simulated by the m rules
+of the population with delta m / M.
 """
 
 from collections.abc import Iterator
@@ -47,7 +49,8 @@ class LaunchTerms:
 class Lives:
     """Several lives of one learner on a grid of rounds, one row per life.
 
-    cost: cumulative expected cost; weight: share of the policy that is not a constant; audit: the weight of accept-all; gap: the true one.
+    cost: cumulative expected cost; weight: share of the policy that is not a constant; audit: the
+    weight of accept-all; gap: the true one.
     """
 
     rounds: FloatArray
@@ -62,7 +65,9 @@ class Lives:
 
 def grid(horizon: int) -> FloatArray:
     """Rounds from the first epoch to the horizon, dense at both ends."""
-    return np.unique(np.r_[np.geomspace(min(100, horizon), horizon, POINTS), np.linspace(1, horizon, 24)].round())
+    return np.unique(
+        np.r_[np.geomspace(min(100, horizon), horizon, POINTS), np.linspace(1, horizon, 24)].round()
+    )
 
 
 def live(learner: EpochLearner, planned: Planned, terms: LaunchTerms, seeds: range) -> Lives:
@@ -70,7 +75,10 @@ def live(learner: EpochLearner, planned: Planned, terms: LaunchTerms, seeds: ran
     rounds = grid(terms.horizon)
     runs = [simulate(learner, planned.world, terms.horizon, seed, terms.limit) for seed in seeds]
     weights = [np.array([learned_weight(p) for p in run.policies]) for run in runs]
-    audits = [np.array([audit_weight(p) * (phase != "frozen") for p, phase in _deployed(run)]) for run in runs]
+    audits = [
+        np.array([audit_weight(p) * (phase != "frozen") for p, phase in _deployed(run)])
+        for run in runs
+    ]
     return Lives(
         rounds=rounds,
         cost=np.array([_cost_at(run, rounds) for run in runs]),
@@ -98,20 +106,26 @@ def certified(planned: Planned, terms: LaunchTerms) -> CertifiedLearner:
 
 
 def foreseen(planned: Planned, terms: LaunchTerms) -> tuple[RateForecast, ...]:
-    """What the certified learner would expect on the planned population after its first rounds: the forecast by which it audits.
+    """What the certified learner would expect on the planned population after its first rounds: the
+    forecast by which it audits.
 
-    Nothing is simulated: the regression is right, costs and gaps are known, and every process starts from nothing.
+    Nothing is simulated: the regression is right, costs and gaps are known, and every process
+    starts from nothing.
     """
     learner, world = certified(planned, terms), planned.world
     groups = world.population_sample().groups
-    table = np.array([row for row in world.accepts if row.any() and not row.all()], dtype=np.float64)
+    table = np.array(
+        [row for row in world.accepts if row.any() and not row.all()], dtype=np.float64
+    )
     shape = (len(terms.rates) * len(groups) * (len(groups) - 1) // 2, len(table))
     if shape[1] == 0:
         return ()
     delta = (1.0 - LATER_GROUPS) * learner._promise().share(1)
     bound = BettingBound(groups, terms.rates, len(table), delta)
     accepts = np.concatenate([np.repeat([[1.0], [0.0]], len(world), axis=1), table])
-    fa, fr = (float(np.max(price)) for price in (terms.prices.false_accept, terms.prices.false_reject))
+    fa, fr = (
+        float(np.max(price)) for price in (terms.prices.false_accept, terms.prices.false_reject)
+    )
     negative = 1.0 - world.positive_rate
     cost = accepts @ (world.probability * (negative * fa - world.positive_rate * fr))
     prospect = Prospect(
@@ -129,7 +143,11 @@ def foreseen(planned: Planned, terms: LaunchTerms) -> tuple[RateForecast, ...]:
         threshold=np.pad(np.tile(bound.pair_thresholds.T, (len(terms.rates), 1)), ((0, 0), (2, 0))),
         floor=lambda t: learner.schedule.exploration_floor(int(t)),
     ).narrowed()
-    start = float(np.clip(terms.horizon // 100, FIRST_ROUNDS, FIRST_FITTED)) if planned.fitted else float(FIRST_ROUNDS)
+    start = (
+        float(np.clip(terms.horizon // 100, FIRST_ROUNDS, FIRST_FITTED))
+        if planned.fitted
+        else float(FIRST_ROUNDS)
+    )
     rarest = float(planned.denominators(terms.rates).min())
     while start * rarest < FIRST_PEOPLE and start < terms.horizon:
         start += epoch_length(start)
@@ -142,19 +160,27 @@ def two_phase(planned: Planned, terms: LaunchTerms, exploration: int) -> TwoPhas
     return TwoPhaseLearner(**_settings(planned, terms), exploration_rounds=exploration)
 
 
-def explore_then_commit(planned: Planned, terms: LaunchTerms, exploration: int) -> ExploreThenCommit:
+def explore_then_commit(
+    planned: Planned, terms: LaunchTerms, exploration: int
+) -> ExploreThenCommit:
     """Accept everybody for a while, then deploy the best policy for good."""
     return ExploreThenCommit(**_settings(planned, terms), exploration_rounds=exploration)
 
 
 def two_phase_exploration(planned: Planned, terms: LaunchTerms) -> float:
-    """T0 of the paper's algorithm: until twice the slack fits between the limit and half of it, the gap that it competes with."""
+    """T0 of the paper's algorithm: until twice the slack fits between the limit and half of it, the
+    gap that it competes with.
+    """
     return _rounds_until(planned, terms, terms.limit / 4)
 
 
 def commit_exploration(planned: Planned, terms: LaunchTerms) -> float:
-    """T0 of explore-then-commit: T^(2/3), but at least until half of the limit is left for the policy."""
-    return max(float(ceil(terms.horizon ** (2 / 3))), _rounds_until(planned, terms, terms.limit / 2))
+    """T0 of explore-then-commit: T^(2/3), but at least until half of the limit is left for the
+    policy.
+    """
+    return max(
+        float(ceil(terms.horizon ** (2 / 3))), _rounds_until(planned, terms, terms.limit / 2)
+    )
 
 
 def _rounds_until(planned: Planned, terms: LaunchTerms, slack: float) -> float:
@@ -189,7 +215,9 @@ def _delta(planned: Planned, terms: LaunchTerms) -> float:
 
 
 def _deployed(run: Run[EpochLearner]) -> Iterator[tuple[Policy, str]]:
-    """(policy, phase) of each epoch; once the audit budget is spent ("frozen"), accept-all is a constant like the other."""
+    """(policy, phase) of each epoch; once the audit budget is spent ("frozen"), accept-all is a
+    constant like the other.
+    """
     return zip(run.policies, run.phases, strict=True)
 
 

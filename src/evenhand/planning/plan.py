@@ -1,4 +1,6 @@
-"""The launch plan: a record of what a launch is expected to cost and to bring, and the sentences that say so."""
+"""The launch plan: a record of what a launch is expected to cost and to bring, and the sentences
+that say so.
+"""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -32,7 +34,9 @@ class Spread:
 
     def describe(self) -> str:
         """ "1,234 (1,100 to 1,400)"."""
-        return f"{self.mean:,.0f} ({self.low:,.0f} to {self.high:,.0f})".replace("-", "\N{MINUS SIGN}")
+        return f"{self.mean:,.0f} ({self.low:,.0f} to {self.high:,.0f})".replace(
+            "-", "\N{MINUS SIGN}"
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +60,8 @@ class Curve:
 
 @dataclass(frozen=True)
 class Milestone:
-    """The round from which a share of the learned policy's full weight is deployed for good: median and band over lives.
+    """The round from which a share of the learned policy's full weight is deployed for good: median
+    and band over lives.
 
     None: not within the horizon.
     """
@@ -72,8 +77,17 @@ class Milestone:
     def of(cls, share: float, rounds: FloatArray, weights: FloatArray) -> "Milestone":
         """weights: (lives, rounds), in units of the full weight."""
         ends = np.array([_from_then_on(rounds, row >= share - 1e-9) for row in weights])
-        early, median, late = np.quantile(ends, [(1 - MARGIN) / 2, 0.5, (1 + MARGIN) / 2], method="inverted_cdf")
-        return cls(share, _whole(median), _whole(early), _whole(late), int(np.isfinite(ends).sum()), len(ends))
+        early, median, late = np.quantile(
+            ends, [(1 - MARGIN) / 2, 0.5, (1 + MARGIN) / 2], method="inverted_cdf"
+        )
+        return cls(
+            share,
+            _whole(median),
+            _whole(early),
+            _whole(late),
+            int(np.isfinite(ends).sum()),
+            len(ends),
+        )
 
     def describe(self) -> str:
         """ "after 12,000 people (9,000 to 20,000)"."""
@@ -84,9 +98,11 @@ class Milestone:
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """One way to decide, simulated. cost: cumulative; regret: cost beyond the best policy within the limit, at the horizon.
+    """One way to decide, simulated. cost: cumulative; regret: cost beyond the best policy within
+    the limit, at the horizon.
 
-    infeasible: why it cannot run at this horizon, or None; then there are no figures. promised: whether its own bound covers the limit.
+    infeasible: why it cannot run at this horizon, or None; then there are no figures. promised:
+    whether its own bound covers the limit.
     """
 
     name: str
@@ -114,12 +130,15 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class LaunchPlan:
-    """What a launch of the certified learner is expected to cost and to bring, by simulation, before anybody is decided about.
+    """What a launch of the certified learner is expected to cost and to bring, by simulation,
+    before anybody is decided about.
 
-    full_weight: the learned rules' weight in the best policy within the limit (the rest of it are constants). weight, audit, gap: over
-    `rounds`, the share of that weight that is certified, the share of people whom the audit coin accepts, and the true |gap|. Costs are in
-    units of the prices (errors, if both are 1); constant_cost, best_cost and free_cost (no limit) per person. forecast: what the learner
-    itself would expect of the rounds ahead, by the formula by which it audits; everything else is simulated.
+    full_weight: the learned rules' weight in the best policy within the limit (the rest of it are
+    constants). weight, audit, gap: over `rounds`, the share of that weight that is certified, the
+    share of people whom the audit coin accepts, and the true |gap|. Costs are in units of the
+    prices (errors, if both are 1); constant_cost, best_cost and free_cost (no limit) per person.
+    forecast: what the learner itself would expect of the rounds ahead, by the formula by which it
+    audits; everything else is simulated.
     """
 
     limit: float
@@ -156,7 +175,9 @@ class LaunchPlan:
 
     @property
     def outlook(self) -> tuple[str, ...]:
-        """The forecast in sentences: when half of the weight is learned, or which rate lacks how many labelled people."""
+        """The forecast in sentences: when half of the weight is learned, or which rate lacks how
+        many labelled people.
+        """
         return sentences(self.forecast)
 
     @property
@@ -188,7 +209,15 @@ class LaunchPlan:
             "limit", "failure_probability", "horizon", "per_day", "lives", "constant", "constant_cost", "best_cost", "free_cost",
             "full_weight", "saving_share", "break_even", "final_share", "answer", "verdict",
         )  # fmt: skip
-        records = ("audited", "audited_bad", "bill", "bill_beyond_constant", "half", "full", "saving")
+        records = (
+            "audited",
+            "audited_bad",
+            "bill",
+            "bill_beyond_constant",
+            "half",
+            "full",
+            "saving",
+        )
         return {
             **{name: getattr(self, name) for name in plain},
             "population": dict(self.population),
@@ -254,7 +283,10 @@ def _from_then_on(rounds: FloatArray, holds: Any) -> float:
 
 def _finite(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Numbers that are too large to be counted become None."""
-    return {name: None if isinstance(value, float) and not isfinite(value) else value for name, value in fields.items()}
+    return {
+        name: None if isinstance(value, float) and not isfinite(value) else value
+        for name, value in fields.items()
+    }
 
 
 def _whole(value: float) -> int | None:

@@ -1,12 +1,14 @@
-"""The population that a plan is simulated on: a score in bins per group, from a few numbers or from a table of past people.
+"""The population that a plan is simulated on: a score in bins per group, from a few numbers or from
+a table of past people.
 
-From numbers. With d the separation (the distance between the mean scores of good and bad, in standard deviations),
+From numbers. With d the separation (the distance between the mean scores of good and bad, in
+standard deviations),
 
     x | y ~ Normal(+-d/2, 1),   score = x + shift_j in group j,   P[y = -1 | a = j] = bad_rate_j,   P[a = j] = share_j.
 
-By default shift_j = ln((1 - bad_rate_j) / bad_rate_j) / d: then a score means the same chance of a good outcome in every group. Where bad
-rates differ, such a score has different false positive rates, so a limit costs something; shifts of 0 are the easy case in which no
-threshold has a gap.
+By default shift_j = ln((1 - bad_rate_j) / bad_rate_j) / d: then a score means the same chance of a
+good outcome in every group. Where bad rates differ, such a score has different false positive
+rates, so a limit costs something; shifts of 0 are the easy case in which no threshold has a gap.
 """
 
 from collections.abc import Mapping
@@ -27,12 +29,16 @@ BINS = 30
 MOST_RULES = 225
 """Rules at most where every group has a threshold of its own."""
 THRESHOLD_RULES = 100
-"""Thresholds on a continuous score that a learner starts with: about one for each of its first people."""
+"""Thresholds on a continuous score that a learner starts with: about one for each of its first
+people.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class Planned:
-    """A population, how many rules the union bound must pay for, and where it comes from; fitted: whether the rules will be fitted."""
+    """A population, how many rules the union bound must pay for, and where it comes from; fitted:
+    whether the rules will be fitted.
+    """
 
     world: Discrete
     rules: int
@@ -85,13 +91,16 @@ def from_numbers(
 
 
 def separation_of(auc: float) -> float:
-    """The separation at which a random good person has a higher score than a random bad one with probability `auc`.
+    """The separation at which a random good person has a higher score than a random bad one with
+    probability `auc`.
 
     >>> round(separation_of(0.76), 2)
     1.0
     """
     if not 0.5 < auc < 1:
-        raise InvalidInput(f"auc is {auc}; features that tell anything have an AUC between 0.5 and 1.")
+        raise InvalidInput(
+            f"auc is {auc}; features that tell anything have an AUC between 0.5 and 1."
+        )
     return float(sqrt(2) * scipy.special.ndtri(auc))
 
 
@@ -103,15 +112,21 @@ def auc_of(separation: float) -> float:
 # thresholds
 
 
-def binned(good: FloatArray, bad: FloatArray, groups: list[Any], group_use: GroupUse, name: str) -> Discrete:
-    """good, bad: (groups, bins) masses. One threshold for all groups, or, where the group may decide, one for each."""
+def binned(
+    good: FloatArray, bad: FloatArray, groups: list[Any], group_use: GroupUse, name: str
+) -> Discrete:
+    """good, bad: (groups, bins) masses. One threshold for all groups, or, where the group may
+    decide, one for each.
+    """
     mass = (good + bad).ravel()
     rate = np.divide(good.ravel(), mass, out=np.full(mass.shape, 0.5), where=mass > 0)
     count, bins = good.shape
     labels = np.empty(len(groups), dtype=object)
     labels[:] = groups
     group = np.repeat(labels if len({type(g) for g in groups}) > 1 else np.array(groups), bins)
-    table = _pairs(count, bins) if group_use == "decide" else np.tile(_cuts(bins, bins - 1), (1, count))
+    table = (
+        _pairs(count, bins) if group_use == "decide" else np.tile(_cuts(bins, bins - 1), (1, count))
+    )
     return Discrete(mass / mass.sum(), rate, group, table, name=name)
 
 
@@ -122,17 +137,27 @@ def _cuts(bins: int, cuts: int) -> BoolArray:
 
 
 def _pairs(groups: int, bins: int) -> BoolArray:
-    """Every combination of one cut per group (constants of a group included), on a grid coarse enough for MOST_RULES."""
+    """Every combination of one cut per group (constants of a group included), on a grid coarse
+    enough for MOST_RULES.
+    """
     per_group = max(3, int(MOST_RULES ** (1 / groups)))
-    cuts = np.vstack([np.ones((1, bins), bool), _cuts(bins, per_group - 2), np.zeros((1, bins), bool)])
-    grid = np.stack(np.meshgrid(*[np.arange(len(cuts))] * groups, indexing="ij"), axis=-1).reshape(-1, groups)
+    cuts = np.vstack(
+        [np.ones((1, bins), bool), _cuts(bins, per_group - 2), np.zeros((1, bins), bool)]
+    )
+    grid = np.stack(np.meshgrid(*[np.arange(len(cuts))] * groups, indexing="ij"), axis=-1).reshape(
+        -1, groups
+    )
     table = np.concatenate([cuts[grid[:, j]] for j in range(groups)], axis=1)
     return np.asarray(table[(table.any(axis=1)) & (~table.all(axis=1))])
 
 
 def _pooled_quantiles(laws: list[tuple[float, float, float]], separation: float) -> FloatArray:
-    """Edges of bins of equal mass in the whole population, by interpolating its distribution function."""
-    grid = np.linspace(-12 - separation, 12 + separation, 4001) + np.mean([shift for *_, shift in laws])
+    """Edges of bins of equal mass in the whole population, by interpolating its distribution
+    function.
+    """
+    grid = np.linspace(-12 - separation, 12 + separation, 4001) + np.mean(
+        [shift for *_, shift in laws]
+    )
     total = sum(
         share
         * (
@@ -157,14 +182,20 @@ def paid_rules(told: int | None, default: int, world: Discrete) -> int:
 def _shares(group_shares: Mapping[Any, float]) -> dict[Any, float]:
     shares = {group: float(share) for group, share in group_shares.items()}
     total = sum(shares.values())
-    if len(shares) < 2 or not all(0 < share < 1 for share in shares.values()) or abs(total - 1) > 1e-6:
+    if (
+        len(shares) < 2
+        or not all(0 < share < 1 for share in shares.values())
+        or abs(total - 1) > 1e-6
+    ):
         raise InvalidInput(
             f"group_shares is {shares}; at least two groups, each with a share between 0 and 1 that sum to 1 (they sum to {total:g})."
         )
     return {group: share / total for group, share in shares.items()}
 
 
-def _bad_rates(bad_rates: Mapping[Any, float] | float, shares: Mapping[Any, float]) -> dict[Any, float]:
+def _bad_rates(
+    bad_rates: Mapping[Any, float] | float, shares: Mapping[Any, float]
+) -> dict[Any, float]:
     rates = dict(bad_rates) if isinstance(bad_rates, Mapping) else dict.fromkeys(shares, bad_rates)
     if set(rates) != set(shares):
         raise InvalidInput(
@@ -179,14 +210,21 @@ def _bad_rates(bad_rates: Mapping[Any, float] | float, shares: Mapping[Any, floa
     return {group: float(rates[group]) for group in shares}
 
 
-def _shifts(told: Mapping[Any, float] | None, rates: Mapping[Any, float], separation: float) -> dict[Any, float]:
+def _shifts(
+    told: Mapping[Any, float] | None, rates: Mapping[Any, float], separation: float
+) -> dict[Any, float]:
     if not 0 < separation < 10:
         raise InvalidInput(
             f"separation is {separation}; it is the distance between the mean scores of good and bad, in standard deviations, above 0.",
             hint="1 is an AUC of .76, 2 one of .92; or give auc instead.",
         )
     if told is None:
-        return {group: float(scipy.special.logit(1 - rate) / separation) for group, rate in rates.items()}
+        return {
+            group: float(scipy.special.logit(1 - rate) / separation)
+            for group, rate in rates.items()
+        }
     if set(told) != set(rates):
-        raise InvalidInput(f"score_shifts names the groups {list(told)}; the groups are {list(rates)}.")
+        raise InvalidInput(
+            f"score_shifts names the groups {list(told)}; the groups are {list(rates)}."
+        )
     return {group: float(told[group]) for group in rates}

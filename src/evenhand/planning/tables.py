@@ -6,7 +6,14 @@ from evenhand.contracts import Enumeration, GroupUse, HypothesisClass
 from evenhand.environments import Discrete
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import Estimator, Linear, ScoreThresholds, Stumps
-from evenhand.planning.population import BINS, MOST_RULES, THRESHOLD_RULES, Planned, binned, paid_rules
+from evenhand.planning.population import (
+    BINS,
+    MOST_RULES,
+    THRESHOLD_RULES,
+    Planned,
+    binned,
+    paid_rules,
+)
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample
 
 MOST_CONTEXTS = 600
@@ -15,25 +22,44 @@ STUMP_BINS = 12
 STUMP_CUTS = 64
 """Cuts per column that the certified learner starts with."""
 FITTED_RULES = 30
-"""What the fourth nominated rule costs, as the size of a finite class: pi^2 N^2 / 6. Half of the weight is on the first few of them.
-Chosen with four tables in view, on which 1,000 made forecasts too late (decision 0011)."""
+"""What the fourth nominated rule costs, as the size of a finite class: pi^2 N^2 / 6. Half of the
+weight is on the first few of them. Chosen with four tables in view, on which 1,000 made forecasts
+too late (decision 0011)."""
 
 
-def from_table(sample: LabelledSample, hypotheses: HypothesisClass, group_use: GroupUse, rules: int | None) -> Planned:
-    """The table as a population. Thresholds: its score in bins; finite classes and stumps: its rows; fitted classes: an out-of-fold score
-    of the same kind of model in bins."""
+def from_table(
+    sample: LabelledSample, hypotheses: HypothesisClass, group_use: GroupUse, rules: int | None
+) -> Planned:
+    """The table as a population. Thresholds: its score in bins; finite classes and stumps: its
+    rows; fitted classes: an out-of-fold score of the same kind of model in bins."""
     sample.require_two_groups()
     if isinstance(hypotheses, ScoreThresholds):
         world = _score_bins(
-            sample, sample.features[:, hypotheses.column], "decide" if hypotheses.per_group else group_use
+            sample,
+            sample.features[:, hypotheses.column],
+            "decide" if hypotheses.per_group else group_use,
         )
-        return Planned(world, paid_rules(rules, THRESHOLD_RULES, world), f"{len(sample):,} rows, their score in bins")
+        return Planned(
+            world,
+            paid_rules(rules, THRESHOLD_RULES, world),
+            f"{len(sample):,} rows, their score in bins",
+        )
     source = Stumps(max_bins=STUMP_BINS) if isinstance(hypotheses, Stumps) else hypotheses
-    bound = None if isinstance(hypotheses, Linear | Estimator) else source.bind(sample.features, None)
+    bound = (
+        None if isinstance(hypotheses, Linear | Estimator) else source.bind(sample.features, None)
+    )
     if isinstance(bound, Enumeration):
         world = _rows(sample, _members(bound, sample))
-        size = 2 * STUMP_CUTS * sample.features.shape[1] if isinstance(hypotheses, Stumps) else len(world.hypotheses)
-        return Planned(world, paid_rules(rules, size, world), f"{len(sample):,} rows, {len(world)} kinds of people")
+        size = (
+            2 * STUMP_CUTS * sample.features.shape[1]
+            if isinstance(hypotheses, Stumps)
+            else len(world.hypotheses)
+        )
+        return Planned(
+            world,
+            paid_rules(rules, size, world),
+            f"{len(sample):,} rows, {len(world)} kinds of people",
+        )
     world = _score_bins(sample, _out_of_fold(sample, hypotheses), group_use)
     told = f"{len(sample):,} rows, an out-of-fold score in bins"
     return Planned(world, paid_rules(rules, FITTED_RULES, world), told, fitted=True)
@@ -45,7 +71,9 @@ def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) 
     code = np.searchsorted(edges, score, side="right")
     code = np.unique(code, return_inverse=True)[1]
     if code.max() < 1:
-        raise InvalidInput("the score has the same value for everybody; there is nothing to decide by.")
+        raise InvalidInput(
+            "the score has the same value for everybody; there is nothing to decide by."
+        )
     cells = code.max() + 1
     place = cells * np.array([sample.groups.index(value) for value in sample.group.tolist()]) + code
     size = cells * len(sample.groups)
@@ -59,7 +87,9 @@ def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) 
 
 
 def _members(bound: Enumeration, sample: LabelledSample) -> BoolArray:
-    """(members, rows): the class on the table, constants left out, at most MOST_RULES of them evenly spread."""
+    """(members, rows): the class on the table, constants left out, at most MOST_RULES of them
+    evenly spread.
+    """
     size = bound.totals(np.zeros((1, len(sample)))).shape[1]
     chosen = np.unique(np.linspace(0, size - 1, min(size, MOST_RULES)).astype(int))
     table = np.array([bound.hypothesis(int(i)).accepts(sample.features, None) for i in chosen])
@@ -72,7 +102,9 @@ def _members(bound: Enumeration, sample: LabelledSample) -> BoolArray:
 
 
 def _rows(sample: LabelledSample, accepts: BoolArray) -> Discrete:
-    """Rows that no rule tells apart are one context; if rows are too many, every k-th (by group and label) stands for its neighbours."""
+    """Rows that no rule tells apart are one context; if rows are too many, every k-th (by group and
+    label) stands for its neighbours.
+    """
     codes = np.array([sample.groups.index(value) for value in sample.group.tolist()])
     order = np.lexsort((sample.label, codes))
     rows: IntArray = np.arange(len(sample))
@@ -101,5 +133,9 @@ def _out_of_fold(sample: LabelledSample, hypotheses: HypothesisClass) -> FloatAr
         else make_pipeline(StandardScaler(), LogisticRegression())
     )
     if min((sample.label == y).sum() for y in (1, -1)) < 5:
-        raise InvalidInput("fewer than 5 good or 5 bad outcomes are in the table; a score cannot be fitted.")
-    return np.asarray(cross_val_predict(model, sample.features, sample.label, cv=5, method="predict_proba")[:, 1])
+        raise InvalidInput(
+            "fewer than 5 good or 5 bad outcomes are in the table; a score cannot be fitted."
+        )
+    return np.asarray(
+        cross_val_predict(model, sample.features, sample.label, cv=5, method="predict_proba")[:, 1]
+    )

@@ -1,4 +1,6 @@
-"""Whether a launch is worth it, in one sentence with numbers; and if it is held back, which limit or volume would do."""
+"""Whether a launch is worth it, in one sentence with numbers; and if it is held back, which limit
+or volume would do.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -18,13 +20,16 @@ MOST_ROUNDS = 10_000_000
 FIRST = 200
 """Ahead by then is ahead from the start."""
 HELD_BACK, NOTHING = 0.5, 0.1
-"""Below these shares of the learned policy's full weight a launch counts as held back, and practically nothing as certified (also if the
-weight itself is below their product: a limit of .001 allows .001 of any rule without evidence)."""
+"""Below these shares of the learned policy's full weight a launch counts as held back, and
+practically nothing as certified (also if the weight itself is below their product: a limit of .001
+allows .001 of any rule without evidence)."""
 
 
 @dataclass(frozen=True, eq=False)
 class Stakes:
-    """What a verdict weighs: costs per person of the best constant and of the best policy within the limit, and the simulated lives."""
+    """What a verdict weighs: costs per person of the best constant and of the best policy within
+    the limit, and the simulated lives.
+    """
 
     terms: LaunchTerms
     constant: str
@@ -61,7 +66,9 @@ def answer(stakes: Stakes) -> Answer:
 
 
 def break_even(stakes: Stakes) -> int | None:
-    """The round from which the mean cost stays below the best constant's; None if it is above at the horizon."""
+    """The round from which the mean cost stays below the best constant's; None if it is above at
+    the horizon.
+    """
     rounds = stakes.lives.rounds
     ahead = rounds * stakes.constant_cost - stakes.lives.cost.mean(axis=0)
     if ahead[-1] <= 0:
@@ -83,17 +90,23 @@ def verdict(stakes: Stakes) -> str:
     expected = f"over {terms.horizon:,} people the certified learner is expected to cost {size}"
     if found == "worth it":
         since = (
-            ", and is ahead from the start" if (even or 0) <= FIRST else f", and is ahead from about {even:,} people on"
+            ", and is ahead from the start"
+            if (even or 0) <= FIRST
+            else f", and is ahead from about {even:,} people on"
         )
         part = f"{mean / stakes.possible:.0%} of the {stakes.possible:,.0f} that the best policy within the limit would save"
         return f"Worth it: {expected} ({part}){since}."
     opening = "A close call" if found == "close call" else "Not worth it at this volume"
-    cheaper = f"it is cheaper in {int((stakes.saving > 0).sum())} of {len(stakes.saving)} simulated lives"
+    cheaper = (
+        f"it is cheaper in {int((stakes.saving > 0).sum())} of {len(stakes.saving)} simulated lives"
+    )
     return f"{opening}: {expected}; {cheaper}, and the best policy within the limit would save {stakes.possible:,.0f}."
 
 
 def advice(population: Planned, stakes: Stakes) -> tuple[str, ...]:
-    """What holds the launch back, and which limit or volume would do: the first that succeeds in two simulated lives."""
+    """What holds the launch back, and which limit or volume would do: the first that succeeds in
+    two simulated lives.
+    """
     found = answer(stakes)
     if found == "nothing to gain":
         return _gain_elsewhere(population, stakes)
@@ -101,7 +114,11 @@ def advice(population: Planned, stakes: Stakes) -> tuple[str, ...]:
         return ()
     terms = stakes.terms
     limits = (replace(terms, limit=terms.limit * k) for k in WIDER if terms.limit * k <= 1)
-    horizons = (replace(terms, horizon=int(terms.horizon * k)) for k in LONGER if terms.horizon * k <= MOST_ROUNDS)
+    horizons = (
+        replace(terms, horizon=int(terms.horizon * k))
+        for k in LONGER
+        if terms.horizon * k <= MOST_ROUNDS
+    )
     wider = next((t for t in limits if _succeeds(population, t, stakes.constant_cost)), None)
     longer = next((t for t in horizons if _succeeds(population, t, stakes.constant_cost)), None)
     return (*_held_back(stakes), *_way_out(terms, wider, longer))
@@ -110,14 +127,19 @@ def advice(population: Planned, stakes: Stakes) -> tuple[str, ...]:
 def _held_back(stakes: Stakes) -> list[str]:
     if stakes.final_share >= HELD_BACK:
         return []
-    little = stakes.final_share < NOTHING or float(np.median(stakes.lives.weight[:, -1])) < NOTHING * HELD_BACK
+    little = (
+        stakes.final_share < NOTHING
+        or float(np.median(stakes.lives.weight[:, -1])) < NOTHING * HELD_BACK
+    )
     share = "practically nothing" if little else f"{stakes.final_share:.0%}"
     return [
         f"Of the learned policy's weight {share} is certified within {stakes.terms.horizon:,} people; the rest stays on constants."
     ]
 
 
-def _way_out(terms: LaunchTerms, wider: LaunchTerms | None, longer: LaunchTerms | None) -> list[str]:
+def _way_out(
+    terms: LaunchTerms, wider: LaunchTerms | None, longer: LaunchTerms | None
+) -> list[str]:
     ways = [f"a limit of about {wider.limit:.2g} at this volume"] if wider is not None else []
     ways += [f"about {longer.horizon:,} people at this limit"] if longer is not None else []
     if ways:
@@ -138,7 +160,9 @@ def _gain_elsewhere(population: Planned, stakes: Stakes) -> tuple[str, ...]:
             return (
                 f"From a limit of about {limit:.2g} on there is something to gain: {gain:.2g} {stakes.unit} per person.",
             )
-    return ("At these prices the rules cannot beat the constant even without a limit; check prices and features.",)
+    return (
+        "At these prices the rules cannot beat the constant even without a limit; check prices and features.",
+    )
 
 
 def _succeeds(population: Planned, terms: LaunchTerms, constant: float) -> bool:

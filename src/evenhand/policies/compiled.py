@@ -2,8 +2,9 @@
 
     P[pi(x) = +1] = min(1, w_1 1[h_1(x) = +1] + w_2 1[h_2(x) = +1] + ...)
 
-This is the one definition of the sum, to the last bit: rules of one kind stand together, kinds in order of first appearance, and the
-terms are added one after the other. A person's probability is therefore the same alone and among a million others.
+This is the one definition of the sum, to the last bit: rules of one kind stand together, kinds in
+order of first appearance, and the terms are added one after the other. A person's probability is
+therefore the same alone and among a million others.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,12 +21,16 @@ from evenhand.words import BoolArray, FloatArray, GroupArray
 
 ANY_WIDTH, NO_WIDTH = 0, -1
 TILE = 4096
-"""People who are decided about at a time: few enough for the cache, enough to make numpy worth while."""
+"""People who are decided about at a time: few enough for the cache, enough to make numpy worth
+while.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledPart:
-    """Rules of one kind with their weights; `batch` is None for kinds that can only be asked one by one."""
+    """Rules of one kind with their weights; `batch` is None for kinds that can only be asked one by
+    one.
+    """
 
     hypotheses: tuple[Hypothesis, ...]
     weights: tuple[float, ...]
@@ -42,7 +47,9 @@ class CompiledPart:
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """The parts of a mixture, in the order in which they are added up; `width`: the number of columns that they ask for."""
+    """The parts of a mixture, in the order in which they are added up; `width`: the number of
+    columns that they ask for.
+    """
 
     parts: tuple[CompiledPart, ...]
     width: int
@@ -54,7 +61,11 @@ class Compiled:
         for hypothesis, weight in zip(hypotheses, weights, strict=True):
             kinds.setdefault(type(hypothesis), []).append((hypothesis, weight))
         parts = tuple(_part(*zip(*members, strict=True)) for members in kinds.values())
-        widths = {part.batch.columns for part in parts if part.batch is not None and part.batch.columns is not None}
+        widths = {
+            part.batch.columns
+            for part in parts
+            if part.batch is not None and part.batch.columns is not None
+        }
         return cls(parts, NO_WIDTH if len(widths) > 1 else max(widths, default=ANY_WIDTH))
 
     def acceptance(self, features: FloatArray, group: GroupArray | None) -> FloatArray:

@@ -31,9 +31,13 @@ class Mixture:
             )
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
-        """P[pi(x) = +1] = sum_h pi(h) 1[h(x) = +1] for each row; the same bits for a person alone and among others."""
+        """P[pi(x) = +1] = sum_h pi(h) 1[h(x) = +1] for each row; the same bits for a person alone
+        and among others.
+        """
         rows = as_features(features)
-        seen = as_group(group, len(rows)) if group is not None and self.group_use == "decide" else None
+        seen = (
+            as_group(group, len(rows)) if group is not None and self.group_use == "decide" else None
+        )
         return self._compiled.acceptance(rows, seen)
 
     def acceptance_of_checked(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
@@ -44,7 +48,9 @@ class Mixture:
         """The same for one such row, (1, columns), as a number."""
         if type(self).acceptance_of_checked is not Mixture.acceptance_of_checked:
             return float(self.acceptance_of_checked(person, group)[0])
-        return self._compiled.acceptance_of_one(person, group if self.group_use == "decide" else None)
+        return self._compiled.acceptance_of_one(
+            person, group if self.group_use == "decide" else None
+        )
 
     @cached_property
     def _compiled(self) -> Compiled:
@@ -55,7 +61,10 @@ class Mixture:
         if len(self.weights) == 1:
             return f"always: {self.hypotheses[0].describe(names)}"
         parts = sorted(zip(self.weights, self.hypotheses, strict=True), key=lambda part: -part[0])
-        return "\n".join(f"with probability {weight:.4g}: {hypothesis.describe(names)}" for weight, hypothesis in parts)
+        return "\n".join(
+            f"with probability {weight:.4g}: {hypothesis.describe(names)}"
+            for weight, hypothesis in parts
+        )
 
     def to_json(self) -> Json:
         """Plain JSON; `evenhand.policy_from_json` reads it back, bit for bit."""
@@ -63,6 +72,7 @@ class Mixture:
             "kind": "mixture",
             "group_use": self.group_use,
             "parts": [
-                {"weight": w, "hypothesis": h.to_json()} for w, h in zip(self.weights, self.hypotheses, strict=True)
+                {"weight": w, "hypothesis": h.to_json()}
+                for w, h in zip(self.weights, self.hypotheses, strict=True)
             ],
         }

@@ -1,4 +1,6 @@
-"""Weights Q over policies (section 3, step 2), their completion, and the smoothed policy Q^mu that is deployed."""
+"""Weights Q over policies (section 3, step 2), their completion, and the smoothed policy Q^mu that
+is deployed.
+"""
 
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -17,18 +19,26 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True)
 class PolicyWeights:
-    """Q(pi_k) = weights[k] >= 0, summing to one or less; what is missing belongs to the best policy pi_0."""
+    """Q(pi_k) = weights[k] >= 0, summing to one or less; what is missing belongs to the best policy
+    pi_0.
+    """
 
     policies: tuple[Mixture, ...]
     weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
         if len(self.policies) != len(self.weights):
-            raise InvalidInput(f"{len(self.policies)} policies have {len(self.weights)} weights; each needs one.")
+            raise InvalidInput(
+                f"{len(self.policies)} policies have {len(self.weights)} weights; each needs one."
+            )
         if self.weights and (min(self.weights) < 0 or not self.total <= 1.0 + 1e-12):
-            raise InvalidInput(f"the weights sum to {self.total} (least: {min(self.weights)}); they lie in [0, 1].")
+            raise InvalidInput(
+                f"the weights sum to {self.total} (least: {min(self.weights)}); they lie in [0, 1]."
+            )
         if len({policy.group_use for policy in self.policies}) > 1:
-            raise InvalidInput('some policies use the group ("decide") and others do not; they cannot share weights.')
+            raise InvalidInput(
+                'some policies use the group ("decide") and others do not; they cannot share weights.'
+            )
 
     @property
     def total(self) -> float:
@@ -48,7 +58,8 @@ class PolicyWeights:
         return self.smoothed(0.0, ())
 
     def smoothed(self, exploration_floor: float, explored: Sequence[Hypothesis]) -> Mixture:
-        """Q^mu = mu on each of the K `explored` constants + (1 - K mu) Q, as one mixture with equal hypotheses merged.
+        """Q^mu = mu on each of the K `explored` constants + (1 - K mu) Q, as one mixture with equal
+        hypotheses merged.
 
         Two-sided (the paper): explored = (ACCEPT_ALL, REJECT_ALL). One-sided: (ACCEPT_ALL,).
         """
@@ -59,9 +70,17 @@ class PolicyWeights:
                 "because each explored decision takes that much of the probability.",
             )
         if abs(self.total - 1.0) > 1e-9:
-            raise InvalidInput(f"the weights sum to {self.total}, not to 1.", hint="call completed(best) first.")
-        drawn = [(h, q * p) for pi, q in self._pairs() for h, p in zip(pi.hypotheses, pi.weights, strict=True)]
-        parts = [(h, exploration_floor) for h in explored] + [(h, max(rest, 0.0) * weight) for h, weight in drawn]
+            raise InvalidInput(
+                f"the weights sum to {self.total}, not to 1.", hint="call completed(best) first."
+            )
+        drawn = [
+            (h, q * p)
+            for pi, q in self._pairs()
+            for h, p in zip(pi.hypotheses, pi.weights, strict=True)
+        ]
+        parts = [(h, exploration_floor) for h in explored] + [
+            (h, max(rest, 0.0) * weight) for h, weight in drawn
+        ]
         return _mixture(parts, self.policies[0].group_use)
 
     def _pairs(self) -> list[tuple[Mixture, float]]:
@@ -70,7 +89,9 @@ class PolicyWeights:
     @staticmethod
     def _merged(pairs: Iterable[tuple[Mixture, float]]) -> "PolicyWeights":
         merged = _sums((policy_key(policy), policy, weight) for policy, weight in pairs)
-        return PolicyWeights(tuple(policy for policy, _ in merged), tuple(weight for _, weight in merged))
+        return PolicyWeights(
+            tuple(policy for policy, _ in merged), tuple(weight for _, weight in merged)
+        )
 
 
 def policy_key(policy: Mixture) -> Hashable:
@@ -80,7 +101,9 @@ def policy_key(policy: Mixture) -> Hashable:
 
 
 def _hypothesis_key(hypothesis: Hypothesis) -> Hashable:
-    """The hypothesis itself, or its identity where it cannot be hashed (a table of arrays, a fitted model)."""
+    """The hypothesis itself, or its identity where it cannot be hashed (a table of arrays, a fitted
+    model).
+    """
     try:
         hash(hypothesis)
     except TypeError:
@@ -89,12 +112,16 @@ def _hypothesis_key(hypothesis: Hypothesis) -> Hashable:
 
 
 def _mixture(parts: Iterable[tuple[Hypothesis, float]], group_use: GroupUse) -> Mixture:
-    merged = _sums((_hypothesis_key(hypothesis), hypothesis, weight) for hypothesis, weight in parts)
+    merged = _sums(
+        (_hypothesis_key(hypothesis), hypothesis, weight) for hypothesis, weight in parts
+    )
     return Mixture(tuple(h for h, _ in merged), tuple(weight for _, weight in merged), group_use)
 
 
 def _sums(parts: Iterable[tuple[Hashable, Thing, float]]) -> list[tuple[Thing, float]]:
-    """One entry per key, in order of first appearance, with the sum of its weights; entries of weight 0 go."""
+    """One entry per key, in order of first appearance, with the sum of its weights; entries of
+    weight 0 go.
+    """
     found: dict[Hashable, tuple[Thing, float]] = {}
     for key, thing, weight in parts:
         first, total = found.get(key, (thing, 0.0))

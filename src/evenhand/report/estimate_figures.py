@@ -97,7 +97,9 @@ def draw_plan_weight(axes: "Axes", plan: LaunchPlan) -> None:
                 zorder=7,
             )
     if plan.half.round is None and plan.forecast and plan.forecast[0].half is None:
-        forecast = "\n".join(line for text in plan.outlook for line in wrap(f"Forecast: {text}", 44))
+        forecast = "\n".join(
+            line for text in plan.outlook for line in wrap(f"Forecast: {text}", 44)
+        )
         axes.annotate(forecast, (0.03, 0.88), **WARNING)
     axes.set_title("How much of the learned policy is certified")
     axes.set_ylabel("share of its full weight")

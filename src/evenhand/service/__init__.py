@@ -1,4 +1,6 @@
-"""The decision service: HTTP API, trainer and dashboard in one process. Needs the extra `service`; see `docs/operating.md`."""
+"""The decision service: HTTP API, trainer and dashboard in one process. Needs the extra `service`;
+see `docs/operating.md`.
+"""
 
 from evenhand.service.app import create_app
 from evenhand.service.config import Product, Settings, load_settings
@@ -6,4 +8,13 @@ from evenhand.service.desk import render
 from evenhand.service.keys import SCOPES, KeyStore
 from evenhand.service.trainer import Trainer
 
-__all__ = ["SCOPES", "KeyStore", "Product", "Settings", "Trainer", "create_app", "load_settings", "render"]
+__all__ = [
+    "SCOPES",
+    "KeyStore",
+    "Product",
+    "Settings",
+    "Trainer",
+    "create_app",
+    "load_settings",
+    "render",
+]

@@ -1,4 +1,6 @@
-"""The application: one process that decides, learns, and shows. `create_app` puts the parts together; the routes are thin."""
+"""The application: one process that decides, learns, and shows. `create_app` puts the parts
+together; the routes are thin.
+"""
 
 import asyncio
 import contextlib
@@ -21,7 +23,14 @@ from evenhand.service.desk import Desk
 from evenhand.service.keys import Key, KeyStore, Scope
 from evenhand.service.limits import Buckets, Door
 from evenhand.service.metrics import Metrics
-from evenhand.service.problems import MEDIA_TYPE, ProblemError, encode, of_refusal, of_validation, problem
+from evenhand.service.problems import (
+    MEDIA_TYPE,
+    ProblemError,
+    encode,
+    of_refusal,
+    of_validation,
+    problem,
+)
 from evenhand.service.trainer import Trainer
 
 LOG = logging.getLogger("evenhand.service")
@@ -44,7 +53,10 @@ class Service:
         self.metrics = Metrics(self.desk)
 
     def begin(self) -> None:
-        """Every product has a policy before the first request. A restored ledger has one, and draws nothing."""
+        """Every product has a policy before the first request.
+
+        A restored ledger has one, and draws nothing.
+        """
         from evenhand.service.in_force import register_constants
 
         for product in self.settings.products:
@@ -84,7 +96,10 @@ class Service:
         self._take(self.buckets, key.id)
         if scope not in key.scopes:
             raise ProblemError(
-                403, "forbidden", f"this needs the scope {scope!r}.", hint="ask an admin for such a key."
+                403,
+                "forbidden",
+                f"this needs the scope {scope!r}.",
+                hint="ask an admin for such a key.",
             )
         return key
 
@@ -117,7 +132,9 @@ def caller(scope: Scope) -> Callable[[Request], Awaitable[Key]]:
 
 
 async def serving(request: Request) -> Service:
-    """The same as a dependency: FastAPI would send a plain function through a pool of threads, once per request."""
+    """The same as a dependency: FastAPI would send a plain function through a pool of threads, once
+    per request.
+    """
     return service_of(request)
 
 
@@ -153,13 +170,20 @@ async def _on_http(_: Request, error: Exception) -> Response:
     kinds = {404: "not-found", 405: "method"}
     kind = kinds.get(error.status_code, "bad-json")
     return problem_response(
-        problem(error.status_code, kind, f"{error.detail}.", hint="GET /openapi.json lists what there is."),
+        problem(
+            error.status_code,
+            kind,
+            f"{error.detail}.",
+            hint="GET /openapi.json lists what there is.",
+        ),
         dict(error.headers or {}),
     )
 
 
 async def _on_crash(_: Request, __: Exception) -> Response:
-    """Nobody is told what broke; the door logs its kind, and not the request, which may hold a group."""
+    """Nobody is told what broke; the door logs its kind, and not the request, which may hold a
+    group.
+    """
     return problem_response(
         problem(503, "ledger-unavailable", "the request could not be completed.", hint="try again.")
     )
@@ -174,7 +198,9 @@ def create_app(ledger: Ledger, settings: Settings, keys: KeyStore, *, train: boo
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         await asyncio.to_thread(service.begin)
-        task = asyncio.create_task(_keep_up(service, service.train if train else service.desk.refresh))
+        task = asyncio.create_task(
+            _keep_up(service, service.train if train else service.desk.refresh)
+        )
         with _short_turns():
             yield
         task.cancel()
@@ -182,10 +208,20 @@ def create_app(ledger: Ledger, settings: Settings, keys: KeyStore, *, train: boo
             await task
 
     app = FastAPI(
-        title="evenhand", version="1", docs_url=None, redoc_url=None, openapi_url="/openapi.json", lifespan=lifespan
+        title="evenhand",
+        version="1",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/openapi.json",
+        lifespan=lifespan,
     )
     app.state.service = service
-    for router in (routes_decide.ROUTER, routes_read.ROUTER, routes_operate.ROUTER, dashboard.ROUTER):
+    for router in (
+        routes_decide.ROUTER,
+        routes_read.ROUTER,
+        routes_operate.ROUTER,
+        dashboard.ROUTER,
+    ):
         app.include_router(router)
     app.add_exception_handler(ProblemError, _on_problem)
     app.add_exception_handler(EvenhandError, _on_refusal)
@@ -198,8 +234,8 @@ def create_app(ledger: Ledger, settings: Settings, keys: KeyStore, *, train: boo
 
 @contextlib.contextmanager
 def _short_turns() -> Iterator[None]:
-    """SQLite lets go of the interpreter at each step; the ledger's thread gets it back after TURN, not after 5 ms, and so reaches the disk
-    while the event loop still has work."""
+    """SQLite lets go of the interpreter at each step; the ledger's thread gets it back after TURN,
+    not after 5 ms, and so reaches the disk while the event loop still has work."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(TURN)
     try:
@@ -209,8 +245,8 @@ def _short_turns() -> Iterator[None]:
 
 
 async def _keep_up(service: Service, step: Callable[[Product], Any]) -> None:
-    """Every few seconds, off the event loop: train, or only take up what another process has published. A step that fails is tried
-    again and never stops the deciding."""
+    """Every few seconds, off the event loop: train, or only take up what another process has
+    published. A step that fails is tried again and never stops the deciding."""
     while True:
         await asyncio.sleep(service.settings.train_every)
         for product in service.settings.products:

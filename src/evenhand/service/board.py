@@ -1,4 +1,7 @@
-"""What the dashboard shows, as one frozen record that is read from the ledger. Groups of fewer than 10 people are not in it."""
+"""What the dashboard shows, as one frozen record that is read from the ledger.
+
+Groups of fewer than 10 people are not in it.
+"""
 
 import itertools
 import threading
@@ -34,7 +37,10 @@ Light = Literal["green", "amber", "red"]
 
 @dataclass(frozen=True)
 class OverruledLine:
-    """Decisions that people overruled, of one group and one direction. group: None where it is unknown, forgotten, or not to be named."""
+    """Decisions that people overruled, of one group and one direction.
+
+    group: None where it is unknown, forgotten, or not to be named.
+    """
 
     group: str | None
     drawn: Literal["accept", "reject"]
@@ -43,8 +49,8 @@ class OverruledLine:
 
 @dataclass
 class ProductCounts:
-    """People, acceptances and overruled decisions by group, grown from the ledger; usable decisions only, so people, not applications.
-    Somebody whose group is told later moves to that group."""
+    """People, acceptances and overruled decisions by group, grown from the ledger; usable decisions
+    only, so people, not applications. Somebody whose group is told later moves to that group."""
 
     ledger: Ledger
     product: Product
@@ -70,7 +76,9 @@ class ProductCounts:
                     self._overrule(late.now, late.accept, 1)
             for one in self.ledger.overruled(*names, self._upto, upto):
                 self._overrule(one.group, one.accept, 1)
-            for row in itertools.islice(self.ledger.history(*names, after=self._after, upto=upto), rows):
+            for row in itertools.islice(
+                self.ledger.history(*names, after=self._after, upto=upto), rows
+            ):
                 self._count(row.group, row.accept, 1)
                 self._after = row.seq
             self._upto = upto
@@ -85,10 +93,14 @@ class ProductCounts:
     @property
     def shown(self) -> list[Any]:
         """Known groups with enough people, in the order of their names."""
-        return sorted((g for g, n in self.people.items() if g is not None and n >= SMALLEST), key=str)
+        return sorted(
+            (g for g, n in self.people.items() if g is not None and n >= SMALLEST), key=str
+        )
 
     def overruled_lines(self, named: Sequence[Any] | None = None) -> tuple[OverruledLine, ...]:
-        """By group and direction; groups that are not to be `named` (default: every known one is) count together with the unknown."""
+        """By group and direction; groups that are not to be `named` (default: every known one is)
+        count together with the unknown.
+        """
         found: dict[tuple[str | None, Literal["accept", "reject"]], int] = {}
         for (group, accept), decisions in self.overruled.items():
             if decisions:
@@ -155,7 +167,14 @@ def read_board(desk: Desk, product: Product, tally: ProductCounts) -> Board:
     force, now = desk.in_force(product), ledger.clock()
     rows = ledger.certificates(*names)
     lineage = [p for p in ledger.policies(*names) if p.in_lineage]
-    current = next((Certificate.from_json(r.document) for r in reversed(rows) if r.epoch == force.policy.epoch), None)
+    current = next(
+        (
+            Certificate.from_json(r.document)
+            for r in reversed(rows)
+            if r.epoch == force.policy.epoch
+        ),
+        None,
+    )
     newest = lineage[-1].info if lineage else {}
     mark = marked(ledger, product, force.policy) if current is not None else {}
     light, headline, sentence = verdict(force, current, broken=ledger.broken)
@@ -175,7 +194,9 @@ def read_board(desk: Desk, product: Product, tally: ProductCounts) -> Board:
         groups=tuple(GroupLine(str(g), tally.people[g], tally.accepted[g]) for g in tally.shown),
         hidden=any(0 < n < SMALLEST for g, n in tally.people.items() if g is not None),
         gaps=tuple(
-            g.describe() for g in (current.gaps if current else ()) if {str(g.group), str(g.reference)} <= shown
+            g.describe()
+            for g in (current.gaps if current else ())
+            if {str(g.group), str(g.reference)} <= shown
         ),
         gap_svg=_gap_svg(history, times, product.limit, now) if history else None,
         share_svg=_share_svg(history, times, now) if history else None,
@@ -232,7 +253,9 @@ def _past(rows: Sequence[CertificateRow], lineage: Sequence[Policy]) -> list[dic
     return found
 
 
-def _gap_svg(history: Sequence[Mapping[str, Any]], times: Sequence[float], limit: float, now: float) -> Markup:
+def _gap_svg(
+    history: Sequence[Mapping[str, Any]], times: Sequence[float], limit: float, now: float
+) -> Markup:
     return gap_chart(times, [e["low"] for e in history], [e["high"] for e in history], limit, now)
 
 
@@ -244,7 +267,9 @@ def _share_svg(history: Sequence[Mapping[str, Any]], times: Sequence[float], now
     return share_chart(times, lines, now)
 
 
-def verdict(force: InForce, certificate: Certificate | None, *, broken: str | None) -> tuple[Light, str, str]:
+def verdict(
+    force: InForce, certificate: Certificate | None, *, broken: str | None
+) -> tuple[Light, str, str]:
     """The traffic light, two or three words, and the certificate in one sentence."""
     if broken is not None:
         return (
@@ -260,14 +285,20 @@ def verdict(force: InForce, certificate: Certificate | None, *, broken: str | No
             f"Everybody is {what} until the switch is turned off; a constant has a gap of exactly 0.",
         )
     if certificate is None:
-        return "amber", "No certificate", "The policy in force is a constant outside the lineage; its gap is exactly 0."
+        return (
+            "amber",
+            "No certificate",
+            "The policy in force is a constant outside the lineage; its gap is exactly 0.",
+        )
     if certificate.status == "suspended":
         return (
             "red",
             "Suspended",
             f"The certificate is suspended: {certificate.reason}. Only a constant decides until the evidence suffices again.",
         )
-    claim = certificate.claim.replace(", under the assumptions below:", ", under the assumptions listed on this page:")
+    claim = certificate.claim.replace(
+        ", under the assumptions below:", ", under the assumptions listed on this page:"
+    )
     if force.mode == "shadow":
         return "amber", "Shadow mode", f"Decisions are logged, none is acted upon. {claim}"
     if force.policy.rules < RULES:

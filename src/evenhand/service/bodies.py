@@ -1,4 +1,6 @@
-"""What the API takes: strict schemas, so that anything else is refused before it comes near the ledger."""
+"""What the API takes: strict schemas, so that anything else is refused before it comes near the
+ledger.
+"""
 
 from typing import Annotated, Literal
 
@@ -50,7 +52,10 @@ class PricesBody(Body):
 
 
 class Asked(Body):
-    """One application. `key` is yours, unique per application: the same key always gets the same answer."""
+    """One application.
+
+    `key` is yours, unique per application: the same key always gets the same answer.
+    """
 
     key: Name
     person: Name
@@ -83,7 +88,9 @@ class ToldMany(Body):
 
 
 class OverrideTold(Body):
-    """A human decided, whatever the machine had drawn; the certificate keeps the decision as it was drawn."""
+    """A human decided, whatever the machine had drawn; the certificate keeps the decision as it was
+    drawn.
+    """
 
     key: Name
     accept: bool
@@ -134,7 +141,9 @@ class Confirmation(Body):
 class NewKey(Body):
     """A key for your own tenant."""
 
-    scopes: Annotated[list[Literal["decide", "observe", "audit", "admin"]], Field(min_length=1, max_length=4)]
+    scopes: Annotated[
+        list[Literal["decide", "observe", "audit", "admin"]], Field(min_length=1, max_length=4)
+    ]
     name: Annotated[str, Field(max_length=100), AfterValidator(_printable)] = ""
 
 

@@ -1,4 +1,6 @@
-"""Two small drawings as inline SVG: a band over time against a limit, and lines over time. Colours come from the page's classes."""
+"""Two small drawings as inline SVG: a band over time against a limit, and lines over time. Colours
+come from the page's classes.
+"""
 
 import time
 from collections.abc import Callable, Sequence
@@ -45,10 +47,16 @@ def _frame(axes: Axes, ticks: Sequence[float], words: Callable[[float], str]) ->
     parts = []
     for tick in ticks:
         y = axes.y(tick)
-        parts.append(f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>')
-        parts.append(f'<text class="tick end" x="{LEFT - 6}" y="{y + 4:.1f}">{escape(words(tick))}</text>')
+        parts.append(
+            f'<line class="grid" x1="{LEFT}" y1="{y:.1f}" x2="{WIDTH - RIGHT}" y2="{y:.1f}"/>'
+        )
+        parts.append(
+            f'<text class="tick end" x="{LEFT - 6}" y="{y + 4:.1f}">{escape(words(tick))}</text>'
+        )
     for at, anchor in ((axes.first, ""), (axes.last, " end")):
-        parts.append(f'<text class="tick{anchor}" x="{axes.x(at):.1f}" y="{HEIGHT - 8}">{_day(at)}</text>')
+        parts.append(
+            f'<text class="tick{anchor}" x="{axes.x(at):.1f}" y="{HEIGHT - 8}">{_day(at)}</text>'
+        )
     return parts
 
 
@@ -61,8 +69,12 @@ def _svg(name: str, title: str, parts: Sequence[str]) -> Markup:
     return Markup(f"{head}{escape(title)}</title>{''.join(parts)}</svg>")
 
 
-def gap_chart(times: Sequence[float], low: Sequence[float], high: Sequence[float], limit: float, now: float) -> Markup:
-    """The band in which the gap of the deployed policy is certified to lie, and the two lines that it may not cross."""
+def gap_chart(
+    times: Sequence[float], low: Sequence[float], high: Sequence[float], limit: float, now: float
+) -> Markup:
+    """The band in which the gap of the deployed policy is certified to lie, and the two lines that
+    it may not cross.
+    """
     top = max(1.35 * limit, 1e-3)
     axes = Axes(times[0], max(now, times[-1] + 1.0), -top, top)
     upper, lower = steps(axes, times, high), steps(axes, times, low)
@@ -74,16 +86,23 @@ def gap_chart(times: Sequence[float], low: Sequence[float], high: Sequence[float
     band = f'<polygon class="band" points="{_points([*upper, *reversed(lower)])}"/>'
     lines = "".join(f'<polyline class="edge" points="{_points(line)}"/>' for line in (upper, lower))
     frame = _frame(axes, (-limit, 0.0, limit), lambda v: f"{v:+.2g}" if v else "0")
-    title = f"Gap of the deployed policy: between {low[-1]:+.3f} and {high[-1]:+.3f}, limit {limit:g}"
+    title = (
+        f"Gap of the deployed policy: between {low[-1]:+.3f} and {high[-1]:+.3f}, limit {limit:g}"
+    )
     return _svg("gap-title", title, [*frame, band, lines, edges, words])
 
 
-def share_chart(times: Sequence[float], lines: Sequence[tuple[str, str, Sequence[float]]], now: float) -> Markup:
-    """Shares between 0 and 1 over time; a line is (class, name, values), and differs from its neighbours by its dashes too."""
+def share_chart(
+    times: Sequence[float], lines: Sequence[tuple[str, str, Sequence[float]]], now: float
+) -> Markup:
+    """Shares between 0 and 1 over time; a line is (class, name, values), and differs from its
+    neighbours by its dashes too.
+    """
     axes = Axes(times[0], max(now, times[-1] + 1.0), 0.0, 1.0)
     frame = _frame(axes, (0.0, 0.5, 1.0), lambda v: f"{v:.0%}")
     drawn = [
-        f'<polyline class="line {kind}" points="{_points(steps(axes, times, values))}"/>' for kind, _, values in lines
+        f'<polyline class="line {kind}" points="{_points(steps(axes, times, values))}"/>'
+        for kind, _, values in lines
     ]
     title = ", ".join(f"{name} {values[-1]:.1%}" for _, name, values in lines)
     return _svg("share-title", title, [*frame, *drawn])

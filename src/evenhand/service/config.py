@@ -1,7 +1,8 @@
-"""What the operator settles before the service starts: where things lie, which products are decided, and what is promised for each.
+"""What the operator settles before the service starts: where things lie, which products are
+decided, and what is promised for each.
 
-The file is TOML; `docs/operating.md` shows one. What is promised (limit, delta, class, seed) is part of every policy's record, so that a
-ledger can be rebuilt.
+The file is TOML; `docs/operating.md` shows one. What is promised (limit, delta, class, seed) is
+part of every policy's record, so that a ledger can be rebuilt.
 """
 
 import hashlib
@@ -47,12 +48,18 @@ class Product:
 
     def __post_init__(self) -> None:
         if not self.features or len(set(self.features)) < len(self.features):
-            raise InvalidInput(f"product {self.name!r} needs at least one feature, each named once.")
+            raise InvalidInput(
+                f"product {self.name!r} needs at least one feature, each named once."
+            )
         unknown = [rate for rate in self.rates if rate not in RATES]
         if unknown or not self.rates:
-            raise InvalidInput(f"product {self.name!r} names the rates {self.rates}; known are {', '.join(RATES)}.")
+            raise InvalidInput(
+                f"product {self.name!r} names the rates {self.rates}; known are {', '.join(RATES)}."
+            )
         if self.group_use == "decide" and not self.groups:
-            raise InvalidInput(f"product {self.name!r} decides by group, so its groups must be listed.")
+            raise InvalidInput(
+                f"product {self.name!r} decides by group, so its groups must be listed."
+            )
         self.learner()
 
     @property
@@ -62,12 +69,16 @@ class Product:
             column = 0 if self.score is None else self._column(self.score)
             return ScoreThresholds(column, per_group=self.group_use == "decide")
         if self.hypotheses not in ("stumps", "linear"):
-            raise InvalidInput(f"hypotheses is {self.hypotheses!r}; the service knows stumps, thresholds, linear.")
+            raise InvalidInput(
+                f"hypotheses is {self.hypotheses!r}; the service knows stumps, thresholds, linear."
+            )
         return CLASSES[self.hypotheses]()
 
     def _column(self, name: str) -> int:
         if name not in self.features:
-            raise InvalidInput(f"score is {name!r}, but the features are {', '.join(self.features)}.")
+            raise InvalidInput(
+                f"score is {name!r}, but the features are {', '.join(self.features)}."
+            )
         return self.features.index(name)
 
     @property
@@ -77,7 +88,9 @@ class Product:
 
     @property
     def digest(self) -> str:
-        """A fingerprint of the whole promise: a ledger that was written under another one is not continued."""
+        """A fingerprint of the whole promise: a ledger that was written under another one is not
+        continued.
+        """
         return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
 
     def learner(self) -> CertifiedLearner:
@@ -118,7 +131,9 @@ class Settings:
     burst: float = 1000.0
     train_every: float = 2.0
     open_dashboard: bool = field(default=False)
-    """Only for the demo: the dashboard without a key, which `require_safe_address` allows on loopback alone."""
+    """Only for the demo: the dashboard without a key, which `require_safe_address` allows on
+    loopback alone.
+    """
 
     def __post_init__(self) -> None:
         names = [(product.tenant, product.name) for product in self.products]
@@ -131,12 +146,20 @@ def load_settings(path: Path) -> Settings:
     try:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise InvalidInput(f"{path} is no TOML: {error}.", hint="docs/operating.md shows a file.") from error
+        raise InvalidInput(
+            f"{path} is no TOML: {error}.", hint="docs/operating.md shows a file."
+        ) from error
     products = tuple(_product(table) for table in document.pop("product", []))
     service = _named(Settings, document.pop("service", {}), "[service]")
     if document:
-        raise InvalidInput(f"{path} has the unknown part {next(iter(document))!r}; it knows [service] and [[product]].")
-    for name, default in (("ledger", "ledger.sqlite"), ("keyring", "keyring.json"), ("keys", "keys.json")):
+        raise InvalidInput(
+            f"{path} has the unknown part {next(iter(document))!r}; it knows [service] and [[product]]."
+        )
+    for name, default in (
+        ("ledger", "ledger.sqlite"),
+        ("keyring", "keyring.json"),
+        ("keys", "keys.json"),
+    ):
         service[name] = _beside(path, service.get(name, default))
     for name in ("tls_certificate", "tls_key"):
         if name in service:
@@ -155,7 +178,9 @@ def _named(record: type, table: Mapping[str, Any], where: str) -> dict[str, Any]
     known = {part.name for part in fields(record)}
     for name in table:
         if name not in known:
-            raise InvalidInput(f"{where} has the unknown setting {name!r}; it knows {', '.join(sorted(known))}.")
+            raise InvalidInput(
+                f"{where} has the unknown setting {name!r}; it knows {', '.join(sorted(known))}."
+            )
     return {name: tuple(value) if isinstance(value, Sequence) and not isinstance(value, str) else value
             for name, value in table.items()}  # fmt: skip
 

@@ -1,7 +1,8 @@
 """The dashboard: pages that this process renders itself, with no script or font from elsewhere.
 
-A session comes from an API key with the scope "audit" and can look, never change: all writing routes ask for the key in a header, which no
-foreign page can send. Templates escape everything; the content policy allows no inline script or style.
+A session comes from an API key with the scope "audit" and can look, never change: all writing
+routes ask for the key in a header, which no foreign page can send. Templates escape everything; the
+content policy allows no inline script or style.
 """
 
 import secrets
@@ -30,7 +31,11 @@ HTML = "text/html; charset=utf-8"
 @cache
 def _environment() -> Environment:
     made = Environment(
-        loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        loader=FileSystemLoader(PAGES),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     made.filters.update(stamp=stamp, percent=lambda x: f"{x:.1%}", number=lambda x: f"{x:,}")
     return made
@@ -42,7 +47,9 @@ def page(name: str, status: int = 200, **values: Any) -> Response:
 
 
 class Sessions:
-    """Who has logged in: a random name -> (hash of the API key, end). Lost with the process, on purpose."""
+    """Who has logged in: a random name -> (hash of the API key, end). Lost with the process, on
+    purpose.
+    """
 
     def __init__(self, service: Service) -> None:
         self._service, self._open = service, dict[str, tuple[str, float]]()
@@ -117,8 +124,16 @@ async def _board(request: Request, service: Service, sessions: Sessions, templat
     if not products:
         return _login_first()
     product = _chosen(request, products)
-    found = await service.desk.off_loop(lambda: read_board(service.desk, product, service.tally(product)))
-    return page(template, board=found, products=products, product=product, open=service.settings.open_dashboard)
+    found = await service.desk.off_loop(
+        lambda: read_board(service.desk, product, service.tally(product))
+    )
+    return page(
+        template,
+        board=found,
+        products=products,
+        product=product,
+        open=service.settings.open_dashboard,
+    )
 
 
 @ROUTER.get("/dashboard/decision")
@@ -155,12 +170,21 @@ async def login_form() -> Response:
 
 
 def _require_same_site(request: Request) -> None:
-    """A form of this very site: browsers say where a request comes from, and scripts cannot lie about it."""
+    """A form of this very site: browsers say where a request comes from, and scripts cannot lie
+    about it.
+    """
     site = request.headers.get("sec-fetch-site", "same-origin")
     origin = request.headers.get("origin")
     host = request.headers.get("host", "")
-    if site not in ("same-origin", "none") or (origin is not None and urlsplit(origin).netloc != host):
-        raise ProblemError(403, "unsafe-origin", "this form was not sent by the dashboard.", hint="open the dashboard.")
+    if site not in ("same-origin", "none") or (
+        origin is not None and urlsplit(origin).netloc != host
+    ):
+        raise ProblemError(
+            403,
+            "unsafe-origin",
+            "this form was not sent by the dashboard.",
+            hint="open the dashboard.",
+        )
 
 
 @ROUTER.post("/dashboard/login")

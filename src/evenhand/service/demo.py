@@ -1,4 +1,6 @@
-"""A real client's day in a minute: simulated people apply over HTTP, wait, and repay or not. One second is one day."""
+"""A real client's day in a minute: simulated people apply over HTTP, wait, and repay or not. One
+second is one day.
+"""
 
 import heapq
 import logging

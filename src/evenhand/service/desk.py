@@ -1,4 +1,6 @@
-"""The desk: applications in, answers out. It turns a request into terms under the policy in force and hands both to the ledger."""
+"""The desk: applications in, answers out. It turns a request into terms under the policy in force
+and hands both to the ledger.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -21,7 +23,10 @@ Kind = TypeVar("Kind")
 
 
 def render(drawn: Drawn) -> bytes:
-    """The answer as canonical JSON, stored for ever. `act` is false in shadow mode: the decision is logged, and yours stands."""
+    """The answer as canonical JSON, stored for ever.
+
+    `act` is false in shadow mode: the decision is logged, and yours stands.
+    """
     d, flag = drawn, ("false", "true")
     return (
         f'{{"accept":{flag[d.accept]},"act":{flag[d.mode != "shadow"]},"at":{canonical(d.at)},'
@@ -53,7 +58,9 @@ class Desk:
         return found if found is not None else self.refresh(product)
 
     def refresh(self, product: Product) -> InForce:
-        """Look again what is active: after a publication or an operation, and every second where there are replicas."""
+        """Look again what is active: after a publication or an operation, and every second where
+        there are replicas.
+        """
         found = in_force.find(self.ledger, product)
         self._in_force[product.tenant, product.name] = found
         return found
@@ -68,7 +75,9 @@ class Desk:
         return [one if isinstance(one, EvenhandError) else next(answers) for one in prepared]
 
     def prepare(self, tenant: str, asked: Sequence[Asked]) -> list[Request | EvenhandError]:
-        """(application, terms) for each, or why not; the policy of a product is asked once about all its people."""
+        """(application, terms) for each, or why not; the policy of a product is asked once about
+        all its people.
+        """
         found: list[Request | EvenhandError | None] = [None] * len(asked)
         people: dict[str, dict[int, Application]] = {}
         for place, one in enumerate(asked):
@@ -86,16 +95,23 @@ class Desk:
         product = self.product(tenant, asked.product)
         _require_group(product, asked)
         features, prices = _features(product, asked), _prices(product, asked)
-        return Application(tenant, asked.key, asked.person, asked.product, features, asked.group, prices)
+        return Application(
+            tenant, asked.key, asked.person, asked.product, features, asked.group, prices
+        )
 
     def _terms(self, product: Product, applications: Sequence[Application]) -> list[Terms]:
-        """A row's probability depends on its neighbours by not one bit, so a batch is decided as its people would be alone."""
+        """A row's probability depends on its neighbours by not one bit, so a batch is decided as
+        its people would be alone.
+        """
         force = self.in_force(product)
         by_group = product.group_use == "decide"
         group = np.array([one.group for one in applications], dtype=object) if by_group else None
         chances = force.mixture.acceptance([one.features for one in applications], group).tolist()
         policy, audit = force.policy, force.audit_weight
-        return [Terms(policy.id, chance, min(audit, chance), policy.epoch, force.mode) for chance in chances]
+        return [
+            Terms(policy.id, chance, min(audit, chance), policy.epoch, force.mode)
+            for chance in chances
+        ]
 
     # everything else that touches the disk, off the event loop
 
@@ -109,7 +125,10 @@ def _features(product: Product, asked: Asked) -> list[float]:
     given, names = asked.features, product.features
     if isinstance(given, dict):
         if set(given) != set(names):
-            raise Invalid("features does not name the product's features.", hint=f"they are {', '.join(names)}.")
+            raise Invalid(
+                "features does not name the product's features.",
+                hint=f"they are {', '.join(names)}.",
+            )
         return [given[name] for name in names]
     if len(given) != len(names):
         raise Invalid(
@@ -137,7 +156,10 @@ def _prices(product: Product, asked: Asked) -> tuple[float, float] | None:
         return None
     most = product.price_false_accept + product.price_false_reject
     if asked.prices.false_accept + asked.prices.false_reject > most:
-        raise Invalid(f"the two prices sum to more than the preset bound {most:g}.", hint="raise it in the settings.")
+        raise Invalid(
+            f"the two prices sum to more than the preset bound {most:g}.",
+            hint="raise it in the settings.",
+        )
     return asked.prices.false_accept, asked.prices.false_reject
 
 

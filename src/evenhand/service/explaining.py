@@ -1,9 +1,11 @@
-"""Why somebody was decided so: the rules of the mixture with their weights and answers, the coin, and what would have changed it.
+"""Why somebody was decided so: the rules of the mixture with their weights and answers, the coin,
+and what would have changed it.
 
     accept iff U < p(x),   p(x) = sum of the weights of the rules that accept x
 
-A feature lowered p by as much as p could rise if that feature alone had another value; only values at which some rule changes its answer
-have to be tried, so the search is exact for thresholds, trees and linear rules.
+A feature lowered p by as much as p could rise if that feature alone had another value; only values
+at which some rule changes its answer have to be tried, so the search is exact for thresholds, trees
+and linear rules.
 """
 
 from collections.abc import Iterator
@@ -81,8 +83,12 @@ def explained(found: Explained, mixture: Mixture, product: Product) -> Explanati
     drawn, group = found.drawn, _group(found, mixture)
     rows = np.array([found.features])
     parts = tuple(
-        RulePart(weight, rule.describe(product.features), bool(np.asarray(rule.accepts(rows, group))[0]))
-        for rule, weight in sorted(zip(mixture.hypotheses, mixture.weights, strict=True), key=lambda part: -part[1])
+        RulePart(
+            weight, rule.describe(product.features), bool(np.asarray(rule.accepts(rows, group))[0])
+        )
+        for rule, weight in sorted(
+            zip(mixture.hypotheses, mixture.weights, strict=True), key=lambda part: -part[1]
+        )
     )
     levers = tuple(sorted(_levers(found, mixture, product), key=lambda lever: -lever.gain))
     return Explanation(
@@ -124,10 +130,15 @@ def _sentence(found: Explained, levers: tuple[Lever, ...]) -> str:
 
 
 def _levers(found: Explained, mixture: Mixture, product: Product) -> Iterator[Lever]:
-    """For each feature the value, of those at which a rule changes, that raises the probability most; none if nothing raises it."""
+    """For each feature the value, of those at which a rule changes, that raises the probability
+    most; none if nothing raises it.
+    """
     document, group = mixture.to_json(), _group(found, mixture)
     for column, name in enumerate(product.features):
-        values = sorted(set(_borders(document, column, found.features)), key=lambda v: abs(v - found.features[column]))
+        values = sorted(
+            set(_borders(document, column, found.features)),
+            key=lambda v: abs(v - found.features[column]),
+        )
         if not values:
             continue
         rows = np.tile(np.array(found.features), (len(values), 1))
@@ -171,5 +182,9 @@ def _crossing(document: Json, column: int, features: tuple[float, ...]) -> Itera
     """w.x = threshold, solved for one column."""
     weight = document["weights"][column]
     if weight:
-        rest = sum(w * x for i, (w, x) in enumerate(zip(document["weights"], features, strict=True)) if i != column)
+        rest = sum(
+            w * x
+            for i, (w, x) in enumerate(zip(document["weights"], features, strict=True))
+            if i != column
+        )
         yield from _sides((document["threshold"] - rest) / weight)

@@ -1,4 +1,6 @@
-"""Decisions with their propensities in the formats that other tools read: Open Bandit Pipeline, VW dsjson, Parquet."""
+"""Decisions with their propensities in the formats that other tools read: Open Bandit Pipeline, VW
+dsjson, Parquet.
+"""
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -21,7 +23,9 @@ def _readable(rows: Iterable[Row]) -> list[Row]:
     """Rows that still have features; erased people are in no export."""
     found = [row for row in rows if row.features is not None]
     if not found:
-        raise InvalidInput("there is no decision to export.", hint="check the product and the period.")
+        raise InvalidInput(
+            "there is no decision to export.", hint="check the product and the period."
+        )
     return found
 
 

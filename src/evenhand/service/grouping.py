@@ -1,8 +1,9 @@
 """One job for many who wait: requests that come in together share a commit.
 
-A commit costs the same for one decision as for sixty, and a ledger that works beside a busy event loop slows both down. So a job leaves
-when the disk is idle and the house is quiet: for QUIET turns of the event loop nobody else got ready (a lone client waits for a fraction
-of a millisecond). Nobody waits longer than PATIENCE seconds for the others.
+A commit costs the same for one decision as for sixty, and a ledger that works beside a busy event
+loop slows both down. So a job leaves when the disk is idle and the house is quiet: for QUIET turns
+of the event loop nobody else got ready (a lone client waits for a fraction of a millisecond).
+Nobody waits longer than PATIENCE seconds for the others.
 """
 
 import asyncio
@@ -47,7 +48,9 @@ class Grouping:
             asyncio.get_running_loop().call_soon(self._turn, len(self._ready), 0)
 
     def _turn(self, ready: int, quiet: int) -> None:
-        """One more turn of the event loop; `ready` were ready before it, and the `quiet` turns before brought nobody."""
+        """One more turn of the event loop; `ready` were ready before it, and the `quiet` turns
+        before brought nobody.
+        """
         now = len(self._ready)
         quiet = quiet + 1 if now == ready else 0
         if quiet < QUIET:
@@ -71,7 +74,9 @@ class Grouping:
 
     async def _submit(self, group: list[tuple[Sequence[Asked], "asyncio.Future[Answers]"]]) -> None:
         try:
-            answers = iter(await self.ledger.decide_async([one for asked, _ in group for one in asked]))
+            answers = iter(
+                await self.ledger.decide_async([one for asked, _ in group for one in asked])
+            )
             for asked, future in group:
                 found = [next(answers) for _ in asked]
                 if not future.done():  # the client may have gone
@@ -85,7 +90,9 @@ class Grouping:
     async def _each_alone(
         self, group: list[tuple[Sequence[Asked], "asyncio.Future[Answers]"]], refusal: EvenhandError
     ) -> None:
-        """A group that failed is tried one by one, so that nobody suffers for another; keys make that harmless."""
+        """A group that failed is tried one by one, so that nobody suffers for another; keys make
+        that harmless.
+        """
         for asked, future in group:
             try:
                 found = await self.ledger.decide_async(asked) if len(group) > 1 else refusal

@@ -1,4 +1,6 @@
-"""Which policy decides: verified before it is loaded, and what takes its place if it does not verify."""
+"""Which policy decides: verified before it is loaded, and what takes its place if it does not
+verify.
+"""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,7 +19,10 @@ Constant = Literal["accept", "reject"]
 
 @dataclass(frozen=True)
 class InForce:
-    """A loaded policy with the terms under which it decides. A request keeps the one that it started with."""
+    """A loaded policy with the terms under which it decides.
+
+    A request keeps the one that it started with.
+    """
 
     policy: Policy
     mixture: Mixture
@@ -49,34 +54,52 @@ def constant_json(constant: Constant, product: Product) -> Json:
 
 def register_constants(ledger: Ledger, product: Product) -> dict[str, str]:
     """The ids of the two constants; they are registered if this product has none yet."""
-    found = {p.info.get("constant"): p.id for p in ledger.policies(product.tenant, product.name) if not p.in_lineage}
+    found = {
+        p.info.get("constant"): p.id
+        for p in ledger.policies(product.tenant, product.name)
+        if not p.in_lineage
+    }
     for constant in ("accept", "reject"):
         if constant not in found:
             document = constant_json("accept" if constant == "accept" else "reject", product)
-            found[constant] = ledger.register(product.tenant, product.name, document, {"constant": constant}).id
+            found[constant] = ledger.register(
+                product.tenant, product.name, document, {"constant": constant}
+            ).id
     return {"accept": str(found["accept"]), "reject": str(found["reject"])}
 
 
 def load(policy: Policy, public_key: str) -> Mixture:
-    """The mixture, if every byte of the record is signed by the ledger's key; Damaged or InvalidInput otherwise."""
+    """The mixture, if every byte of the record is signed by the ledger's key; Damaged or
+    InvalidInput otherwise.
+    """
     if policy.signature != policy.signature.lower():
-        raise Damaged("the signature is not written as it was made.")  # the same number in capitals is another record
+        raise Damaged(
+            "the signature is not written as it was made."
+        )  # the same number in capitals is another record
     policy.verify(public_key)
     return policy_from_json(policy.document)
 
 
 def certified_ids(ledger: Ledger, product: Product) -> dict[str, Json]:
-    """policy id -> certificate, of the policies whose certificate stood when they were published, under the rules of now."""
-    standing = {row.epoch: row.document for row in ledger.certificates(product.tenant, product.name)}
+    """policy id -> certificate, of the policies whose certificate stood when they were published,
+    under the rules of now.
+    """
+    standing = {
+        row.epoch: row.document for row in ledger.certificates(product.tenant, product.name)
+    }
     return {
         policy.id: standing[policy.epoch]
         for policy in ledger.policies(product.tenant, product.name)
-        if policy.in_lineage and policy.rules == RULES and standing.get(policy.epoch, {}).get("status") == "certified"
+        if policy.in_lineage
+        and policy.rules == RULES
+        and standing.get(policy.epoch, {}).get("status") == "certified"
     }
 
 
 def find(ledger: Ledger, product: Product) -> InForce:
-    """What is active; if it does not verify, the last certified policy that does, else the configured constant."""
+    """What is active; if it does not verify, the last certified policy that does, else the
+    configured constant.
+    """
     active = ledger.active(product.tenant, product.name)
     policies = ledger.policies(product.tenant, product.name)
     mode: Mode = "live" if active is None else active.mode
@@ -92,7 +115,12 @@ def find(ledger: Ledger, product: Product) -> InForce:
     wanted = register_constants(ledger, product)[product.fallback]
     registered = [p for p in ledger.policies(product.tenant, product.name) if not p.in_lineage]
     constant = next(p for p in registered if p.id == wanted)
-    return InForce(constant, load(constant, ledger.keyring.public_key), "killed", "fall-back: no policy verifies")
+    return InForce(
+        constant,
+        load(constant, ledger.keyring.public_key),
+        "killed",
+        "fall-back: no policy verifies",
+    )
 
 
 def _loaded(policy: Policy, ledger: Ledger) -> Mixture | None:

@@ -1,6 +1,7 @@
 """API keys: 256 random bits each, shown once, stored as their SHA-256 with a tenant and scopes.
 
-A key that is drawn from 2^256 cannot be guessed from its hash, so the hash needs neither salt nor stretching.
+A key that is drawn from 2^256 cannot be guessed from its hash, so the hash needs neither salt nor
+stretching.
 """
 
 import hashlib
@@ -45,7 +46,9 @@ def _scopes(names: Iterable[str]) -> frozenset[Scope]:
 
 
 class KeyStore:
-    """Keys in a file that only its owner can read; a change of the file (by another replica) is noticed."""
+    """Keys in a file that only its owner can read; a change of the file (by another replica) is
+    noticed.
+    """
 
     def __init__(self, path: Path | None) -> None:
         self._path, self._lock = path, threading.Lock()
@@ -53,7 +56,10 @@ class KeyStore:
         self._stamp: tuple[int, int] | None = None
 
     def find(self, token: str) -> Key | None:
-        """The key behind a token, unless it is unknown or revoked. Looking up a hash tells nothing about the token by its time."""
+        """The key behind a token, unless it is unknown or revoked.
+
+        Looking up a hash tells nothing about the token by its time.
+        """
         return self.by_digest(_digest(token))
 
     def by_digest(self, digest: str) -> Key | None:
@@ -78,7 +84,10 @@ class KeyStore:
         digest = _digest(token)
         with self._lock:
             self._read()
-            self._keys = {**self._keys, digest: Key(digest[:12], tenant, _scopes(scopes), digest, name)}
+            self._keys = {
+                **self._keys,
+                digest: Key(digest[:12], tenant, _scopes(scopes), digest, name),
+            }
             self._write()
         return token
 
@@ -114,7 +123,9 @@ class KeyStore:
             rows = json.loads(self._path.read_text(encoding="utf-8"))["keys"]
             keys = [Key(**{**row, "scopes": _scopes(row["scopes"])}) for row in rows]
         except (ValueError, KeyError, TypeError):
-            raise InvalidInput(f"{self._path} does not hold API keys.", hint="restore it from a backup.") from None
+            raise InvalidInput(
+                f"{self._path} does not hold API keys.", hint="restore it from a backup."
+            ) from None
         self._keys = {key.sha256: key for key in keys}
 
     def _write(self) -> None:

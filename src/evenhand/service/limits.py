@@ -1,4 +1,6 @@
-"""The door: which hosts are answered, how large and how deep a body may be, how often somebody may come. Plain ASGI, before any parsing."""
+"""The door: which hosts are answered, how large and how deep a body may be, how often somebody may
+come. Plain ASGI, before any parsing.
+"""
 
 import asyncio
 import logging
@@ -37,7 +39,9 @@ _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.S)
 
 
 def depth_of(body: bytes) -> int:
-    """How deeply arrays and objects are nested, without building them; brackets inside of strings do not count."""
+    """How deeply arrays and objects are nested, without building them; brackets inside of strings
+    do not count.
+    """
     marks = np.frombuffer(_STRING.sub(b"", body), dtype=np.uint8)
     opened = (marks == ord("[")) | (marks == ord("{"))
     closed = (marks == ord("]")) | (marks == ord("}"))
@@ -46,7 +50,9 @@ def depth_of(body: bytes) -> int:
 
 @dataclass
 class Buckets:
-    """Token buckets: `rate` requests a second each, `burst` at once. The least recently seen are forgotten beyond `most`."""
+    """Token buckets: `rate` requests a second each, `burst` at once. The least recently seen are
+    forgotten beyond `most`.
+    """
 
     rate: float
     burst: float
@@ -84,7 +90,10 @@ class Door:
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
                 present = {name for name, _ in message["headers"]}
-                message["headers"] = [*message["headers"], *(pair for pair in HEADERS if pair[0] not in present)]
+                message["headers"] = [
+                    *message["headers"],
+                    *(pair for pair in HEADERS if pair[0] not in present),
+                ]
             await send(message)
 
         try:
@@ -117,7 +126,10 @@ class Door:
                 body = await self._read(receive, keep=size <= self.max_body)
         except TimeoutError:
             raise ProblemError(
-                413, "too-large", f"the body took longer than {SLOWEST:g} s.", hint="send it at once."
+                413,
+                "too-large",
+                f"the body took longer than {SLOWEST:g} s.",
+                hint="send it at once.",
             ) from None
         if body is None:
             raise ProblemError(
@@ -129,12 +141,17 @@ class Door:
             )
         if len(body) > self.max_depth and depth_of(body) > self.max_depth:
             raise ProblemError(
-                422, "too-deep", f"the body is nested deeper than {self.max_depth} levels.", hint="send plain objects."
+                422,
+                "too-deep",
+                f"the body is nested deeper than {self.max_depth} levels.",
+                hint="send plain objects.",
             )
         return body
 
     async def _read(self, receive: Any, *, keep: bool) -> bytes | None:
-        """The body, or None if it is too large; what is too large is read and thrown away, up to a point."""
+        """The body, or None if it is too large; what is too large is read and thrown away, up to a
+        point.
+        """
         parts: list[bytes] = []
         size, more = 0, True
         while more and size <= DRAIN:

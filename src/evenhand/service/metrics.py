@@ -1,4 +1,6 @@
-"""Prometheus metrics: counts of requests, and where the decisions of each product stand. No person, key or group is a label."""
+"""Prometheus metrics: counts of requests, and where the decisions of each product stand. No person,
+key or group is a label.
+"""
 
 from collections.abc import Iterable
 
@@ -13,11 +15,19 @@ class Metrics:
 
     def __init__(self, desk: Desk) -> None:
         self.registry = CollectorRegistry()
-        self.decisions = Counter("evenhand_decisions", "Answers given", ["mode", "accept"], registry=self.registry)
-        self.replayed = Counter("evenhand_replayed", "Answers that had been stored before", registry=self.registry)
+        self.decisions = Counter(
+            "evenhand_decisions", "Answers given", ["mode", "accept"], registry=self.registry
+        )
+        self.replayed = Counter(
+            "evenhand_replayed", "Answers that had been stored before", registry=self.registry
+        )
         self.refused = Counter("evenhand_refused", "Applications refused", registry=self.registry)
-        self.outcomes = Counter("evenhand_outcomes", "Reports by their result", ["result"], registry=self.registry)
-        self.failed_trainings = Counter("evenhand_failed_trainings", "Trainings refused", registry=self.registry)
+        self.outcomes = Counter(
+            "evenhand_outcomes", "Reports by their result", ["result"], registry=self.registry
+        )
+        self.failed_trainings = Counter(
+            "evenhand_failed_trainings", "Trainings refused", registry=self.registry
+        )
         self.seconds = Histogram(
             "evenhand_decision_seconds",
             "From request to durable answer",
@@ -41,13 +51,19 @@ class _Standing:
 
     def collect(self) -> Iterable[Metric]:
         """One gauge family per question."""
-        people = GaugeMetricFamily("evenhand_people", "Decisions by where they stand", labels=["product", "standing"])
-        weights = GaugeMetricFamily("evenhand_policy_weight", "Weights in force", labels=["product", "part"])
+        people = GaugeMetricFamily(
+            "evenhand_people", "Decisions by where they stand", labels=["product", "standing"]
+        )
+        weights = GaugeMetricFamily(
+            "evenhand_policy_weight", "Weights in force", labels=["product", "part"]
+        )
         epoch = GaugeMetricFamily("evenhand_epoch", "The epoch in force", labels=["product"])
         for product in self._desk.products.values():
             if product.tenant != self._tenant:
                 continue
-            for name, number in vars_of(self._desk.ledger.counts(product.tenant, product.name)).items():
+            for name, number in vars_of(
+                self._desk.ledger.counts(product.tenant, product.name)
+            ).items():
                 people.add_metric([product.name, name], number)
             force = self._desk.in_force(product)
             weights.add_metric([product.name, "learned"], force.learned_weight)

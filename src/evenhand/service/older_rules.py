@@ -1,7 +1,9 @@
-"""Certificates that were issued under older rules: shown as they were issued, marked so, with the doors that may concern each of them.
+"""Certificates that were issued under older rules: shown as they were issued, marked so, with the
+doors that may concern each of them.
 
-Nothing is computed again under the rules of now. A door is a way by which data entered the certificate that rules 2 have closed; whether it
-was used before a certificate was issued is on record in the ledger, and that is all that is said here.
+Nothing is computed again under the rules of now. A door is a way by which data entered the
+certificate that rules 2 have closed; whether it was used before a certificate was issued is on
+record in the ledger, and that is all that is said here.
 """
 
 from collections.abc import Iterator
@@ -12,7 +14,9 @@ from evenhand.service.config import Product
 
 
 def marked(ledger: Ledger, product: Product, policy: Policy) -> Json:
-    """{} for a policy of the rules of now; else the version of its rules, a sentence, and what may concern its certificate."""
+    """{} for a policy of the rules of now; else the version of its rules, a sentence, and what may
+    concern its certificate.
+    """
     if policy.rules >= RULES:
         return {}
     return {
@@ -23,7 +27,9 @@ def marked(ledger: Ledger, product: Product, policy: Policy) -> Json:
 
 
 def concerns(ledger: Ledger, product: Product, policy: Policy) -> Iterator[str]:
-    """The doors of rules 1 that had been used when the policy was published, in words; rules 2 have none."""
+    """The doors of rules 1 that had been used when the policy was published, in words; rules 2 have
+    none.
+    """
     if policy.rules > 1:
         yield "nothing: rules 3 brought a sharper bound, which cannot continue the sums of the one before"
         return

@@ -1,4 +1,6 @@
-"""Opening what the settings name: keyring, ledger, keys; and a snapshot of a ledger that another process has open."""
+"""Opening what the settings name: keyring, ledger, keys; and a snapshot of a ledger that another
+process has open.
+"""
 
 import contextlib
 import sqlite3
@@ -14,7 +16,9 @@ from evenhand.service.keys import SCOPES, KeyStore
 
 
 def open_keyring(settings: Settings) -> Keyring:
-    """The keyring; a new one only where there is no ledger yet, because nobody else can read an old one."""
+    """The keyring; a new one only where there is no ledger yet, because nobody else can read an old
+    one.
+    """
     path = Path(settings.keyring)
     if path.exists():
         return Keyring.load(path)
@@ -32,11 +36,15 @@ def open_keyring(settings: Settings) -> Keyring:
 def open_ledger(settings: Settings, clock: Clock) -> Ledger:
     """The ledger, begun if there is none."""
     plan = WindowPlan(settings.window_days * DAY)
-    return Ledger.open(settings.ledger, keyring=open_keyring(settings), clock=clock, windows=plan, render=render)
+    return Ledger.open(
+        settings.ledger, keyring=open_keyring(settings), clock=clock, windows=plan, render=render
+    )
 
 
 def open_keys(settings: Settings) -> tuple[KeyStore, dict[str, str]]:
-    """The API keys, and the tokens of those that had to be made: one with every scope for each tenant that has none."""
+    """The API keys, and the tokens of those that had to be made: one with every scope for each
+    tenant that has none.
+    """
     store = KeyStore(Path(settings.keys))
     fresh = {}
     for tenant in dict.fromkeys(product.tenant for product in settings.products):
@@ -47,7 +55,9 @@ def open_keys(settings: Settings) -> tuple[KeyStore, dict[str, str]]:
 
 @contextlib.contextmanager
 def looking(settings: Settings, clock: Clock) -> Iterator[tuple[Ledger, bool]]:
-    """(ledger, whether it is the ledger itself): to look at it even while the service has it open, then as a snapshot."""
+    """(ledger, whether it is the ledger itself): to look at it even while the service has it open,
+    then as a snapshot.
+    """
     try:
         with open_ledger(settings, clock) as ledger:
             yield ledger, True
@@ -58,7 +68,9 @@ def looking(settings: Settings, clock: Clock) -> Iterator[tuple[Ledger, bool]]:
         copy = Path(directory) / "snapshot.sqlite"
         _snapshot(Path(settings.ledger), copy)
         plan = WindowPlan(settings.window_days * DAY)
-        with Ledger.open(copy, keyring=open_keyring(settings), clock=clock, windows=plan, render=render) as ledger:
+        with Ledger.open(
+            copy, keyring=open_keyring(settings), clock=clock, windows=plan, render=render
+        ) as ledger:
             yield ledger, False
 
 

@@ -1,4 +1,6 @@
-"""What an operator can do in one call: stop everything, go back, decide without acting. Each is in the chain before it takes effect."""
+"""What an operator can do in one call: stop everything, go back, decide without acting. Each is in
+the chain before it takes effect.
+"""
 
 from dataclasses import dataclass
 
@@ -26,7 +28,9 @@ class Operator:
         return self._operate(product, "revive")
 
     def rollback(self, product: Product, policy: str | None) -> InForce:
-        """Back to an earlier policy whose certificate stood; None means the last one before the present."""
+        """Back to an earlier policy whose certificate stood; None means the last one before the
+        present.
+        """
         certified = list(certified_ids(self.desk.ledger, product))
         earlier = [found for found in certified if found != self.desk.in_force(product).policy.id]
         if policy is None and earlier:

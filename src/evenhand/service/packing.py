@@ -1,4 +1,5 @@
-"""The auditor's pack: one directory that answers, without the service, what was decided, by what, with which chance, and what became of it.
+"""The auditor's pack: one directory that answers, without the service, what was decided, by what,
+with which chance, and what became of it.
 
 README.md            what is what, and how to verify it
 ledger.jsonl         the whole chain with the people's identifiers opened; verifier.py reads it with the standard library alone
@@ -46,15 +47,22 @@ class Period:
 
     def __post_init__(self) -> None:
         if not self.start < self.end:
-            raise InvalidInput("the period ends before it begins.", hint="--from comes before --to.")
+            raise InvalidInput(
+                "the period ends before it begins.", hint="--from comes before --to."
+            )
 
     def holds(self, at: float) -> bool:
         """Whether a time lies in it."""
         return self.start <= at < self.end
 
 
-def pack(ledger: Ledger, product: Product, period: Period, target: Path, *, reveal_by: str | None = None) -> Path:
-    """Write the pack into a new directory. `reveal_by`: reveal the secrets of ended windows in this person's name."""
+def pack(
+    ledger: Ledger, product: Product, period: Period, target: Path, *, reveal_by: str | None = None
+) -> Path:
+    """Write the pack into a new directory.
+
+    `reveal_by`: reveal the secrets of ended windows in this person's name.
+    """
     target.mkdir(parents=True)
     names = (product.tenant, product.name)
     every = ledger.history(*names, usable_only=False, maturity=product.maturity)
@@ -63,16 +71,24 @@ def pack(ledger: Ledger, product: Product, period: Period, target: Path, *, reve
     export(ledger, target / "ledger.jsonl", opened=("who",))
     _write_json(target / "head.json", ledger.signed_head().to_json())
     _write_csv(target / "decisions.csv", DECISION_COLUMNS, map(_decision, rows))
-    _write_csv(target / "overrides.csv", DECISION_COLUMNS, (_decision(r) for r in rows if r.overruled))
-    _write_csv(target / "overruled.csv", ("group", "drawn", "people_did", "decisions"), overruled(rows))
     _write_csv(
-        target / "selection.csv", ("group", "people", "accepted", "rate", "ratio", "four_fifths"), selection(rows)
+        target / "overrides.csv", DECISION_COLUMNS, (_decision(r) for r in rows if r.overruled)
+    )
+    _write_csv(
+        target / "overruled.csv", ("group", "drawn", "people_did", "decisions"), overruled(rows)
+    )
+    _write_csv(
+        target / "selection.csv",
+        ("group", "people", "accepted", "rate", "ratio", "four_fifths"),
+        selection(rows),
     )
     _write_json(target / "policies.json", _policies(ledger, product))
     _write_json(target / "certificates.json", _certificates(ledger, product, period))
     _write_json(target / "randomisation.json", _randomisation(ledger, secrets))
     _write_json(target / "secrets.json", secrets)
-    _write_json(target / "events.json", [asdict(e) for e in ledger.events(*names) if period.holds(e.at)])
+    _write_json(
+        target / "events.json", [asdict(e) for e in ledger.events(*names) if period.holds(e.at)]
+    )
     shutil.copyfile(Path(verifier.__file__), target / "verifier.py")
     (target / "README.md").write_text(_readme(product, len(rows)), encoding="utf-8")
     return target
@@ -88,7 +104,9 @@ def _decision(row: Row) -> tuple[Any, ...]:
 
 
 def selection(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
-    """(group, people, accepted, rate, ratio to the highest rate, whether the ratio is at least 4/5)."""
+    """(group, people, accepted, rate, ratio to the highest rate, whether the ratio is at least
+    4/5).
+    """
     people: dict[Any, list[bool]] = {}
     for row in rows:
         if row.group is not None:
@@ -97,13 +115,22 @@ def selection(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
     top = max(rates.values(), default=0.0)
     ratios = {group: rate / top if top > 0 else 1.0 for group, rate in rates.items()}
     return [
-        (g, len(people[g]), sum(people[g]), f"{rates[g]:.6f}", f"{ratios[g]:.4f}", "yes" if ratios[g] >= 0.8 else "no")
+        (
+            g,
+            len(people[g]),
+            sum(people[g]),
+            f"{rates[g]:.6f}",
+            f"{ratios[g]:.4f}",
+            "yes" if ratios[g] >= 0.8 else "no",
+        )
         for g in sorted(people, key=str)
     ]
 
 
 def overruled(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
-    """(group, what was drawn, what people did, decisions); the group is empty where it is unknown or was erased."""
+    """(group, what was drawn, what people did, decisions); the group is empty where it is unknown
+    or was erased.
+    """
     found = Counter((row.group, row.accept) for row in rows if row.overruled)
     words = {True: ("accept", "reject"), False: ("reject", "accept")}
     return [
@@ -132,7 +159,11 @@ def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:
         "promise": {**asdict(product), "digest": product.digest},
         "about": AS_DRAWN,
         "certificates": [
-            {**asdict(row), "rules": of_epoch[row.epoch].rules, **marked(ledger, product, of_epoch[row.epoch])}
+            {
+                **asdict(row),
+                "rules": of_epoch[row.epoch].rules,
+                **marked(ledger, product, of_epoch[row.epoch]),
+            }
             for row in ledger.certificates(*names)
             if period.holds(row.at)
         ],
@@ -144,7 +175,9 @@ def _randomisation(ledger: Ledger, secrets: Json) -> Json:
     return {
         "law": "U = first 53 bits of HMAC-SHA256(secret of the window, tenant | person | product | window); accept iff U < acceptance; "
         "audit iff U < audit_weight",
-        "windows": [{**asdict(window), "revealed": window.name in secrets} for window in ledger.windows()],
+        "windows": [
+            {**asdict(window), "revealed": window.name in secrets} for window in ledger.windows()
+        ],
     }
 
 
@@ -184,4 +217,7 @@ def _write_csv(path: Path, header: Sequence[str], rows: Iterable[tuple[Any, ...]
 
 def _unformulated(row: tuple[Any, ...]) -> list[Any]:
     """A text that a spreadsheet would take for a formula gets an apostrophe."""
-    return [f"'{value}" if isinstance(value, str) and value[:1] in "=@\t\r" and value else value for value in row]
+    return [
+        f"'{value}" if isinstance(value, str) and value[:1] in "=@\t\r" and value else value
+        for value in row
+    ]

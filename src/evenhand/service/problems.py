@@ -1,4 +1,6 @@
-"""Refusals as problem documents (RFC 9457): the field, the law and the way out; a value only where it can be neither secret nor group."""
+"""Refusals as problem documents (RFC 9457): the field, the law and the way out; a value only where
+it can be neither secret nor group.
+"""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -22,7 +24,9 @@ from evenhand.ledger import (
 
 MEDIA_TYPE = "application/problem+json"
 SHOWN = ("label", "accept", "action", "scopes", "epoch", "product")
-"""The last name of a field whose value may be repeated in a problem: none of them can hold a secret or a group."""
+"""The last name of a field whose value may be repeated in a problem: none of them can hold a secret
+or a group.
+"""
 _LONGEST = 60
 
 STATUS: Mapping[type[EvenhandError], tuple[int, str]] = {
@@ -103,11 +107,25 @@ def of_refusal(refusal: EvenhandError) -> Json:
 def of_validation(errors: Sequence[Mapping[str, Any]]) -> Json:
     """What the schema refuses, field by field."""
     if any(error["type"] == "json_invalid" for error in errors):
-        return problem(400, "bad-json", "the body cannot be read as JSON.", hint="send one JSON document in UTF-8.")
+        return problem(
+            400,
+            "bad-json",
+            "the body cannot be read as JSON.",
+            hint="send one JSON document in UTF-8.",
+        )
     found = [_one(error) for error in errors[:20]]
     first = found[0]
-    detail = f"{first['field']}: {first['law']}." + (f" (and {len(errors) - 1} more)" if len(errors) > 1 else "")
-    return problem(422, "invalid", detail, hint="GET /openapi.json describes every field.", **first, errors=found)
+    detail = f"{first['field']}: {first['law']}." + (
+        f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    )
+    return problem(
+        422,
+        "invalid",
+        detail,
+        hint="GET /openapi.json describes every field.",
+        **first,
+        errors=found,
+    )
 
 
 def _one(error: Mapping[str, Any]) -> Json:
@@ -116,7 +134,11 @@ def _one(error: Mapping[str, Any]) -> Json:
     law = str(error["msg"]).removeprefix("Value error, ")
     named: Json = {"field": _printable(field), "law": law}
     value = error.get("input")
-    if name in SHOWN and isinstance(value, str | int | float | bool) and len(str(value)) <= _LONGEST:
+    if (
+        name in SHOWN
+        and isinstance(value, str | int | float | bool)
+        and len(str(value)) <= _LONGEST
+    ):
         named["value"] = value if isinstance(value, bool | int) else _printable(str(value))
     return named
 

@@ -22,22 +22,31 @@ JSON = "application/json"
 
 @ROUTER.post("/decisions", tags=["deciding"])
 async def decide(body: bodies.Asked, service: Serving, key: MayDecide) -> Response:
-    """Decide about one application. Repeating it gives the same bytes, for ever; the same key with another body is a conflict."""
+    """Decide about one application.
+
+    Repeating it gives the same bytes, for ever; the same key with another body is a conflict.
+    """
     answer = (await _decided(service, key.tenant, [body]))[0]
     if isinstance(answer, EvenhandError):
         raise answer
-    return Response(answer.body, media_type=JSON, headers={"Evenhand-Replayed": str(answer.replayed).lower()})
+    return Response(
+        answer.body, media_type=JSON, headers={"Evenhand-Replayed": str(answer.replayed).lower()}
+    )
 
 
 @ROUTER.post("/decisions/batch", tags=["deciding"])
 async def decide_many(body: bodies.AskedMany, service: Serving, key: MayDecide) -> Response:
-    """Decide about up to 1,000 in one transaction: answers and problems, in the order of the request."""
+    """Decide about up to 1,000 in one transaction: answers and problems, in the order of the
+    request.
+    """
     answers = await _decided(service, key.tenant, body.decisions)
     parts = b",".join(as_json(answer, of_refusal) for answer in answers)
     return Response(b'{"decisions":[' + parts + b"]}", media_type=JSON)
 
 
-async def _decided(service: Service, tenant: str, asked: Sequence[bodies.Asked]) -> list[Answer | EvenhandError]:
+async def _decided(
+    service: Service, tenant: str, asked: Sequence[bodies.Asked]
+) -> list[Answer | EvenhandError]:
     began, metrics = time.perf_counter(), service.metrics
     answers = await service.desk.decide(tenant, asked)
     metrics.seconds.observe(time.perf_counter() - began)
@@ -55,7 +64,11 @@ def _kind(answer: Answer | EvenhandError) -> str | tuple[str, str]:
     """By which answers are counted: refused, replayed, or (mode, accepted)."""
     if isinstance(answer, EvenhandError):
         return "refused"
-    return "replayed" if answer.replayed else (answer.drawn.mode, "true" if answer.drawn.accept else "false")
+    return (
+        "replayed"
+        if answer.replayed
+        else (answer.drawn.mode, "true" if answer.drawn.accept else "false")
+    )
 
 
 @ROUTER.get("/decisions/{key}", tags=["deciding"])
@@ -70,23 +83,30 @@ async def stored(key: str, service: Serving, caller: MayDecide) -> Response:
 
 @ROUTER.post("/outcomes", tags=["outcomes"])
 async def tell(body: bodies.Told, service: Serving, key: MayObserve) -> Response:
-    """The outcome of an accepted person. Idempotent; a contradicting one is kept and marked disputed; one for a rejected person is
-    refused (409) and quarantined."""
+    """The outcome of an accepted person. Idempotent; a contradicting one is kept and marked
+    disputed; one for a rejected person is refused (409) and quarantined."""
     return _one(await _reported(service, key.tenant, [(body.key, Label(body.label))]))
 
 
 @ROUTER.post("/outcomes/batch", tags=["outcomes"])
 async def tell_many(body: bodies.ToldMany, service: Serving, key: MayObserve) -> Json:
     """Up to 1,000 outcomes in one transaction: results and problems, in the order of the request."""
-    found = await _reported(service, key.tenant, [(one.key, Label(one.label)) for one in body.outcomes])
+    found = await _reported(
+        service, key.tenant, [(one.key, Label(one.label)) for one in body.outcomes]
+    )
     return {"outcomes": [_verdict(one) for one in found]}
 
 
 @ROUTER.post("/overrides", tags=["outcomes"])
 async def override(body: bodies.OverrideTold, service: Serving, key: MayObserve) -> Response:
-    """A human decided. The decision stays in the certificate as it was drawn, and counts at its worst where its label is lost; the claim is
-    about the policy as drawn. An override that agrees with the draw is on record and changes nothing."""
-    return _one(await _reported(service, key.tenant, [(body.key, Override(body.accept, body.by, body.note))]))
+    """A human decided. The decision stays in the certificate as it was drawn, and counts at its
+    worst where its label is lost; the claim is about the policy as drawn. An override that agrees
+    with the draw is on record and changes nothing."""
+    return _one(
+        await _reported(
+            service, key.tenant, [(body.key, Override(body.accept, body.by, body.note))]
+        )
+    )
 
 
 @ROUTER.post("/groups", tags=["outcomes"])
@@ -98,10 +118,16 @@ async def tell_group(body: bodies.GroupBody, service: Serving, key: MayObserve) 
 @ROUTER.post("/settlements", tags=["outcomes"])
 async def settle(body: bodies.SettlementTold, service: Serving, key: MayAdmin) -> Response:
     """Which of two disputed labels holds."""
-    return _one(await _reported(service, key.tenant, [(body.key, Settlement(body.label, body.by, body.note))]))
+    return _one(
+        await _reported(
+            service, key.tenant, [(body.key, Settlement(body.label, body.by, body.note))]
+        )
+    )
 
 
-async def _reported(service: Service, tenant: str, told: Sequence[tuple[str, Report]]) -> list[Verdict | Refusal]:
+async def _reported(
+    service: Service, tenant: str, told: Sequence[tuple[str, Report]]
+) -> list[Verdict | Refusal]:
     rows = [(tenant, key, report) for key, report in told]
     found = await service.desk.off_loop(lambda: service.ledger.report_many(rows))
     for one in found:

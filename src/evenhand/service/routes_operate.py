@@ -1,4 +1,6 @@
-"""Routes for operators: kill switch, rollback, shadow mode, training, keys, erasure, confirming a gap. One call each, all audited."""
+"""Routes for operators: kill switch, rollback, shadow mode, training, keys, erasure, confirming a
+gap. One call each, all audited.
+"""
 
 from collections.abc import Callable
 
@@ -17,21 +19,31 @@ ROUTER = APIRouter(prefix="/v1", tags=["operating"])
 
 
 def _shown(force: InForce) -> Json:
-    return {"policy": force.policy.id, "epoch": force.policy.epoch, "mode": force.mode, "reason": force.reason}
+    return {
+        "policy": force.policy.id,
+        "epoch": force.policy.epoch,
+        "mode": force.mode,
+        "reason": force.reason,
+    }
 
 
 async def _operated(
     service: Service, key: Key, body: bodies.Operation, act: Callable[[Operator, Product], InForce]
 ) -> Json:
     """Off the event loop; what is in force afterwards."""
-    product, operator = service.desk.product(key.tenant, body.product), Operator(service.desk, body.by, body.note)
+    product, operator = (
+        service.desk.product(key.tenant, body.product),
+        Operator(service.desk, body.by, body.note),
+    )
     return _shown(await service.desk.off_loop(lambda: act(operator, product)))
 
 
 @ROUTER.post("/kill")
 async def kill(body: bodies.Operation, service: Serving, key: MayAdmin) -> Json:
     """A constant policy at once: the product's fallback, or `constant`."""
-    return await _operated(service, key, body, lambda operator, it: operator.kill(it, body.constant))
+    return await _operated(
+        service, key, body, lambda operator, it: operator.kill(it, body.constant)
+    )
 
 
 @ROUTER.post("/revive")
@@ -43,7 +55,9 @@ async def revive(body: bodies.Operation, service: Serving, key: MayAdmin) -> Jso
 @ROUTER.post("/rollback")
 async def rollback(body: bodies.Operation, service: Serving, key: MayAdmin) -> Json:
     """Back to an earlier certified policy: `policy`, or the last one before the present."""
-    return await _operated(service, key, body, lambda operator, it: operator.rollback(it, body.policy))
+    return await _operated(
+        service, key, body, lambda operator, it: operator.rollback(it, body.policy)
+    )
 
 
 @ROUTER.post("/shadow")
@@ -73,7 +87,9 @@ async def train(body: bodies.Operation, service: Serving, key: MayAdmin) -> Json
 @ROUTER.post("/erasures")
 async def erase(body: bodies.Erasure, service: Serving, key: MayAdmin) -> Json:
     """Forget a person; the keys of their applications are Gone from then on."""
-    number = await service.desk.off_loop(lambda: service.ledger.erase(key.tenant, body.person, body.by))
+    number = await service.desk.off_loop(
+        lambda: service.ledger.erase(key.tenant, body.person, body.by)
+    )
     return {"decisions": number}
 
 
@@ -87,7 +103,9 @@ async def confirm_gap(body: bodies.Confirmation, service: Serving, _: MayAdmin) 
 @ROUTER.post("/keys", status_code=201)
 async def new_key(body: bodies.NewKey, service: Serving, key: MayAdmin) -> Json:
     """A new key of your tenant. The token is shown here and never again."""
-    token = await service.desk.off_loop(lambda: service.keys.add(key.tenant, body.scopes, body.name))
+    token = await service.desk.off_loop(
+        lambda: service.keys.add(key.tenant, body.scopes, body.name)
+    )
     return {"token": token, "scopes": sorted(set(body.scopes))}
 
 
@@ -96,7 +114,10 @@ async def list_keys(service: Serving, key: MayAdmin) -> Json:
     """The keys of your tenant, without their tokens."""
     found = service.keys.all(key.tenant)
     return {
-        "keys": [{"id": k.id, "name": k.name, "scopes": sorted(k.scopes), "revoked": k.revoked} for k in found],
+        "keys": [
+            {"id": k.id, "name": k.name, "scopes": sorted(k.scopes), "revoked": k.revoked}
+            for k in found
+        ],
     }
 
 

@@ -1,4 +1,6 @@
-"""Routes for looking: certificate, policies with their lineage, plan, explanation, windows, head, health, metrics."""
+"""Routes for looking: certificate, policies with their lineage, plan, explanation, windows, head,
+health, metrics.
+"""
 
 from dataclasses import asdict
 
@@ -27,7 +29,12 @@ async def health(service: Serving) -> Response:
     if broken is None:
         return Response(b'{"status":"ok"}', media_type="application/json")
     return problem_response(
-        problem(503, "ledger-unavailable", "nothing can be written.", hint="look at the disk, then restart.")
+        problem(
+            503,
+            "ledger-unavailable",
+            "nothing can be written.",
+            hint="look at the disk, then restart.",
+        )
     )
 
 
@@ -46,23 +53,36 @@ async def certificate(product: str, service: Serving, key: MayAudit) -> Json:
 
 
 def current_certificate(desk: Desk, product: Product) -> Json:
-    """The certificate that was published with the policy in force; a constant outside the lineage has none."""
+    """The certificate that was published with the policy in force; a constant outside the lineage
+    has none.
+    """
     force = desk.in_force(product)
-    rows = [r for r in desk.ledger.certificates(product.tenant, product.name) if r.epoch == force.policy.epoch]
+    rows = [
+        r
+        for r in desk.ledger.certificates(product.tenant, product.name)
+        if r.epoch == force.policy.epoch
+    ]
     if not rows:
         raise NotFound(
             "the policy in force has no certificate of its own: it is a constant, whose gap is exactly 0.",
             hint="GET /v1/policies shows what is in force and why.",
         )
     found = Certificate.from_json(rows[-1].document)
-    words = {"claim": found.claim, "text": found.describe(), "epoch": rows[-1].epoch, "at": rows[-1].at}
+    words = {
+        "claim": found.claim,
+        "text": found.describe(),
+        "epoch": rows[-1].epoch,
+        "at": rows[-1].at,
+    }
     mark = marked(desk.ledger, product, force.policy)
     return {"certificate": rows[-1].document, "mode": force.mode, **words, **mark}
 
 
 @ROUTER.get("/v1/policies", tags=["looking"])
 async def policies(product: str, service: Serving, key: MayAudit) -> Json:
-    """Every policy with its parent, signature and words, oldest first; which one is in force, how, and why."""
+    """Every policy with its parent, signature and words, oldest first; which one is in force, how,
+    and why.
+    """
     chosen = service.desk.product(key.tenant, product)
 
     def read() -> Json:
@@ -84,7 +104,9 @@ def _policy(policy: Policy, product: Product) -> Json:
 
 @ROUTER.get("/v1/plan", tags=["looking"])
 async def where_it_stands(product: str, service: Serving, key: MayAudit) -> Json:
-    """Where the epoch stands, when the next one is due, what is still missing, and which decisions people overruled."""
+    """Where the epoch stands, when the next one is due, what is still missing, and which decisions
+    people overruled.
+    """
     chosen = service.desk.product(key.tenant, product)
 
     def read() -> Json:
@@ -111,7 +133,9 @@ async def where_it_stands(product: str, service: Serving, key: MayAudit) -> Json
 
 @ROUTER.post("/v1/plan", tags=["looking"])
 async def launch_plan(body: bodies.LaunchQuestion, service: Serving, key: MayAudit) -> Json:
-    """What a launch under the product's promise is expected to cost and to bring; simulated, so it takes seconds."""
+    """What a launch under the product's promise is expected to cost and to bring; simulated, so it
+    takes seconds.
+    """
     from evenhand.fairness.rates import as_rates
     from evenhand.planning import plan
     from evenhand.words import Prices

@@ -22,11 +22,15 @@ def is_loopback(host: str) -> bool:
 
 
 def require_safe_address(settings: Settings) -> None:
-    """Plain HTTP on loopback alone, unless it was asked for (a proxy in front ends TLS); an open dashboard never elsewhere."""
+    """Plain HTTP on loopback alone, unless it was asked for (a proxy in front ends TLS); an open
+    dashboard never elsewhere.
+    """
     if is_loopback(settings.host):
         return
     if settings.open_dashboard:
-        raise InvalidInput(f"the demo listens on {settings.host}; its dashboard is open, so it stays on this machine.")
+        raise InvalidInput(
+            f"the demo listens on {settings.host}; its dashboard is open, so it stays on this machine."
+        )
     if settings.tls_certificate is None and not settings.plain_http:
         raise InvalidInput(
             f"{settings.host} can be reached from elsewhere, and API keys would travel in the clear.",
@@ -35,7 +39,9 @@ def require_safe_address(settings: Settings) -> None:
 
 
 def server(app: Any, settings: Settings) -> uvicorn.Server:
-    """A server that logs neither requests (their paths hold keys of applications) nor its own version."""
+    """A server that logs neither requests (their paths hold keys of applications) nor its own
+    version.
+    """
     require_safe_address(settings)
     config = uvicorn.Config(
         app,
@@ -56,8 +62,9 @@ def server(app: Any, settings: Settings) -> uvicorn.Server:
 def run(running: uvicorn.Server) -> None:
     """Serve until stopped.
 
-    What is there by now lives as long as the process, so the garbage collector need not look at it again; and the requests that share a
-    commit have more young objects than its usual 700. Together about a tenth of the time of a request.
+    What is there by now lives as long as the process, so the garbage collector need not look at it
+    again; and the requests that share a commit have more young objects than its usual 700. Together
+    about a tenth of the time of a request.
     """
     gc.collect()
     gc.freeze()

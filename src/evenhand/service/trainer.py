@@ -1,17 +1,19 @@
-"""The trainer: closes an epoch, learns from the ledger alone, certifies, and publishes by compare-and-swap under a lease.
+"""The trainer: closes an epoch, learns from the ledger alone, certifies, and publishes by
+compare-and-swap under a lease.
 
     upto  = the last row that counts                    read before anything is learned
     close = usable decisions of rows <= upto whose maturity window has passed, all of them, in the chain's order, as they were drawn
     plan  = CertifiedLearner.replay(close, rounds)      the same code as in the library; U, not the learner's coins, drew the decisions
     publish(policy, certificate, checkpoint, info = {upto, at, rounds, ...})     one transaction, so a rebuild sees exactly what was seen
 
-A trainer holds nothing that the ledger does not. `catch_up` takes up the newest checkpoint with the people who are left: the sums over
-closed cohorts are those that were published, whoever was erased since, and only the loss misses them. So a trainer that has just started,
-and one that has been running, publish the same next policy and certificate, bit for bit. A lineage that ends under older rules is not
-learned from: a new life takes it over.
+A trainer holds nothing that the ledger does not. `catch_up` takes up the newest checkpoint with the
+people who are left: the sums over closed cohorts are those that were published, whoever was erased
+since, and only the loss misses them. So a trainer that has just started, and one that has been
+running, publish the same next policy and certificate, bit for bit. A lineage that ends under older
+rules is not learned from: a new life takes it over.
 
-Two trainers never publish the same epoch: the lease keeps the second one waiting, its token fences off one that was asleep, and the
-parent's id decides the rest.
+Two trainers never publish the same epoch: the lease keeps the second one waiting, its token fences
+off one that was asleep, and the parent's id decides the rest.
 """
 
 import itertools
@@ -39,8 +41,8 @@ LEASE_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Closing:
-    """What a closing saw: rows up to `upto`, at time `at`, `rounds` usable decisions in all, of which `people` have been closed, the last
-    of them in row `closed`."""
+    """What a closing saw: rows up to `upto`, at time `at`, `rounds` usable decisions in all, of
+    which `people` have been closed, the last of them in row `closed`."""
 
     upto: int
     at: float
@@ -58,10 +60,20 @@ class PromiseChanged(EvenhandError):
 
 
 class Trainer:
-    """One product's trainer. Its methods block; run them in a thread. Only one call works at a time."""
+    """One product's trainer.
 
-    def __init__(self, ledger: Ledger, product: Product, holder: str, *, lease_seconds: float = LEASE_SECONDS) -> None:
-        self.ledger, self.product, self.holder, self.lease_seconds = ledger, product, holder, lease_seconds
+    Its methods block; run them in a thread. Only one call works at a time.
+    """
+
+    def __init__(
+        self, ledger: Ledger, product: Product, holder: str, *, lease_seconds: float = LEASE_SECONDS
+    ) -> None:
+        self.ledger, self.product, self.holder, self.lease_seconds = (
+            ledger,
+            product,
+            holder,
+            lease_seconds,
+        )
         self._names = (product.tenant, product.name)
         self._busy = threading.RLock()
         self._forget()
@@ -99,7 +111,9 @@ class Trainer:
         return usable >= epoch.first_round + epoch.rounds
 
     def close_if_due(self) -> Policy | None:
-        """Close and publish if it is time and nobody else does; None otherwise. A lineage of older rules is succeeded at once."""
+        """Close and publish if it is time and nobody else does; None otherwise. A lineage of older
+        rules is succeeded at once.
+        """
         with self._busy:
             self.catch_up()
             if self.older_rules is None and not (self.due() and self._something_matured()):
@@ -110,7 +124,10 @@ class Trainer:
                 return None
 
     def close(self) -> Policy:
-        """Close the epoch now, train, certify, publish. LeaseHeld or StalePolicy if another trainer is at it or was faster."""
+        """Close the epoch now, train, certify, publish.
+
+        LeaseHeld or StalePolicy if another trainer is at it or was faster.
+        """
         with self._busy:
             lease = self.ledger.acquire_lease(self.lease_name, self.holder, self.lease_seconds)
             self.catch_up()
@@ -139,7 +156,9 @@ class Trainer:
         )
         self._last = policy
         if parent is not None:
-            self.ledger.operate(*self._names, "epoch_closed", self.holder, note=str(self._closing.upto))
+            self.ledger.operate(
+                *self._names, "epoch_closed", self.holder, note=str(self._closing.upto)
+            )
         return policy
 
     def _info(self) -> Json:
@@ -154,7 +173,9 @@ class Trainer:
             "learned_weight": self._learner.learned_weight,
             "oracle_calls": epoch.oracle_calls,
             "delta": [entry.to_json() for entry in self._learner.bookings],
-            "drift": [] if drift is None else [_stream(name, test) for name, test in drift.streams.items()],
+            "drift": []
+            if drift is None
+            else [_stream(name, test) for name, test in drift.streams.items()],
             "notes": list(report.notes),
             "forecast": list(report.forecast),
         }
@@ -162,13 +183,16 @@ class Trainer:
     # learning
 
     def catch_up(self) -> None:
-        """Take up the newest policy on record, if it has not been seen here or somebody was erased since: nothing of that person stays in
-        memory, and nothing that was certified is computed again."""
+        """Take up the newest policy on record, if it has not been seen here or somebody was erased
+        since: nothing of that person stays in memory, and nothing that was certified is computed
+        again."""
         with self._busy:
             lineage = self._lineage()
             erased = self.ledger.newest_erasure(*self._names, self._erased)
             newest = lineage[-1] if lineage else None
-            if newest is None or (self._last is not None and self._last.seq == newest.seq and erased == self._erased):
+            if newest is None or (
+                self._last is not None and self._last.seq == newest.seq and erased == self._erased
+            ):
                 self._erased = erased
                 return
             self._forget()
@@ -179,11 +203,15 @@ class Trainer:
 
     @property
     def older_rules(self) -> int | None:
-        """The rules under which the newest policy was published, if they are not those of now: then a closing begins a new life."""
+        """The rules under which the newest policy was published, if they are not those of now: then
+        a closing begins a new life.
+        """
         return None if self._last is None or self._last.rules == RULES else self._last.rules
 
     def _lineage(self) -> list[Policy]:
-        """The published policies, oldest first, each signed by this ledger's key and under this product's promise."""
+        """The published policies, oldest first, each signed by this ledger's key and under this
+        product's promise.
+        """
         lineage = [policy for policy in self.ledger.policies(*self._names) if policy.in_lineage]
         for policy in lineage:
             policy.verify(self.ledger.keyring.public_key)
@@ -201,7 +229,9 @@ class Trainer:
         return lineage
 
     def _resume(self, lineage: Sequence[Policy]) -> None:
-        """The learner behind the newest policy: its checkpoint, and each closed cohort as it was known at its closing."""
+        """The learner behind the newest policy: its checkpoint, and each closed cohort as it was
+        known at its closing.
+        """
         closed: list[Block] = []
         for before, after in itertools.pairwise(lineage):
             then, now = _closing(before), _closing(after)
@@ -212,7 +242,9 @@ class Trainer:
         self._learner.resume(self.ledger.checkpoint(lineage[-1]), policies, closed)
 
     def _succeed(self, upto: int, at: float) -> None:
-        """A new life takes over a lineage of older rules: what was booked stays booked, and only people decided from now on count."""
+        """A new life takes over a lineage of older rules: what was booked stays booked, and only
+        people decided from now on count.
+        """
         lineage = self._lineage()
         last = lineage[-1]
         people = self.ledger.count_usable(*self._names, upto=upto)
@@ -239,8 +271,12 @@ class Trainer:
         self._closing = Closing(upto, at, rounds, last, seen.people + len(closed))
 
     def _rows(self, after: int, upto: int, *, known: int) -> list[Row]:
-        """Every usable decision of the rows after `after` up to `upto`, with what had been told about it by row `known`."""
-        found = self.ledger.history(*self._names, after=after, upto=known, maturity=self.product.maturity)
+        """Every usable decision of the rows after `after` up to `upto`, with what had been told
+        about it by row `known`.
+        """
+        found = self.ledger.history(
+            *self._names, after=after, upto=known, maturity=self.product.maturity
+        )
         rows = list(itertools.takewhile(lambda row: row.seq <= upto, found))
         usable = self.ledger.count_usable(*self._names, after=after, upto=upto)
         if len(rows) != usable:
@@ -258,7 +294,9 @@ class Trainer:
     def _something_matured(self) -> bool:
         """Whether a closing would see anybody new; without, it would only renew the policy."""
         first = next(iter(self.ledger.history(*self._names, after=self._closing.closed)), None)
-        return first is not None and self._matured(first, max(self.ledger.clock(), self.ledger.head().at))
+        return first is not None and self._matured(
+            first, max(self.ledger.clock(), self.ledger.head().at)
+        )
 
     def _matured(self, row: Row, at: float) -> bool:
         window = self.product.maturity
@@ -272,14 +310,24 @@ def _closing(policy: Policy) -> Closing:
 def _stream(name: str, test: ConstancyTest) -> Json:
     """How much speaks against a stream being constant, and how much would be an alarm."""
     people, limit = int(sum(test.total)), -math.log(test.false_alarm)
-    return {"stream": name, "people": people, "evidence": test.peak, "alarm_at": limit, "alarm": test.alarmed}
+    return {
+        "stream": name,
+        "people": people,
+        "evidence": test.peak,
+        "alarm_at": limit,
+        "alarm": test.alarmed,
+    }
 
 
-def blocks_of(rows: Sequence[Row], lineage: Mapping[int, str], *, first: int, columns: int) -> Iterator[Block]:
-    """All of the decisions as the learner's blocks, one for each run of rows of one epoch, numbered from `first` on without a gap.
+def blocks_of(
+    rows: Sequence[Row], lineage: Mapping[int, str], *, first: int, columns: int
+) -> Iterator[Block]:
+    """All of the decisions as the learner's blocks, one for each run of rows of one epoch, numbered
+    from `first` on without a gap.
 
-    Whoever was erased keeps the place: draw and probability stay, the features are zeros, the group and the label are unknown. A row whose
-    policy is not the one that the lineage has for its epoch is Damaged: it cannot be left out, and nobody knows how it was drawn.
+    Whoever was erased keeps the place: draw and probability stay, the features are zeros, the group
+    and the label are unknown. A row whose policy is not the one that the lineage has for its epoch
+    is Damaged: it cannot be left out, and nobody knows how it was drawn.
     """
     for row in rows:
         if lineage.get(row.epoch) != row.policy:

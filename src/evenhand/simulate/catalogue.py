@@ -1,4 +1,6 @@
-"""Populations and learners by name, each with its options and a few words: what the commands and studies choose from."""
+"""Populations and learners by name, each with its options and a few words: what the commands and
+studies choose from.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -38,8 +40,9 @@ NAMES: Mapping[Any, str] = {int: "a whole number", float: "a number", _yes_or_no
 
 @dataclass(frozen=True)
 class Entry:
-    """Something that can be named: how it is made, what it is in words, the options it takes (name -> parser), and what it is told
-    besides: `fixed` values, and the parts of the `Setting` that it `needs`.
+    """Something that can be named: how it is made, what it is in words, the options it takes (name
+    -> parser), and what it is told besides: `fixed` values, and the parts of the `Setting` that it
+    `needs`.
 
     kinds: the classes of rules that it can play on tables (none named: all).
     """
@@ -54,7 +57,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Setting:
-    """What learners are told: the class, the rate, gamma', gamma, delta, T and prices; None is left to the learner."""
+    """What learners are told: the class, the rate, gamma', gamma, delta, T and prices; None is left
+    to the learner.
+    """
 
     hypotheses: HypothesisClass
     rate: Rate
@@ -108,7 +113,15 @@ _TWO_PHASE: Mapping[str, Parse] = {
     "tradeoff_exponent": float,
 }
 _GREEDY: Mapping[str, Parse] = {"first_rounds": int}
-_ALL = ("hypotheses", "rate", "allowed_gap", "comparator_gap", "failure_probability", "horizon", "prices")
+_ALL = (
+    "hypotheses",
+    "rate",
+    "allowed_gap",
+    "comparator_gap",
+    "failure_probability",
+    "horizon",
+    "prices",
+)
 
 _LEARNERS: Mapping[str, Entry] = {
     "two-phase": Entry(
@@ -123,7 +136,10 @@ _LEARNERS: Mapping[str, Entry] = {
         learners.CertifiedLearner,
         "Beyond the paper: no exploration phase. It deploys mixtures that are mostly accept-all from the start, certifies rules as "
         "labels come in, and gives them as much weight as the promise allows.",
-        {"bound": _one_of("betting", "nominate", "hoeffding", "kl", "binomial", "dkw"), "audit_rate": float},
+        {
+            "bound": _one_of("betting", "nominate", "hoeffding", "kl", "binomial", "dkw"),
+            "audit_rate": float,
+        },
         needs=("hypotheses", "rate", "allowed_gap", "failure_probability", "horizon", "prices"),
     ),
     "explore-then-commit": Entry(
@@ -197,15 +213,21 @@ _LEARNERS: Mapping[str, Entry] = {
 
 
 def _adopted(thing: Any) -> Entry:
-    """Another package may give an `Entry`, or a plain class: it is then told what its arguments name in a `Setting`."""
+    """Another package may give an `Entry`, or a plain class: it is then told what its arguments
+    name in a `Setting`.
+    """
     if isinstance(thing, Entry):
         return thing
     asked = signature(thing).parameters
     needs = tuple(field.name for field in fields(Setting) if field.name in asked)
-    return Entry(thing, (getdoc(thing) or thing.__name__).split("\n\n")[0].replace("\n", " "), needs=needs)
+    return Entry(
+        thing, (getdoc(thing) or thing.__name__).split("\n\n")[0].replace("\n", " "), needs=needs
+    )
 
 
-POPULATIONS: Registry[Entry] = Registry("environment", "evenhand.populations", _POPULATIONS, _adopted)
+POPULATIONS: Registry[Entry] = Registry(
+    "environment", "evenhand.populations", _POPULATIONS, _adopted
+)
 LEARNERS: Registry[Entry] = Registry("learner", "evenhand.learners", _LEARNERS, _adopted)
 
 COMPARED = (
@@ -217,9 +239,20 @@ COMPARED = (
     "fair-on-gathered",
     "accept-all",
 )
-"""The learners of a comparison in which none is named; explore-then-commit with the same exploration is always among them."""
-STUDIED = ("certified", "fair-on-gathered", "unconstrained", "semi-logistic", "explore-exploit", "accept-all")
-"""The learners of a study in which none is named: those that play every class of rules and need no extra package."""
+"""The learners of a comparison in which none is named; explore-then-commit with the same
+exploration is always among them.
+"""
+STUDIED = (
+    "certified",
+    "fair-on-gathered",
+    "unconstrained",
+    "semi-logistic",
+    "explore-exploit",
+    "accept-all",
+)
+"""The learners of a study in which none is named: those that play every class of rules and need no
+extra package.
+"""
 
 
 def make_environment(name: str, options: Sequence[str], rounds: int) -> Environment:
@@ -258,7 +291,9 @@ def about(text: str) -> str:
 
 
 def split(text: str) -> tuple[str, list[str]]:
-    """ "two-phase:estimator=two-sided,bound=dkw" -> ("two-phase", ["estimator=two-sided", "bound=dkw"])."""
+    """ "two-phase:estimator=two-sided,bound=dkw" -> ("two-phase", ["estimator=two-sided",
+    "bound=dkw"]).
+    """
     name, _, rest = text.partition(":")
     return name.strip(), [part.strip() for part in rest.split(",") if part.strip()]
 
@@ -270,12 +305,18 @@ def _parsed(entry: Entry, owner: str, options: Sequence[str]) -> dict[str, Any]:
         key, equals, value = option.partition("=")
         name = key.strip().replace("-", "_")
         if not equals:
-            raise InvalidInput(f"the option {option!r} of {owner} has no value.", hint=f"write {key}=VALUE.")
+            raise InvalidInput(
+                f"the option {option!r} of {owner} has no value.", hint=f"write {key}=VALUE."
+            )
         if name not in entry.options:
-            known = f"its options are {', '.join(entry.options)}." if entry.options else "it has none."
+            known = (
+                f"its options are {', '.join(entry.options)}." if entry.options else "it has none."
+            )
             raise InvalidInput(f"{owner} has no option {key!r}.", hint=known)
         if name in found:
-            raise InvalidInput(f"the option {key!r} of {owner} is given twice.", hint="leave one of them out.")
+            raise InvalidInput(
+                f"the option {key!r} of {owner} is given twice.", hint="leave one of them out."
+            )
         found[name] = _value(entry.options[name], key, value.strip(), owner)
     return found
 
@@ -285,4 +326,6 @@ def _value(parse: Parse, key: str, value: str, owner: str) -> Any:
         return parse(value)
     except ValueError:
         wanted = NAMES.get(parse) or parse.__name__.replace("|", " or ")
-        raise InvalidInput(f"the option {key} of {owner} is {value!r}; it must be {wanted}.") from None
+        raise InvalidInput(
+            f"the option {key} of {owner} is {value!r}; it must be {wanted}."
+        ) from None

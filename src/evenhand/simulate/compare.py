@@ -1,6 +1,8 @@
-"""Many learners, many seeds, one population: runs in parallel, and the figures they are compared by.
+"""Many learners, many seeds, one population: runs in parallel, and the figures they are compared
+by.
 
-Every (learner, seed) is a task of its own with its own named streams, so the number of processes changes nothing but the time.
+Every (learner, seed) is a task of its own with its own named streams, so the number of processes
+changes nothing but the time.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,7 +22,10 @@ from evenhand.words import FloatArray
 
 @dataclass(frozen=True)
 class RunToPlay:
-    """One run to be played. regret_gap: the gap of the policies that the regret is measured against; limit: the promise."""
+    """One run to be played.
+
+    regret_gap: the gap of the policies that the regret is measured against; limit: the promise.
+    """
 
     learner: Learner
     environment: Environment
@@ -33,14 +38,18 @@ class RunToPlay:
 
 def play(task: RunToPlay) -> RunRecord:
     """Play one task."""
-    run = simulate(task.learner, task.environment, task.rounds, task.seed, task.regret_gap, engine=task.engine)
+    run = simulate(
+        task.learner, task.environment, task.rounds, task.seed, task.regret_gap, engine=task.engine
+    )
     return record(run, task.environment, task.limit)
 
 
 def play_all(
     tasks: Sequence[RunToPlay], jobs: int = 1, progress: Callable[[int], None] | None = None
 ) -> tuple[RunRecord, ...]:
-    """Play all tasks on `jobs` processes; the answers are in the order of the tasks, whatever order they finished in."""
+    """Play all tasks on `jobs` processes; the answers are in the order of the tasks, whatever order
+    they finished in.
+    """
     if jobs < 1:
         raise InvalidInput(f"jobs is {jobs}; at least one process must do the work.")
     told = progress or (lambda _: None)
@@ -67,10 +76,12 @@ def _counted(answers: Any, told: Callable[[int], None]) -> list[Any]:
 
 @dataclass(frozen=True)
 class Summary:
-    """One learner in a row: means over runs, with the standard error of the mean regret (None for a single run).
+    """One learner in a row: means over runs, with the standard error of the mean regret (None for a
+    single run).
 
-    runs_above: runs in which any policy was above the promise; runs_above_upper: the 95% upper limit (Clopper and Pearson) for the
-    chance of that, from these runs alone; rounds_above: the mean share of rounds; exploring: runs that never left the exploration.
+    runs_above: runs in which any policy was above the promise; runs_above_upper: the 95% upper
+    limit (Clopper and Pearson) for the chance of that, from these runs alone; rounds_above: the
+    mean share of rounds; exploring: runs that never left the exploration.
     """
 
     name: str
@@ -128,7 +139,10 @@ class LearnerRuns:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Learners on one population. `promise` is gamma', the gap that counts as a violation; `regret_gap` defines the regret."""
+    """Learners on one population.
+
+    `promise` is gamma', the gap that counts as a violation; `regret_gap` defines the regret.
+    """
 
     environment: Mapping[str, Any]
     rounds: int
@@ -156,7 +170,11 @@ class Comparison:
             "optimum": self.optimum,
             "summaries": [asdict(row) for row in self.summaries],
             "learners": [
-                {"name": one.name, "params": dict(one.params), "runs": [run.to_json() for run in one.runs]}
+                {
+                    "name": one.name,
+                    "params": dict(one.params),
+                    "runs": [run.to_json() for run in one.runs],
+                }
                 for one in self.learners
             ],
         }
@@ -165,10 +183,15 @@ class Comparison:
     def from_json(cls, document: Mapping[str, Any]) -> "Comparison":
         """What `to_json` wrote, bit for bit (summaries are computed anew)."""
         learners = tuple(
-            LearnerRuns(one["name"], one["params"], tuple(RunRecord.from_json(run) for run in one["runs"]))
+            LearnerRuns(
+                one["name"], one["params"], tuple(RunRecord.from_json(run) for run in one["runs"])
+            )
             for one in document["learners"]
         )
-        plain = {key: document[key] for key in ("environment", "rounds", "promise", "failure_probability")}
+        plain = {
+            key: document[key]
+            for key in ("environment", "rounds", "promise", "failure_probability")
+        }
         plain |= {key: document[key] for key in ("regret_gap", "optimum")}
         return cls(**plain, seeds=tuple(document["seeds"]), learners=learners)
 
@@ -186,7 +209,9 @@ def compare(
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Run every learner with every seed; the same seed means the same people for each of them, as far as their decisions agree."""
+    """Run every learner with every seed; the same seed means the same people for each of them, as
+    far as their decisions agree.
+    """
     if not learners or not seeds:
         raise InvalidInput(
             f"{len(learners)} learners and {len(seeds)} seeds were given; a comparison needs one of each."
@@ -199,7 +224,8 @@ def compare(
     played = play_all(tasks, jobs, progress)
     per, names = len(seeds), list(learners)
     found = tuple(
-        LearnerRuns(name, _settings(learners[name]), played[i * per : (i + 1) * per]) for i, name in enumerate(names)
+        LearnerRuns(name, _settings(learners[name]), played[i * per : (i + 1) * per])
+        for i, name in enumerate(names)
     )
     return Comparison(
         environment=dict(environment.params),
@@ -219,9 +245,14 @@ def _settings(learner: Learner) -> dict[str, Any]:
 
 
 def upper_limit(events: int, trials: int, confidence: float = 0.95) -> float:
-    """The exact (Clopper-Pearson) one-sided upper confidence limit for a probability, from `events` in `trials`.
+    """The exact (Clopper-Pearson) one-sided upper confidence limit for a probability, from `events`
+    in `trials`.
 
     >>> round(upper_limit(0, 20), 3), upper_limit(3, 3)
     (0.139, 1.0)
     """
-    return 1.0 if events >= trials else float(scipy.special.betaincinv(events + 1, trials - events, confidence))
+    return (
+        1.0
+        if events >= trials
+        else float(scipy.special.betaincinv(events + 1, trials - events, confidence))
+    )

@@ -1,7 +1,9 @@
-"""The protocol with labels that come late, or never: the delay may depend on the person and on the label itself.
+"""The protocol with labels that come late, or never: the delay may depend on the person and on the
+label itself.
 
-Time runs in steps. In each, labels that are due are told, then people arrive and are decided about. A label that came early is no fair
-sample of all labels (bad loans fail soon, good ones are known to be good only at the end), which is what a maturity window is for.
+Time runs in steps. In each, labels that are due are told, then people arrive and are decided about.
+A label that came early is no fair sample of all labels (bad loans fail soon, good ones are known to
+be good only at the end), which is what a maturity window is for.
 """
 
 import heapq
@@ -26,7 +28,8 @@ Law = Callable[[LabelledSample], FloatArray]
 
 @dataclass(frozen=True)
 class LabelDelays:
-    """A label comes after an exponential time with mean `mean(person)`, and with probability `never(person)` not at all.
+    """A label comes after an exponential time with mean `mean(person)`, and with probability
+    `never(person)` not at all.
 
     fixed: after exactly that time, instead of an exponential one.
 
@@ -44,7 +47,9 @@ class LabelDelays:
         """The delay of each person's label; infinity if it never comes."""
         mean, never = np.asarray(self.mean(people), float), np.asarray(self.never(people), float)
         if (mean < 0).any() or ((never < 0) | (never > 1)).any():
-            raise InvalidInput("a mean delay is below 0, or a probability of no label outside [0, 1].")
+            raise InvalidInput(
+                "a mean delay is below 0, or a probability of no label outside [0, 1]."
+            )
         delay = mean if self.fixed else mean * generator.exponential(size=len(people))
         return np.where(generator.random(len(people)) < never, np.inf, delay)
 
@@ -82,14 +87,17 @@ def simulate_late(
     per_step: int = 100,
     comparator_gap: float | None = None,
 ) -> Run[Late]:
-    """As `simulate`, person by person, with `per_step` people in each unit of time and labels that come when they come.
+    """As `simulate`, person by person, with `per_step` people in each unit of time and labels that
+    come when they come.
 
     Any learner: whoever has a clock (`at` in decide and observe) is told the time.
     """
     if rounds < 1 or per_step < 1:
         raise InvalidInput(f"{rounds} rounds, {per_step} people per step; both are at least 1.")
     world, fresh = environment.fresh(), learner.restarted(seed)
-    clock = {call: "at" in signature(getattr(fresh, call)).parameters for call in ("decide", "observe")}
+    clock = {
+        call: "at" in signature(getattr(fresh, call)).parameters for call in ("decide", "observe")
+    }
     people, lateness, box = stream(seed, "people"), stream(seed, "delays"), Mailbox()
     started, trace, now = time.perf_counter(), _Trace(), 0.0
     while fresh.round < rounds:
@@ -107,4 +115,6 @@ def simulate_late(
             box.post(due[accepted], decisions.first_round + accepted, block.label[accepted])
             trace.blocks.append((len(block), len(accepted), fresh.epoch.phase, fresh.policy))
             coming -= len(block)
-    return trace.finish(world, fresh, compared_gap(fresh, comparator_gap), time.perf_counter() - started, seed)
+    return trace.finish(
+        world, fresh, compared_gap(fresh, comparator_gap), time.perf_counter() - started, seed
+    )

@@ -1,7 +1,9 @@
-"""What only a simulator can know: the truth about the set Pi that a two-phase learner competes in (section 3.1).
+"""What only a simulator can know: the truth about the set Pi that a two-phase learner competes in
+(section 3.1).
 
-Pi = {mixtures pi : |gap of pi on the exploration sample| <= limit}. The set is fixed by the sample when the exploration ends; the
-population says how good its best member is and how unfair its worst one, each by one call of the fair oracle with true costs:
+Pi = {mixtures pi : |gap of pi on the exploration sample| <= limit}. The set is fixed by the sample
+when the exploration ends; the population says how good its best member is and how unfair its worst
+one, each by one call of the fair oracle with true costs:
 
     best loss    min over pi in Pi of loss(pi)
     worst gap    max over pi in Pi and gaps k of |gap_k(pi) on D|
@@ -25,7 +27,9 @@ from evenhand.words import FloatArray, LabelledSample
 
 @dataclass(frozen=True, eq=False)
 class PolicySet:
-    """The truth about a learner's set Pi: its best member's loss and its worst member's |gap|, and who they are."""
+    """The truth about a learner's set Pi: its best member's loss and its worst member's |gap|, and
+    who they are.
+    """
 
     best_loss: float
     best: Mixture
@@ -37,7 +41,9 @@ class PolicySet:
 
 
 def policy_set(learner: Any, environment: Any) -> PolicySet:
-    """The truth about the set of a learner whose exploration is over, on a population that is a table."""
+    """The truth about the set of a learner whose exploration is over, on a population that is a
+    table.
+    """
     known, truth = _finished(learner), _table(environment)
     fair = _fair_on(known, truth)
     best = fair.cheapest(truth.weight * known.prices.acceptance_cost(truth.label))
@@ -55,9 +61,11 @@ def policy_set(learner: Any, environment: Any) -> PolicySet:
 
 
 def regret_in_set(run: Run[Any], environment: Environment) -> FloatArray:
-    """At the end of each epoch: the sum over rounds *after the exploration* of loss(pi_t) - best loss in the learner's own set.
+    """At the end of each epoch: the sum over rounds *after the exploration* of loss(pi_t) - best
+    loss in the learner's own set.
 
-    The promise for the bandit alone. It is never negative, because every deployed policy belongs to the (convex) set.
+    The promise for the bandit alone. It is never negative, because every deployed policy belongs to
+    the (convex) set.
     """
     later = np.array([phase != "explore" for phase in run.phases])
     best = policy_set(run.learner, environment).best_loss

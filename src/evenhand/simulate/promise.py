@@ -1,4 +1,5 @@
-"""What a promise costs: the certified learner over a grid of limits, split into what fairness costs and what certifying it costs.
+"""What a promise costs: the certified learner over a grid of limits, split into what fairness costs
+and what certifying it costs.
 
 cost per person = best without a limit + price of the limit + price of learning and certifying it
                 = opt(1)               + opt(limit) - opt(1)  + mean loss of the learner - opt(limit)
@@ -22,7 +23,9 @@ MOST_SEEDS = 3
 
 @dataclass(frozen=True)
 class PromiseCost:
-    """Costs per person, one entry per limit; `learner`, `low`, `high`: mean, least and most of the simulated lives."""
+    """Costs per person, one entry per limit; `learner`, `low`, `high`: mean, least and most of the
+    simulated lives.
+    """
 
     limits: tuple[float, ...]
     learner: tuple[float, ...]
@@ -67,9 +70,13 @@ def promise_cost(
         for seed in lives
     ]
     played = play_all(tasks, jobs, progress)
-    means = np.array([float(run.lengths @ run.losses) / rounds for run in played]).reshape(len(grid), len(lives))
+    means = np.array([float(run.lengths @ run.losses) / rounds for run in played]).reshape(
+        len(grid), len(lives)
+    )
     terms = (learners[0].rates, learners[0].prices)
-    constants = (environment.loss(Mixture((rule,), (1.0,)), terms[1]) for rule in (ACCEPT_ALL, REJECT_ALL))
+    constants = (
+        environment.loss(Mixture((rule,), (1.0,)), terms[1]) for rule in (ACCEPT_ALL, REJECT_ALL)
+    )
     return PromiseCost(
         limits=grid,
         learner=tuple(means.mean(axis=1).tolist()),

@@ -1,4 +1,6 @@
-"""A run as plain numbers: what a report needs, small enough to come back from another process and to be kept as JSON."""
+"""A run as plain numbers: what a report needs, small enough to come back from another process and
+to be kept as JSON.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -20,10 +22,12 @@ _NUMBERS = ("regret", "gaps", "losses")
 
 @dataclass(frozen=True, eq=False)
 class RunRecord:
-    """The arrays of `Run`, one entry per stretch of rounds with one policy, and what is known about the learner at its end.
+    """The arrays of `Run`, one entry per stretch of rounds with one policy, and what is known about
+    the learner at its end.
 
-    promised: whether the learner's own bound certifies the limit for every policy it deployed (a slack above the limit does not).
-    slack: beta of the exploration sample. regret_in_set and worst_gap_in_set: the truth about the learner's own set Pi.
+    promised: whether the learner's own bound certifies the limit for every policy it deployed (a
+    slack above the limit does not). slack: beta of the exploration sample. regret_in_set and
+    worst_gap_in_set: the truth about the learner's own set Pi.
     """
 
     seed: int
@@ -69,7 +73,9 @@ class RunRecord:
         return float(self.lengths[self.gaps > limit + 1e-9].sum() / self.rounds[-1])
 
     def regret_at(self, rounds: FloatArray) -> FloatArray:
-        """Cumulative regret after each of `rounds`: linear within a stretch, where the policy does not change."""
+        """Cumulative regret after each of `rounds`: linear within a stretch, where the policy does
+        not change.
+        """
         return np.interp(rounds, np.r_[0, self.rounds], np.r_[0.0, self.regret])
 
     def to_json(self) -> dict[str, Any]:
@@ -119,7 +125,9 @@ def record(run: Run[Any], environment: Environment, limit: float) -> RunRecord:
 
 
 def promises(learner: Learner, limit: float) -> bool:
-    """Whether the learner's bound covers `limit` for all it has deployed: constants have gap 0; a set Pi needs limit + beta within it."""
+    """Whether the learner's bound covers `limit` for all it has deployed: constants have gap 0; a
+    set Pi needs limit + beta within it.
+    """
     if limit >= 1 or isinstance(learner, AcceptAll | Uniform):
         return True
     if isinstance(learner, CertifiedLearner):
@@ -136,7 +144,9 @@ def _ends_of_stretches(run: Run[Any]) -> IntArray:
 
 
 def _own_set(run: Run[Any], environment: Environment) -> dict[str, float]:
-    """Regret inside the learner's own set and its worst member, where there is such a set and the population is a table."""
+    """Regret inside the learner's own set and its worst member, where there is such a set and the
+    population is a table.
+    """
     learner = run.learner
     if (
         not isinstance(learner, TwoPhaseLearner)

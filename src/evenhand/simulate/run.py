@@ -1,8 +1,9 @@
-"""The boxed protocol of section 2: people arrive, the learner decides, labels of the accepted come back; truth is kept aside.
+"""The boxed protocol of section 2: people arrive, the learner decides, labels of the accepted come
+back; truth is kept aside.
 
-"events" plays person by person, for any environment and learner. "counts" plays learners whose policy lasts for an epoch
-(`EpochLearner`) on a discrete environment: the counts of (context, decision, label) are multinomial there, and a run
-costs O(epochs), not O(rounds).
+"events" plays person by person, for any environment and learner. "counts" plays learners whose
+policy lasts for an epoch (`EpochLearner`) on a discrete environment: the counts of (context,
+decision, label) are multinomial there, and a run costs O(epochs), not O(rounds).
 """
 
 import time
@@ -28,11 +29,12 @@ AT_ONCE = 1000
 
 @dataclass(frozen=True, eq=False)
 class Run(Generic[Played]):
-    """What happened, one entry per epoch (the last one may have been cut off by the end of the run); for a learner without epochs one
-    entry for each stretch of rounds with the same policy.
+    """What happened, one entry per epoch (the last one may have been cut off by the end of the
+    run); for a learner without epochs one entry for each stretch of rounds with the same policy.
 
-    rounds: rounds played at the end of each epoch; regret: cumulative pseudo-regret then, sum over rounds of loss(pi_t) - optimum;
-    gaps: the largest |true gap| of the policy deployed in that epoch; losses: its population loss; accepted: people accepted in it.
+    rounds: rounds played at the end of each epoch; regret: cumulative pseudo-regret then, sum over
+    rounds of loss(pi_t) - optimum; gaps: the largest |true gap| of the policy deployed in that
+    epoch; losses: its population loss; accepted: people accepted in it.
     """
 
     rounds: IntArray
@@ -64,7 +66,9 @@ class Run(Generic[Played]):
         return float(self.lengths[above].sum() / self.rounds[-1])
 
     def regret_at(self, round: float) -> float:
-        """Cumulative pseudo-regret after `round` rounds: linear within an epoch, where the policy does not change."""
+        """Cumulative pseudo-regret after `round` rounds: linear within an epoch, where the policy
+        does not change.
+        """
         return float(np.interp(round, np.r_[0, self.rounds], np.r_[0.0, self.regret]))
 
 
@@ -78,10 +82,11 @@ def simulate(
     engine: Engine = "auto",
     progress: Callable[[int], None] | None = None,
 ) -> Run[Played]:
-    """Play `rounds` rounds with a fresh copy of `learner`; regret is against the best policy with gaps of at most comparator_gap.
+    """Play `rounds` rounds with a fresh copy of `learner`; regret is against the best policy with
+    gaps of at most comparator_gap.
 
-    The same seed gives the same run: people, coins and labels come from streams named after it. comparator_gap defaults to the
-    learner's own.
+    The same seed gives the same run: people, coins and labels come from streams named after it.
+    comparator_gap defaults to the learner's own.
     """
     if rounds < 1:
         raise InvalidInput(f"rounds is {rounds}; a run has at least one round.")
@@ -111,23 +116,36 @@ def simulate(
             for i in range(len(people)):
                 policy = fresh.policy
                 trace.add_one(
-                    _meet(fresh, people.features[i : i + 1], people.group[i : i + 1], people.label[i : i + 1]), policy
+                    _meet(
+                        fresh,
+                        people.features[i : i + 1],
+                        people.group[i : i + 1],
+                        people.label[i : i + 1],
+                    ),
+                    policy,
                 )
         if progress is not None:
             progress(fresh.round)
-    return trace.finish(world, fresh, compared_gap(fresh, comparator_gap), time.perf_counter() - started, seed)
+    return trace.finish(
+        world, fresh, compared_gap(fresh, comparator_gap), time.perf_counter() - started, seed
+    )
 
 
 def compared_gap(learner: Learner, told: float | None) -> float:
-    """The gamma of the regret: as told, else the learner's own; a learner without one is compared with the best policy of all."""
+    """The gamma of the regret: as told, else the learner's own; a learner without one is compared
+    with the best policy of all.
+    """
     return told if told is not None else float(getattr(learner, "comparator_gap", 1.0))
 
 
-def _play_counts(learner: EpochLearner, world: Discrete, rounds: int, generator: np.random.Generator) -> int:
+def _play_counts(
+    learner: EpochLearner, world: Discrete, rounds: int, generator: np.random.Generator
+) -> int:
     acceptance = learner.acceptance(world.features, world.group)
     counts = world.draw_counts(rounds, acceptance, generator)
     rejected, positive, negative = (
-        column.astype(np.float64) for column in (counts.rejected, counts.accepted_positive, counts.accepted_negative)
+        column.astype(np.float64)
+        for column in (counts.rejected, counts.accepted_positive, counts.accepted_negative)
     )
     learner.absorb(RoundLog(world.features, world.group, acceptance, rejected, positive, negative))
     return int(counts.accepted.sum())
@@ -143,7 +161,9 @@ def _meet(learner: Learner, features: FloatArray, group: GroupArray, label: IntA
 
 
 class _Trace:
-    """The policies of a run, each with its rounds, how many it accepted, and its phase; truth is added at the end."""
+    """The policies of a run, each with its rounds, how many it accepted, and its phase; truth is
+    added at the end.
+    """
 
     def __init__(self) -> None:
         self.blocks: list[tuple[int, int, str, Policy]] = []

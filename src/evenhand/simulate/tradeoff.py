@@ -1,4 +1,5 @@
-"""The trade-off of the paper's main theorem, measured: exploring T^(2 alpha) rounds buys a gap of order T^(-alpha).
+"""The trade-off of the paper's main theorem, measured: exploring T^(2 alpha) rounds buys a gap of
+order T^(-alpha).
 
 For each exponent alpha in [1/4, 1/2] and each horizon T, over seeds:
 
@@ -39,9 +40,15 @@ class Tradeoff:
     explored: FloatArray
 
     def slope(self, row: int, what: str) -> float:
-        """The least-squares slope of log(what) against log T for one exponent; `what` is "excess_gap" or "cost"."""
+        """The least-squares slope of log(what) against log T for one exponent; `what` is
+        "excess_gap" or "cost".
+        """
         values = np.asarray(getattr(self, what))[row]
-        return float(np.polyfit(np.log(self.horizons), np.log(values), 1)[0]) if (values > 0).all() else float("nan")
+        return (
+            float(np.polyfit(np.log(self.horizons), np.log(values), 1)[0])
+            if (values > 0).all()
+            else float("nan")
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, with the slopes."""
@@ -54,7 +61,10 @@ class Tradeoff:
             "excess_gap": self.excess_gap.tolist(),
             "cost": self.cost.tolist(),
             "explored": self.explored.tolist(),
-            "slopes": {what: [_finite(self.slope(r, what)) for r in rows] for what in ("excess_gap", "cost")},
+            "slopes": {
+                what: [_finite(self.slope(r, what)) for r in rows]
+                for what in ("excess_gap", "cost")
+            },
         }
 
 
@@ -71,7 +81,9 @@ def tradeoff(
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Tradeoff:
-    """Play the two-phase learner at each exponent and horizon; the population must be a table, or its set has no known truth."""
+    """Play the two-phase learner at each exponent and horizon; the population must be a table, or
+    its set has no known truth.
+    """
     if not isinstance(environment, TablePopulation):
         raise InvalidInput(
             f"the truth about a learner's set is not known on {type(environment).__name__}, so there is no trade-off to measure.",
@@ -106,9 +118,18 @@ def tradeoff(
     played = play_all(tasks, jobs, progress)
     shape = (len(exponents), len(horizons), len(seeds))
     gaps, cost, explored = (
-        np.array([measure(run) for run in played]).reshape(shape).mean(axis=2) for measure in (_gap, _cost, _explored)
+        np.array([measure(run) for run in played]).reshape(shape).mean(axis=2)
+        for measure in (_gap, _cost, _explored)
     )
-    return Tradeoff(tuple(exponents), horizons, tuple(seeds), comparator_gap, gaps - comparator_gap, cost, explored)
+    return Tradeoff(
+        tuple(exponents),
+        horizons,
+        tuple(seeds),
+        comparator_gap,
+        gaps - comparator_gap,
+        cost,
+        explored,
+    )
 
 
 def _gap(run: RunRecord) -> float:

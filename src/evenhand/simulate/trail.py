@@ -1,4 +1,5 @@
-"""A run epoch by epoch: what was certified, what was true, and what ordinary tools would have measured.
+"""A run epoch by epoch: what was certified, what was true, and what ordinary tools would have
+measured.
 
 in sample    |gap| of the epoch's policy on all labels gathered before it, each label counted once, as if the accepted were the population
 true         |gap| of the policy on the population
@@ -26,7 +27,8 @@ _COLUMNS = ("gap", "in_sample", "certified", "weight", "audit")
 
 @dataclass(frozen=True, eq=False)
 class Trail:
-    """One entry per epoch. rounds: where it ends; weight: share of the policy that is not a constant; audit: the weight of accept-all.
+    """One entry per epoch. rounds: where it ends; weight: share of the policy that is not a
+    constant; audit: the weight of accept-all.
 
     in_sample is NaN where nothing was gathered yet, certified where the learner certifies nothing.
     """
@@ -45,13 +47,17 @@ class Trail:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; NaN becomes null."""
-        return {"rounds": self.rounds.tolist(), **{name: _nulls(getattr(self, name)) for name in _COLUMNS}}
+        return {
+            "rounds": self.rounds.tolist(),
+            **{name: _nulls(getattr(self, name)) for name in _COLUMNS},
+        }
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Trail":
         """What `to_json` wrote, bit for bit."""
         return cls(
-            np.array(document["rounds"], np.int64), **{name: np.array(document[name], np.float64) for name in _COLUMNS}
+            np.array(document["rounds"], np.int64),
+            **{name: np.array(document[name], np.float64) for name in _COLUMNS},
         )
 
 
@@ -74,7 +80,11 @@ def learned_weight(policy: Policy) -> float:
     if not isinstance(policy, Mixture):
         return 1.0
     return float(
-        sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h not in (ACCEPT_ALL, REJECT_ALL))
+        sum(
+            w
+            for h, w in zip(policy.hypotheses, policy.weights, strict=True)
+            if h not in (ACCEPT_ALL, REJECT_ALL)
+        )
     )
 
 
@@ -82,13 +92,18 @@ def audit_weight(policy: Policy) -> float:
     """The weight of accept-all; a policy that is no mixture has none."""
     if not isinstance(policy, Mixture):
         return 0.0
-    return float(sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h == ACCEPT_ALL))
+    return float(
+        sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h == ACCEPT_ALL)
+    )
 
 
 def _certified(run: Run[EpochLearner]) -> FloatArray:
     if not isinstance(run.learner, CertifiedLearner):
         return np.full(len(run.rounds), np.nan)
-    ends = [max(float(hi.max(initial=0.0)), float(-lo.min(initial=0.0))) for _, lo, hi in run.learner.trail]
+    ends = [
+        max(float(hi.max(initial=0.0)), float(-lo.min(initial=0.0)))
+        for _, lo, hi in run.learner.trail
+    ]
     return np.array(ends[: len(run.rounds)])
 
 
@@ -111,18 +126,25 @@ def _gathered(run: Run[EpochLearner], contexts: int) -> dict[int, FloatArray]:
     found: dict[int, FloatArray] = {}
     for epoch, log in run.learner.gathered:
         place = log.features[:, 0].astype(np.int64)
-        counts = np.array([np.bincount(place, column, contexts) for column in (log.positive, log.negative)])
+        counts = np.array(
+            [np.bincount(place, column, contexts) for column in (log.positive, log.negative)]
+        )
         found[epoch] = found.get(epoch, np.zeros((2, contexts))) + counts
     return found
 
 
-def _gap_on(good: FloatArray, bad: FloatArray, policy: Policy, environment: Discrete, rates: Sequence[Rate]) -> float:
+def _gap_on(
+    good: FloatArray, bad: FloatArray, policy: Policy, environment: Discrete, rates: Sequence[Rate]
+) -> float:
     label, count = np.repeat([1, -1], len(good)), np.concatenate([good, bad])
     seen = count > 0
     if not seen.any():
         return float("nan")
     sample = LabelledSample(
-        np.tile(environment.features, (2, 1))[seen], np.tile(environment.group, 2)[seen], label[seen], count[seen]
+        np.tile(environment.features, (2, 1))[seen],
+        np.tile(environment.group, 2)[seen],
+        label[seen],
+        count[seen],
     )
     try:
         constraints = GapConstraints.on(rates, sample)

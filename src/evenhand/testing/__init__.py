@@ -1,4 +1,5 @@
-"""The laws of evenhand's contracts as functions: apply them to a class, policy, rate, learner or population of your own.
+"""The laws of evenhand's contracts as functions: apply them to a class, policy, rate, learner or
+population of your own.
 
 check_hypothesis_class(MyClass())      check_policy(policy, features)      check_rate(MyRate())
 check_learner(MyLearner(), world)      check_environment(MyPopulation())

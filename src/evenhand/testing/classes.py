@@ -1,4 +1,5 @@
-"""The laws of hypothesis classes (contracts: Hypothesis, RowOracle, Partitioning, Enumeration, HypothesisClass), for ours and yours.
+"""The laws of hypothesis classes (contracts: Hypothesis, RowOracle, Partitioning, Enumeration,
+HypothesisClass), for ours and yours.
 
 from evenhand.testing import check_hypothesis_class
 check_hypothesis_class(MyClass())
@@ -71,11 +72,15 @@ def one_bool_per_row(case: ClassCase) -> None:
             shown = None if case.shown is None else case.shown[:rows]
             accepted = np.asarray(answer.accepts(case.features[:rows], shown))
             figures = f"{answer.describe()!r} gave {accepted.dtype} of shape {accepted.shape} for {rows} rows"
-            require(accepted.dtype == bool and accepted.shape == (rows,), "one_bool_per_row", figures)
+            require(
+                accepted.dtype == bool and accepted.shape == (rows,), "one_bool_per_row", figures
+            )
 
 
 def each_row_alone(case: ClassCase) -> None:
-    """The answer for a row does not depend on the other rows, nor on where it stands, nor on being asked before."""
+    """The answer for a row does not depend on the other rows, nor on where it stands, nor on being
+    asked before.
+    """
     draw = np.random.default_rng(case.seed)
     pick = draw.permutation(len(case.features))[: max(1, len(case.features) // 3)]
     shown = None if case.shown is None else case.shown[pick]
@@ -89,7 +94,11 @@ def each_row_alone(case: ClassCase) -> None:
             f"{answer.describe()!r} changed {changed} answers on {len(pick)} rows",
         )
         again = answer.accepts(case.features, case.shown)
-        require(same(whole, again), "each_row_alone", f"{answer.describe()!r} answered otherwise when asked twice")
+        require(
+            same(whole, again),
+            "each_row_alone",
+            f"{answer.describe()!r} answered otherwise when asked twice",
+        )
 
 
 def never_worse_than_a_constant(case: ClassCase) -> None:
@@ -99,7 +108,9 @@ def never_worse_than_a_constant(case: ClassCase) -> None:
         for constant in (ACCEPT_ALL, REJECT_ALL):
             theirs = case.cost_of(constant, cost)
             figures = f"{answer.describe()!r} costs {mine!r}, {constant.describe()!r} {theirs!r}"
-            require(mine <= theirs + EQUAL * np.abs(cost).sum(), "never_worse_than_a_constant", figures)
+            require(
+                mine <= theirs + EQUAL * np.abs(cost).sum(), "never_worse_than_a_constant", figures
+            )
 
 
 def row_order_is_irrelevant(case: ClassCase) -> None:
@@ -109,7 +120,12 @@ def row_order_is_irrelevant(case: ClassCase) -> None:
     permuted = case.hypotheses.bind(case.features[order], shown)
     for cost, answer in case.answers():
         _require_equal_cost(
-            case, cost, answer, permuted.best(cost[order]), "row_order_is_irrelevant", "after a permutation"
+            case,
+            cost,
+            answer,
+            permuted.best(cost[order]),
+            "row_order_is_irrelevant",
+            "after a permutation",
         )
 
 
@@ -119,12 +135,19 @@ def scale_of_costs_is_irrelevant(case: ClassCase) -> None:
         for scale in SCALES:
             scaled = case.oracle.best(cost * scale)
             _require_equal_cost(
-                case, cost, answer, scaled, "scale_of_costs_is_irrelevant", f"with costs times {scale:g}"
+                case,
+                cost,
+                answer,
+                scaled,
+                "scale_of_costs_is_irrelevant",
+                f"with costs times {scale:g}",
             )
 
 
 def same_question_same_answer(case: ClassCase) -> None:
-    """An answer depends on the costs alone, not on what was asked before, and leaves the costs as they were."""
+    """An answer depends on the costs alone, not on what was asked before, and leaves the costs as
+    they were.
+    """
     questions = list(case.costs())
     first = [case.oracle.best(cost).accepts(case.features, case.shown) for cost in questions]
     fresh = case.hypotheses.bind(case.features, case.shown)
@@ -149,20 +172,32 @@ def survives_json(case: ClassCase) -> None:
         try:
             read = hypothesis_from_json(through_text(data))
         except (EvenhandError, ValueError, TypeError) as error:
-            raise LawBroken("survives_json", f"{answer.describe()!r} cannot be read back: {error}") from error
+            raise LawBroken(
+                "survives_json", f"{answer.describe()!r} cannot be read back: {error}"
+            ) from error
         require(read.to_json() == data, "survives_json", f"{data} came back as {read.to_json()}")
-        equal = same(read.accepts(case.features, case.shown), answer.accepts(case.features, case.shown))
-        require(equal, "survives_json", f"{answer.describe()!r} decides otherwise after a round trip")
+        equal = same(
+            read.accepts(case.features, case.shown), answer.accepts(case.features, case.shown)
+        )
+        require(
+            equal, "survives_json", f"{answer.describe()!r} decides otherwise after a round trip"
+        )
 
 
 def describes_itself(case: ClassCase) -> None:
-    """params is plain JSON with a "class"; describe() is a line of text that takes names of columns."""
+    """params is plain JSON with a "class"; describe() is a line of text that takes names of
+    columns.
+    """
     params = dict(case.hypotheses.params)
     try:
         plain = through_text(params) == params
     except (TypeError, ValueError):
         plain = False
-    require(plain and bool(params.get("class")), "describes_itself", f'{params} are not plain values with a "class"')
+    require(
+        plain and bool(params.get("class")),
+        "describes_itself",
+        f'{params} are not plain values with a "class"',
+    )
     names = [f"name{j}" for j in range(case.features.shape[1])]
     for _, answer in case.answers():
         told = bool(answer.describe().strip()) and bool(answer.describe(names).strip())
@@ -170,13 +205,17 @@ def describes_itself(case: ClassCase) -> None:
 
 
 def group_is_used_as_declared(case: ClassCase) -> None:
-    """uses_group=False: the group changes not one answer. uses_group=True: binding without a group is refused."""
+    """uses_group=False: the group changes not one answer. uses_group=True: binding without a group
+    is refused.
+    """
     if case.hypotheses.uses_group:
         try:
             case.hypotheses.bind(case.features, None)
         except InvalidInput:
             return
-        raise LawBroken("group_is_used_as_declared", "a class with uses_group=True was bound without a group")
+        raise LawBroken(
+            "group_is_used_as_declared", "a class with uses_group=True was bound without a group"
+        )
     seeing = case.hypotheses.bind(case.features, case.group)
     for cost, answer in case.answers():
         blind = answer.accepts(case.features, None)
@@ -184,7 +223,11 @@ def group_is_used_as_declared(case: ClassCase) -> None:
         equal = same(blind, other.accepts(case.features, None)) and same(
             blind, other.accepts(case.features, case.group)
         )
-        require(equal, "group_is_used_as_declared", f"{other.describe()!r} changed when it was shown the group")
+        require(
+            equal,
+            "group_is_used_as_declared",
+            f"{other.describe()!r} changed when it was shown the group",
+        )
 
 
 def totals_equal_brute_force(case: ClassCase) -> None:
@@ -196,7 +239,9 @@ def totals_equal_brute_force(case: ClassCase) -> None:
         accepted = oracle.hypothesis(member).accepts(case.features, case.shown)
         for channel, total in zip(channels, totals[:, member], strict=True):
             off = abs(math.fsum(channel[accepted]) - total)
-            figures = f"member {member} ({oracle.hypothesis(member).describe()!r}) is off by {off:.3g}"
+            figures = (
+                f"member {member} ({oracle.hypothesis(member).describe()!r}) is off by {off:.3g}"
+            )
             require(off <= EQUAL * np.abs(channel).sum(), "totals_equal_brute_force", figures)
 
 
@@ -213,18 +258,24 @@ def growth_covers_behaviours(case: ClassCase) -> None:
     """log_growth(rows, columns) >= ln(number of distinct behaviours on the rows); log_size as well."""
     oracle = _enumeration(case)
     members = oracle.totals(np.zeros((1, len(case.features)))).shape[1]
-    behaviours = {oracle.hypothesis(h).accepts(case.features, case.shown).tobytes() for h in range(members)}
+    behaviours = {
+        oracle.hypothesis(h).accepts(case.features, case.shown).tobytes() for h in range(members)
+    }
     seen = math.log(len(behaviours))
     for name, bound in (
         ("log_growth", case.hypotheses.log_growth(*case.features.shape)),
         ("log_size", case.hypotheses.log_size),
     ):
-        figures = f"{name} is {bound:.6g} but there are exp({seen:.6g}) = {len(behaviours)} behaviours"
+        figures = (
+            f"{name} is {bound:.6g} but there are exp({seen:.6g}) = {len(behaviours)} behaviours"
+        )
         require(bound >= seen - 1e-9, "growth_covers_behaviours", figures)
 
 
 def partitions_hold_what_they_offer(case: ClassCase) -> None:
-    """Each member of partition(cost) accepts the rows of its cells and no others; best(cost) accepts whole cells."""
+    """Each member of partition(cost) accepts the rows of its cells and no others; best(cost)
+    accepts whole cells.
+    """
     law, draw = "partitions_hold_what_they_offer", np.random.default_rng(case.seed)
     for cost, answer in case.answers():
         found = case.oracle.partition(cost) if isinstance(case.oracle, Partitioning) else None
@@ -240,7 +291,11 @@ def partitions_hold_what_they_offer(case: ClassCase) -> None:
         for chosen in choices:
             member = found.hypothesis(chosen)
             off = int(np.sum(member.accepts(case.features, case.shown) != chosen[found.cell]))
-            require(off == 0, law, f"{member.describe()!r} decides {off} rows otherwise than its cells say")
+            require(
+                off == 0,
+                law,
+                f"{member.describe()!r} decides {off} rows otherwise than its cells say",
+            )
 
 
 EVERY_CLASS: tuple[Law, ...] = (
@@ -255,7 +310,11 @@ EVERY_CLASS: tuple[Law, ...] = (
 )
 EXACT_CLASSES: tuple[Law, ...] = (never_worse_than_a_constant,)
 PARTITIONING_CLASSES: tuple[Law, ...] = (partitions_hold_what_they_offer,)
-ENUMERABLE_CLASSES: tuple[Law, ...] = (totals_equal_brute_force, best_is_least_total, growth_covers_behaviours)
+ENUMERABLE_CLASSES: tuple[Law, ...] = (
+    totals_equal_brute_force,
+    best_is_least_total,
+    growth_covers_behaviours,
+)
 
 
 def hypothesis_class_laws(case: ClassCase) -> Iterator[tuple[str, Law]]:
@@ -274,14 +333,21 @@ def hypothesis_class_laws(case: ClassCase) -> Iterator[tuple[str, Law]]:
 
 
 def check_hypothesis_class(
-    hypotheses: HypothesisClass, *, features: FloatArray | None = None, group: GroupArray | None = None, seed: int = 0
+    hypotheses: HypothesisClass,
+    *,
+    features: FloatArray | None = None,
+    group: GroupArray | None = None,
+    seed: int = 0,
 ) -> tuple[str, ...]:
-    """Run every law that applies; the names of the laws that hold, or LawBroken at the first that does not.
+    """Run every law that applies; the names of the laws that hold, or LawBroken at the first that
+    does not.
 
     Without `features` it draws 60 rows of 4 columns; the first column holds the integers 0 .. 3.
     """
     rows = draw_features(seed) if features is None else features
-    known = np.random.default_rng(seed).choice(["a", "b"], size=len(rows)) if group is None else group
+    known = (
+        np.random.default_rng(seed).choice(["a", "b"], size=len(rows)) if group is None else group
+    )
     case = ClassCase(hypotheses, rows, known, seed)
     names = []
     for name, law in hypothesis_class_laws(case):
@@ -299,18 +365,24 @@ def draw_features(seed: int, rows: int = 60) -> FloatArray:
 
 
 def _contains_constants(case: ClassCase) -> bool:
-    """A finite list without accept-all or reject-all makes no promise about them; every other exact class does."""
+    """A finite list without accept-all or reject-all makes no promise about them; every other exact
+    class does.
+    """
     oracle = case.oracle
     if math.isinf(case.hypotheses.log_size) or not isinstance(oracle, Enumeration):
         return True
     members = oracle.totals(np.zeros((1, len(case.features)))).shape[1]
-    seen = {int(oracle.hypothesis(h).accepts(case.features, case.shown).sum()) for h in range(members)}
+    seen = {
+        int(oracle.hypothesis(h).accepts(case.features, case.shown).sum()) for h in range(members)
+    }
     return {0, len(case.features)} <= seen
 
 
 def _enumeration(case: ClassCase) -> Enumeration:
     if not isinstance(case.oracle, Enumeration):
-        raise TypeError(f"{type(case.oracle).__name__} has no totals; this law is for enumerable classes.")
+        raise TypeError(
+            f"{type(case.oracle).__name__} has no totals; this law is for enumerable classes."
+        )
     return case.oracle
 
 

@@ -1,8 +1,9 @@
-"""The laws of learners at the doors: what may happen to a round between its coin and what is learned from it.
+"""The laws of learners at the doors: what may happen to a round between its coin and what is
+learned from it.
 
-Labels come late, twice, in any order, or never; reports are refused; humans overrule decisions; people are erased; groups are unknown,
-new, or told afterwards; several threads call at once. A learner must lose nothing, count nobody twice, and learn nothing from what it
-may not know.
+Labels come late, twice, in any order, or never; reports are refused; humans overrule decisions;
+people are erased; groups are unknown, new, or told afterwards; several threads call at once. A
+learner must lose nothing, count nobody twice, and learn nothing from what it may not know.
 """
 
 import sys
@@ -16,7 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import SupportsErasure, SupportsLateGroups, SupportsOverrule, SupportsStorage
+from evenhand.contracts import (
+    SupportsErasure,
+    SupportsLateGroups,
+    SupportsOverrule,
+    SupportsStorage,
+)
 from evenhand.errors import NotSerialisable, ProtocolError
 from evenhand.learners import load
 from evenhand.testing.laws import LawBroken, require
@@ -54,7 +60,9 @@ def tell_all(learner: Any, decided: Decided) -> None:
 
 
 def late_labels_find_their_round(case: LearnerCase) -> None:
-    """A label may come any number of rounds after its decision: it is taken then, for its own round and no other."""
+    """A label may come any number of rounds after its decision: it is taken then, for its own round
+    and no other.
+    """
     law = "late_labels_find_their_round"
     met: list[Decided] = []
 
@@ -71,7 +79,9 @@ def late_labels_find_their_round(case: LearnerCase) -> None:
 
 
 def missing_labels_stop_nobody(case: LearnerCase) -> None:
-    """Where all labels, all good ones or all bad ones never come, everybody is still decided, and the report counts what is missing."""
+    """Where all labels, all good ones or all bad ones never come, everybody is still decided, and
+    the report counts what is missing.
+    """
     law = "missing_labels_stop_nobody"
     for told in ((), (1,), (-1,)):
         missing = 0
@@ -85,7 +95,9 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
         (learner,) = play(case, law, Copy(some))
         counted = getattr(getattr(learner, "report", None), "missing_labels", missing)
         figures = f"the report counts {counted} missing labels after {case.rounds} rounds"
-        require(counted == missing, law, f"{figures}, but {missing} never came (told: {told or 'none'})")
+        require(
+            counted == missing, law, f"{figures}, but {missing} never came (told: {told or 'none'})"
+        )
 
 
 def repeated_reports_change_nothing(case: LearnerCase) -> None:
@@ -94,7 +106,9 @@ def repeated_reports_change_nothing(case: LearnerCase) -> None:
     def twice(learner: Any, decided: Decided) -> None:
         told = np.flatnonzero(decided.accepted)
         if len(told):
-            learner.observe(np.repeat(decided.rounds[told], 2), np.repeat(decided.people.label[told], 2))
+            learner.observe(
+                np.repeat(decided.rounds[told], 2), np.repeat(decided.people.label[told], 2)
+            )
             learner.observe(decided.rounds[told], decided.people.label[told])
 
     before: list[Decided] = []
@@ -108,7 +122,9 @@ def repeated_reports_change_nothing(case: LearnerCase) -> None:
 
 
 def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
-    """Labels that are told between the same two decisions, in any order, one by one or together, teach the same."""
+    """Labels that are told between the same two decisions, in any order, one by one or together,
+    teach the same.
+    """
 
     def held_back(order: str) -> Copy:
         waiting: list[tuple[int, int]] = []
@@ -132,27 +148,38 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
         return Copy(tell_held)
 
     play(
-        case, "the_order_of_reports_is_irrelevant", *map(held_back, ("forwards", "one by one", "backwards", "shuffled"))
+        case,
+        "the_order_of_reports_is_irrelevant",
+        *map(held_back, ("forwards", "one by one", "backwards", "shuffled")),
     )
 
 
 def refused_reports_change_nothing(case: LearnerCase) -> None:
-    """A report of several labels of which one is refused enters none of them, and what was told before it stands."""
+    """A report of several labels of which one is refused enters none of them, and what was told
+    before it stands.
+    """
     law = "refused_reports_change_nothing"
 
     def with_refusals(learner: Any, decided: Decided) -> None:
         accepted, label = decided.accepted, decided.people.label
         fresh, told = accepted & decided.every(2), accepted & ~decided.every(2)
         decided.tell(learner, told)
-        wrong: list[tuple[str, int, int]] = [("a round that was never played", case.rounds + 10**6, 1)]
+        wrong: list[tuple[str, int, int]] = [
+            ("a round that was never played", case.rounds + 10**6, 1)
+        ]
         if told.any():
             place = int(np.argmax(told))
-            wrong.append(("a second, different label", int(decided.rounds[place]), -int(label[place])))
+            wrong.append(
+                ("a second, different label", int(decided.rounds[place]), -int(label[place]))
+            )
             wrong.append(("a label of 0", int(decided.rounds[place]), 0))
         if not accepted.all():
             wrong.append(("a rejected person", int(decided.rounds[np.argmin(accepted)]), 1))
         for what, round, false in wrong:
-            rounds, labels = [*decided.rounds[fresh].tolist(), round], [*(-label[fresh]).tolist(), false]
+            rounds, labels = (
+                [*decided.rounds[fresh].tolist(), round],
+                [*(-label[fresh]).tolist(), false],
+            )
             require_refusal(law, f"a report that ends with {what}", learner.observe, rounds, labels)
         decided.tell(learner, fresh)
 
@@ -167,7 +194,9 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
 
 
 def refused_accepts_teach_nothing(case: LearnerCase) -> None:
-    """The label of an accept that a human refused changes no later policy: told before, it is forgotten; told afterwards, it is refused."""
+    """The label of an accept that a human refused changes no later policy: told before, it is
+    forgotten; told afterwards, it is refused.
+    """
     law = "refused_accepts_teach_nothing"
 
     def refusing(label: int | None, *, attempted: bool = False) -> Copy:
@@ -179,7 +208,9 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
                 learner.overrule(decided.rounds[chosen], np.zeros(int(chosen.sum()), bool))
             decided.tell(learner, ~chosen)
             for round in decided.rounds[chosen].tolist() if attempted or label is not None else ():
-                require_refusal(law, "the label of a refused person", learner.observe, round, label or 1)
+                require_refusal(
+                    law, "the label of a refused person", learner.observe, round, label or 1
+                )
 
         return Copy(refuse_some)
 
@@ -192,14 +223,22 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
         for place in np.flatnonzero(long_ago.accepted & long_ago.every(8)).tolist():
             round, label = int(long_ago.rounds[place]), int(long_ago.people.label[place])
             learner.overrule(round, False)
-            require_refusal(law, "the label of a person who was refused long after", learner.observe, round, label)
+            require_refusal(
+                law,
+                "the label of a person who was refused long after",
+                learner.observe,
+                round,
+                label,
+            )
 
     play(case, law, refusing(None), refusing(1), refusing(-1), refusing(None, attempted=True))
     play(case, law, Copy(refuse_late))
 
 
 def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
-    """A reject that a human turned into an accept stays a reject: its label is refused, and the run is the same without the human."""
+    """A reject that a human turned into an accept stays a reject: its label is refused, and the run
+    is the same without the human.
+    """
     law = "accepted_rejects_stay_rejected"
 
     def accept_some(learner: Any, decided: Decided) -> None:
@@ -208,14 +247,18 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
             learner.overrule(decided.rounds[chosen], np.ones(int(chosen.sum()), bool))
         for place in np.flatnonzero(chosen).tolist():
             round, label = int(decided.rounds[place]), int(decided.people.label[place])
-            require_refusal(law, "the label of a reject that a human accepted", learner.observe, round, label)
+            require_refusal(
+                law, "the label of a reject that a human accepted", learner.observe, round, label
+            )
         tell_all(learner, decided)
 
     play(case, law, Copy(tell_all), Copy(accept_some))
 
 
 def agreeing_humans_change_nothing(case: LearnerCase) -> None:
-    """To overrule with what was decided anyway changes nothing, to overrule again changes no more, and what is refused nothing at all."""
+    """To overrule with what was decided anyway changes nothing, to overrule again changes no more,
+    and what is refused nothing at all.
+    """
     law = "agreeing_humans_change_nothing"
 
     def agree(learner: Any, decided: Decided) -> None:
@@ -223,9 +266,16 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
         learner.overrule(decided.rounds, decided.accepted)
         learner.overrule(int(decided.rounds[0]), bool(decided.accepted[0]))
         decided.tell(learner, ~decided.every(2))
-        rounds, others = [*decided.rounds.tolist(), case.rounds + 10**6], [*(~decided.accepted).tolist(), False]
+        rounds, others = (
+            [*decided.rounds.tolist(), case.rounds + 10**6],
+            [*(~decided.accepted).tolist(), False],
+        )
         require_refusal(
-            law, "an overruling that ends with a round that was never played", learner.overrule, rounds, others
+            law,
+            "an overruling that ends with a round that was never played",
+            learner.overrule,
+            rounds,
+            others,
         )
 
     def alone(learner: Any, decided: Decided) -> None:
@@ -253,10 +303,12 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
 
 
 def erased_people_leave_no_trace(case: LearnerCase) -> None:
-    """Two runs that differ only in who somebody was who is erased before the next decision are equal from then on; so are their files.
+    """Two runs that differ only in who somebody was who is erased before the next decision are
+    equal from then on; so are their files.
 
-    The last person of every other block is somebody else in the second run: other features and another group (where the policy
-    accepts both with the same probability, so that the draw is the same), and the other label.
+    The last person of every other block is somebody else in the second run: other features and
+    another group (where the policy accepts both with the same probability, so that the draw is the
+    same), and the other label.
     """
     law, people = "erased_people_leave_no_trace", case.people()
     one, two = case.fresh(), case.fresh()
@@ -265,7 +317,9 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
             last = rows_of(block, slice(-1, None))
             if len(block) > 1:
                 rest = rows_of(block, slice(None, -1))
-                first, second = (decide(learner, rest.features, rest.group) for learner in (one, two))
+                first, second = (
+                    decide(learner, rest.features, rest.group) for learner in (one, two)
+                )
                 require_same_decisions(first, second, law)
                 for learner in (one, two):
                     tell_all(learner, Decided(rest, first))
@@ -274,12 +328,17 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
                 other = LabelledSample(last.features, last.group, -last.label)
                 chance = one.policy.acceptance(people.features, people.group)
                 alike = chance == one.policy.acceptance(last.features, last.group)[0]
-                unlike = (people.features != last.features).any(axis=1) & (people.group != last.group[0])
+                unlike = (people.features != last.features).any(axis=1) & (
+                    people.group != last.group[0]
+                )
                 twins = np.flatnonzero(alike & unlike)
                 if len(twins) and getattr(one, "rounds_left", 1) > 0:
                     twin = rows_of(people, twins[[number % len(twins)]])
                     other = LabelledSample(twin.features, twin.group, -last.label)
-            first, second = decide(one, last.features, last.group), decide(two, other.features, other.group)
+            first, second = (
+                decide(one, last.features, last.group),
+                decide(two, other.features, other.group),
+            )
             require_same_decisions(first, second, law)
             for learner, decided in ((one, Decided(last, first)), (two, Decided(other, second))):
                 tell_all(learner, decided)
@@ -291,7 +350,9 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
 
 
 def _require_same_files(law: str, one: Any, two: Any, round: int) -> None:
-    """LawBroken unless both learners are stored in the same bytes; says nothing about learners whose files are never the same twice."""
+    """LawBroken unless both learners are stored in the same bytes; says nothing about learners
+    whose files are never the same twice.
+    """
     if not isinstance(one, SupportsStorage):
         return
     with TemporaryDirectory() as folder:
@@ -303,11 +364,17 @@ def _require_same_files(law: str, one: Any, two: Any, round: int) -> None:
                 return
             files.append((Path(folder) / name).read_bytes())
     figures = f"after round {round} the files of the two runs differ ({len(files[0])} and {len(files[2])} bytes)"
-    require(files[0] != files[1] or files[0] == files[2], law, f"{figures}: the erased person is still in them")
+    require(
+        files[0] != files[1] or files[0] == files[2],
+        law,
+        f"{figures}: the erased person is still in them",
+    )
 
 
 def erased_rounds_stay_erased(case: LearnerCase) -> None:
-    """An erased round takes no label, group or overruling, however long ago it was played; to erase it again changes nothing."""
+    """An erased round takes no label, group or overruling, however long ago it was played; to erase
+    it again changes nothing.
+    """
     law = "erased_rounds_stay_erased"
 
     def erasing(*, attempts: bool) -> Copy:
@@ -329,7 +396,12 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
                     _require_closed(law, learner, int(rounds[0]))
             if attempts:
                 more = [*decided.rounds.tolist(), case.rounds + 10**6]
-                require_refusal(law, "an erasure that ends with a round that was never played", learner.erase, more)
+                require_refusal(
+                    law,
+                    "an erasure that ends with a round that was never played",
+                    learner.erase,
+                    more,
+                )
 
         return Copy(erase_some)
 
@@ -350,7 +422,9 @@ def _require_closed(law: str, learner: Any, round: int) -> None:
 
 
 def missing_groups_are_the_same(case: LearnerCase) -> None:
-    """None, NaN and pandas.NA in the group all mean "unknown": all are refused alike or taken alike, and teach the same."""
+    """None, NaN and pandas.NA in the group all mean "unknown": all are refused alike or taken
+    alike, and teach the same.
+    """
     numeric = bool(case.people().group.dtype.kind in "iuf")
 
     def hiding(missing: Any, kind: Any = object) -> Copy:
@@ -363,7 +437,10 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
 
     some = [hiding(None), hiding(float("nan")), hiding(np.float64("nan"))]
     some += [hiding(np.nan, np.float64)] if numeric else []
-    everybody = [Copy(tell_all, lambda _: None), Copy(tell_all, lambda group: np.full(len(group), None))]
+    everybody = [
+        Copy(tell_all, lambda _: None),
+        Copy(tell_all, lambda group: np.full(len(group), None)),
+    ]
     if find_spec("pandas") is not None:
         pandas = import_module("pandas")
 
@@ -379,14 +456,22 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
 
 
 def new_groups_stop_nobody(case: LearnerCase) -> None:
-    """A group that nobody had before, as a mistyped one, is decided like everybody else and makes no later call fail."""
+    """A group that nobody had before, as a mistyped one, is decided like everybody else and makes
+    no later call fail.
+    """
     people = case.people()
-    strange: Any = int(people.group.max()) + 1 if people.group.dtype.kind in "iu" else f"{people.group[0]} mistyped"
+    strange: Any = (
+        int(people.group.max()) + 1
+        if people.group.dtype.kind in "iu"
+        else f"{people.group[0]} mistyped"
+    )
     for place in (0, BLOCK // 2):
         for turn in (0, case.rounds // BLOCK // 2):
             blocks = iter(range(case.rounds + 1))
 
-            def once(group: GroupArray, place: int = place, turn: int = turn, blocks: Any = blocks) -> Any:
+            def once(
+                group: GroupArray, place: int = place, turn: int = turn, blocks: Any = blocks
+            ) -> Any:
                 shown = group.astype(object)
                 if next(blocks) == turn:
                     shown[min(place, len(shown) - 1)] = strange
@@ -396,7 +481,9 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
 
 
 def late_groups_are_told_once(case: LearnerCase) -> None:
-    """A group that was unknown may be told afterwards, once: telling it again changes nothing, and another one is refused."""
+    """A group that was unknown may be told afterwards, once: telling it again changes nothing, and
+    another one is refused.
+    """
     law = "late_groups_are_told_once"
     values = sorted(set(case.people().group.tolist()))
 
@@ -413,13 +500,22 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
             if attempts:
                 more, false = [*rounds.tolist(), case.rounds + 10**6], [*other, values[0]]
                 require_refusal(
-                    law, "groups that end with a round that was never played", learner.tell_group, more, false
+                    law,
+                    "groups that end with a round that was never played",
+                    learner.tell_group,
+                    more,
+                    false,
                 )
             learner.tell_group(rounds, group)
             if attempts:
                 learner.tell_group(rounds, group)
                 told = (int(rounds[0]), other[0])
-                require_refusal(law, f"group {other[0]!r} after {group.tolist()[0]!r}", learner.tell_group, *told)
+                require_refusal(
+                    law,
+                    f"group {other[0]!r} after {group.tolist()[0]!r}",
+                    learner.tell_group,
+                    *told,
+                )
 
         return Copy(tell_groups, hide_some)
 
@@ -430,35 +526,61 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
 
 
 def a_large_block_counts_everybody(case: LearnerCase) -> None:
-    """All people in one call are as many rounds as block by block: each is counted once, with its own number, draw and label."""
+    """All people in one call are as many rounds as block by block: each is counted once, with its
+    own number, draw and label.
+    """
     law, people, whole = "a_large_block_counts_everybody", case.people(), case.fresh()
     (cut,) = play(case, law, Copy(tell_all))
-    with nothing_fails(law, f"deciding {len(people)} people in one call, and telling their labels,"):
+    with nothing_fails(
+        law, f"deciding {len(people)} people in one call, and telling their labels,"
+    ):
         everybody = Decided(people, decide(whole, people.features, people.group))
         rounds = everybody.rounds
         wrong = int(np.argmax(rounds != np.arange(len(rounds)))) if len(rounds) else 0
-        require(len(rounds) == len(people), law, f"{len(rounds)} decisions about {len(people)} people")
-        require(rounds[wrong] == wrong, law, f"person {wrong} of {len(people)} has round {rounds[wrong]}")
-        require(whole.round == cut.round, law, f"the counter says {whole.round}, block by block {cut.round}")
+        require(
+            len(rounds) == len(people), law, f"{len(rounds)} decisions about {len(people)} people"
+        )
+        require(
+            rounds[wrong] == wrong,
+            law,
+            f"person {wrong} of {len(people)} has round {rounds[wrong]}",
+        )
+        require(
+            whole.round == cut.round,
+            law,
+            f"the counter says {whole.round}, block by block {cut.round}",
+        )
         chances = np.array([decision.propensity for decision in everybody.decisions])
         unlike = int(np.argmax(~((chances > 0) & (chances <= 1))))
         require(0 < chances[unlike] <= 1, law, f"round {unlike} has propensity {chances[unlike]!r}")
-        back = int(np.argmin(np.diff([decision.epoch for decision in everybody.decisions], prepend=0)))
+        back = int(
+            np.argmin(np.diff([decision.epoch for decision in everybody.decisions], prepend=0))
+        )
         epochs = [decision.epoch for decision in everybody.decisions[max(back - 1, 0) : back + 1]]
-        require(epochs == sorted(epochs), law, f"rounds {back - 1} and {back} are of epochs {epochs}")
+        require(
+            epochs == sorted(epochs), law, f"rounds {back - 1} and {back} are of epochs {epochs}"
+        )
         everybody.tell(whole, everybody.every(2))
         require_labels(law, whole, everybody, everybody.every(2))
         for learner in (whole, cut):
             counted = getattr(getattr(learner, "report", None), "missing_labels", 0)
-            require(counted == 0, law, f"{counted} labels count as missing after all {case.rounds} rounds have theirs")
+            require(
+                counted == 0,
+                law,
+                f"{counted} labels count as missing after all {case.rounds} rounds have theirs",
+            )
             later = decide(learner, people.features[:BLOCK], people.group[:BLOCK])
             require(
-                later[0].round == case.rounds, law, f"the next person has round {later[0].round}, not {case.rounds}"
+                later[0].round == case.rounds,
+                law,
+                f"the next person has round {later[0].round}, not {case.rounds}",
             )
 
 
 def threads_share_the_rounds(case: LearnerCase) -> None:
-    """decide, observe and save may be called from any thread: every person is one round, and every label goes to its own person."""
+    """decide, observe and save may be called from any thread: every person is one round, and every
+    label goes to its own person.
+    """
     law, learner, people = "threads_share_the_rounds", case.fresh(), case.people()
     parts = [rows_of(people, slice(start, start + 5)) for start in range(0, len(people), 5)]
     met: list[Decided] = []
@@ -493,7 +615,11 @@ def threads_share_the_rounds(case: LearnerCase) -> None:
     twice = rounds[:-1][np.diff(rounds) == 0]
     figures = f"{len(rounds)} decisions of {THREADS} threads have {len(np.unique(rounds))} rounds"
     require(len(twice) == 0, law, f"{figures}, first twice: round {twice[0] if len(twice) else ''}")
-    require(learner.round == len(people), law, f"the counter says {learner.round} after {len(people)} people")
+    require(
+        learner.round == len(people),
+        law,
+        f"the counter says {learner.round} after {len(people)} people",
+    )
     require(bool((rounds == np.arange(len(people))).all()), law, f"{figures} up to {rounds[-1]}")
     last = max(int(np.max([decision.epoch for decision in decided.decisions])) for decided in met)
     for decided in met:
@@ -509,7 +635,9 @@ def threads_share_the_rounds(case: LearnerCase) -> None:
 
 
 def reports_survive_storage(case: LearnerCase) -> None:
-    """A copy that was stored and loaded knows what was reported: it takes and refuses what the original does, and decides like it."""
+    """A copy that was stored and loaded knows what was reported: it takes and refuses what the
+    original does, and decides like it.
+    """
     law, learner, blocks = "reports_survive_storage", case.fresh(), case.blocks()
     half, met = len(blocks) // 2, []
     for people in blocks[:half]:
@@ -528,7 +656,9 @@ def reports_survive_storage(case: LearnerCase) -> None:
             return
         copy = load(Path(folder) / "learner", hypotheses=getattr(learner, "hypotheses", None))
     for decided in met:
-        for round, label in zip(decided.rounds.tolist(), decided.people.label.tolist(), strict=True):
+        for round, label in zip(
+            decided.rounds.tolist(), decided.people.label.tolist(), strict=True
+        ):
             for told in (label, -label):
                 answers = [_answer(one, round, told) for one in (learner, copy)]
                 figures = f"label {told:+d} of round {round} is {answers[0]} before and {answers[1]} after storage"
@@ -560,7 +690,11 @@ EVERY_LEARNER: tuple[Law, ...] = (
     threads_share_the_rounds,
 )
 CAPABLE_LEARNERS: Mapping[type, tuple[Law, ...]] = {
-    SupportsOverrule: (refused_accepts_teach_nothing, accepted_rejects_stay_rejected, agreeing_humans_change_nothing),
+    SupportsOverrule: (
+        refused_accepts_teach_nothing,
+        accepted_rejects_stay_rejected,
+        agreeing_humans_change_nothing,
+    ),
     SupportsErasure: (erased_people_leave_no_trace, erased_rounds_stay_erased),
     SupportsLateGroups: (late_groups_are_told_once,),
 }

@@ -1,4 +1,6 @@
-"""A law is a named function: it says nothing while it holds, and raises `LawBroken` with figures when it does not."""
+"""A law is a named function: it says nothing while it holds, and raises `LawBroken` with figures
+when it does not.
+"""
 
 import json
 from typing import Any

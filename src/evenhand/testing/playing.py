@@ -1,7 +1,8 @@
-"""How the laws play a learner: fresh copies meet the same people, are told different things about them, and are compared.
+"""How the laws play a learner: fresh copies meet the same people, are told different things about
+them, and are compared.
 
-Most laws of learners say that something changes nothing. They play one copy with it and one without, side by side: from the first
-round in which the two decide differently the law is broken.
+Most laws of learners say that something changes nothing. They play one copy with it and one
+without, side by side: from the first round in which the two decide differently the law is broken.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,12 +24,15 @@ from evenhand.words import BoolArray, Decisions, FloatArray, GroupArray, IntArra
 BLOCK = 25
 """People between two deliveries of labels."""
 HANGING = 300
-"""Seconds after which a thread counts as one that never ends; those of a sound learner need a few."""
+"""Seconds after which a thread counts as one that never ends; those of a sound learner need a few.
+"""
 
 
 @dataclass(frozen=True, eq=False)
 class LearnerCase:
-    """A learner (never played itself: each law plays fresh copies), a population, and for how long it is played."""
+    """A learner (never played itself: each law plays fresh copies), a population, and for how long
+    it is played.
+    """
 
     learner: Any
     environment: Environment
@@ -46,7 +50,9 @@ class LearnerCase:
     def blocks(self) -> list[LabelledSample]:
         """The same people, block by block."""
         people = self.people()
-        return [rows_of(people, slice(start, start + BLOCK)) for start in range(0, len(people), BLOCK)]
+        return [
+            rows_of(people, slice(start, start + BLOCK)) for start in range(0, len(people), BLOCK)
+        ]
 
 
 Law = Callable[[LearnerCase], None]
@@ -92,14 +98,18 @@ Reports = Callable[[Any, Decided], None]
 
 @dataclass(frozen=True, eq=False)
 class Copy:
-    """One copy of a learner: what it is told after each block, and how the group is shown when it decides."""
+    """One copy of a learner: what it is told after each block, and how the group is shown when it
+    decides.
+    """
 
     reports: Reports
     shown: Callable[[GroupArray], Any] = lambda group: group
 
 
 def decide(learner: Any, features: FloatArray, group: Any, at: float | None = None) -> Decisions:
-    """Decide about people; a learner with a maturity window is told the time, by default the number of people so far."""
+    """Decide about people; a learner with a maturity window is told the time, by default the number
+    of people so far.
+    """
     timed = {}
     if getattr(learner, "maturity", None) is not None:
         timed["at"] = float(learner.round) if at is None else at
@@ -119,9 +129,11 @@ def nothing_fails(law: str, what: str) -> Iterator[None]:
 
 
 def play(case: LearnerCase, law: str, *runs: Copy) -> list[Any]:
-    """Play one fresh copy for each run, side by side: all must decide as the first does, to the end. The copies, played.
+    """Play one fresh copy for each run, side by side: all must decide as the first does, to the
+    end. The copies, played.
 
-    A group that is refused (InvalidInput) is refused by all or by none; the people then come again with the group as it is.
+    A group that is refused (InvalidInput) is refused by all or by none; the people then come again
+    with the group as it is.
     """
     copies = [case.fresh() for _ in runs]
     for number, people in enumerate(case.blocks()):
@@ -138,9 +150,17 @@ def play(case: LearnerCase, law: str, *runs: Copy) -> list[Any]:
                     decisions, refused = decide(copy, people.features, people.group), True
             met.append((Decided(people, decisions), refused))
         for decided, refused in met:
-            require(refused == met[0][1], law, f"the group of {where} is {_taken(not refused)} and {_taken(refused)}")
+            require(
+                refused == met[0][1],
+                law,
+                f"the group of {where} is {_taken(not refused)} and {_taken(refused)}",
+            )
             rounds = decided.rounds.tolist()
-            require(rounds == list(range(first, first + len(people))), law, f"{where} have rounds {rounds[:3]}...")
+            require(
+                rounds == list(range(first, first + len(people))),
+                law,
+                f"{where} have rounds {rounds[:3]}...",
+            )
             if decided is not met[0][0]:
                 require_same_decisions(met[0][0].decisions, decided.decisions, law)
         for copy, run, (decided, _) in zip(copies, runs, met, strict=True):
@@ -150,7 +170,9 @@ def play(case: LearnerCase, law: str, *runs: Copy) -> list[Any]:
     acceptance = [copy.policy.acceptance(everybody.features, everybody.group) for copy in copies]
     for other in acceptance[1:]:
         furthest = int(np.argmax(np.abs(other - acceptance[0])))
-        figures = f"the policies after {case.rounds} rounds accept person {furthest} with probabilities"
+        figures = (
+            f"the policies after {case.rounds} rounds accept person {furthest} with probabilities"
+        )
         require(
             bool(np.array_equal(other, acceptance[0])),
             law,
@@ -166,17 +188,26 @@ def _taken(refused: bool) -> str:
 def require_same_decisions(one: Any, two: Any, law: str) -> None:
     """LawBroken unless both were decided alike: accept, propensity, round and epoch."""
     names = ("accept", "propensity", "round", "epoch")
-    left, right = ([[getattr(decision, name) for name in names] for decision in side] for side in (one, two))
+    left, right = (
+        [[getattr(decision, name) for name in names] for decision in side] for side in (one, two)
+    )
     require(len(left) == len(right), law, f"{len(left)} and {len(right)} decisions")
     changed = [place for place in range(len(left)) if left[place] != right[place]]
     if changed:
         a, b = left[changed[0]], right[changed[0]]
-        figures = ", ".join(f"{name} {x!r} and {y!r}" for name, x, y in zip(names, a, b, strict=True) if x != y)
-        raise LawBroken(law, f"{len(changed)} of {len(left)} decisions differ, first that of round {a[2]}: {figures}")
+        figures = ", ".join(
+            f"{name} {x!r} and {y!r}" for name, x, y in zip(names, a, b, strict=True) if x != y
+        )
+        raise LawBroken(
+            law,
+            f"{len(changed)} of {len(left)} decisions differ, first that of round {a[2]}: {figures}",
+        )
 
 
 def require_refusal(law: str, what: str, report: Callable[..., None], *told: Any) -> None:
-    """LawBroken unless the report is refused with ProtocolError or BadLabel; told[0] is the round, or the rounds."""
+    """LawBroken unless the report is refused with ProtocolError or BadLabel; told[0] is the round,
+    or the rounds.
+    """
     rounds = np.atleast_1d(told[0])
     where = f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {rounds[0]} to {rounds[-1]}"
     try:
@@ -184,17 +215,24 @@ def require_refusal(law: str, what: str, report: Callable[..., None], *told: Any
     except (ProtocolError, BadLabel):
         return
     except Exception as error:
-        raise LawBroken(law, f"{what} ({where}) was refused with {type(error).__name__}: {error}") from error
+        raise LawBroken(
+            law, f"{what} ({where}) was refused with {type(error).__name__}: {error}"
+        ) from error
     raise LawBroken(law, f"{what} ({where}) was taken")
 
 
 def require_labels(law: str, learner: Any, decided: Decided, told: BoolArray) -> None:
-    """LawBroken unless exactly the labels of the `told` are known: asked by repeating, contradicting and (the others) by telling.
+    """LawBroken unless exactly the labels of the `told` are known: asked by repeating,
+    contradicting and (the others) by telling.
 
     Afterwards every accepted round has its label.
     """
     for round, accept, known, label in zip(
-        decided.rounds.tolist(), decided.accepted.tolist(), told.tolist(), decided.people.label.tolist(), strict=True
+        decided.rounds.tolist(),
+        decided.accepted.tolist(),
+        told.tolist(),
+        decided.people.label.tolist(),
+        strict=True,
     ):
         if not accept:
             require_refusal(law, "the label of a rejected person", learner.observe, round, label)
@@ -203,12 +241,16 @@ def require_labels(law: str, learner: Any, decided: Decided, told: BoolArray) ->
             learner.observe(round, label)
         except ProtocolError as error:
             what = "was told before" if known else "comes now for the first time"
-            raise LawBroken(law, f"label {label:+d} of round {round}, which {what}, is refused: {error}") from error
+            raise LawBroken(
+                law, f"label {label:+d} of round {round}, which {what}, is refused: {error}"
+            ) from error
         require_refusal(law, f"label {-label:+d} after {label:+d}", learner.observe, round, -label)
 
 
 def together(jobs: list[Callable[[], None]]) -> list[BaseException]:
-    """Copy every job in a thread of its own, all starting at once; what they raised. A thread that never ends is given up."""
+    """Copy every job in a thread of its own, all starting at once; what they raised. A thread that
+    never ends is given up.
+    """
     start, ended = Barrier(len(jobs)), [Future[None]() for _ in jobs]
 
     def run(job: Callable[[], None], end: Future[None]) -> None:
@@ -223,4 +265,7 @@ def together(jobs: list[Callable[[], None]]) -> list[BaseException]:
         Thread(target=run, args=(job, end), daemon=True).start()
     wait(ended, timeout=HANGING)
     endless = [TimeoutError(f"no end after {HANGING} seconds") for end in ended if not end.done()]
-    return [*endless, *(error for end in ended if end.done() and (error := end.exception()) is not None)]
+    return [
+        *endless,
+        *(error for end in ended if end.done() and (error := end.exception()) is not None),
+    ]

@@ -12,21 +12,37 @@ from evenhand.testing.laws import EQUAL, require, same, through_text
 from evenhand.words import FloatArray, GroupArray, LabelledSample
 
 
-def acceptance_is_a_probability(policy: Policy, features: FloatArray, group: GroupArray | None) -> None:
+def acceptance_is_a_probability(
+    policy: Policy, features: FloatArray, group: GroupArray | None
+) -> None:
     """0 <= acceptance <= 1, one float per row."""
     acceptance = policy.acceptance(features, group)
     shape = acceptance.shape == (len(features),)
-    require(shape, "acceptance_is_a_probability", f"acceptance has shape {acceptance.shape} for {len(features)} rows")
+    require(
+        shape,
+        "acceptance_is_a_probability",
+        f"acceptance has shape {acceptance.shape} for {len(features)} rows",
+    )
     inside = bool(np.all((acceptance >= 0) & (acceptance <= 1)))
-    require(inside, "acceptance_is_a_probability", f"acceptance lies in [{acceptance.min()}, {acceptance.max()}]")
+    require(
+        inside,
+        "acceptance_is_a_probability",
+        f"acceptance lies in [{acceptance.min()}, {acceptance.max()}]",
+    )
 
 
-def acceptance_of_each_row_alone(policy: Policy, features: FloatArray, group: GroupArray | None) -> None:
+def acceptance_of_each_row_alone(
+    policy: Policy, features: FloatArray, group: GroupArray | None
+) -> None:
     """A row's acceptance does not depend on the other rows."""
     part = policy.acceptance(features[::-2], None if group is None else group[::-2])
     whole = policy.acceptance(features, group)[::-2]
     changed = int(np.sum(part != whole)) if part.shape == whole.shape else len(whole)
-    require(changed == 0, "acceptance_of_each_row_alone", f"{changed} of {len(whole)} rows changed on a subset")
+    require(
+        changed == 0,
+        "acceptance_of_each_row_alone",
+        f"{changed} of {len(whole)} rows changed on a subset",
+    )
 
 
 def policy_survives_json(policy: Policy, features: FloatArray, group: GroupArray | None) -> None:
@@ -36,14 +52,18 @@ def policy_survives_json(policy: Policy, features: FloatArray, group: GroupArray
     except NotSerialisable:
         return
     read = policy_from_json(through_text(data))
-    equal = read.to_json() == data and same(read.acceptance(features, group), policy.acceptance(features, group))
+    equal = read.to_json() == data and same(
+        read.acceptance(features, group), policy.acceptance(features, group)
+    )
     require(equal, "policy_survives_json", f"{data} came back as {read.to_json()}")
 
 
 POLICY_LAWS = (acceptance_is_a_probability, acceptance_of_each_row_alone, policy_survives_json)
 
 
-def check_policy(policy: Policy, features: FloatArray, group: GroupArray | None = None) -> tuple[str, ...]:
+def check_policy(
+    policy: Policy, features: FloatArray, group: GroupArray | None = None
+) -> tuple[str, ...]:
     """Run every law of policies; the names of the laws, or LawBroken."""
     for law in POLICY_LAWS:
         law(policy, features, group)
@@ -58,7 +78,11 @@ def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
     swapped = LabelledSample(sample.features, exchanged, sample.label, sample.count)
     for acceptance in _acceptances(len(sample)):
         gap, other = (_widest_pair(rate, s, acceptance) for s in (sample, swapped))
-        require(abs(gap + other) <= EQUAL, "swapping_groups_flips_the_gap", f"gap {gap!r} became {other!r}")
+        require(
+            abs(gap + other) <= EQUAL,
+            "swapping_groups_flips_the_gap",
+            f"gap {gap!r} became {other!r}",
+        )
 
 
 def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
@@ -66,33 +90,57 @@ def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
     for share in (0.0, 1.0):
         gaps = GapConstraints.on(rate, sample).gaps(np.full(len(sample), share))
         worst = float(np.abs(gaps).max())
-        require(worst <= EQUAL, "constants_have_no_gap", f"accepting {share:.0%} of everybody has gap {worst!r}")
+        require(
+            worst <= EQUAL,
+            "constants_have_no_gap",
+            f"accepting {share:.0%} of everybody has gap {worst!r}",
+        )
 
 
 def rates_are_shares(rate: Rate, sample: LabelledSample) -> None:
     """0 <= rate_j <= 1, whatever is accepted."""
     for acceptance in _acceptances(len(sample)):
-        for group, value in GapConstraints.on(rate, sample).group_rates(acceptance)[rate.symbol].items():
-            require(-EQUAL <= value <= 1 + EQUAL, "rates_are_shares", f"{rate.symbol} of group {group!r} is {value!r}")
+        for group, value in (
+            GapConstraints.on(rate, sample).group_rates(acceptance)[rate.symbol].items()
+        ):
+            require(
+                -EQUAL <= value <= 1 + EQUAL,
+                "rates_are_shares",
+                f"{rate.symbol} of group {group!r} is {value!r}",
+            )
 
 
 def gap_ignores_row_order(rate: Rate, sample: LabelledSample) -> None:
     """Permuting the sample changes no gap."""
     order = np.random.default_rng(1).permutation(len(sample))
     count = None if sample.count is None else sample.count[order]
-    permuted = LabelledSample(sample.features[order], sample.group[order], sample.label[order], count)
+    permuted = LabelledSample(
+        sample.features[order], sample.group[order], sample.label[order], count
+    )
     for acceptance in _acceptances(len(sample)):
         off = np.abs(
-            GapConstraints.on(rate, sample).gaps(acceptance) - GapConstraints.on(rate, permuted).gaps(acceptance[order])
+            GapConstraints.on(rate, sample).gaps(acceptance)
+            - GapConstraints.on(rate, permuted).gaps(acceptance[order])
         )
-        require(float(off.max()) <= EQUAL, "gap_ignores_row_order", f"a gap moved by {off.max():.3g}")
+        require(
+            float(off.max()) <= EQUAL, "gap_ignores_row_order", f"a gap moved by {off.max():.3g}"
+        )
 
 
-RATE_LAWS = (swapping_groups_flips_the_gap, constants_have_no_gap, rates_are_shares, gap_ignores_row_order)
+RATE_LAWS = (
+    swapping_groups_flips_the_gap,
+    constants_have_no_gap,
+    rates_are_shares,
+    gap_ignores_row_order,
+)
 
 
-def check_rate(rate: Rate, *, sample: LabelledSample | None = None, seed: int = 0) -> tuple[str, ...]:
-    """Run every law of rates on `sample` (default: 80 drawn people); the names of the laws, or LawBroken."""
+def check_rate(
+    rate: Rate, *, sample: LabelledSample | None = None, seed: int = 0
+) -> tuple[str, ...]:
+    """Run every law of rates on `sample` (default: 80 drawn people); the names of the laws, or
+    LawBroken.
+    """
     people = draw_sample(seed) if sample is None else sample
     for law in RATE_LAWS:
         law(rate, people)

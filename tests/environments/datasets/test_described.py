@@ -10,10 +10,17 @@ BASIC = 'path = "loans.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "sex"\n'
 
 
 def rows(count=80, **changes):
-    """A table with two groups, both outcomes in each; `changes` replace the value of a column in row 0."""
+    """A table with two groups, both outcomes in each; `changes` replace the value of a column in
+    row 0.
+    """
     rng, lines = np.random.default_rng(0), []
     for i in range(count):
-        row = {"id": str(i), "income": f"{rng.normal():.3f}", "sex": "fm"[i % 2], "repaid": ("no", "yes")[(i // 2) % 2]}
+        row = {
+            "id": str(i),
+            "income": f"{rng.normal():.3f}",
+            "sex": "fm"[i % 2],
+            "repaid": ("no", "yes")[(i // 2) % 2],
+        }
         lines.append({**row, **changes} if i == 0 else row)
     return lines
 
@@ -56,11 +63,31 @@ def test_a_parquet_file_reads_the_same(made, tmp_path):
 
 REFUSED = [
     ("a constant label", rows(), BASIC.replace('"yes"', '"maybe"'), "'maybe' does not occur"),
-    ("every row is good", [{**row, "repaid": "yes"} for row in rows()], BASIC, "good and bad outcomes are both needed"),
-    ("a third value", rows(repaid="partly"), BASIC, r"has the values 'no', 'partly'.*bad = \['no', 'partly'\]"),
+    (
+        "every row is good",
+        [{**row, "repaid": "yes"} for row in rows()],
+        BASIC,
+        "good and bad outcomes are both needed",
+    ),
+    (
+        "a third value",
+        rows(repaid="partly"),
+        BASIC,
+        r"has the values 'no', 'partly'.*bad = \['no', 'partly'\]",
+    ),
     ("no good value named", rows(), BASIC.replace('good = "yes"\n', ""), "without --good"),
-    ("a missing label", rows(repaid=""), BASIC, r"missing in 1 of 80 rows.*rejected that is normal: unlabelled"),
-    ("a missing group", rows(sex=""), BASIC, "group 'sex' is missing in 1 of 80 rows.*line 2.*counts for no rate"),
+    (
+        "a missing label",
+        rows(repaid=""),
+        BASIC,
+        r"missing in 1 of 80 rows.*rejected that is normal: unlabelled",
+    ),
+    (
+        "a missing group",
+        rows(sex=""),
+        BASIC,
+        "group 'sex' is missing in 1 of 80 rows.*line 2.*counts for no rate",
+    ),
     (
         "a label missing everywhere",
         [{**row, "repaid": ""} for row in rows()],
@@ -83,10 +110,20 @@ REFUSED = [
     ("an unknown key", rows(), BASIC + 'colour = "red"\n', "unknown key 'colour'"),
     ("a wrong kind", rows(), BASIC + 'encode = "yes"\n', "it is true or false"),
     ("no label named", rows(), 'path = "loans.csv"\ngroup = "sex"\n', "does not say 'label'"),
-    ("a column that is not there", rows(), BASIC.replace('"sex"', '"gender"'), "no column 'gender'"),
+    (
+        "a column that is not there",
+        rows(),
+        BASIC.replace('"sex"', '"gender"'),
+        "no column 'gender'",
+    ),
     ("label and group the same", rows(), BASIC.replace('"sex"', '"repaid"'), "two columns"),
     ("no TOML", rows(), "path = loans", "cannot be read as a description"),
-    ("a file that is not there", rows(), BASIC.replace("loans.csv", "other.csv"), "there is no file"),
+    (
+        "a file that is not there",
+        rows(),
+        BASIC.replace("loans.csv", "other.csv"),
+        "there is no file",
+    ),
     ("an unknown way with missing labels", rows(), BASIC + 'unlabelled = "keep"\n', 'it is "drop"'),
 ]
 

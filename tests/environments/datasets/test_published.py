@@ -1,4 +1,6 @@
-"""The published tables, where they are in the cache or can be had: rows, base rates, and that nothing names the group."""
+"""The published tables, where they are in the cache or can be had: rows, base rates, and that
+nothing names the group.
+"""
 
 import numpy as np
 import pytest
@@ -15,7 +17,12 @@ EXPECTED = {  # rows, columns, share of good outcomes, words that may not occur 
     "german": (1_000, 56, 0.7, ("age", "personal_status")),
     "taiwan": (30_000, 31, 0.7788, ("SEX", "ID")),
     "gmsc": (150_000, 11, 0.9332, ("age",)),
-    "loanapp": (1_985, 27, 0.8781, ("white", "black", "hispan", "male", "approve", "reject", "action")),
+    "loanapp": (
+        1_985,
+        27,
+        0.8781,
+        ("white", "black", "hispan", "male", "approve", "reject", "action"),
+    ),
     "recid": (1_445, 13, 0.618, ("black", "durat", "cens", "follow")),
 }
 
@@ -36,7 +43,11 @@ def test_rows_base_rates_and_columns(name):
     table, (rows, columns, good, forbidden) = had(name), EXPECTED[name]
     assert table.features.shape == (rows, columns) == (len(table), len(table.names))
     assert (table.label == 1).mean() == pytest.approx(good, abs=1e-3)
-    words = [word for column in table.names for word in column.replace("(", " ").replace("=", " ").split()]
+    words = [
+        word
+        for column in table.names
+        for word in column.replace("(", " ").replace("=", " ").split()
+    ]
     assert not set(words) & set(forbidden)
     assert np.isfinite(table.features).all()
     assert sum(figures.people for figures in table.figures) == rows
@@ -47,7 +58,14 @@ def test_rows_base_rates_and_columns(name):
 @pytest.mark.parametrize("name", DATASETS)
 def test_every_entry_says_what_one_must_know(name):
     entry = DATASETS[name]
-    for text in (entry.title, entry.decision, entry.good, entry.groups, entry.licence, entry.caveat):
+    for text in (
+        entry.title,
+        entry.decision,
+        entry.good,
+        entry.groups,
+        entry.licence,
+        entry.caveat,
+    ):
         assert text
     assert all(len(source.sha256) == 64 for source in entry.files)
 
@@ -95,8 +113,14 @@ def test_categories_become_columns_of_their_own():
 
 
 @pytest.mark.parametrize(
-    ("days", "degree", "kept"), [("0", "F", True), ("-31", "F", False), ("", "F", False), ("3", "O", False)]
+    ("days", "degree", "kept"),
+    [("0", "F", True), ("-31", "F", False), ("", "F", False), ("3", "O", False)],
 )
 def test_propublicas_filter(days, degree, kept):
-    row = {"days_b_screening_arrest": days, "is_recid": "0", "c_charge_degree": degree, "score_text": "Low"}
+    row = {
+        "days_b_screening_arrest": days,
+        "is_recid": "0",
+        "c_charge_degree": degree,
+        "score_text": "Low",
+    }
     assert _kept_by_propublica(row) is kept

@@ -16,7 +16,9 @@ SOURCE = WheelFile("toy", "1.0", "toy/table.csv", hashlib.sha256(CONTENT).hexdig
 
 @pytest.fixture
 def index(tmp_path, monkeypatch):
-    """A fake index that serves one wheel and counts how often it was asked; `serve` changes what it holds."""
+    """A fake index that serves one wheel and counts how often it was asked; `serve` changes what it
+    holds.
+    """
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     asked, held = [], {"toy/table.csv": CONTENT}
 
@@ -72,7 +74,10 @@ def test_without_network_the_message_says_what_to_do(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    with pytest.raises(DataUnavailable, match=r"could not be downloaded .*Hint: go online once.*'lending' is built in"):
+    with pytest.raises(
+        DataUnavailable,
+        match=r"could not be downloaded .*Hint: go online once.*'lending' is built in",
+    ):
         published.compas()
 
 

@@ -1,4 +1,6 @@
-"""The exact checks of the betting bound, as functions: the tests run them on the real code, the mutants must make them fail."""
+"""The exact checks of the betting bound, as functions: the tests run them on the real code, the
+mutants must make them fail.
+"""
 
 from math import log
 
@@ -26,7 +28,9 @@ def outcomes(world, acceptance):
     """(probability, context, label, accepted): everything that can happen in one round."""
     for row, label, accepted in np.ndindex(len(world.share), 2, 2):
         y = 2 * label - 1
-        chance = world.share[row] * (world.positive_rate[row] if y == 1 else 1 - world.positive_rate[row])
+        chance = world.share[row] * (
+            world.positive_rate[row] if y == 1 else 1 - world.positive_rate[row]
+        )
         chance *= acceptance[row] if accepted else 1 - acceptance[row]
         if chance > 0:
             yield chance, row, y, bool(accepted)
@@ -42,10 +46,14 @@ def pair_log_wealth(bound, log_wealth):
     return np.stack([log_wealth[:, :, j, UP] + log_wealth[:, :, i, LOW] for j, i in ways], axis=2)
 
 
-def check_mean_wealth(seed, rates, groups, *, logged=same, regress=lambda m, y, accepted: m, coded=same, least=0.01):
-    """E[W] = 1 after one round, by complete enumeration, for each group, side and bet and each ordered pair.
+def check_mean_wealth(
+    seed, rates, groups, *, logged=same, regress=lambda m, y, accepted: m, coded=same, least=0.01
+):
+    """E[W] = 1 after one round, by complete enumeration, for each group, side and bet and each
+    ordered pair.
 
-    logged, regress and coded say what a careless learner would hand over instead of the true p, the predictable m, the true group.
+    logged, regress and coded say what a careless learner would hand over instead of the true p, the
+    predictable m, the true group.
     """
     r = np.random.default_rng(seed)
     world = random_world(seed, groups)
@@ -73,7 +81,9 @@ def check_mean_wealth(seed, rates, groups, *, logged=same, regress=lambda m, y, 
 
 
 def check_late_labels(seed, rates):
-    """E[W] <= 1 when a label arrives with a probability that depends on the context and on the label itself."""
+    """E[W] <= 1 when a label arrives with a probability that depends on the context and on the
+    label itself.
+    """
     r = np.random.default_rng(seed)
     world = random_world(seed)
     bound = small_bound(world, rates)
@@ -94,7 +104,9 @@ def check_late_labels(seed, rates):
 
 
 def check_wealth_at_the_nodes(seed, rates, groups=2):
-    """The sums are ln W itself at every node, with the clamp of the node's class, and no chord is above ln W between two nodes."""
+    """The sums are ln W itself at every node, with the clamp of the node's class, and no chord is
+    above ln W between two nodes.
+    """
     r = np.random.default_rng(seed)
     world = random_world(seed, groups)
     bound = small_bound(world, rates)
@@ -106,7 +118,9 @@ def check_wealth_at_the_nodes(seed, rates, groups=2):
     for node, f in enumerate(NODES):
         which = np.full(truth.shape, CLASS_OF_NODE[node])
         exact = exact_wealth.exact_log_wealth(bound, cohort, plan, np.full(truth.shape, f), which)
-        np.testing.assert_allclose(np.swapaxes(state.wealth[..., node], -1, -2), exact, rtol=1e-9, atol=TOLERANCE)
+        np.testing.assert_allclose(
+            np.swapaxes(state.wealth[..., node], -1, -2), exact, rtol=1e-9, atol=TOLERANCE
+        )
     for node in np.flatnonzero(CLASS_OF_NODE[1:] == CLASS_OF_NODE[:-1]):
         share = r.random()
         f = NODES[node] + share * (NODES[node + 1] - NODES[node])
@@ -129,7 +143,8 @@ def check_factors_are_bounded(plan, world, row, acceptance, regression):
 
 
 def check_covering(seed, rates=(FPR,), groups=2, failure_probability=0.9):
-    """Whatever the data: a point at which no process has crossed its threshold is in every interval.
+    """Whatever the data: a point at which no process has crossed its threshold is in every
+    interval.
 
     Returns how many (hypothesis, point) pairs were tested.
     """
@@ -143,9 +158,13 @@ def check_covering(seed, rates=(FPR,), groups=2, failure_probability=0.9):
     state, _ = bound.update(bound.start(), cohort, plan)
     log_wealth = exact_wealth.exact_log_wealth(bound, cohort, plan, truth)
     calm = (log_wealth < bound.box_threshold[:, None, None, None, None]).all(axis=(1, 2, 3, 4))
-    calm &= (pair_log_wealth(bound, log_wealth) < bound.joint_threshold[:, None, None, None]).all(axis=(1, 2, 3))
+    calm &= (pair_log_wealth(bound, log_wealth) < bound.joint_threshold[:, None, None, None]).all(
+        axis=(1, 2, 3)
+    )
     assert not state.contradiction[calm].any()
-    inside = (state.lower <= truth[..., None] + TOLERANCE) & (truth[..., None] <= state.upper + TOLERANCE)
+    inside = (state.lower <= truth[..., None] + TOLERANCE) & (
+        truth[..., None] <= state.upper + TOLERANCE
+    )
     assert inside.any(axis=-1)[calm].all()
     gap = np.stack([truth[:, :, j] - truth[:, :, i] for j, i in small_bound(world).pairs], axis=-1)
     assert (state.gap_lower <= gap + TOLERANCE)[calm].all()
@@ -154,7 +173,9 @@ def check_covering(seed, rates=(FPR,), groups=2, failure_probability=0.9):
 
 
 def _told(up, low):
-    """A bound with two bets, and its state after the wealth up(f) in group 1 and low(f) in group 0, each (2 bets, nodes)."""
+    """A bound with two bets, and its state after the wealth up(f) in group 1 and low(f) in group 0,
+    each (2 bets, nodes).
+    """
     bound = small_bound(random_world(0, hypotheses=1))
     state = bound.start()
     state.wealth[0, 0, 1, :, UP], state.wealth[0, 0, 0, :, LOW] = up, low
@@ -162,8 +183,12 @@ def _told(up, low):
 
 
 def check_a_pair_uses_one_bet():
-    """One bet says much of the one group, another one of the other: together they say nothing, because nobody paid for that test."""
-    much = np.tile(0.6 * float(small_bound(random_world(0, hypotheses=1)).joint_threshold[0]), len(NODES))
+    """One bet says much of the one group, another one of the other: together they say nothing,
+    because nobody paid for that test.
+    """
+    much = np.tile(
+        0.6 * float(small_bound(random_world(0, hypotheses=1)).joint_threshold[0]), len(NODES)
+    )
     _, state = _told(np.stack([much, 0 * much]), np.stack([0 * much, much]))
     assert state.gap_upper[0, 0, 0] == 1.0
     _, state = _told(np.stack([much, 0 * much]), np.stack([much, 0 * much]))
@@ -171,7 +196,9 @@ def check_a_pair_uses_one_bet():
 
 
 def check_the_part_of_a_cell_that_is_left():
-    """The wealth crosses the threshold of the pair between two nodes: the gap ends there, neither at the node before nor behind."""
+    """The wealth crosses the threshold of the pair between two nodes: the gap ends there, neither
+    at the node before nor behind.
+    """
     L = float(small_bound(random_world(0, hypotheses=1)).joint_threshold[0])
     at = 12
     rises = np.where(np.arange(len(NODES)) > at, 1.5 * L, 0.0) * np.array([[1.0], [0.0]])
@@ -181,12 +208,22 @@ def check_the_part_of_a_cell_that_is_left():
 
 
 def check_union(bound, failure_probability):
-    """The false-alarm probabilities e^-L of all processes, counted one by one, sum to delta at most."""
+    """The false-alarm probabilities e^-L of all processes, counted one by one, sum to delta at
+    most.
+    """
     M, R, G, K, sides, _ = bound.start().wealth.shape
     singles = sum(
-        np.exp(-bound.group_thresholds[h, j]) for h in range(M) for j in range(G) for _ in range(R * sides * K)
+        np.exp(-bound.group_thresholds[h, j])
+        for h in range(M)
+        for j in range(G)
+        for _ in range(R * sides * K)
     )
     places = [(at, side) for at in range(len(bound.pairs)) for side in (0, 1)]
-    pairs = sum(np.exp(-bound.pair_thresholds[h, at]) for h in range(M) for _ in range(R * K) for at, _ in places)
+    pairs = sum(
+        np.exp(-bound.pair_thresholds[h, at])
+        for h in range(M)
+        for _ in range(R * K)
+        for at, _ in places
+    )
     assert singles + pairs <= failure_probability * (1 + 1e-12)
     assert log(failure_probability / (singles + pairs)) < 0.01, "more is paid than is needed"

@@ -1,4 +1,6 @@
-"""Small populations with a known truth, and plans and cohorts on them, for the tests of the betting bound."""
+"""Small populations with a known truth, and plans and cohorts on them, for the tests of the betting
+bound.
+"""
 
 from dataclasses import dataclass, replace
 from itertools import product
@@ -31,7 +33,9 @@ class World:
         for (r, rate), j in product(enumerate(rates), self.groups):
             negative, positive = rate.in_denominator(np.array([-1, 1]))
             mass = (
-                self.share * (negative * (1 - self.positive_rate) + positive * self.positive_rate) * (self.group == j)
+                self.share
+                * (negative * (1 - self.positive_rate) + positive * self.positive_rate)
+                * (self.group == j)
             )
             result[:, r, j] = self.accepts @ mass / mass.sum()
         return result
@@ -84,7 +88,9 @@ def random_plan(bound, truth, r):
 
 
 def random_cohort(world, r, rows=30, most=5):
-    """Rows that need not come from any population: few labels, or many, at probabilities down to .01, with a wild regression."""
+    """Rows that need not come from any population: few labels, or many, at probabilities down to
+    .01, with a wild regression.
+    """
     at = r.integers(0, len(world.share), rows)
     acceptance = r.choice([0.01, 0.05, 0.3, 0.9, 1.0], rows)
     counts = r.integers(0, most, (4, rows)) * (r.random((4, rows)) < r.uniform(0.05, 0.9, (4, 1)))
@@ -100,7 +106,18 @@ def random_cohort(world, r, rows=30, most=5):
     )
 
 
-def single(world, row, *, acceptance, regression, group=None, rejected=0, positive=0, negative=0, unresolved=0):
+def single(
+    world,
+    row,
+    *,
+    acceptance,
+    regression,
+    group=None,
+    rejected=0,
+    positive=0,
+    negative=0,
+    unresolved=0,
+):
     """One round in context `row`."""
     return Cohort.of(
         world.accepts[:, [row]],
@@ -115,11 +132,15 @@ def single(world, row, *, acceptance, regression, group=None, rejected=0, positi
 
 
 def lifetime(bound, world, policy, regression, rounds, r, first=300, growth=1.5):
-    """Play epochs and yield the intervals after each; policy(epoch) and regression(epoch) know no data, so they are predictable."""
+    """Play epochs and yield the intervals after each; policy(epoch) and regression(epoch) know no
+    data, so they are predictable.
+    """
     state, seen, played, epoch, size = bound.start(), np.zeros(len(world.share)), 0, 0, first
     while played < rounds:
         acceptance, m = policy(epoch), regression(epoch)
-        forecast = Forecast.of(world.accepts, world.group, weight=seen, acceptance=acceptance, regression=m)
+        forecast = Forecast.of(
+            world.accepts, world.group, weight=seen, acceptance=acceptance, regression=m
+        )
         plan = bound.plan(state, forecast if epoch else None)
         cohort = world.cohort(min(size, rounds - played), acceptance, m, r)
         state, _ = bound.update(state, cohort, plan)
@@ -133,11 +154,16 @@ def lifetime(bound, world, policy, regression, rounds, r, first=300, growth=1.5)
 
 
 def covers(intervals, gaps):
-    return bool(((intervals.lower <= gaps) & (gaps <= intervals.upper)).all() and not intervals.contradiction.any())
+    return bool(
+        ((intervals.lower <= gaps) & (gaps <= intervals.upper)).all()
+        and not intervals.contradiction.any()
+    )
 
 
 def small_bound(world, rates=(FPR,), horizons=(30.0, 3000.0), failure_probability=0.05):
-    return BettingBound(world.groups, rates, len(world.accepts), failure_probability, horizons=horizons)
+    return BettingBound(
+        world.groups, rates, len(world.accepts), failure_probability, horizons=horizons
+    )
 
 
 def dropping_unresolved(cohort):

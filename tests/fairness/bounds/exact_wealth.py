@@ -12,9 +12,13 @@ def class_of(f):
 
 
 def clamped_regression(m, w, reach, positive_is_dangerous):
-    """m' = max(m, (w - R)/(w - 1)) if w > R, where phi > 0 is dangerous; min(m, R/(w - 1)) where phi < 0 is; m at w = 1."""
+    """m' = max(m, (w - R)/(w - 1)) if w > R, where phi > 0 is dangerous; min(m, R/(w - 1)) where
+    phi < 0 is; m at w = 1.
+    """
     more = np.where(w > 1.0, w - 1.0, 1.0)
-    floor = np.where((w > reach) & (w > 1.0), np.minimum(1.0, (w - np.minimum(reach, w)) / more), 0.0)
+    floor = np.where(
+        (w > reach) & (w > 1.0), np.minimum(1.0, (w - np.minimum(reach, w)) / more), 0.0
+    )
     ceiling = np.where(w > 1.0, reach / more, np.inf)
     return np.where(positive_is_dangerous, np.maximum(m, floor), np.minimum(m, ceiling))
 
@@ -27,10 +31,12 @@ def terms(bet, inverse_share, which, accepts):
 
 
 def exact_log_wealth(bound, cohort, plan, truth, which=None):
-    """ln prod(1 -+ g phi (h - f)) over the cohort's rounds, (M, R, G, side, K), at f = truth (M, R, G).
+    """ln prod(1 -+ g phi (h - f)) over the cohort's rounds, (M, R, G, side, K), at f = truth (M, R,
+    G).
 
-    which (M, R, G): the class whose clamp is used; by default the one that holds f. The wealth of a pair
-    is up of the one group plus low of the other. -inf where a factor is not positive, which the clamp excludes for f in the class.
+    which (M, R, G): the class whose clamp is used; by default the one that holds f. The wealth of a
+    pair is up of the one group plus low of the other. -inf where a factor is not positive, which
+    the clamp excludes for f in the class.
     """
     which = class_of(truth) if which is None else which
     result = np.zeros((*truth.shape, 2, plan.bets.shape[2]))
@@ -53,7 +59,9 @@ def _log_product(view, rows, accepts, stake, reach, side, f):
     miss = view.miss[rows] + np.where(dangerous, 0.0, view.unresolved[rows])
     total = 0.0
     for count, phi in ((view.rejected[rows], m), (hit, m + (1.0 - m) * w), (miss, m - m * w)):
-        factor = np.where(count > 0, 1.0 + (-1.0 if side == UP else 1.0) * stake * phi * (accepts - f), 1.0)
+        factor = np.where(
+            count > 0, 1.0 + (-1.0 if side == UP else 1.0) * stake * phi * (accepts - f), 1.0
+        )
         with np.errstate(divide="ignore"):
             total += float(np.sum(count * np.log(np.maximum(factor, 0.0)), where=count > 0))
     return total

@@ -1,4 +1,6 @@
-"""The life of a betting bound: plan, update, intervals, saving, joining, contradictions, and what it refuses."""
+"""The life of a betting bound: plan, update, intervals, saving, joining, contradictions, and what
+it refuses.
+"""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -31,7 +33,9 @@ def world_of(groups=2, hypotheses=6, seed=0):
 
 def last(bound, world, rounds, acceptance=1.0, seed=0):
     p, m = np.full(len(world.share), acceptance), 1 - world.positive_rate
-    *_, intervals = lifetime(bound, world, lambda epoch: p, lambda epoch: m, rounds, np.random.default_rng(seed))
+    *_, intervals = lifetime(
+        bound, world, lambda epoch: p, lambda epoch: m, rounds, np.random.default_rng(seed)
+    )
     return intervals
 
 
@@ -42,12 +46,17 @@ def state_after(bound, world, rounds=2000, acceptance=0.4, seed=0):
 
 
 def same_states(one, other):
-    return all(np.array_equal(a, b) for a, b in zip(one.to_arrays().values(), other.to_arrays().values(), strict=True))
+    return all(
+        np.array_equal(a, b)
+        for a, b in zip(one.to_arrays().values(), other.to_arrays().values(), strict=True)
+    )
 
 
 @pytest.mark.parametrize("groups", [2, 3, 5])
 @pytest.mark.parametrize(
-    "rates", [(FPR,), (FNR,), (SR,), (FPR, FNR)], ids=lambda rates: "+".join(r.symbol for r in rates)
+    "rates",
+    [(FPR,), (FNR,), (SR,), (FPR, FNR)],
+    ids=lambda rates: "+".join(r.symbol for r in rates),
 )
 def test_the_true_gaps_are_inside_and_the_intervals_are_not_vacuous(groups, rates):
     """Fixed seed; the intervals of one run may fail with probability .05 at most."""
@@ -56,17 +65,26 @@ def test_the_true_gaps_are_inside_and_the_intervals_are_not_vacuous(groups, rate
     intervals = last(bound, world, 100_000, acceptance=0.5)
     assert covers(intervals, world.gaps(bound))
     f = world.truth(rates)
-    rate = np.stack([f[:, r] if rates[r].sign > 0 else 1 - f[:, r] for r in range(len(rates))], axis=1)
+    rate = np.stack(
+        [f[:, r] if rates[r].sign > 0 else 1 - f[:, r] for r in range(len(rates))], axis=1
+    )
     assert ((intervals.rate_lower <= rate) & (rate <= intervals.rate_upper)).all()
     assert np.median(intervals.upper - intervals.lower) < 0.25
 
 
 def test_at_certain_acceptance_it_is_as_sharp_as_hoeffding_at_a_preset_count():
-    """Measured: .65 to 1.11 times joint Hoeffding's half-width, which holds at one count only. Stated limit: 1.6."""
+    """Measured: .65 to 1.11 times joint Hoeffding's half-width, which holds at one count only.
+    Stated limit: 1.6.
+    """
     world = world_of(hypotheses=20)
     bound = BettingBound(world.groups, (FPR,), 20, 0.05)
-    negatives = np.array([((1 - world.positive_rate) * world.share)[world.group == j].sum() for j in (0, 1)])
-    hoeffding = {n: sqrt((1 / (n * negatives)).sum() * log(2 * 20 / 0.05) / 2) for n in (1_000, 10_000, 100_000)}
+    negatives = np.array(
+        [((1 - world.positive_rate) * world.share)[world.group == j].sum() for j in (0, 1)]
+    )
+    hoeffding = {
+        n: sqrt((1 / (n * negatives)).sum() * log(2 * 20 / 0.05) / 2)
+        for n in (1_000, 10_000, 100_000)
+    }
     ratios = {n: _half_widths(last(bound, world, n)) / hoeffding[n] for n in hoeffding}
     assert max(ratios[100_000].max(), ratios[10_000].max()) <= 1.6
     assert ratios[1_000].max() <= 2.0
@@ -112,9 +130,19 @@ def test_the_selection_rate_needs_no_label():
     decided = [
         Cohort.of(world.accepts, world.group, **known, rejected=people, positive=0, negative=0),
         Cohort.of(world.accepts, world.group, **known, rejected=0, positive=0, negative=people),
-        Cohort.of(world.accepts, world.group, **known, rejected=0, positive=0, negative=0, unresolved=people),
+        Cohort.of(
+            world.accepts,
+            world.group,
+            **known,
+            rejected=0,
+            positive=0,
+            negative=0,
+            unresolved=people,
+        ),
     ]
-    first, *others = (bound.update(bound.start(), cohort, bound.plan(bound.start()))[0] for cohort in decided)
+    first, *others = (
+        bound.update(bound.start(), cohort, bound.plan(bound.start()))[0] for cohort in decided
+    )
     assert all(same_states(first, other) for other in others)
     assert covers(bound.intervals(first), world.gaps(bound))
 
@@ -152,10 +180,16 @@ def test_people_outside_the_groups_change_nothing_but_the_count_of_rounds():
     strangers = Cohort.of(
         np.tile(cohort.accepts, 2),
         np.r_[cohort.group, np.full(12, -1)],
-        **{n: np.tile(getattr(cohort, n), 2) for n in ("acceptance", "regression", "rejected", "positive", "negative")},
+        **{
+            n: np.tile(getattr(cohort, n), 2)
+            for n in ("acceptance", "regression", "rejected", "positive", "negative")
+        },
     )
     plan = bound.plan(bound.start())
-    (one, _), (other, info) = bound.update(bound.start(), cohort, plan), bound.update(bound.start(), strangers, plan)
+    (one, _), (other, info) = (
+        bound.update(bound.start(), cohort, plan),
+        bound.update(bound.start(), strangers, plan),
+    )
     assert np.array_equal(one.wealth, other.wealth)
     assert np.array_equal(one.gap_upper, other.gap_upper)
     assert (info.outside, info.rounds.sum()) == (1000.0, 1000.0)
@@ -168,7 +202,9 @@ def test_unresolved_labels_only_widen():
     late = np.floor(cohort.negative / 10)
     waiting = replace(cohort, negative=cohort.negative - late, unresolved=late)
     plan = bound.plan(bound.start())
-    known, missing = (bound.intervals(bound.update(bound.start(), c, plan)[0]) for c in (cohort, waiting))
+    known, missing = (
+        bound.intervals(bound.update(bound.start(), c, plan)[0]) for c in (cohort, waiting)
+    )
     assert (missing.lower <= known.lower + 1e-12).all()
     assert (missing.upper >= known.upper - 1e-12).all()
     assert (missing.upper - missing.lower > known.upper - known.lower).all()
@@ -192,9 +228,13 @@ def test_an_update_leaves_its_arguments_alone():
     world = world_of()
     bound = BettingBound((0, 1), (FPR,), 6, 0.05)
     state = state_after(bound, world)
-    copy = BettingState.from_arrays({name: value.copy() for name, value in state.to_arrays().items()})
+    copy = BettingState.from_arrays(
+        {name: value.copy() for name, value in state.to_arrays().items()}
+    )
     plan = bound.plan(state)
-    bound.update(state, world.cohort(500, np.full(12, 0.2), np.full(12, 0.5), np.random.default_rng(1)), plan)
+    bound.update(
+        state, world.cohort(500, np.full(12, 0.2), np.full(12, 0.5), np.random.default_rng(1)), plan
+    )
     assert same_states(state, copy)
 
 
@@ -202,7 +242,9 @@ def test_intervals_are_intersected_for_ever():
     world = world_of()
     bound = BettingBound((0, 1), (FPR,), 6, 0.05)
     p, m = np.full(12, 0.2), np.full(12, 0.5)
-    run = list(lifetime(bound, world, lambda epoch: p, lambda epoch: m, 20_000, np.random.default_rng(0)))
+    run = list(
+        lifetime(bound, world, lambda epoch: p, lambda epoch: m, 20_000, np.random.default_rng(0))
+    )
     for before, after in pairwise(run):
         assert (after.lower >= before.lower).all()
         assert (after.upper <= before.upper).all()
@@ -216,7 +258,9 @@ def test_a_nominated_hypothesis_joins_with_its_own_share_and_an_empty_past():
     assert (both.hypotheses, both.joint_threshold[0]) == (2, first.joint_threshold[0])
     assert both.joint_threshold[1] > both.joint_threshold[0]
     joined = state.joined(replace(both, hypotheses=1, shares=(0.0075,), started_with=(2,)).start())
-    cohort = replace(world, accepts=world.accepts[:2]).cohort(900, np.ones(12), np.ones(12), np.random.default_rng(2))
+    cohort = replace(world, accepts=world.accepts[:2]).cohort(
+        900, np.ones(12), np.ones(12), np.random.default_rng(2)
+    )
     after, _ = both.update(joined, cohort, both.plan(joined))
     assert after.rounds.tolist() == [2900.0, 900.0]
     with pytest.raises(InvalidInput, match="more than failure_probability"):
@@ -229,7 +273,9 @@ def test_drift_empties_an_interval_and_nothing_is_claimed_afterwards():
     bound = BettingBound((0, 1), (FPR,), 3, 0.05, horizons=(1000.0,))
     state, flags = bound.start(), []
     for epoch in range(8):
-        now = world if epoch < 3 else drifted  # from the fourth epoch on everybody behaves the other way round
+        now = (
+            world if epoch < 3 else drifted
+        )  # from the fourth epoch on everybody behaves the other way round
         cohort = now.cohort(20_000, np.ones(12), np.full(12, 0.5), np.random.default_rng(epoch))
         state, _ = bound.update(state, cohort, bound.plan(state))
         flags.append(state.contradiction.all())
@@ -255,7 +301,8 @@ def test_the_plan_bets_less_where_acceptance_is_rare():
     state = state_after(bound, world)
     foretold = {"weight": 1.0, "regression": 1 - world.positive_rate}
     often, seldom = (
-        bound.plan(state, Forecast.of(world.accepts, world.group, acceptance=p, **foretold)) for p in (1.0, 0.02)
+        bound.plan(state, Forecast.of(world.accepts, world.group, acceptance=p, **foretold))
+        for p in (1.0, 0.02)
     )
     assert (seldom.bets[:, 0, -1] < 0.3 * often.bets[:, 0, -1]).all()
     assert np.array_equal(seldom.bets[:, 1], often.bets[:, 1])
@@ -266,7 +313,9 @@ def test_the_plan_bets_less_where_acceptance_is_rare():
 
 def test_no_hypotheses_no_work():
     bound = BettingBound((0, 1), (FPR,), 0, 0.05)
-    cohort = Cohort.of(np.zeros((0, 1)), [0], acceptance=0.5, regression=0.5, rejected=1, positive=0, negative=0)
+    cohort = Cohort.of(
+        np.zeros((0, 1)), [0], acceptance=0.5, regression=0.5, rejected=1, positive=0, negative=0
+    )
     state, _ = bound.update(bound.start(), cohort, bound.plan(bound.start()))
     assert bound.intervals(state).lower.shape == (0, 1, 1)
 
@@ -277,7 +326,10 @@ COLUMNS = dict(acceptance=0.5, regression=0.5, rejected=1.0, positive=0.0, negat
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"acceptance": 0.0}, r"acceptance is 0 in row 0.*\(0, 1\].*Hint: play with an exploration floor"),
+        (
+            {"acceptance": 0.0},
+            r"acceptance is 0 in row 0.*\(0, 1\].*Hint: play with an exploration floor",
+        ),
         ({"acceptance": 1.5}, "acceptance is 1.5"),
         ({"acceptance": 1.0}, "acceptance is 1 but rejected is 1"),
         ({"negative": -1.0}, "negative is -1"),
@@ -307,7 +359,15 @@ def test_a_cohort_refuses_what_cannot_be(change, message):
 )
 def test_a_bound_refuses_nonsense(change, message):
     with pytest.raises(InvalidInput, match=message):
-        BettingBound(**{"groups": (0, 1), "rates": (FPR,), "hypotheses": 3, "failure_probability": 0.05, **change})
+        BettingBound(
+            **{
+                "groups": (0, 1),
+                "rates": (FPR,),
+                "hypotheses": 3,
+                "failure_probability": 0.05,
+                **change,
+            }
+        )
 
 
 def test_misfits_are_refused():
@@ -332,7 +392,9 @@ def test_a_plan_that_knows_the_data_is_refused():
 def test_a_bet_is_cut_and_a_negative_one_refused():
     bound = BettingBound((0, 1), (FPR,), 1, 0.05, horizons=(10.0,))
     cohort = Cohort.of(np.ones((1, 1)), [0], **COLUMNS)
-    bold, bolder = (EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), bet), 0.0, 1) for bet in (2.0, 2000.0))
+    bold, bolder = (
+        EpochPlan(np.full((1, 2), 4.0), np.full((1, 1, 1), bet), 0.0, 1) for bet in (2.0, 2000.0)
+    )
     one, other = (bound.update(bound.start(), cohort, plan)[0] for plan in (bold, bolder))
     assert np.array_equal(one.wealth, other.wealth)
     with pytest.raises(InvalidInput, match="negative or not finite"):

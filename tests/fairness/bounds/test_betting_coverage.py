@@ -1,7 +1,9 @@
-"""Coverage in simulated lifetimes, against an exact binomial limit, on populations made to be difficult.
+"""Coverage in simulated lifetimes, against an exact binomial limit, on populations made to be
+difficult.
 
-A lifetime fails if any interval of any hypothesis, after any epoch, misses the true gap (or is empty). Fixed seeds; false alarm of
-each test at a true rate of delta: 1e-6. Quick tier: 60 lifetimes for each of five populations; `make claims`: 200 and longer ones.
+A lifetime fails if any interval of any hypothesis, after any epoch, misses the true gap (or is
+empty). Fixed seeds; false alarm of each test at a true rate of delta: 1e-6. Quick tier: 60
+lifetimes for each of five populations; `make claims`: 200 and longer ones.
 """
 
 from functools import cache
@@ -26,7 +28,8 @@ def limit(lifetimes, delta):
 def population(seed=0, small_group=0.4, positive=(0.1, 0.9), contexts=5, hypotheses=8):
     r = np.random.default_rng(seed)
     share = np.r_[
-        r.dirichlet(np.ones(contexts) * 3) * (1 - small_group), r.dirichlet(np.ones(contexts) * 3) * small_group
+        r.dirichlet(np.ones(contexts) * 3) * (1 - small_group),
+        r.dirichlet(np.ones(contexts) * 3) * small_group,
     ]
     accepts = r.random((hypotheses, 2 * contexts)) < 0.5
     return World(share, r.uniform(*positive, 2 * contexts), np.repeat([0, 1], contexts), accepts)
@@ -58,7 +61,12 @@ def right(world):
 CASES = {
     "a group of 5%": (population(1, small_group=0.05), constant(0.5), right, (FPR,)),
     "rare negatives": (population(2, positive=(0.93, 0.99)), constant(0.5), right, (FPR,)),
-    "base rate near 0, oscillating p": (population(3, positive=(0.01, 0.05)), oscillating, wrong, (FNR,)),
+    "base rate near 0, oscillating p": (
+        population(3, positive=(0.01, 0.05)),
+        oscillating,
+        wrong,
+        (FNR,),
+    ),
     "region with p=.02, bad regression": (population(4), region, wrong, (FPR,)),
     "equalised odds, oscillating p=.01": (population(5), oscillating, constant(0.5), (FPR, FNR)),
 }
@@ -70,7 +78,9 @@ def failures(case, lifetimes, rounds, delta=DELTA, **settings):
     gaps = world.gaps(bound)
     failed = 0
     for seed in range(lifetimes):
-        run = lifetime(bound, world, policy(world), regression(world), rounds, np.random.default_rng([7, seed]))
+        run = lifetime(
+            bound, world, policy(world), regression(world), rounds, np.random.default_rng([7, seed])
+        )
         failed += not all(covers(intervals, gaps) for intervals in run)
     return failed
 
@@ -82,7 +92,10 @@ def test_lifetimes_are_covered(case):
 
 
 def test_a_single_bet_at_a_large_delta_is_covered_and_not_idle():
-    """One hypothesis and one bet leave no slack of the union. delta = .5, 200 lifetimes; 21 missed, 133 are allowed."""
+    """One hypothesis and one bet leave no slack of the union.
+
+    delta = .5, 200 lifetimes; 21 missed, 133 are allowed.
+    """
     failed = one_bet_failures()
     assert 5 <= failed <= limit(200, 0.5)
 
@@ -94,7 +107,14 @@ def one_bet_failures():
     failed = 0
     for seed in range(200):
         run = lifetime(
-            bound, world, lambda e: half, lambda e: half, 4000, np.random.default_rng([8, seed]), first=400, growth=1.0
+            bound,
+            world,
+            lambda e: half,
+            lambda e: half,
+            4000,
+            np.random.default_rng([8, seed]),
+            first=400,
+            growth=1.0,
         )
         failed += not all(covers(intervals, gaps) for intervals in run)
     return failed
@@ -104,19 +124,25 @@ def one_bet_failures():
 @pytest.mark.parametrize("case", CASES)
 def test_long_lifetimes_are_covered(case):
     failed = failures(case, 200, 200_000)
-    print(f"{case}: {failed} of 200 lifetimes of 200,000 rounds missed; allowed at delta=.05: {limit(200, DELTA)}")
+    print(
+        f"{case}: {failed} of 200 lifetimes of 200,000 rounds missed; allowed at delta=.05: {limit(200, DELTA)}"
+    )
     assert failed <= limit(200, DELTA)
 
 
 @pytest.mark.claims
 def test_lifetimes_on_continuous_features_with_a_logistic_regression_are_covered():
     failed = sum(continuous_lifetime_fails(seed) for seed in range(200))
-    print(f"continuous features, logistic regression: {failed} of 200 lifetimes missed; allowed: {limit(200, DELTA)}")
+    print(
+        f"continuous features, logistic regression: {failed} of 200 lifetimes missed; allowed: {limit(200, DELTA)}"
+    )
     assert failed <= limit(200, DELTA)
 
 
 def test_a_few_lifetimes_on_continuous_features_are_covered():
-    assert sum(continuous_lifetime_fails(seed, rounds=4000) for seed in range(20)) <= limit(20, DELTA)
+    assert sum(continuous_lifetime_fails(seed, rounds=4000) for seed in range(20)) <= limit(
+        20, DELTA
+    )
 
 
 CUTS = np.array([-0.8, -0.2, 0.3, 0.9])
@@ -146,7 +172,9 @@ def continuous_gaps():
 
 
 def continuous_lifetime_fails(seed, rounds=20_000):
-    """The policy accepts high scores of a logistic regression that is refitted each epoch on the labels of the epoch before."""
+    """The policy accepts high scores of a logistic regression that is refitted each epoch on the
+    labels of the epoch before.
+    """
     r = np.random.default_rng([9, seed])
     bound = BettingBound((0, 1), (FPR,), len(CUTS), DELTA)
     state, played, size, fitted, forecast = bound.start(), 0, 500, None, None

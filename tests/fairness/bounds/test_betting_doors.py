@@ -1,4 +1,6 @@
-"""What may happen to a row, and to the groups, after the coin: exact checks of the bound, each with the mistake that it must catch."""
+"""What may happen to a row, and to the groups, after the coin: exact checks of the bound, each with
+the mistake that it must catch.
+"""
 
 from dataclasses import replace
 
@@ -29,7 +31,10 @@ def lost(world, *, accepted, p):
     nobody = random_cohort(world, np.random.default_rng(0), rows=0)
     everywhere = np.ones(len(world.groups), bool)
     return replace(
-        nobody, labelled=everywhere, lost_count=np.ones(1), lost_weight=np.array([1 / p if accepted else 1.0])
+        nobody,
+        labelled=everywhere,
+        lost_count=np.ones(1),
+        lost_weight=np.array([1 / p if accepted else 1.0]),
     )
 
 
@@ -43,17 +48,27 @@ class TestErased:
             bound = small_bound(world, rates)
             truth = world.truth(bound.rates)
             plan = random_plan(bound, truth, r)
-            for p, accepted in ((0.01, True), (0.3, True), (1.0, True), (0.01, False), (0.7, False)):
+            for p, accepted in (
+                (0.01, True),
+                (0.3, True),
+                (1.0, True),
+                (0.01, False),
+                (0.7, False),
+            ):
                 cost = bound._added(bound.start(), lost(world, accepted=accepted, p=p), plan).lost
                 for row, m, label in np.ndindex(len(world.share), 2, 2):
                     seen = checks.what_is_seen(2 * label - 1, accepted)
                     known = single(world, row, acceptance=p, regression=m, **seen)
                     for f in (0.0, 0.02, 0.2, 0.5, 0.8, 1.0):
-                        factors = exact_wealth.exact_log_wealth(bound, known, plan, np.full(truth.shape, f))
+                        factors = exact_wealth.exact_log_wealth(
+                            bound, known, plan, np.full(truth.shape, f)
+                        )
                         assert (factors >= -cost[:, :, None, None, :] - 1e-12).all()
 
     def test_a_cost_that_forgets_the_weight_would_be_caught(self):
-        """Negative control: the price of a rejected person, charged for one accepted at p = .01, is too small."""
+        """Negative control: the price of a rejected person, charged for one accepted at p = .01, is
+        too small.
+        """
         world = random_world(3)
         bound = small_bound(world, (FPR,))
         truth = world.truth(bound.rates)
@@ -61,7 +76,10 @@ class TestErased:
         cost = bound._added(bound.start(), lost(world, accepted=False, p=0.01), plan).lost
         rows = range(len(world.share))
         cohorts = [single(world, row, acceptance=0.01, regression=0.5, negative=1) for row in rows]
-        factors = [exact_wealth.exact_log_wealth(bound, cohort, plan, truth).min(axis=(2, 3)) for cohort in cohorts]
+        factors = [
+            exact_wealth.exact_log_wealth(bound, cohort, plan, truth).min(axis=(2, 3))
+            for cohort in cohorts
+        ]
         assert (np.min(factors, axis=0) < -cost - 0.01).any()
 
     def test_each_costs_at_most_ln_5_and_widens(self):
@@ -120,7 +138,8 @@ class TestNobodyCouldBeAccepted:
         total = np.array([cohort.rounds[world.group == j].sum() for j in (0, 1)])
         np.testing.assert_allclose(state.mass[0, 0], total)
         np.testing.assert_allclose(
-            state.hits[0, 0], [cohort.rounds[(world.group == j) & world.accepts[0]].sum() for j in (0, 1)]
+            state.hits[0, 0],
+            [cohort.rounds[(world.group == j) & world.accepts[0]].sum() for j in (0, 1)],
         )
 
     def test_rates_with_labels_look_at_nobody(self):
@@ -139,7 +158,9 @@ class TestNobodyCouldBeAccepted:
 class TestGroupsThatJoin:
     def joined(self, seed, hypotheses=2, failure_probability=0.9):
         world = random_world(seed, groups=3, hypotheses=hypotheses)
-        start = BettingBound((0, 1), (FPR,), hypotheses, failure_probability / 2, horizons=(30.0, 3000.0))
+        start = BettingBound(
+            (0, 1), (FPR,), hypotheses, failure_probability / 2, horizons=(30.0, 3000.0)
+        )
         return world, start, start.joined_by_group(2, failure_probability / 2)
 
     def test_all_processes_together_cost_what_was_booked(self):
@@ -148,15 +169,23 @@ class TestGroupsThatJoin:
         later = bound.joined_by_group(3, 0.001)
         checks.check_union(later, 0.051)
         shares = tuple(float(x) for x in (0.01, 0.01))
-        nominated = replace(start, shares=shares, failure_probability=0.05).joined_by_group(2, 0.002).joined_by(0.02)
+        nominated = (
+            replace(start, shares=shares, failure_probability=0.05)
+            .joined_by_group(2, 0.002)
+            .joined_by(0.02)
+        )
         checks.check_union(nominated, 0.042)
         assert nominated.started_with == (2, 2, 3)
 
     def test_a_point_at_which_no_process_has_crossed_is_in_every_interval(self):
-        assert sum(self.covering(seed, lambda state: state.with_group()) for seed in range(300)) > 100
+        assert (
+            sum(self.covering(seed, lambda state: state.with_group()) for seed in range(300)) > 100
+        )
 
     def test_a_new_pair_knows_nothing_but_the_boxes(self):
-        """Negative control: without the snapshot it bets with evidence from before its share was booked, and is narrower."""
+        """Negative control: without the snapshot it bets with evidence from before its share was
+        booked, and is narrower.
+        """
         _, start, bound = self.joined(4)
         world = random_world(4)
         state, _ = start.update(
@@ -174,13 +203,17 @@ class TestGroupsThatJoin:
         assert (widest(forgetful)[:, :, 1] < 1.0 - joined.box[0][:, :, 0] - 1e-3).any()
 
     def covering(self, seed, join):
-        """As `check_covering`, with the third group joining between two cohorts; its pairs' wealth counts from there."""
+        """As `check_covering`, with the third group joining between two cohorts; its pairs' wealth
+        counts from there.
+        """
         r = np.random.default_rng(seed)
         world, start, bound = self.joined(seed)
         truth = r.uniform(0.02, 0.98, (2, 1, 3))
         wild = dict(rows=int(r.integers(1, 30)), most=int(r.choice([2, 5, 60])))
         first, second = (random_cohort(world, r, **wild) for _ in range(2))
-        first = replace(first, group=np.where(first.group == 2, -1, first.group), labelled=np.ones(2, bool))
+        first = replace(
+            first, group=np.where(first.group == 2, -1, first.group), labelled=np.ones(2, bool)
+        )
         plan_1 = random_plan(start, truth[:, :, :2], r)
         state = start._added(start.start(), first, plan_1)
         plan_2 = random_plan(bound, truth, r)
@@ -190,7 +223,9 @@ class TestGroupsThatJoin:
         early[:, :, :2] = exact_wealth.exact_log_wealth(start, first, plan_1, truth[:, :, :2])
         late = exact_wealth.exact_log_wealth(bound, second, plan_2, truth)
         single_wealth = early + late
-        calm = (single_wealth < bound.group_thresholds[:, None, :, None, None]).all(axis=(1, 2, 3, 4))
+        calm = (single_wealth < bound.group_thresholds[:, None, :, None, None]).all(
+            axis=(1, 2, 3, 4)
+        )
         for at, (j, i) in enumerate(bound.pairs):
             wealth = late if j >= bound.founders else single_wealth
             for a, b in ((j, i), (i, j)):

@@ -1,6 +1,8 @@
-"""The proof, step by step and without chance: mean wealth one, factors of at least 1/5, ln W at the nodes, covering, union.
+"""The proof, step by step and without chance: mean wealth one, factors of at least 1/5, ln W at the
+nodes, covering, union.
 
-Nothing here is a Monte Carlo test: expectations are complete enumerations of one or two rounds on populations of four to six contexts.
+Nothing here is a Monte Carlo test: expectations are complete enumerations of one or two rounds on
+populations of four to six contexts.
 """
 
 import numpy as np
@@ -24,7 +26,15 @@ from tests.fairness.bounds.betting_worlds import (
 from evenhand.fairness.bounds import betting_wealth
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.betting_records import Cohort, Forecast
-from evenhand.fairness.bounds.betting_wealth import EDGES, LEFT_NODE, LOW, NODES, ROUNDING, UP, Entries
+from evenhand.fairness.bounds.betting_wealth import (
+    EDGES,
+    LEFT_NODE,
+    LOW,
+    NODES,
+    ROUNDING,
+    UP,
+    Entries,
+)
 
 RATES = [(FPR,), (FNR,), (SR,), (FPR, FNR)]
 
@@ -37,7 +47,9 @@ def test_the_mean_wealth_is_one(seed, rates, groups):
 
 
 def test_the_mean_wealth_is_one_after_two_rounds_that_depend_on_each_other():
-    """The second round's plan, acceptance and regression are functions of the first round's outcome."""
+    """The second round's plan, acceptance and regression are functions of the first round's
+    outcome.
+    """
     world = random_world(3)
     bound = small_bound(world, (FPR, FNR))
     truth = world.truth(bound.rates)
@@ -51,7 +63,10 @@ def test_the_mean_wealth_is_one_after_two_rounds_that_depend_on_each_other():
         before = exact_wealth.exact_log_wealth(bound, cohort, first_plan, truth)
         p = np.full(4, 0.02) if accepted and y == -1 else np.roll(acceptance, row)
         second_m = np.full(4, float(y == -1)) if accepted else m
-        plan = bound.plan(state, Forecast.of(world.accepts, world.group, weight=1.0, acceptance=p, regression=second_m))
+        plan = bound.plan(
+            state,
+            Forecast.of(world.accepts, world.group, weight=1.0, acceptance=p, regression=second_m),
+        )
         for chance2, row2, y2, accepted2 in checks.outcomes(world, p):
             seen2 = checks.what_is_seen(y2, accepted2)
             cohort2 = single(world, row2, acceptance=p[row2], regression=second_m[row2], **seen2)
@@ -78,7 +93,9 @@ def test_a_missing_label_is_no_better_than_either_label(seed):
     for row, p in np.ndindex(len(world.share), 3):
         known = {"acceptance": (0.01, 0.3, 1.0)[p], "regression": r.random()}
         missing, negative, positive = (
-            exact_wealth.exact_log_wealth(bound, single(world, row, **known, **{seen: 1}), plan, truth)
+            exact_wealth.exact_log_wealth(
+                bound, single(world, row, **known, **{seen: 1}), plan, truth
+            )
             for seen in ("unresolved", "negative", "positive")
         )
         np.testing.assert_allclose(missing, np.minimum(negative, positive), atol=1e-12)
@@ -86,7 +103,9 @@ def test_a_missing_label_is_no_better_than_either_label(seed):
 
 @given(
     seed=st.integers(0, 10**6),
-    acceptance=st.one_of(st.floats(1e-6, 1.0), st.sampled_from([1e-12, 0.01, 0.5, 1 - 1e-12, 1 - 2e-16, 1.0])),
+    acceptance=st.one_of(
+        st.floats(1e-6, 1.0), st.sampled_from([1e-12, 0.01, 0.5, 1 - 1e-12, 1 - 2e-16, 1.0])
+    ),
     regression=st.one_of(st.floats(0, 1), st.sampled_from([0.0, 1.0])),
 )
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -97,10 +116,14 @@ def test_the_clamp_keeps_every_factor_above_a_fifth(seed, acceptance, regression
     checks.check_factors_are_bounded(plan, world, int(r.integers(4)), acceptance, regression)
 
 
-@given(m=st.floats(0, 1), p=st.floats(1e-6, 0.999), reach=st.floats(1, 1e6), dangerous=st.booleans())
+@given(
+    m=st.floats(0, 1), p=st.floats(1e-6, 0.999), reach=st.floats(1, 1e6), dangerous=st.booleans()
+)
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_the_clamped_regression_is_still_a_probability(m, p, reach, dangerous):
-    clamped = exact_wealth.clamped_regression(*(np.array([v]) for v in (m, 1 / p, reach, dangerous)))[0]
+    clamped = exact_wealth.clamped_regression(
+        *(np.array([v]) for v in (m, 1 / p, reach, dangerous))
+    )[0]
     assert 0 <= clamped <= 1
     phi_hit, phi_miss = clamped + (1 - clamped) / p, clamped - clamped / p
     assert (phi_hit if dangerous else -phi_miss) <= reach * (1 + 1e-9)
@@ -128,11 +151,15 @@ def test_a_point_at_which_no_process_has_crossed_is_in_every_interval():
     assert sum(tested) > 200
 
 
-@pytest.mark.parametrize(("groups", "rates", "hypotheses"), [(2, (FPR,), 5), (3, (FPR, FNR), 4), (5, (SR,), 1)])
+@pytest.mark.parametrize(
+    ("groups", "rates", "hypotheses"), [(2, (FPR,), 5), (3, (FPR, FNR), 4), (5, (SR,), 1)]
+)
 def test_the_union_pays_delta_and_no_more(groups, rates, hypotheses):
     bound = BettingBound(tuple(range(groups)), rates, hypotheses, 0.05)
     checks.check_union(bound, 0.05)
-    checks.check_union(BettingBound(tuple(range(groups)), rates, 2, 0.05, shares=(0.03, 0.02)), 0.05)
+    checks.check_union(
+        BettingBound(tuple(range(groups)), rates, 2, 0.05, shares=(0.03, 0.02)), 0.05
+    )
 
 
 def test_the_thresholds_are_those_of_the_theorem():
@@ -152,7 +179,13 @@ def crowd(seed, rows=600, probabilities=(0.02, 0.3, 0.7, 1.0), steps=8):
         for i, name in enumerate(("rejected", "positive", "negative", "unresolved"))
     }
     m = np.round(r.random(rows) * steps) / steps
-    return Cohort.of(r.random((3, rows)) < 0.5, r.integers(-1, 3, rows), acceptance=acceptance, regression=m, **counts)
+    return Cohort.of(
+        r.random((3, rows)) < 0.5,
+        r.integers(-1, 3, rows),
+        acceptance=acceptance,
+        regression=m,
+        **counts,
+    )
 
 
 @pytest.mark.parametrize(
@@ -160,20 +193,32 @@ def crowd(seed, rows=600, probabilities=(0.02, 0.3, 0.7, 1.0), steps=8):
 )
 @pytest.mark.parametrize("most", [5, 20_000])
 def test_rounds_that_look_alike_are_counted_together_and_nothing_changes(rates, most, monkeypatch):
-    """The same rounds, in one cohort that is counted together, in parts or at once, and in cohorts of four rows, which are not."""
+    """The same rounds, in one cohort that is counted together, in parts or at once, and in cohorts
+    of four rows, which are not.
+    """
     monkeypatch.setattr(betting_wealth, "MOST_ENTRIES", most)
     world = random_world(0, 3, hypotheses=3)
     bound = BettingBound(world.groups, rates, 3, 0.05, horizons=(30.0, 3000.0))
     plan = random_plan(bound, world.truth(bound.rates), np.random.default_rng(0))
     everybody = crowd(0)
     together, apart = bound._added(bound.start(), everybody, plan), bound.start()
-    columns = ("group", "acceptance", "regression", "rejected", "positive", "negative", "unresolved")
+    columns = (
+        "group",
+        "acceptance",
+        "regression",
+        "rejected",
+        "positive",
+        "negative",
+        "unresolved",
+    )
     for start in range(0, len(everybody), 4):
         part = {name: getattr(everybody, name)[start : start + 4] for name in columns}
         few = Cohort.of(everybody.accepts[:, start : start + 4], labelled=[True] * 3, **part)
         apart = bound._added(apart, few, plan)
     for name, value in together.to_arrays().items():
-        np.testing.assert_allclose(value, apart.to_arrays()[name], rtol=1e-9, atol=1e-8, err_msg=name)
+        np.testing.assert_allclose(
+            value, apart.to_arrays()[name], rtol=1e-9, atol=1e-8, err_msg=name
+        )
 
 
 def test_a_bet_is_computed_for_all_who_place_it_at_once(monkeypatch):
@@ -192,7 +237,9 @@ def test_a_bet_is_computed_for_all_who_place_it_at_once(monkeypatch):
 def test_bets_are_powers_of_the_root_of_two():
     world = random_world(0, hypotheses=20)
     bound = small_bound(world)
-    state, _ = bound.update(bound.start(), random_cohort(world, np.random.default_rng(0)), bound.plan(bound.start()))
+    state, _ = bound.update(
+        bound.start(), random_cohort(world, np.random.default_rng(0)), bound.plan(bound.start())
+    )
     exponent = 2 * np.log2(bound.plan(state).bets)
     np.testing.assert_allclose(exponent, np.round(exponent), atol=1e-9)
 
@@ -208,7 +255,10 @@ class TestTheLargestGap:
             ends = []
             for k in range(len(threshold)):
                 up, low = wealth_j[k, UP, LEFT_NODE[c] :][:2], wealth_i[k, LOW, LEFT_NODE[d] :][:2]
-                slope_j, slope_i = np.diff(up)[0] / np.diff(EDGES)[c], np.diff(low)[0] / np.diff(EDGES)[d]
+                slope_j, slope_i = (
+                    np.diff(up)[0] / np.diff(EDGES)[c],
+                    np.diff(low)[0] / np.diff(EDGES)[d],
+                )
                 limit = threshold[k] - up[0] + slope_j * EDGES[c] - low[0] + slope_i * EDGES[d]
                 answer = linprog(
                     [-1, 1],
@@ -223,18 +273,26 @@ class TestTheLargestGap:
     def case(self, seed):
         """Wealth that rises and falls anyhow, in a few cells that are left, some of them in part."""
         r, alive = np.random.default_rng(seed), 1 + seed % 4
-        wealth = r.normal(0, 2, (2, 2, 2, len(NODES))) + np.array([1.0, -1.0])[:, None] * 6 * (NODES - r.random())
+        wealth = r.normal(0, 2, (2, 2, 2, len(NODES))) + np.array([1.0, -1.0])[:, None] * 6 * (
+            NODES - r.random()
+        )
         ends = []
         for _ in range(2):
             width = np.diff(EDGES)
-            lower, upper = EDGES[:-1] + width * 0.3 * r.random(20), EDGES[1:] - width * 0.3 * r.random(20)
+            lower, upper = (
+                EDGES[:-1] + width * 0.3 * r.random(20),
+                EDGES[1:] - width * 0.3 * r.random(20),
+            )
             gone = r.permutation(20)[alive:]
             lower[gone], upper[gone] = np.inf, -np.inf
             ends.append((lower, upper))
         return wealth[0], wealth[1], *ends, r.uniform(-6, 4, 2)
 
     def found(self, told):
-        alone = ((part[0][None], part[1][None]) if isinstance(part, tuple) else part[None] for part in told)
+        alone = (
+            (part[0][None], part[1][None]) if isinstance(part, tuple) else part[None]
+            for part in told
+        )
         return betting_wealth.largest_gaps(*alone)[0]
 
     @pytest.mark.parametrize("seed", range(12))

@@ -1,4 +1,6 @@
-"""Eleven ways to get the bound wrong, each caught by an exact check (no Monte Carlo): the check must fail on the mutant."""
+"""Eleven ways to get the bound wrong, each caught by an exact check (no Monte Carlo): the check
+must fail on the mutant.
+"""
 
 from dataclasses import replace
 from unittest.mock import PropertyMock
@@ -43,7 +45,9 @@ def test_mutant_clamp_left_out(monkeypatch):
 
 def test_mutant_regression_fitted_on_its_own_epoch():
     with pytest.raises(AssertionError):
-        checks.check_mean_wealth(0, (FPR,), 2, regress=lambda m, y, accepted: float(y == -1) if accepted else m)
+        checks.check_mean_wealth(
+            0, (FPR,), 2, regress=lambda m, y, accepted: float(y == -1) if accepted else m
+        )
 
 
 def test_mutant_a_cell_is_out_as_soon_as_one_of_its_ends_is(monkeypatch):
@@ -79,7 +83,10 @@ def test_mutant_a_pair_mixes_its_bets(monkeypatch):
     checks.check_a_pair_uses_one_bet()
 
     def mixed(wealth_j, wealth_i, *cells, real=betting_wealth.largest_gaps):
-        best = [np.broadcast_to(w.max(axis=1, keepdims=True), w.shape).copy() for w in (wealth_j, wealth_i)]
+        best = [
+            np.broadcast_to(w.max(axis=1, keepdims=True), w.shape).copy()
+            for w in (wealth_j, wealth_i)
+        ]
         return real(*best, *cells)
 
     monkeypatch.setattr(betting, "largest_gaps", mixed)
@@ -90,7 +97,9 @@ def test_mutant_a_pair_mixes_its_bets(monkeypatch):
 @pytest.mark.parametrize("threshold", ["joint_threshold", "box_threshold"])
 def test_mutant_delta_not_split(monkeypatch, threshold):
     bound = BettingBound((0, 1, 2), (FPR,), 4, 0.05)
-    monkeypatch.setattr(BettingBound, threshold, PropertyMock(return_value=np.full(4, np.log(1 / 0.05))))
+    monkeypatch.setattr(
+        BettingBound, threshold, PropertyMock(return_value=np.full(4, np.log(1 / 0.05)))
+    )
     with pytest.raises(AssertionError):
         checks.check_union(bound, 0.05)
 
@@ -99,7 +108,9 @@ def test_mutant_delta_not_split(monkeypatch, threshold):
 def test_mutant_radius_off_by_sqrt_2_in_the_threshold(monkeypatch, threshold):
     """The radius grows with sqrt(L): half of L."""
     bound = BettingBound((0, 1), (FPR,), 4, 0.05)
-    monkeypatch.setattr(BettingBound, threshold, PropertyMock(return_value=getattr(bound, threshold) / 2))
+    monkeypatch.setattr(
+        BettingBound, threshold, PropertyMock(return_value=getattr(bound, threshold) / 2)
+    )
     with pytest.raises(AssertionError):
         checks.check_union(bound, 0.05)
 
@@ -125,33 +136,50 @@ def test_mutant_groups_swapped_in_the_pairs(monkeypatch):
 
     def always_right():
         run = lifetime(
-            bound, world, lambda epoch: everybody, lambda epoch: everybody / 2, 20000, np.random.default_rng(0)
+            bound,
+            world,
+            lambda epoch: everybody,
+            lambda epoch: everybody / 2,
+            20000,
+            np.random.default_rng(0),
         )
         return all(covers(intervals, gaps) for intervals in run)
 
     assert always_right()
     real = betting.largest_gaps
-    monkeypatch.setattr(betting, "largest_gaps", lambda w_j, w_i, c_j, c_i, L: real(w_i, w_j, c_i, c_j, L))
+    monkeypatch.setattr(
+        betting, "largest_gaps", lambda w_j, w_i, c_j, c_i, L: real(w_i, w_j, c_i, c_j, L)
+    )
     assert not always_right()
 
 
 def test_mutant_propensity_logged_after_clipping():
     with pytest.raises(AssertionError):
-        [checks.check_mean_wealth(seed, (FPR,), 2, logged=lambda p: max(p, 0.1)) for seed in range(3)]
+        [
+            checks.check_mean_wealth(seed, (FPR,), 2, logged=lambda p: max(p, 0.1))
+            for seed in range(3)
+        ]
 
 
 def test_mutant_propensity_floor_dropped():
-    """Without a floor somebody is never accepted: refused when logged honestly, caught by the mean wealth when not."""
+    """Without a floor somebody is never accepted: refused when logged honestly, caught by the mean
+    wealth when not.
+    """
     world = random_world(0)
     with pytest.raises(InvalidInput, match="acceptance is 0 in row 0"):
         single(world, 0, acceptance=0.0, regression=0.5, rejected=1)
     with pytest.raises(AssertionError):
-        [checks.check_mean_wealth(seed, (FPR,), 2, least=0.0, logged=lambda p: max(p, 1e-3)) for seed in range(3)]
+        [
+            checks.check_mean_wealth(seed, (FPR,), 2, least=0.0, logged=lambda p: max(p, 1e-3))
+            for seed in range(3)
+        ]
 
 
 def test_mutant_only_arrived_labels_used(monkeypatch):
     real = exact_wealth.counted_rounds
-    monkeypatch.setattr(exact_wealth, "counted_rounds", lambda rate, cohort: real(rate, dropping_unresolved(cohort)))
+    monkeypatch.setattr(
+        exact_wealth, "counted_rounds", lambda rate, cohort: real(rate, dropping_unresolved(cohort))
+    )
     with pytest.raises(AssertionError):
         [checks.check_late_labels(seed, (FPR,)) for seed in range(6)]
 

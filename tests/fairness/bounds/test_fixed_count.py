@@ -1,4 +1,6 @@
-"""Audit-only intervals: exact coverage by enumeration, unresolved labels by brute force, and the trap of pooled audits."""
+"""Audit-only intervals: exact coverage by enumeration, unresolved labels by brute force, and the
+trap of pooled audits.
+"""
 
 import math
 from itertools import pairwise, product
@@ -11,7 +13,12 @@ from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness.bounds import chernoff, staircase
 from evenhand.fairness.bounds.chernoff import AuditBinomial, AuditKl
 from evenhand.fairness.bounds.dkw import AuditDkw
-from evenhand.fairness.bounds.fixed_count import AuditCounts, AuditIntervals, FixedCountBound, PresetLooks
+from evenhand.fairness.bounds.fixed_count import (
+    AuditCounts,
+    AuditIntervals,
+    FixedCountBound,
+    PresetLooks,
+)
 from evenhand.fairness.bounds.hoeffding import AuditHoeffding
 from evenhand.randomness import stream
 
@@ -21,16 +28,24 @@ by_name = pytest.mark.parametrize("bound", BOUNDS, ids=lambda b: b.name)
 
 
 def look(
-    bound: FixedCountBound, counts: AuditCounts, delta: float = 0.05, log_size: float = 0.0, columns: int = 1
+    bound: FixedCountBound,
+    counts: AuditCounts,
+    delta: float = 0.05,
+    log_size: float = 0.0,
+    columns: int = 1,
 ) -> AuditIntervals:
     return bound.intervals(counts, failure_probability=delta, log_size=log_size, columns=columns)
 
 
 def worst_miss(intervals: AuditIntervals, n: int, m: int) -> float:
-    """The largest probability over a grid of true rates that the gap f_2 - f_1 is outside; rows are all pairs of counts."""
+    """The largest probability over a grid of true rates that the gap f_2 - f_1 is outside; rows are
+    all pairs of counts.
+    """
     worst = 0.0
     for p, q in product(RATES, RATES):
-        mass = (binom.pmf(np.arange(n + 1), n, p)[:, None] * binom.pmf(np.arange(m + 1), m, q)).ravel()
+        mass = (
+            binom.pmf(np.arange(n + 1), n, p)[:, None] * binom.pmf(np.arange(m + 1), m, q)
+        ).ravel()
         out = (intervals.low[:, 0] > q - p + 1e-12) | (intervals.high[:, 0] < q - p - 1e-12)
         worst = max(worst, float(mass[out].sum()))
     return worst
@@ -43,7 +58,9 @@ def all_pairs(n: int, m: int) -> AuditCounts:
 @by_name
 @pytest.mark.parametrize(("n", "m"), [(4, 7), (12, 5), (20, 20), (60, 15)])
 @pytest.mark.parametrize("delta", [0.3, 0.05, 1e-3])
-def test_coverage_is_exact_for_two_binomials(bound: FixedCountBound, n: int, m: int, delta: float) -> None:
+def test_coverage_is_exact_for_two_binomials(
+    bound: FixedCountBound, n: int, m: int, delta: float
+) -> None:
     assert worst_miss(look(bound, all_pairs(n, m), delta), n, m) <= delta
 
 
@@ -66,8 +83,12 @@ def _normal_quantile(log_tail: float) -> float:
 
 
 def test_the_binomial_bound_is_not_needlessly_wide() -> None:
-    """Sharpness at n = 60: its worst miss is over a fifth of delta; a disc of two dimensions pays for what a half-plane would not."""
-    exact, kl = (worst_miss(look(b, all_pairs(60, 60)), 60, 60) for b in (AuditBinomial(), AuditKl()))
+    """Sharpness at n = 60: its worst miss is over a fifth of delta; a disc of two dimensions pays
+    for what a half-plane would not.
+    """
+    exact, kl = (
+        worst_miss(look(b, all_pairs(60, 60)), 60, 60) for b in (AuditBinomial(), AuditKl())
+    )
     assert exact > 0.2 * 0.05 > kl
 
 
@@ -118,7 +139,9 @@ def test_the_false_negative_rate_has_the_mirrored_gap(bound: FixedCountBound) ->
 
 @by_name
 def test_unresolved_labels_cover_every_completion(bound: FixedCountBound) -> None:
-    """Resolved (k, n) = (3, 9), (5, 11); unresolved accepted/rejected (2, 3) and (1, 2): all 2^8 completions by their counts."""
+    """Resolved (k, n) = (3, 9), (5, 11); unresolved accepted/rejected (2, 3) and (1, 2): all 2^8
+    completions by their counts.
+    """
     accepted, people, taken, refused = (3, 5), (9, 11), (2, 1), (3, 2)
     reported = look(
         bound,
@@ -139,13 +162,18 @@ def test_unresolved_labels_cover_every_completion(bound: FixedCountBound) -> Non
 def test_the_kl_limit_contains_the_exact_one(accepted: int, n: int) -> None:
     k, people = np.array([float(accepted)]), np.array([float(n)])
     log_tails = np.array([-0.1, -3.0, -12.0])
-    assert (chernoff.kl_upper(k, people, log_tails) >= chernoff.exact_upper(k, people, log_tails) - 1e-12).all()
+    assert (
+        chernoff.kl_upper(k, people, log_tails)
+        >= chernoff.exact_upper(k, people, log_tails) - 1e-12
+    ).all()
 
 
 def test_joint_binomial_is_never_wider_than_kl_and_far_sharper_than_hoeffding_near_zero() -> None:
     counts = AuditCounts.of([[20, 40]], [[1000, 2000]])
     width = {
-        b.name: float(np.ptp([i.low[0, 0], i.high[0, 0]])) for b in BOUNDS for i in [look(b, counts, log_size=5.3)]
+        b.name: float(np.ptp([i.low[0, 0], i.high[0, 0]]))
+        for b in BOUNDS
+        for i in [look(b, counts, log_size=5.3)]
     }
     assert width["joint exact binomial on audits"] < width["joint KL on audits"]
     assert width["joint exact binomial on audits"] < 0.33 * width["joint Hoeffding on audits"]
@@ -157,7 +185,9 @@ def test_dkw_holds_for_thresholds_found_in_the_data() -> None:
     for _ in range(1000):
         first, second = generator.random(n), generator.random(m)
         cuts = np.sort(np.concatenate([first, second]))
-        accepted = np.stack([(first[:, None] <= cuts).sum(0), (second[:, None] <= cuts).sum(0)], axis=1)
+        accepted = np.stack(
+            [(first[:, None] <= cuts).sum(0), (second[:, None] <= cuts).sum(0)], axis=1
+        )
         intervals = look(AuditDkw(), AuditCounts.of(accepted, [[n, m]]), log_size=math.inf)
         misses += bool(((intervals.low > 0) | (intervals.high < 0)).any())
     assert misses <= 80
@@ -165,9 +195,11 @@ def test_dkw_holds_for_thresholds_found_in_the_data() -> None:
 
 @by_name
 def test_all_hypotheses_hold_at_once_only_because_the_union_is_paid(bound: FixedCountBound) -> None:
-    """300 unrelated hypotheses with rate .2, 200 samples: <= 24 samples with a miss (false alarm 1e-4 at delta = .05).
+    """300 unrelated hypotheses with rate .2, 200 samples: <= 24 samples with a miss (false alarm
+    1e-4 at delta = .05).
 
-    Negative control, delta not split: the sharp bound then misses in nearly every sample. DKW: each on a column of its own.
+    Negative control, delta not split: the sharp bound then misses in nearly every sample. DKW: each
+    on a column of its own.
     """
     counts = stream(12, "union").binomial([400, 250], 0.2, size=(200, 300, 2))
 
@@ -211,12 +243,16 @@ def test_intersections_shrink_and_an_empty_one_is_seen() -> None:
 
 
 class TestTheTrap:
-    """An adversary who stops auditing when the pooled interval misses the truth, against the same bound at preset counts."""
+    """An adversary who stops auditing when the pooled interval misses the truth, against the same
+    bound at preset counts.
+    """
 
     runs, audits, delta = 1000, 6000, 0.05
 
     def accepted(self) -> np.ndarray:
-        """(runs, audits/2, 2) running counts of accepted negatives of two groups that arrive in turn; both rates are 1/2."""
+        """(runs, audits/2, 2) running counts of accepted negatives of two groups that arrive in
+        turn; both rates are 1/2.
+        """
         draws = stream(1, "trap").random((self.runs, self.audits // 2, 2)) < 0.5
         return draws.cumsum(axis=1)
 
@@ -225,14 +261,20 @@ class TestTheTrap:
         return np.asarray((intervals.low[:, 0] > 0) | (intervals.high[:, 0] < 0))
 
     def test_pooling_audits_up_to_a_round_chosen_by_their_features_misses(self) -> None:
-        """Nominal 5%: 1,000 runs, so more than 86 misses has probability 1e-6 under the nominal rate."""
+        """Nominal 5%: 1,000 runs, so more than 86 misses has probability 1e-6 under the nominal
+        rate.
+        """
         counts, stopped = self.accepted(), np.zeros(self.runs, dtype=bool)
         for n in range(5, self.audits // 2, 2):
             stopped |= self.misses(counts, n, self.delta)
         assert stopped.sum() > 86
 
     def test_preset_counts_do_not(self) -> None:
-        counts, missed, looks = self.accepted(), np.zeros(self.runs, dtype=bool), PresetLooks(first=5, growth=1.5)
+        counts, missed, looks = (
+            self.accepted(),
+            np.zeros(self.runs, dtype=bool),
+            PresetLooks(first=5, growth=1.5),
+        )
         for k in range(1, looks.reached(self.audits // 2) + 1):
             missed |= self.misses(counts, looks.count(k), looks.share(k, self.delta))
         assert missed.sum() <= 86

@@ -7,13 +7,21 @@ import pytest
 from scipy.stats import beta, binom
 
 from evenhand.errors import InvalidInput
-from evenhand.fairness.bounds.slack import ClopperPearson, Dkw, JointHoeffding, SlackBound, people_needed
+from evenhand.fairness.bounds.slack import (
+    ClopperPearson,
+    Dkw,
+    JointHoeffding,
+    SlackBound,
+    people_needed,
+)
 from evenhand.randomness import stream
 
 BOUNDS = [JointHoeffding(), Dkw(), ClopperPearson()]
 
 
-def slack(bound: SlackBound, counts: object, delta: float = 0.05, log_size: float = math.log(20)) -> float:
+def slack(
+    bound: SlackBound, counts: object, delta: float = 0.05, log_size: float = math.log(20)
+) -> float:
     return bound.slack(counts, log_size=log_size, columns=2, failure_probability=delta)
 
 
@@ -68,7 +76,9 @@ def test_bad_input_is_refused(bound: SlackBound) -> None:
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda b: b.name)
 def test_people_needed_is_the_smallest_multiple(bound: SlackBound) -> None:
-    short = people_needed(bound, [[120, 40]], 0.08, log_size=3.0, columns=2, failure_probability=0.05)
+    short = people_needed(
+        bound, [[120, 40]], 0.08, log_size=3.0, columns=2, failure_probability=0.05
+    )
     assert bound.slack(short.counts, log_size=3.0, columns=2, failure_probability=0.05) <= 0.08
     fewer = np.floor(short.counts * 0.99)
     assert bound.slack(fewer, log_size=3.0, columns=2, failure_probability=0.05) > 0.08
@@ -83,19 +93,25 @@ def test_people_needed_knows_when_nothing_is_needed_and_when_nothing_helps() -> 
 
 
 def test_hoeffding_and_clopper_pearson_cover_exactly_by_enumeration() -> None:
-    """Every pair of counts of two binomials; the defect this would catch: any miscoverage at all beyond delta."""
+    """Every pair of counts of two binomials; the defect this would catch: any miscoverage at all
+    beyond delta.
+    """
     n, m, delta = 17, 30, 0.1
     for bound in (JointHoeffding(), ClopperPearson()):
         beta_ = slack(bound, [n, m], delta, log_size=0.0)
         for p in (0.02, 0.3, 0.5, 0.9):
             for q in (0.02, 0.3, 0.5, 0.9):
                 error = np.abs(np.arange(n + 1)[:, None] / n - np.arange(m + 1) / m - (p - q))
-                mass = binom.pmf(np.arange(n + 1), n, p)[:, None] * binom.pmf(np.arange(m + 1), m, q)
+                mass = binom.pmf(np.arange(n + 1), n, p)[:, None] * binom.pmf(
+                    np.arange(m + 1), m, q
+                )
                 assert mass[error > beta_].sum() <= delta
 
 
 def test_dkw_covers_all_thresholds_at_once() -> None:
-    """2,000 samples; misses <= 139 has false alarm < 1e-4 at a true rate of .05; catches a true rate of .09 almost surely."""
+    """2,000 samples; misses <= 139 has false alarm < 1e-4 at a true rate of .05; catches a true
+    rate of .09 almost surely.
+    """
     generator = stream(3, "dkw")
     n, m, misses = 60, 40, 0
     bound = Dkw().slack([n, m], log_size=math.inf, columns=1, failure_probability=0.05)
@@ -110,7 +126,9 @@ def test_dkw_covers_all_thresholds_at_once() -> None:
 def test_a_slack_off_by_sqrt_two_is_caught() -> None:
     """Negative control for the enumeration above."""
     n, delta = 40, 0.05
-    short = JointHoeffding().slack([n, n], log_size=0.0, columns=1, failure_probability=delta) / math.sqrt(2)
+    short = JointHoeffding().slack(
+        [n, n], log_size=0.0, columns=1, failure_probability=delta
+    ) / math.sqrt(2)
     error = np.abs(np.arange(n + 1)[:, None] - np.arange(n + 1)) / n
     mass = binom.pmf(np.arange(n + 1), n, 0.5)[:, None] * binom.pmf(np.arange(n + 1), n, 0.5)
     assert mass[error > short].sum() > delta

@@ -1,4 +1,6 @@
-"""The law of cohorts: every decided round counts, as drawn; what is lost counts at its worst; nothing is chosen afterwards."""
+"""The law of cohorts: every decided round counts, as drawn; what is lost counts at its worst;
+nothing is chosen afterwards.
+"""
 
 from dataclasses import replace
 
@@ -53,7 +55,15 @@ class TestTheType:
             columns = {
                 name: getattr(whole, name)[..., rows]
                 for name in (
-                    *("acceptance", "rejected", "positive", "negative", "unresolved", "settled", "settled_audited"),
+                    *(
+                        "acceptance",
+                        "rejected",
+                        "positive",
+                        "negative",
+                        "unresolved",
+                        "settled",
+                        "settled_audited",
+                    ),
                     *("audited_positive", "audited_negative", "audited_unresolved", "group"),
                 )
             }
@@ -76,8 +86,14 @@ class TestTheType:
         assert cohort.rounds.sum() + cohort.lost == 400
         here = ~drawn.erased
         assert cohort.rejected.sum() == (~drawn.accept & here).sum()
-        assert cohort.positive.sum() == (drawn.accept & here & ~drawn.overruled & (drawn.label == 1)).sum()
-        assert cohort.unresolved.sum() == (drawn.accept & here & (drawn.overruled | (drawn.label == 0))).sum()
+        assert (
+            cohort.positive.sum()
+            == (drawn.accept & here & ~drawn.overruled & (drawn.label == 1)).sum()
+        )
+        assert (
+            cohort.unresolved.sum()
+            == (drawn.accept & here & (drawn.overruled | (drawn.label == 0))).sum()
+        )
         assert cohort.lost_accepted.sum() == (drawn.accept & drawn.erased).sum()
         assert cohort.lost_audited == (drawn.audit & drawn.erased).sum()
 
@@ -149,7 +165,13 @@ class TestFrozen:
         intervals = learner._life.process.intervals()
         for _ in range(5):
             first = learner._life.next_round
-            played = block(WORLD.draw(500, generator), policy, generator, first=first, epoch=learner.epoch.number)
+            played = block(
+                WORLD.draw(500, generator),
+                policy,
+                generator,
+                first=first,
+                epoch=learner.epoch.number,
+            )
             learner.replay([played], first + 500)
             assert learner.policy is policy
             assert learner.epoch.phase == "frozen"
@@ -162,7 +184,9 @@ class TestFrozen:
             first = learner._life.next_round
             people = WORLD.draw(2000, generator)
             moved = replace(people, group=np.where(generator.random(2000) < 0.5, "b", people.group))
-            played = block(moved, learner.policy, generator, first=first, epoch=learner.epoch.number)
+            played = block(
+                moved, learner.policy, generator, first=first, epoch=learner.epoch.number
+            )
             learner.replay([played], first + 2000)
             if learner._life.number > 1:
                 break
@@ -176,7 +200,13 @@ class TestCheckpoints:
         for _ in range(closings):
             first, epoch = learner._life.next_round, learner.epoch
             size = min(epoch.rounds, 400)
-            played = block(WORLD.draw(size, generator), epoch.policy, generator, first=first, epoch=epoch.number)
+            played = block(
+                WORLD.draw(size, generator),
+                epoch.policy,
+                generator,
+                first=first,
+                epoch=epoch.number,
+            )
             blocks.append(played)
             learner.replay([played], first + size)
         return blocks
@@ -205,12 +235,16 @@ class TestCheckpoints:
     def test_who_is_erased_afterwards_changes_no_sum_and_spends_nothing(self):
         learner, generator = self.fresh(), stream(6, "people")
         blocks = self.play(learner, 8, generator)
-        gone = [replace(b, erased=b.accept & (b.label == -1)) for b in blocks]  # chosen by outcome and decision
+        gone = [
+            replace(b, erased=b.accept & (b.label == -1)) for b in blocks
+        ]  # chosen by outcome and decision
         copy = self.fresh()
         copy.resume(learner.checkpoint(), self.policies(learner), gone)
         assert copy.certificate == learner.certificate
         assert copy.bookings == learner.bookings
-        np.testing.assert_array_equal(copy._life.process.intervals()[0], learner._life.process.intervals()[0])
+        np.testing.assert_array_equal(
+            copy._life.process.intervals()[0], learner._life.process.intervals()[0]
+        )
         assert copy._resolved().negative.sum() == 0
         self.play(copy, 2, generator)
         assert copy.bookings == learner.bookings
@@ -220,7 +254,9 @@ class TestCheckpoints:
         self.play(learner, 6, generator)
         assert learner._life.tally.audits
         stored = learner.checkpoint()["state"]
-        tally = next(item[1] for item in stored["items"] if item[0] == "_life")["fields"]["tally"]["fields"]
+        tally = next(item[1] for item in stored["items"] if item[0] == "_life")["fields"]["tally"][
+            "fields"
+        ]
         assert tally["audits"]["items"] == []
         assert tally["past"]["fields"]["group"]["items"] == []
 
@@ -229,7 +265,9 @@ class TestCheckpoints:
         blocks = self.play(learner, 3, generator)
         kept = learner.checkpoint()
         with pytest.raises(StorageError, match="another promise"):
-            CertifiedLearner(WORLD.hypotheses, FPR, 0.1, 0.05, seed=1).resume(kept, self.policies(learner), blocks)
+            CertifiedLearner(WORLD.hypotheses, FPR, 0.1, 0.05, seed=1).resume(
+                kept, self.policies(learner), blocks
+            )
         with pytest.raises(StorageError, match="rules 1"):
             self.fresh().resume({**kept, "rules": 1}, self.policies(learner), blocks)
 
@@ -237,7 +275,12 @@ class TestCheckpoints:
 def test_a_new_life_succeeds_an_older_record_from_the_reserve():
     learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, seed=1)
     policies = [Mixture((ACCEPT_ALL,), (1.0,)), Mixture((ACCEPT_ALL, RULE), (0.5, 0.5))]
-    learner.succeed(policies, [Booking("life 1: betting over 6 hypotheses", 0.045, 100)], 5000, "written under rules 1")
+    learner.succeed(
+        policies,
+        [Booking("life 1: betting over 6 hypotheses", 0.045, 100)],
+        5000,
+        "written under rules 1",
+    )
     assert (learner.round, learner.epoch.number, learner.epoch.first_round) == (5000, 3, 5000)
     assert learner.certificate.status == "suspended"
     assert learner.learned_weight == 0

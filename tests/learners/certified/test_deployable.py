@@ -1,4 +1,6 @@
-"""The cheapest deployable mixture equals HiGHS on the same program, stays inside the limit, and mixes few hypotheses."""
+"""The cheapest deployable mixture equals HiGHS on the same program, stays inside the limit, and
+mixes few hypotheses.
+"""
 
 import numpy as np
 import pytest
@@ -23,7 +25,11 @@ def test_equals_the_linear_program(gaps):
         weights = cheapest_mixture(costs, constraints, 0.05)
         scale = np.abs(costs).max()
         truth = linprog(
-            costs / scale, A_ub=constraints, b_ub=np.full(len(constraints), 0.05), A_eq=np.ones((1, 40)), b_eq=[1.0]
+            costs / scale,
+            A_ub=constraints,
+            b_ub=np.full(len(constraints), 0.05),
+            A_eq=np.ones((1, 40)),
+            b_eq=[1.0],
         )
         assert abs(costs @ weights / scale - truth.fun) <= 1e-9
         assert (constraints @ weights).max() <= 0.05 + 1e-12
@@ -56,7 +62,9 @@ def test_the_answer_is_a_mixture_of_members_with_its_acceptance():
     members = (GroupClassifier(1), GroupClassifier(2))
     accepts = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
     ends = np.array([[0.4, -0.4]])
-    found = CertifiedSet.of(members, accepts, ends, ends, 0.1, "decide").cheapest(np.array([-1.0, 0.5, -1.0]))
+    found = CertifiedSet.of(members, accepts, ends, ends, 0.1, "decide").cheapest(
+        np.array([-1.0, 0.5, -1.0])
+    )
     assert found.policy.hypotheses == (ACCEPT_ALL, GroupClassifier(1))
     np.testing.assert_allclose(found.policy.weights, (0.75, 0.25))
     np.testing.assert_allclose(found.acceptance, [1.0, 0.75, 1.0])

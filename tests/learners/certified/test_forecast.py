@@ -1,4 +1,6 @@
-"""The forecast of widths agrees with the bound that it is about; forecasts that forget a part of the formula do not."""
+"""The forecast of widths agrees with the bound that it is about; forecasts that forget a part of
+the formula do not.
+"""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -22,7 +24,14 @@ from evenhand.environments import LowerBound, Replay, random_population, small_g
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.betting_records import Cohort, Forecast
 from evenhand.hypotheses import ACCEPT_ALL
-from evenhand.learners.certified.forecast import DECAYS, HALF, Prospect, RateForecast, Trajectory, sentences
+from evenhand.learners.certified.forecast import (
+    DECAYS,
+    HALF,
+    Prospect,
+    RateForecast,
+    Trajectory,
+    sentences,
+)
 
 RATES = {"FPR": FalsePositiveRate(), "FNR": FalseNegativeRate(), "selection rate": SelectionRate()}
 WORLD = random_population(3, contexts=15, hypotheses=30)
@@ -34,8 +43,12 @@ def floor(t):
     return 0.3 / np.sqrt(t)
 
 
-def prospect(rate="FPR", world=WORLD, half=None, prices=(1.0, 1.0), limit=0.05, kind=Prospect, **more):
-    """Everything is known of the population; the intervals have the given half-width around the true gaps."""
+def prospect(
+    rate="FPR", world=WORLD, half=None, prices=(1.0, 1.0), limit=0.05, kind=Prospect, **more
+):
+    """Everything is known of the population; the intervals have the given half-width around the
+    true gaps.
+    """
     table = np.array([row for row in world.accepts if row.any() and not row.all()])
     rates = (RATES[rate],) if isinstance(rate, str) else rate
     negative, gaps = 1 - world.positive_rate, len(rates)
@@ -61,18 +74,26 @@ def prospect(rate="FPR", world=WORLD, half=None, prices=(1.0, 1.0), limit=0.05, 
     )
     if half is None:
         return made
-    return replace(made, lower=np.clip(made.gap - half * ends, -1, 1), upper=np.clip(made.gap + half * ends, -1, 1))
+    return replace(
+        made,
+        lower=np.clip(made.gap - half * ends, -1, 1),
+        upper=np.clip(made.gap + half * ends, -1, 1),
+    )
 
 
 def widths_of_the_bound(rate, acceptance, rounds):
-    """Half-widths of the bound itself, fed with the expected counts of epochs that grow as those of a learner."""
+    """Half-widths of the bound itself, fed with the expected counts of epochs that grow as those of
+    a learner.
+    """
     bound = BettingBound((-1, 1), (RATES[rate],), len(TABLE), 0.05)
     state, seen, negative = bound.start(), 100, 1 - WORLD.positive_rate
     p = np.full(len(WORLD), acceptance)
     while seen < rounds:
         length = min(seen // 2, rounds - seen)
         people = length * WORLD.probability
-        told = Forecast.of(TABLE, CODES, weight=WORLD.probability, acceptance=p, regression=negative)
+        told = Forecast.of(
+            TABLE, CODES, weight=WORLD.probability, acceptance=p, regression=negative
+        )
         cohort = Cohort.of(
             TABLE,
             CODES,
@@ -96,7 +117,9 @@ def foretold_widths(told, acceptance, rounds):
 class IgnoresTheRule(Prospect):
     def moments(self, acceptance, audit):
         fields = {name: getattr(self, name) for name in Prospect.__dataclass_fields__}
-        return Prospect(**{**fields, "accepts": np.full_like(self.accepts, 0.5)}).moments(acceptance, audit)
+        return Prospect(**{**fields, "accepts": np.full_like(self.accepts, 0.5)}).moments(
+            acceptance, audit
+        )
 
 
 class IgnoresTheRegression(Prospect):
@@ -104,7 +127,9 @@ class IgnoresTheRegression(Prospect):
 
     def moments(self, acceptance, audit):
         fields = {name: getattr(self, name) for name in Prospect.__dataclass_fields__}
-        return Prospect(**{**fields, "audits_only": True}).moments(acceptance, float(acceptance.mean()))
+        return Prospect(**{**fields, "audits_only": True}).moments(
+            acceptance, float(acceptance.mean())
+        )
 
 
 class IgnoresTheCoin(Prospect):
@@ -144,7 +169,9 @@ def test_a_forecast_that_forgets_a_part_is_found_out(mutant, rate, acceptance, r
     """Negative controls of the test above: each is farther off than the whole formula."""
     real, seen = widths_of_the_bound(rate, acceptance, rounds)
     error, more = (
-        np.median(np.abs(np.log(foretold_widths(prospect(rate, kind=kind), acceptance, seen) / real)))
+        np.median(
+            np.abs(np.log(foretold_widths(prospect(rate, kind=kind), acceptance, seen) / real))
+        )
         for kind in (Prospect, mutant)
     )
     assert more > np.log(1.15)
@@ -154,7 +181,9 @@ def test_a_forecast_that_forgets_a_part_is_found_out(mutant, rate, acceptance, r
 def test_the_present_width_is_where_a_forecast_starts():
     told = prospect(half=0.2)
     information, skewness = told.present
-    assert told.widths(information, skewness)[:, 2:] == pytest.approx(np.full((1, len(TABLE)), 0.2), rel=1e-6)
+    assert told.widths(information, skewness)[:, 2:] == pytest.approx(
+        np.full((1, len(TABLE)), 0.2), rel=1e-6
+    )
     assert (told.widths(information, skewness)[:, :2] == 0).all()  # constants need no evidence
 
 
@@ -179,7 +208,9 @@ def test_information_adds():
 
 
 def test_it_learns_how_much_of_its_forecast_comes_true():
-    """Epochs that told a third of what they should have told: the next ones are expected to do the same."""
+    """Epochs that told a third of what they should have told: the next ones are expected to do the
+    same.
+    """
     told = prospect(half=0.2)
     V = told.moments(np.ones(len(WORLD)), 1.0)[0]
     rounds = float(np.median((told.present[0] * V)[:, 2:]))
@@ -188,7 +219,9 @@ def test_it_learns_how_much_of_its_forecast_comes_true():
     slower = replace(told, played=((3 * rounds, np.ones(len(WORLD)), 1.0, saw),))
     assert np.median(as_foretold.efficiency[:, 2:]) == pytest.approx(1.0, abs=0.01)
     assert np.median(slower.efficiency[:, 2:]) == pytest.approx(1 / 3, rel=0.01)
-    ends = [one.trajectory(0.0, 1_000, 50_000).reaches(HALF * one.full) for one in (as_foretold, slower)]
+    ends = [
+        one.trajectory(0.0, 1_000, 50_000).reaches(HALF * one.full) for one in (as_foretold, slower)
+    ]
     assert ends[0] < ends[1]
 
 
@@ -206,7 +239,9 @@ def test_narrowing_to_the_members_that_matter_changes_little():
 
 
 def test_audits_are_for_what_will_pay():
-    """Where rejecting is far cheaper, labels cost something: some are bought early in a long life, none in a life without a future."""
+    """Where rejecting is far cheaper, labels cost something: some are bought early in a long life,
+    none in a life without a future.
+    """
     dear = prospect(prices=(3.0, 1.0))
     assert dear.cost[0] > dear.cost[1]
     bought = dear.best(500, 300_000)
@@ -219,7 +254,10 @@ def test_courses_that_are_compared_together_are_those_that_are_foreseen_alone():
     dear = prospect(prices=(3.0, 1.0))
     best = dear.best(500, 300_000)
     alone = [dear.trajectory(best.share, 500, 300_000, decay) for decay in DECAYS]
-    assert any(best.weight == pytest.approx(one.weight) and best.cost == pytest.approx(one.cost) for one in alone)
+    assert any(
+        best.weight == pytest.approx(one.weight) and best.cost == pytest.approx(one.cost)
+        for one in alone
+    )
 
 
 def test_where_accepting_is_cheaper_there_is_nothing_to_choose():
@@ -244,7 +282,10 @@ def test_a_course_chooses_anew_in_every_epoch():
 
 
 def test_audits_alone_bring_less_than_all_rounds():
-    both = [prospect(audits_only=only).moments(np.full(len(WORLD), 0.5), 0.1)[0][:, 2:] for only in (False, True)]
+    both = [
+        prospect(audits_only=only).moments(np.full(len(WORLD), 0.5), 0.1)[0][:, 2:]
+        for only in (False, True)
+    ]
     assert (both[0] < both[1]).all()
 
 
@@ -262,7 +303,9 @@ def test_a_trajectory_tells_when_a_weight_is_reached_for_good():
 
 @pytest.mark.parametrize("rate", RATES)
 def test_the_people_it_asks_for_are_those_it_takes(rate):
-    """If everybody is accepted, half of the weight comes when as many people as needed have been seen, up to the end of an epoch."""
+    """If everybody is accepted, half of the weight comes when as many people as needed have been
+    seen, up to the end of an epoch.
+    """
     told = prospect(rate)
     needed, t = told.needed(0), 100.0
     information = skewness = np.zeros_like(told.gap)
@@ -274,7 +317,9 @@ def test_the_people_it_asks_for_are_those_it_takes(rate):
 
 def test_sentences():
     lacks = RateForecast("false negative rate", 0.05, 51_634.0, 3_071.0, None, 1_000.0, 100_000.0)
-    has = RateForecast("selection rate", 0.05, 2_000.0, 99_000.0, None, 1_000.0, 100_000.0, labels=False)
+    has = RateForecast(
+        "selection rate", 0.05, 2_000.0, 99_000.0, None, 1_000.0, 100_000.0, labels=False
+    )
     said = "False negative rate at 0.05 needs about 52,000 labelled people here; you will see 3,100 by round 100,000."
     assert sentences([lacks, has]) == (said,)
     assert not lacks.in_time
@@ -321,7 +366,9 @@ def hopeless_life():
     rng = np.random.default_rng(1)
     quality, group = rng.normal(size=2_000), rng.choice(["a", "b"], 2_000, p=[0.8, 0.2])
     features = np.c_[quality + 0.5 * rng.normal(size=2_000), rng.normal(size=(2_000, 2))]
-    world = Replay(LabelledSample(features, group, np.where(quality > 0.2, 1, -1)), hypotheses=Linear())
+    world = Replay(
+        LabelledSample(features, group, np.where(quality > 0.2, 1, -1)), hypotheses=Linear()
+    )
     return life(0.005, 4_000, 20_000, world, prices=Prices(2.0, 1.0))
 
 
@@ -333,7 +380,9 @@ def hopeless():
 def test_audits_stop_where_the_limit_cannot_be_certified_in_time(hopeless):
     """Only the floor of the coin remains."""
     last = hopeless.learner.epoch
-    assert last.policy.weights[last.policy.hypotheses.index(ACCEPT_ALL)] == pytest.approx(last.exploration_floor)
+    assert last.policy.weights[last.policy.hypotheses.index(ACCEPT_ALL)] == pytest.approx(
+        last.exploration_floor
+    )
 
 
 def test_a_learner_that_always_hopes_audits_more(hopeless, monkeypatch):
@@ -397,7 +446,8 @@ def test_groups_that_decide_have_a_forecast_too():
 
 def test_to_look_at_the_forecast_changes_nothing():
     looked, other = (
-        CertifiedLearner(WORLD.hypotheses, RATES["FNR"], 0.05, 0.05, horizon=5_000, seed=1) for _ in range(2)
+        CertifiedLearner(WORLD.hypotheses, RATES["FNR"], 0.05, 0.05, horizon=5_000, seed=1)
+        for _ in range(2)
     )
     for _ in range(8):
         for learner in (looked, other):
@@ -435,7 +485,9 @@ def test_fitted_classes_are_foretold_from_their_nominees():
     rng = np.random.default_rng(1)
     quality, group = rng.normal(size=2_000), rng.choice(["a", "b"], 2_000)
     features = np.c_[quality + 0.5 * rng.normal(size=2_000), rng.normal(size=(2_000, 2))]
-    world = Replay(LabelledSample(features, group, np.where(quality > 0.2, 1, -1)), hypotheses=Linear())
+    world = Replay(
+        LabelledSample(features, group, np.where(quality > 0.2, 1, -1)), hypotheses=Linear()
+    )
     learner = CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=20_000)
     learner = simulate(learner, world, 3_000, 0, 0.1).learner
     (told,) = learner.forecast

@@ -1,4 +1,6 @@
-"""Labels that come late or never: only closed cohorts count, in order; missing labels count as the worst case, never as negatives."""
+"""Labels that come late or never: only closed cohorts count, in order; missing labels count as the
+worst case, never as negatives.
+"""
 
 import numpy as np
 import pytest
@@ -17,13 +19,16 @@ def learner(limit=0.2, **settings):
 
 
 def slow_when_good(people):
-    """Bad outcomes show after 3 steps on average, good ones after 15, later still for high contexts."""
+    """Bad outcomes show after 3 steps on average, good ones after 15, later still for high
+    contexts.
+    """
     return np.where(people.label == 1, 15.0 + people.features[:, 0], 3.0)
 
 
 DELAYS = LabelDelays(slow_when_good)
 LOST = LabelDelays(
-    slow_when_good, never=lambda people: np.where((people.label == 1) & (people.group == "a"), 0.1, 0.02)
+    slow_when_good,
+    never=lambda people: np.where((people.label == 1) & (people.group == "a"), 0.1, 0.02),
 )
 
 
@@ -47,12 +52,19 @@ def test_cohorts_close_in_order_once_their_window_has_passed():
 
 
 def test_labels_that_never_come_widen_the_intervals_and_are_no_negatives():
-    whole, lossy = (simulate_late(learner(maturity=60.0), WORLD, 20_000, 2, law).learner for law in (DELAYS, LOST))
+    whole, lossy = (
+        simulate_late(learner(maturity=60.0), WORLD, 20_000, 2, law).learner
+        for law in (DELAYS, LOST)
+    )
     widths = [np.subtract(*told._life.certified()[2:0:-1]).mean() for told in (whole, lossy)]
     assert widths[1] > widths[0] + 0.01
     assert any("worst case" in note for note in lossy.report.notes)
     negatives = {cell.group: cell.people for cell in lossy.certificate.counts if cell.label == -1}
-    shares = {cell.group: negatives[cell.group] / cell.people for cell in lossy.certificate.counts if cell.label == 1}
+    shares = {
+        cell.group: negatives[cell.group] / cell.people
+        for cell in lossy.certificate.counts
+        if cell.label == 1
+    }
     truth = {g: _odds(g) for g in ("a", "b")}
     assert all(shares[g] < 2.0 * truth[g] for g in shares)
 
@@ -89,9 +101,13 @@ def test_early_labels_are_a_biased_sample():
 
 
 def test_labels_at_once_are_the_plain_protocol_in_law():
-    """Without delay and with a window of one step a life is as good as without: within 35% of its regret."""
+    """Without delay and with a window of one step a life is as good as without: within 35% of its
+    regret.
+    """
     now = LabelDelays(lambda people: np.zeros(len(people)))
-    late = np.mean([simulate_late(learner(maturity=1.0), WORLD, 8000, s, now).regret[-1] for s in range(6)])
+    late = np.mean(
+        [simulate_late(learner(maturity=1.0), WORLD, 8000, s, now).regret[-1] for s in range(6)]
+    )
     plain = np.mean([simulate(learner(), WORLD, 8000, s).regret[-1] for s in range(6)])
     assert late == pytest.approx(plain, rel=0.35)
 

@@ -1,4 +1,6 @@
-"""The certified learner's behaviour: what it refuses, who counts, what a certificate says, which classes and rates it takes."""
+"""The certified learner's behaviour: what it refuses, who counts, what a certificate says, which
+classes and rates it takes.
+"""
 
 import json
 
@@ -26,7 +28,9 @@ FPR, FNR, SR = FalsePositiveRate(), FalseNegativeRate(), SelectionRate()
 
 
 def learner(hypotheses=None, rate=FPR, limit=0.2, delta=0.05, **settings):
-    return CertifiedLearner(hypotheses or WORLD.hypotheses, rate, limit, delta, **{"seed": 1, **settings})
+    return CertifiedLearner(
+        hypotheses or WORLD.hypotheses, rate, limit, delta, **{"seed": 1, **settings}
+    )
 
 
 def played(told, rounds, *, hide=None, block=200, world=WORLD, prices=None):
@@ -120,7 +124,9 @@ class TestWhatItDeploys:
         assert (one.propensity == other.propensity).all()
 
     def test_ten_thousand_group_flips_change_no_bit(self):
-        told = simulate(learner(random_population(3).hypotheses, limit=0.1), random_population(3), 20_000, 0).learner
+        told = simulate(
+            learner(random_population(3).hypotheses, limit=0.1), random_population(3), 20_000, 0
+        ).learner
         contexts = stream(1, "flips").integers(0, 100, 10_000).astype(float)[:, None]
         group = np.where(stream(2, "flips").random(10_000) < 0.5, -1, 1)
         flipped, hidden = told.acceptance(contexts, -group), told.acceptance(contexts)
@@ -151,7 +157,11 @@ class TestWhatItDeploys:
         assert told.epoch.phase == "frozen"
         assert any("budget is spent" in note for note in told.report.notes)
         assert told.certificate.status == "certified"
-        assert not any(decision.audit for decision in told.decide(WORLD.features, WORLD.group) if not decision.accept)
+        assert not any(
+            decision.audit
+            for decision in told.decide(WORLD.features, WORLD.group)
+            if not decision.accept
+        )
 
     def test_a_budget_that_is_spent_from_the_start(self):
         told = played(learner(audit_budget=0), 1000)
@@ -159,10 +169,14 @@ class TestWhatItDeploys:
         assert told.certificate.status == "certified"
 
     def test_the_bad_accepts_of_audits_stay_within_the_budget(self):
-        """Up to what one epoch's audits, planned with the expected share of bad outcomes, may exceed by chance."""
+        """Up to what one epoch's audits, planned with the expected share of bad outcomes, may
+        exceed by chance.
+        """
         world = random_population(0)
         for budget in (300, 600):
-            run = simulate(learner(world.hypotheses, limit=0.02, audit_budget=budget), world, 20_000, 0)
+            run = simulate(
+                learner(world.hypotheses, limit=0.02, audit_budget=budget), world, 20_000, 0
+            )
             assert 0.5 * budget <= run.learner._life.tally.audited_negatives <= 1.1 * budget
         free = simulate(learner(world.hypotheses, limit=0.02), world, 20_000, 0)
         assert free.learner._life.tally.audited_negatives > 2_000
@@ -175,13 +189,17 @@ class TestWhatItDeploys:
         assert shares[0] < shares[1] < shares[2]
 
     def test_prices_per_person(self):
-        """Whoever would cost ten times as much when bad is accepted less often; prices never enter the certificate."""
+        """Whoever would cost ten times as much when bad is accepted less often; prices never enter
+        the certificate.
+        """
 
         def dear(people):
             return Prices(np.where(people.features[:, 0] % 3 == 1, 9.0, 1.0), np.ones(len(people)))
 
         plain = played(
-            learner(limit=0.5, prices=Prices(5.0, 5.0)), 8000, prices=lambda p: Prices(np.ones(len(p)), np.ones(len(p)))
+            learner(limit=0.5, prices=Prices(5.0, 5.0)),
+            8000,
+            prices=lambda p: Prices(np.ones(len(p)), np.ones(len(p))),
         )
         told = played(learner(limit=0.5, prices=Prices(5.0, 5.0)), 8000, prices=dear)
         at = WORLD.features[[1]]
@@ -190,9 +208,13 @@ class TestWhatItDeploys:
             told.decide(WORLD.features, WORLD.group)
 
     def test_counts_and_events_have_the_same_law(self):
-        """24 runs each of 2,000 rounds: equal means; false alarm 1e-4 each, catches a shift of 1.6 standard deviations."""
+        """24 runs each of 2,000 rounds: equal means; false alarm 1e-4 each, catches a shift of 1.6
+        standard deviations.
+        """
         runs = {
-            engine: [simulate(learner(limit=0.15), WORLD, 2000, s, engine=engine) for s in range(24)]
+            engine: [
+                simulate(learner(limit=0.15), WORLD, 2000, s, engine=engine) for s in range(24)
+            ]
             for engine in ("counts", "events")
         }
         for figure in (
@@ -200,7 +222,9 @@ class TestWhatItDeploys:
             lambda run: run.learner.learned_weight,
             lambda run: run.accepted.sum(),
         ):
-            first, second = ([float(figure(run)) for run in runs[engine]] for engine in ("counts", "events"))
+            first, second = (
+                [float(figure(run)) for run in runs[engine]] for engine in ("counts", "events")
+            )
             assert ttest_ind(first, second, equal_var=False).pvalue > 1e-4
 
 
@@ -236,7 +260,9 @@ class TestWhoCounts:
 
     def test_a_group_that_appears_in_bulk_is_drift(self):
         def stranger(people, round):
-            return np.where((round >= 10_000) & (np.arange(len(people)) % 10 == 0), "stranger", people.group)
+            return np.where(
+                (round >= 10_000) & (np.arange(len(people)) % 10 == 0), "stranger", people.group
+            )
 
         told = played(learner(), 24_000, hide=stranger, block=500)
         assert told._life.number == 2
@@ -276,7 +302,9 @@ class TestCertificates:
         assert certificate.limit == 0.2
         assert 0 < certificate.spent <= certificate.failure_probability == 0.05
         assert certificate.bound == "betting cell by cell"
-        assert {(cell.group, cell.label) for cell in certificate.counts} == {(g, y) for g in "ab" for y in (-1, 1)}
+        assert {(cell.group, cell.label) for cell in certificate.counts} == {
+            (g, y) for g in "ab" for y in (-1, 1)
+        }
         assert all(gap.within(0.2) for gap in certificate.gaps)
         assert certificate.valid_until > certificate.window[1]
         assert "unbiased" not in certificate.describe()
@@ -301,7 +329,10 @@ class TestCertificates:
             told.certify(Mixture((rule,), (1.0,)))
 
     def test_nothing_more_is_spent_as_time_passes(self):
-        spent = [simulate(learner(), WORLD, rounds, 0).learner.certificate.spent for rounds in (1000, 30_000)]
+        spent = [
+            simulate(learner(), WORLD, rounds, 0).learner.certificate.spent
+            for rounds in (1000, 30_000)
+        ]
         assert spent[0] == spent[1] <= 0.05
 
 
@@ -310,7 +341,12 @@ class TestWarmStart:
         world, generator = WORLD, stream(9, "history")
         counts = world.draw_counts(rounds, np.full(6, chance), generator)
         columns = (counts.rejected, counts.accepted_positive, counts.accepted_negative)
-        return RoundLog(world.features, world.group, np.full(6, chance), *(column.astype(float) for column in columns))
+        return RoundLog(
+            world.features,
+            world.group,
+            np.full(6, chance),
+            *(column.astype(float) for column in columns),
+        )
 
     def test_an_audited_history_counts_towards_the_start_and_not_in_the_intervals(self):
         told = learner()
@@ -361,7 +397,10 @@ def many_groups(groups):
     rate = np.clip(np.concatenate([step + 0.03 * g for g in range(groups)]), 0, 1)
     rules = np.array([[cut <= place for place in range(4)] for cut in range(5)])
     return Discrete(
-        np.full(4 * groups, 1 / (4 * groups)), rate, np.repeat(np.arange(groups), 4), np.tile(rules, groups)
+        np.full(4 * groups, 1 / (4 * groups)),
+        rate,
+        np.repeat(np.arange(groups), 4),
+        np.tile(rules, groups),
     )
 
 
@@ -391,13 +430,18 @@ class TestRatesAndGroups:
         run = simulate(learner(limit=0.1, group_use="decide"), WORLD, 20_000, 0)
         assert run.worst_gap <= 0.1 + 1e-9
         members, lo, hi = run.learner._life.certified()
-        assert [m.describe() for m in members[-2:]] == ["accept if group is a", "accept if group is b"]
+        assert [m.describe() for m in members[-2:]] == [
+            "accept if group is a",
+            "accept if group is b",
+        ]
         assert (lo[0, -2:] == hi[0, -2:]).all()
         assert sorted(hi[0, -2:]) == [-1.0, 1.0]
 
 
 class TestContinuousFeatures:
-    @pytest.mark.parametrize("hypotheses", [ScoreThresholds(), Stumps()], ids=lambda h: type(h).__name__)
+    @pytest.mark.parametrize(
+        "hypotheses", [ScoreThresholds(), Stumps()], ids=lambda h: type(h).__name__
+    )
     @pytest.mark.parametrize("bound", ["betting", "kl", "dkw"])
     def test_thresholds_and_stumps(self, hypotheses, bound):
         told = play(learner(hypotheses, limit=0.25, bound=bound), scores().sample, 3000, 1)
@@ -406,7 +450,9 @@ class TestContinuousFeatures:
         assert told.learned_weight > 0.05
 
     @pytest.mark.parametrize(
-        "hypotheses", [Linear(), Estimator(DecisionTreeClassifier(max_depth=3, random_state=0))], ids=["linear", "tree"]
+        "hypotheses",
+        [Linear(), Estimator(DecisionTreeClassifier(max_depth=3, random_state=0))],
+        ids=["linear", "tree"],
     )
     def test_fitted_classes_are_nominated_and_then_certified(self, hypotheses):
         told = play(learner(hypotheses, limit=0.25), vectors, 5000, 1)
@@ -415,6 +461,9 @@ class TestContinuousFeatures:
         assert told.certificate.spent <= 0.05
         truth = vectors(200_000, stream(3, "truth"))
         gap = np.diff(
-            [told.acceptance(truth.features)[(truth.group == g) & (truth.label == -1)].mean() for g in ("a", "b")]
+            [
+                told.acceptance(truth.features)[(truth.group == g) & (truth.label == -1)].mean()
+                for g in ("a", "b")
+            ]
         )
         assert abs(gap[0]) <= 0.25 + 0.01

@@ -1,6 +1,8 @@
-"""After its coin a round may only lose information: a human overrules it, the person is erased, the group comes late.
+"""After its coin a round may only lose information: a human overrules it, the person is erased, the
+group comes late.
 
-Every law is tried on learners that log people as their labels come (`harvest`) and on the book's whole blocks (`close`).
+Every law is tried on learners that log people as their labels come (`harvest`) and on the book's
+whole blocks (`close`).
 """
 
 import numpy as np
@@ -35,7 +37,9 @@ def gathered(learner):
     found = np.zeros((3, 6))
     for _, log in learner._history.logs:
         place = log.features[:, 0].astype(int)
-        found += [np.bincount(place, column, 6) for column in (log.rejected, log.positive, log.negative)]
+        found += [
+            np.bincount(place, column, 6) for column in (log.rejected, log.positive, log.negative)
+        ]
     return found
 
 
@@ -51,7 +55,9 @@ def expected(decisions, left_out, people=60):
 
 class TestOverruled:
     @pytest.mark.parametrize("collected", [False, True])
-    def test_whoever_was_accepted_by_the_coin_and_refused_by_a_human_never_enters_the_loss(self, collected):
+    def test_whoever_was_accepted_by_the_coin_and_refused_by_a_human_never_enters_the_loss(
+        self, collected
+    ):
         learner = Uniform(seed=3)
         decisions = decided(learner)
         accepted = np.flatnonzero(decisions.accept)[:7]
@@ -62,7 +68,9 @@ class TestOverruled:
         assert (gathered(learner) == expected(decisions, set(accepted.tolist()))).all()
 
     @pytest.mark.parametrize("collected", [False, True])
-    def test_whoever_was_rejected_by_the_coin_and_accepted_by_a_human_stays_rejected(self, collected):
+    def test_whoever_was_rejected_by_the_coin_and_accepted_by_a_human_stays_rejected(
+        self, collected
+    ):
         learner = Uniform(seed=3)
         decisions = decided(learner)
         rejected = np.flatnonzero(~decisions.accept)[:7]
@@ -101,7 +109,9 @@ class TestOverruled:
         assert (gathered(learner) == gathered(twin)).all()
         assert learner._book.blocks[0].overruled.sum() == 5
 
-    @pytest.mark.parametrize(("round", "error"), [(10**6, ProtocolError), (0.5, InvalidInput), ([[1]], InvalidInput)])
+    @pytest.mark.parametrize(
+        ("round", "error"), [(10**6, ProtocolError), (0.5, InvalidInput), ([[1]], InvalidInput)]
+    )
     def test_of_several_all_are_overruled_or_none(self, round, error):
         learner = AcceptAll(seed=0)
         decided(learner)
@@ -149,8 +159,13 @@ class TestErased:
         assert block.group[left_out].tolist() == [None] * 4
         assert (block.label[left_out] == 0).all()
         assert block.erased.nonzero()[0].tolist() == left_out
-        assert (block.accept == decisions.accept).all()  # the coin and its probability stay on record
-        assert (np.delete(block.features, left_out, axis=0) == np.delete(PEOPLE.features[:60], left_out, axis=0)).all()
+        assert (
+            block.accept == decisions.accept
+        ).all()  # the coin and its probability stay on record
+        assert (
+            np.delete(block.features, left_out, axis=0)
+            == np.delete(PEOPLE.features[:60], left_out, axis=0)
+        ).all()
 
     def test_nothing_more_can_be_said_about_an_erased_person_but_erasing_again_is_harmless(self):
         learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, seed=1)
@@ -175,7 +190,9 @@ class TestErased:
         assert not learner._book.blocks[0].erased.any()
 
     def test_prices_of_the_person_are_wiped_and_the_right_row_is_forgotten(self):
-        """Two people alike in everything but their prices: the history forgets the one who was erased."""
+        """Two people alike in everything but their prices: the history forgets the one who was
+        erased.
+        """
         learner = AcceptAll(seed=0)
         learner.decide(np.zeros((2, 1)), ["a", "a"], prices=Prices([0.5, 1.0], [1.0, 1.0]))
         learner.observe([0, 1], [1, 1])
@@ -195,9 +212,11 @@ class TestErased:
 
     @pytest.mark.parametrize("name", NAMES)
     def test_every_learner_goes_on(self, name):
-        """Overruled people, and erased ones of all epochs: the history holds exactly the others of those whose turn has come.
+        """Overruled people, and erased ones of all epochs: the history holds exactly the others of
+        those whose turn has come.
 
-        Nobody is lost in the first 1000 rounds: whoever is lost while a learner explores keeps it waiting.
+        Nobody is lost in the first 1000 rounds: whoever is lost while a learner explores keeps it
+        waiting.
         """
         learner, generator, lost = everybody()[name], np.random.default_rng(3), set()
         people = WORLD.draw(2000, generator)
@@ -217,7 +236,9 @@ class TestErased:
         assert learner.round == 2000
         settled = getattr(learner, "_settled", 2000)
         assert settled >= 300
-        assert sum(log.rounds for _, log in learner._history.logs) == settled - sum(round < settled for round in lost)
+        assert sum(log.rounds for _, log in learner._history.logs) == settled - sum(
+            round < settled for round in lost
+        )
 
     def test_what_was_fitted_to_the_person_is_forgotten_with_the_log(self):
         learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, seed=1)
@@ -257,7 +278,9 @@ class TestSettled:
         assert self.settled(learner) == [1, -1, 0, 0, 0, 0, 0, 0]
         assert merged(learner._book.blocks).label.tolist() == [1, -1, 1, -1, 0, 0, 0, 0]
 
-    def test_an_overrule_or_an_erasure_within_the_window_is_not_come_and_a_later_one_changes_nothing(self):
+    def test_an_overrule_or_an_erasure_within_the_window_is_not_come_and_a_later_one_changes_nothing(
+        self,
+    ):
         learner = self.learner()
         learner.observe([0, 1, 2, 3], [1, -1, 1, -1], at=5.0)
         learner.overrule(0, False)
@@ -366,10 +389,23 @@ class TestBlocks:
         book.erase(np.array([0]))
         book.overrule(np.array([1]), np.array([False]))
         book.tell_group(np.array([2]), np.array(["a"], dtype=object))
-        apart = [{name: getattr(b, name)[0] for name in vars(b) if np.ndim(getattr(b, name))} for b in book.blocks]
+        apart = [
+            {name: getattr(b, name)[0] for name in vars(b) if np.ndim(getattr(b, name))}
+            for b in book.blocks
+        ]
         whole = merged(book.blocks)
-        for name in ("overruled", "erased", "settled", "group_late", "learned", "label", "features"):
-            assert getattr(whole, name).tolist() == [np.asarray(one[name]).tolist() for one in apart]
+        for name in (
+            "overruled",
+            "erased",
+            "settled",
+            "group_late",
+            "learned",
+            "label",
+            "features",
+        ):
+            assert getattr(whole, name).tolist() == [
+                np.asarray(one[name]).tolist() for one in apart
+            ]
         assert whole.group.tolist() == [None, None, "a", None, None]
         assert whole.settled.tolist() == [0, 0, 1, -1, 1]
 
@@ -383,7 +419,10 @@ class TestBlocks:
             book.erase(np.array([2]))
             (closed,) = book.close(100.0, 1.0)
             assert len(closed.accept) == 6
-            before = {name: np.copy(getattr(closed, name)) for name in ("features", "label", "overruled", "erased")}
+            before = {
+                name: np.copy(getattr(closed, name))
+                for name in ("features", "label", "overruled", "erased")
+            }
             assert before["label"].tolist() == [1, 0, 0, 0, 0, 0]
             assert before["erased"].tolist() == [False, False, True, False, False, False]
             book.observe(np.array([3]), np.array([1]))
@@ -411,10 +450,22 @@ class TestBlocks:
             ({"group": np.array(["a"])}, "have another length"),
             ({"acceptance": np.array([0.5, 1.5])}, "outside"),
             ({"acceptance": np.array([0.5, 0.0])}, "probability 0"),
-            ({"accept": np.array([True, False]), "label": np.array([1, 1])}, "rejected, refused or erased"),
-            ({"erased": np.array([True, False]), "label": np.array([1, 1])}, "rejected, refused or erased"),
-            ({"overruled": np.array([True, False]), "label": np.array([1, 1])}, "rejected, refused or erased"),
-            ({"accept": np.array([True, False]), "audit": np.array([True, True])}, "audited who was rejected"),
+            (
+                {"accept": np.array([True, False]), "label": np.array([1, 1])},
+                "rejected, refused or erased",
+            ),
+            (
+                {"erased": np.array([True, False]), "label": np.array([1, 1])},
+                "rejected, refused or erased",
+            ),
+            (
+                {"overruled": np.array([True, False]), "label": np.array([1, 1])},
+                "rejected, refused or erased",
+            ),
+            (
+                {"accept": np.array([True, False]), "audit": np.array([True, True])},
+                "audited who was rejected",
+            ),
         ],
     )
     def test_a_book_is_not_made_of_impossible_blocks(self, changed, match):
@@ -435,7 +486,16 @@ class TestBlocks:
         learner.save(tmp_path / "x")
         copy = eh.load(tmp_path / "x")
         mine, theirs = merged(learner._book.blocks), merged(copy._book.blocks)
-        for name in ("overruled", "erased", "settled", "group_late", "learned", "label", "features", "logged"):
+        for name in (
+            "overruled",
+            "erased",
+            "settled",
+            "group_late",
+            "learned",
+            "label",
+            "features",
+            "logged",
+        ):
             assert np.array_equal(getattr(mine, name), getattr(theirs, name)), name
         assert mine.group.tolist() == theirs.group.tolist()
         copy.erase(accepted[6:9])
@@ -487,7 +547,11 @@ class TestHistory:
         assert history.logs[0][1].rounds == 3
 
     def test_only_what_is_new_is_merged_into_what_is_known(self, monkeypatch):
-        history, merged, merge = History([(1, self.log()), (2, self.log(acceptance=0.5))]), [], RoundLog.merged
+        history, merged, merge = (
+            History([(1, self.log()), (2, self.log(acceptance=0.5))]),
+            [],
+            RoundLog.merged,
+        )
         count = staticmethod(lambda logs: merged.append([len(log) for log in logs]) or merge(logs))
         monkeypatch.setattr(RoundLog, "merged", count)
         whole = history.of()
@@ -521,7 +585,9 @@ class TestHistory:
 
 
 def test_groups_that_are_unknown_for_some_lose_nobody():
-    """Learners without a promise about groups: unknown groups are no reason to lose anybody, or the groups of others."""
+    """Learners without a promise about groups: unknown groups are no reason to lose anybody, or the
+    groups of others.
+    """
     learner = Unconstrained(WORLD.hypotheses, FPR, first_rounds=100, seed=1)
     group = PEOPLE.group[:100].astype(object)
     group[::3] = None

@@ -1,4 +1,6 @@
-"""Nominating: on later people only, few at a time, none twice; and the doubly robust loss behind it."""
+"""Nominating: on later people only, few at a time, none twice; and the doubly robust loss behind
+it.
+"""
 
 import numpy as np
 import pytest
@@ -17,14 +19,22 @@ def world():
     rng = np.random.default_rng(1)
     group = rng.choice(["a", "b"], 3000)
     quality = rng.normal(size=3000)
-    features = np.c_[quality + 0.7 * rng.normal(size=3000) + 0.3 * (group == "a"), rng.normal(size=(3000, 3))]
+    features = np.c_[
+        quality + 0.7 * rng.normal(size=3000) + 0.3 * (group == "a"), rng.normal(size=(3000, 3))
+    ]
     label = np.where(quality + 0.5 * rng.normal(size=3000) > 0.2, 1, -1)
     return Replay(LabelledSample(features, group, label), hypotheses=Linear())
 
 
 @pytest.fixture(scope="module")
 def run(world):
-    return simulate(CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=20_000), world, 20_000, 0, 0.1)
+    return simulate(
+        CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=20_000),
+        world,
+        20_000,
+        0,
+        0.1,
+    )
 
 
 def test_it_learns_and_keeps_the_limit(run, world):
@@ -54,7 +64,9 @@ def test_the_first_nominee_leans_towards_the_better_constant(world, prices, towa
 
     def acceptance(tilt):
         monkeypatch.setattr(nomination, "TILT", tilt)
-        learner = CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=100_000, prices=prices)
+        learner = CertifiedLearner(
+            Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=100_000, prices=prices
+        )
         members = simulate(learner, world, 1_500, 0, 0.1).learner._life.process.members
         return members[0].accepts(world.population_sample().features).mean()
 
@@ -65,8 +77,16 @@ def test_a_nomination_takes_few_fits(world, monkeypatch):
     """Two limits share what was fitted for either: 12 fits and a few, not 12 and 12."""
     fits, binds, fit, bind = [], [], linear.fit_logistic, nomination.bind_fair
     monkeypatch.setattr(linear, "fit_logistic", lambda *rows: fits.append(1) or fit(*rows))
-    monkeypatch.setattr(nomination, "bind_fair", lambda *given, **more: binds.append(1) or bind(*given, **more))
-    simulate(CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=10_000), world, 10_000, 1, 0.1)
+    monkeypatch.setattr(
+        nomination, "bind_fair", lambda *given, **more: binds.append(1) or bind(*given, **more)
+    )
+    simulate(
+        CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=10_000),
+        world,
+        10_000,
+        1,
+        0.1,
+    )
     assert len(binds) >= 3
     assert len(fits) <= 15 * len(binds)
 
@@ -96,7 +116,9 @@ def test_the_shift_agrees_with_what_was_seen():
 
 
 def test_contexts_that_the_policy_avoids_are_foretold_by_a_regression():
-    """Repeated rows, labels only where x < 0, nearly all good there: a table would take the others, nearly all bad, for good ones."""
+    """Repeated rows, labels only where x < 0, nearly all good there: a table would take the others,
+    nearly all bad, for good ones.
+    """
     from evenhand.estimation.outcomes import TabularOutcome, fit_outcomes
 
     rng = np.random.default_rng(0)
@@ -131,7 +153,10 @@ def test_without_weights_to_cap_it_is_right_whatever_the_regression_says():
     log = log_of(rng, 20_000, lambda x: np.where(x > 0, 0.2, 1.0), true_negative)
     rule = log.features[:, 0] < 0.3
     truth = float(((2 * true_negative(log.features[:, 0]) - 1) * rule).mean() / 2)
-    for regression in (ConstantOutcome(0.9), LogisticOutcome(np.zeros(1), np.ones(1), np.ones(1), 0.0)):
+    for regression in (
+        ConstantOutcome(0.9),
+        LogisticOutcome(np.zeros(1), np.ones(1), np.ones(1), 0.0),
+    ):
         loss, _ = doubly_robust(log, regression)
         assert loss.acceptance_cost @ rule / loss.rounds == pytest.approx(truth, abs=0.025)
 
@@ -145,7 +170,14 @@ def test_with_capped_weights_a_good_regression_saves_it():
     regression = LogisticOutcome(np.zeros(1), np.ones(1), np.ones(1), 0.0)
     robust, variance = doubly_robust(log, regression, cap=10.0)
     capped = one_sided(
-        RoundLog(log.features, None, np.maximum(log.acceptance, 0.1), log.rejected, log.positive, log.negative)
+        RoundLog(
+            log.features,
+            None,
+            np.maximum(log.acceptance, 0.1),
+            log.rejected,
+            log.positive,
+            log.negative,
+        )
     )
     assert abs(robust.acceptance_cost @ rule / robust.rounds - truth) < 0.02
     assert abs(capped.acceptance_cost @ rule / capped.rounds - truth) > 0.05

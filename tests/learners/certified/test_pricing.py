@@ -1,4 +1,6 @@
-"""Pooled costs and the price of exploration, against slow and obvious computations; what is left out of the formula is missed."""
+"""Pooled costs and the price of exploration, against slow and obvious computations; what is left
+out of the formula is missed.
+"""
 
 from dataclasses import replace
 from itertools import product
@@ -55,7 +57,9 @@ def slow_value(asked, weights):
     total = (1 - asked.floor) * float(asked.costs @ weights)
     for g, a, b in zip(asked.worth, asked.fixed, asked.spread, strict=True):
         z = asked.rounds * (a + b @ (1 / p)) / (a + b @ (1 / asked.before))
-        ahead, _ = quad(lambda r, z=z: np.log(1 + 1.5 * r / z) / r, asked.length, asked.length + asked.ahead)
+        ahead, _ = quad(
+            lambda r, z=z: np.log(1 + 1.5 * r / z) / r, asked.length, asked.length + asked.ahead
+        )
         total -= g * ahead / 3
     return total
 
@@ -79,9 +83,17 @@ def test_the_gradient_is_that_of_the_value(seed):
 
 
 def test_the_slope_is_what_evidence_will_save():
-    """dF/dV by its derivation: a round's -dV/V^2 of evidence saves (g / 2I) / (1 + 3r / 2z) in each later round r."""
+    """dF/dV by its derivation: a round's -dV/V^2 of evidence saves (g / 2I) / (1 + 3r / 2z) in each
+    later round r.
+    """
     g, evidence, variance, length, ahead = 0.02, 40.0, 3.0, 500.0, 7_000.0
-    asked = replace(objective(0, terms=1), worth=np.array([g]), fixed=np.array([1.0]), length=length, ahead=ahead)
+    asked = replace(
+        objective(0, terms=1),
+        worth=np.array([g]),
+        fixed=np.array([1.0]),
+        length=length,
+        ahead=ahead,
+    )
     asked.__dict__["information"] = np.array([evidence])
     z = evidence * variance
     saved, _ = quad(lambda r: g / (2 * evidence) / (1 + 1.5 * r / z), length, length + ahead)
@@ -104,7 +116,9 @@ def test_the_value_is_convex(seed):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_the_least_value_is_found(seed):
-    """Within TOLERANCE of the g of what a general solver finds from many starts; all weights are allowed."""
+    """Within TOLERANCE of the g of what a general solver finds from many starts; all weights are
+    allowed.
+    """
     asked = objective(seed)
     oracle = program(asked, seed)
     found = asked.minimise(oracle, oracle.cheapest(asked.costs)).weights
@@ -117,7 +131,9 @@ def test_the_least_value_is_found(seed):
     ]
     starts = np.random.default_rng(seed).dirichlet(np.ones(6), size=4)
     best = min(
-        minimize(asked.value, start, jac=asked.gradient, bounds=[(0, 1)] * 6, constraints=allowed).fun
+        minimize(
+            asked.value, start, jac=asked.gradient, bounds=[(0, 1)] * 6, constraints=allowed
+        ).fun
         for start in starts
     )
     assert asked.value(found) <= best + 1.1 * pricing.TOLERANCE * asked.worth.sum()
@@ -144,7 +160,9 @@ def test_mixtures_with_a_bound_on_accept_all_are_those_of_a_general_solver(seed)
 
 
 @pytest.mark.parametrize("audits_only", [False, True])
-@pytest.mark.parametrize("rate", [FPR, FalseNegativeRate(), SelectionRate()], ids=lambda rate: rate.name)
+@pytest.mark.parametrize(
+    "rate", [FPR, FalseNegativeRate(), SelectionRate()], ids=lambda rate: rate.name
+)
 def test_the_variance_of_the_certificate_is_that_of_its_increments(rate, audits_only):
     """Every person, coin and label is enumerated; the regression is right, as the formula supposes."""
     draw = np.random.default_rng(3)
@@ -169,7 +187,11 @@ def test_the_variance_of_the_certificate_is_that_of_its_increments(rate, audits_
             inside = counts[label]
             chance = coin if audits_only else p[cells[i]]
             odds = (chance if accepted else 1 - chance) * ((1 - bad[i]) if label else bad[i])
-            phi = accepted / chance * inside if audits_only else m[i] + accepted / chance * (inside - m[i])
+            phi = (
+                accepted / chance * inside
+                if audits_only
+                else m[i] + accepted / chance * (inside - m[i])
+            )
             if counts.all():
                 phi = 1.0
             change = phi * (rule[cells[i]] - f[group[i]]) / size[group[i]]
@@ -226,13 +248,19 @@ def test_costs_are_pooled_over_people_whom_no_member_tells_apart():
 
 
 def test_people_who_are_told_apart_must_not_be_pooled():
-    """Negative control: who pools all people is far from the true costs, because the accepted are no sample of them all."""
+    """Negative control: who pools all people is far from the true costs, because the accepted are
+    no sample of them all.
+    """
     errors = {"cells": [], "one pool": []}
     for seed in range(5):
         log = log_of(seed, people=20_000)
         cells = Cells.of(log, log.features[:1], None, table)
         pooled = PooledCosts.of(log, cells, fit_outcomes(log), TransformedLoss())
-        whole = Cells(np.ones((1, 1), dtype=bool), np.zeros(len(log), dtype=np.int64), np.zeros(1, dtype=np.int64))
+        whole = Cells(
+            np.ones((1, 1), dtype=bool),
+            np.zeros(len(log), dtype=np.int64),
+            np.zeros(1, dtype=np.int64),
+        )
         all_in_one = PooledCosts.of(log, whole, fit_outcomes(log), TransformedLoss())
         truth = 2 * (0.2 + 0.2 * log.features[:, 0]) - 1
         errors["cells"].append(abs(pooled.cost.sum() - truth.mean() / 2))
@@ -245,7 +273,9 @@ def test_what_a_forecast_is_worth_is_found(worth):
     """4,000 cells whose true shares are spread like a beta variable with so many imaginary people."""
     draw = np.random.default_rng(1)
     mean, accepted = 0.3, draw.integers(1, 60, size=4_000).astype(float)
-    bad = draw.binomial(accepted.astype(int), draw.beta(worth * mean, worth * (1 - mean), size=4_000)).astype(float)
+    bad = draw.binomial(
+        accepted.astype(int), draw.beta(worth * mean, worth * (1 - mean), size=4_000)
+    ).astype(float)
     residual, squares = bad - accepted * mean, bad * (1 - mean) ** 2 + (accepted - bad) * mean**2
     found = pricing._imaginary_people(residual, squares, accepted, np.full(4_000, mean))
     assert found == pytest.approx(worth, rel=0.15)
@@ -253,7 +283,9 @@ def test_what_a_forecast_is_worth_is_found(worth):
 
 def test_the_posterior_has_the_variance_that_is_told():
     log = log_of(2)
-    costs = PooledCosts.of(log, Cells.of(log, log.features[:1], None, table), fit_outcomes(log), TransformedLoss())
+    costs = PooledCosts.of(
+        log, Cells.of(log, log.features[:1], None, table), fit_outcomes(log), TransformedLoss()
+    )
     drawn = costs.drawn(np.random.default_rng(0), 20_000)
     np.testing.assert_allclose(drawn.mean(axis=0), costs.cost, atol=4e-3)
     np.testing.assert_allclose(drawn.var(axis=0), costs.variance, rtol=0.05)
@@ -267,7 +299,9 @@ def test_where_nobody_comes_twice_weighted_labels_correct_the_regression():
     def steps(features, _):
         return np.array([features[:, 0] > cut for cut in many])
 
-    costs = PooledCosts.of(log, Cells.of(log, log.features[:1], None, steps), fit_outcomes(log), TransformedLoss())
+    costs = PooledCosts.of(
+        log, Cells.of(log, log.features[:1], None, steps), fit_outcomes(log), TransformedLoss()
+    )
     assert costs.error is not None
     np.testing.assert_allclose(costs.variance, costs.error**2)
     drawn = costs.drawn(np.random.default_rng(0), 4_000)
@@ -282,20 +316,37 @@ def asked(seed, **more):
     draw = np.random.default_rng(seed)
     accepts = (draw.random((8, 5)) < 0.5).astype(float)
     middle, half = draw.uniform(-0.3, 0.3, size=(1, 8)), draw.uniform(0.05, 0.5, size=(1, 8))
-    deployable = CertifiedSet.of((ACCEPT_ALL,) * 8, accepts, middle - half, middle + half, 0.1, "certify_only")
+    deployable = CertifiedSet.of(
+        (ACCEPT_ALL,) * 8, accepts, middle - half, middle + half, 0.1, "certify_only"
+    )
     share, chance = draw.dirichlet(np.ones(5)), draw.random(5)
     costs = PooledCosts(
-        share * (2 * chance - 1) / 2, share, chance, draw.uniform(5, 50, 5), share, draw.uniform(0.2, 1, 5)
+        share * (2 * chance - 1) / 2,
+        share,
+        chance,
+        draw.uniform(5, 50, 5),
+        share,
+        draw.uniform(0.2, 1, 5),
     )
-    people = Witnesses(draw.integers(0, 2, 40), np.ones(40), draw.random(40), draw.integers(0, 5, 40))
-    settings = {"floor": 0.02, "rounds": 1000.0, "length": 500.0, "ahead": 30_000.0, "most_audits": 1.0}
+    people = Witnesses(
+        draw.integers(0, 2, 40), np.ones(40), draw.random(40), draw.integers(0, 5, 40)
+    )
+    settings = {
+        "floor": 0.02,
+        "rounds": 1000.0,
+        "length": 500.0,
+        "ahead": 30_000.0,
+        "most_audits": 1.0,
+    }
     settings |= {"more_audits": True, "audited": None, "generator": np.random.default_rng(seed)}
     return deployable, costs, explore(deployable, costs, people, [(FPR, 0, 1)], **settings | more)
 
 
 @pytest.mark.parametrize("seed", range(15))
 @pytest.mark.parametrize(
-    "more", [{}, {"most_audits": 0.1}, {"more_audits": False}, {"audited": 0.3}, {"most_audits": 0.0}], ids=str
+    "more",
+    [{}, {"most_audits": 0.1}, {"more_audits": False}, {"audited": 0.3}, {"most_audits": 0.0}],
+    ids=str,
 )
 def test_what_is_chosen_is_certified(seed, more):
     deployable, costs, found = asked(seed, **more)
@@ -304,7 +355,9 @@ def test_what_is_chosen_is_certified(seed, more):
     assert (deployable.constraints @ found.weights <= deployable.limit + 1e-9).all()
     assert found.weights[0] <= more.get("most_audits", 1.0) + 1e-9
     if more.get("more_audits") is False:
-        cheapest = MixtureProgram(deployable.constraints, deployable.limit).cheapest(deployable.accepts @ costs.cost)
+        cheapest = MixtureProgram(deployable.constraints, deployable.limit).cheapest(
+            deployable.accepts @ costs.cost
+        )
         assert found.weights[0] <= cheapest[0] + 1e-9
 
 
@@ -313,7 +366,10 @@ def test_the_longer_the_rounds_ahead_the_more_is_explored():
     for ahead in (0.0, 10_000.0, 10_000_000.0):
         costs = [(asked(seed, ahead=ahead), asked(seed, ahead=0.0)) for seed in range(15)]
         spent.append(
-            sum(float((now[2].weights - none[2].weights) @ now[0].accepts @ now[1].cost) for now, none in costs)
+            sum(
+                float((now[2].weights - none[2].weights) @ now[0].accepts @ now[1].cost)
+                for now, none in costs
+            )
         )
     assert spent[0] == pytest.approx(0)
     assert 0 < spent[1] < spent[2]
@@ -322,17 +378,25 @@ def test_the_longer_the_rounds_ahead_the_more_is_explored():
 def regret(world, seeds=(0, 1, 2), rounds=30_000, **settings):
     return sum(
         simulate(
-            CertifiedLearner(world.hypotheses, FPR, 0.07, 0.05, seed=seed, **settings), world, rounds, seed, 0.07
+            CertifiedLearner(world.hypotheses, FPR, 0.07, 0.05, seed=seed, **settings),
+            world,
+            rounds,
+            seed,
+            0.07,
         ).regret[-1]
         for seed in seeds
     )
 
 
 def test_a_learner_that_explores_nothing_regrets_more(monkeypatch):
-    """Negative control: without the price of what is not known the cheapest certified mixture is deployed at once."""
+    """Negative control: without the price of what is not known the cheapest certified mixture is
+    deployed at once.
+    """
     worlds = [random_population(seed) for seed in (5, 6)]
     priced = sum(regret(world) for world in worlds)
-    monkeypatch.setattr(Objective, "minimise", lambda self, _, start: pricing.Explored(start, 0, 1, True))
+    monkeypatch.setattr(
+        Objective, "minimise", lambda self, _, start: pricing.Explored(start, 0, 1, True)
+    )
     assert sum(regret(world) for world in worlds) > 1.1 * priced
 
 

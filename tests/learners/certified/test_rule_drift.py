@@ -1,4 +1,6 @@
-"""The watched rules: those kept are draws of the population given h(x) = 1, whatever the mixture was."""
+"""The watched rules: those kept are draws of the population given h(x) = 1, whatever the mixture
+was.
+"""
 
 import numpy as np
 import pytest
@@ -23,7 +25,9 @@ def cohort(policy, rounds=1000):
     acceptance = policy.acceptance(WORLD.features, WORLD.group)
     counts = WORLD.draw_counts(rounds, acceptance, stream(rounds, "cohort"))
     columns = (counts.rejected, counts.accepted_positive, counts.accepted_negative)
-    log = RoundLog(WORLD.features, WORLD.group, acceptance, *(column.astype(float) for column in columns))
+    log = RoundLog(
+        WORLD.features, WORLD.group, acceptance, *(column.astype(float) for column in columns)
+    )
     return from_counts(1, log, 0.1, stream(1, "audit"))
 
 
@@ -38,17 +42,23 @@ class Spy:
         return number
 
 
-@pytest.mark.parametrize("weights", [(0.1, 0.2, 0.6, 0.1), (0.02, 0.0, 0.08, 0.9), (0.3, 0.5, 0.1, 0.1)])
+@pytest.mark.parametrize(
+    "weights", [(0.1, 0.2, 0.6, 0.1), (0.02, 0.0, 0.08, 0.9), (0.3, 0.5, 0.1, 0.1)]
+)
 def test_everybody_whom_the_rule_accepts_is_kept_with_the_same_probability(weights):
     policy = Mixture((ACCEPT_ALL, REJECT_ALL, RULES[0], RULES[3]), weights)
     coins = Spy()
     watched = WatchedRules(coins, (RULES[0],), (1,), (1,), 1)
     seen = cohort(policy)
-    watched.watch_labels(DriftMonitor.start({"group mix": 2}), seen, policy, GROUPS, group_decides=False)
+    watched.watch_labels(
+        DriftMonitor.start({"group mix": 2}), seen, policy, GROUPS, group_decides=False
+    )
     inside = RULES[0].accepts(seen.features)
     assert coins.chances
     for chance in np.concatenate(coins.chances):
-        np.testing.assert_allclose((chance * seen.acceptance)[inside], weights[0] + weights[2], atol=1e-12)
+        np.testing.assert_allclose(
+            (chance * seen.acceptance)[inside], weights[0] + weights[2], atol=1e-12
+        )
         assert not chance[~inside].any()
 
 
@@ -81,5 +91,7 @@ def test_a_learner_watches_what_it_deploys():
     learner = simulate(CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.05), WORLD, 20_000, 0).learner
     streams = learner._life.monitor.streams
     assert any(name.startswith("labels of b accepted by rule") for name in streams)
-    assert max(sum(test.total) for name, test in streams.items() if "accepted by rule" in name) > 3000
+    assert (
+        max(sum(test.total) for name, test in streams.items() if "accepted by rule" in name) > 3000
+    )
     assert not learner._life.monitor.alarms

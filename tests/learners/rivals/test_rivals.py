@@ -16,11 +16,15 @@ RATE = FalsePositiveRate()
 
 @pytest.fixture(scope="module")
 def world():
-    """600 people with three columns; the group moves a column that tells nothing about the outcome's cause."""
+    """600 people with three columns; the group moves a column that tells nothing about the
+    outcome's cause.
+    """
     rng = np.random.default_rng(5)
     group = rng.choice(["a", "b"], 600)
     quality = rng.normal(size=600)
-    features = np.c_[quality + 0.8 * rng.normal(size=600) + 0.6 * (group == "a"), rng.normal(size=(600, 2))]
+    features = np.c_[
+        quality + 0.8 * rng.normal(size=600) + 0.6 * (group == "a"), rng.normal(size=(600, 2))
+    ]
     label = np.where(quality + 0.5 * rng.normal(size=600) > 0, 1, -1)
     return Replay(LabelledSample(features, group, label), hypotheses=Linear())
 
@@ -30,23 +34,31 @@ def test_a_random_cutoff_is_the_mixture_of_its_rules():
     rows = np.random.default_rng(0).normal(size=(300, 2))
     plain = Mixture(policy.hypotheses, policy.weights).acceptance(rows)
     np.testing.assert_allclose(policy.acceptance(rows), plain, atol=1e-12)
-    np.testing.assert_allclose(policy.acceptance(rows), logistic(rows @ [1.0, -2.0] + 0.5), atol=0.02)
+    np.testing.assert_allclose(
+        policy.acceptance(rows), logistic(rows @ [1.0, -2.0] + 0.5), atol=0.02
+    )
     assert isinstance(policy, RandomCutoff)
     assert "grows with a score" in policy.describe()
 
 
 def test_semi_logistic_accepts_from_zero_on_and_explores_below():
-    np.testing.assert_allclose(semi_logistic(np.array([-1.0, 0.0, 3.0])), [1 / (1 + np.e), 1.0, 1.0])
+    np.testing.assert_allclose(
+        semi_logistic(np.array([-1.0, 0.0, 3.0])), [1 / (1 + np.e), 1.0, 1.0]
+    )
     policy = random_cutoff(np.array([1.0]), 0.0, semi_logistic)
     np.testing.assert_allclose(
-        policy.acceptance(np.array([[-2.0], [0.1]])), [logistic(np.array([-2.0]))[0], 1.0], atol=0.02
+        policy.acceptance(np.array([[-2.0], [0.1]])),
+        [logistic(np.array([-2.0]))[0], 1.0],
+        atol=0.02,
     )
 
 
 @pytest.mark.parametrize("make", [SemiLogistic, ExploreExploit], ids=lambda kind: kind.__name__)
 def test_they_learn_and_are_deterministic(world, make):
     runs = [simulate(make(RATE, 0.05), world, 4_000, 3, 0.05) for _ in range(2)]
-    assert runs[0].losses[-1] < 0.8 * world.loss(Mixture(runs[0].policies[0].hypotheses, runs[0].policies[0].weights))
+    assert runs[0].losses[-1] < 0.8 * world.loss(
+        Mixture(runs[0].policies[0].hypotheses, runs[0].policies[0].weights)
+    )
     np.testing.assert_array_equal(runs[0].gaps, runs[1].gaps)
     assert not promises(runs[0].learner, 0.05)
     for policy in runs[0].policies:
@@ -61,13 +73,18 @@ def test_nobody_is_rejected_for_sure(world):
 
 
 def test_a_larger_penalty_asks_for_a_smaller_gap(world):
-    gaps = [simulate(SemiLogistic(RATE, penalty=p), world, 6_000, 1, 0.05).gaps[-1] for p in (0.0, 100.0)]
+    gaps = [
+        simulate(SemiLogistic(RATE, penalty=p), world, 6_000, 1, 0.05).gaps[-1]
+        for p in (0.0, 100.0)
+    ]
     assert gaps[1] < gaps[0]
 
 
 def test_dear_false_accepts_shrink_what_is_accepted(world):
     shares = [
-        simulate(ExploreExploit(RATE, prices=Prices(price, 1.0)), world, 3_000, 0, 0.05).accepted.sum()
+        simulate(
+            ExploreExploit(RATE, prices=Prices(price, 1.0)), world, 3_000, 0, 0.05
+        ).accepted.sum()
         for price in (1.0, 8.0)
     ]
     assert shares[1] < shares[0]
@@ -88,7 +105,9 @@ def test_vowpal_wabbit_learns(world, exploration):
     run = simulate(VwBandit(RATE, exploration=exploration), world, 1_500, 0, 0.05)
     assert run.losses[-1] < run.losses[0]
     again = run.policies[-1].acceptance(world.population_sample().features)
-    np.testing.assert_array_equal(again, run.policies[-1].acceptance(world.population_sample().features))
+    np.testing.assert_array_equal(
+        again, run.policies[-1].acceptance(world.population_sample().features)
+    )
 
 
 def test_vowpal_wabbit_refuses(tmp_path):

@@ -1,4 +1,6 @@
-"""A study gives the same table wherever and however often it was started, and computes nothing twice."""
+"""A study gives the same table wherever and however often it was started, and computes nothing
+twice.
+"""
 
 import json
 import os
@@ -25,7 +27,13 @@ from evenhand.simulate.study.tasks import OptimumTask, played
 
 
 def small(**changes):
-    told = {"learners": ("fair-on-gathered", "accept-all"), "seeds": 3, "rounds": 600, "kind": "stumps", **changes}
+    told = {
+        "learners": ("fair-on-gathered", "accept-all"),
+        "seeds": 3,
+        "rounds": 600,
+        "kind": "stumps",
+        **changes,
+    }
     return StudyPlan((source_of("lending"),), **told)
 
 
@@ -37,7 +45,9 @@ def undisturbed(tmp_path_factory):
 
 def test_rows_are_in_the_order_of_the_plan_and_say_what_was_measured(undisturbed):
     named = [(row["learner"], row["seed"]) for row in undisturbed.rows]
-    assert named == [(learner, seed) for learner in ("fair-on-gathered", "accept-all") for seed in range(3)]
+    assert named == [
+        (learner, seed) for learner in ("fair-on-gathered", "accept-all") for seed in range(3)
+    ]
     cell = undisturbed.of("lending", 0.05, "accept-all")
     assert cell.mean("regret_over_constant") == pytest.approx(1.0)
     assert cell.worst_gap == pytest.approx(0.0, abs=1e-12)
@@ -74,12 +84,16 @@ def test_a_larger_study_takes_over_what_is_there(undisturbed, tmp_path, monkeypa
     monkeypatch.setattr(workers, "played", lambda task: asked.append(task) or played(task))
     more = study(small(seeds=4), tmp_path)
     assert sorted({task.seed for task in asked}) == [3]
-    assert more.of("lending", 0.05, "accept-all").rows[:3] == undisturbed.of("lending", 0.05, "accept-all").rows
+    assert (
+        more.of("lending", 0.05, "accept-all").rows[:3]
+        == undisturbed.of("lending", 0.05, "accept-all").rows
+    )
 
 
 def test_killed_twenty_times_the_table_is_the_same(undisturbed, tmp_path):
-    """Each life is a process of its own that is killed at its first or second task: when it begins, when its line is in the journal, or
-    when a part of the line is. No life starts a task that the journal held."""
+    """Each life is a process of its own that is killed at its first or second task: when it begins,
+    when its line is in the journal, or when a part of the line is. No life starts a task that the
+    journal held."""
     chance, plan = random.Random(4), small(seeds=32, rounds=2_000)
     for life in range(20):
         known, begun = _known(tmp_path), tmp_path / f"begun.{life}"
@@ -99,8 +113,9 @@ def test_killed_twenty_times_the_table_is_the_same(undisturbed, tmp_path):
 
 
 def _live(plan, folder, begun, last, missing):
-    """The child: says which tasks it begins, and never returns to pytest. It dies at its task number `last`: at once if `missing` is None,
-    otherwise with the line of that task in the journal but for its `missing` last bytes."""
+    """The child: says which tasks it begins, and never returns to pytest. It dies at its task
+    number `last`: at once if `missing` is None, otherwise with the line of that task in the journal
+    but for its `missing` last bytes."""
     number, add = 0, Journal.add
 
     def begin(task):
@@ -147,7 +162,10 @@ def test_a_changed_journal_is_refused(tmp_path):
 
 
 def test_two_writers_are_refused(tmp_path):
-    with Journal(tmp_path / "journal.jsonl"), pytest.raises(InvalidInput, match="another process is writing"):
+    with (
+        Journal(tmp_path / "journal.jsonl"),
+        pytest.raises(InvalidInput, match="another process is writing"),
+    ):
         study(small(), tmp_path)
 
 
@@ -171,7 +189,10 @@ def test_a_changed_table_is_another_one(tmp_path):
         ({"limits": (0.0,)}, "limit 0.0"),
         ({"rate": "tpr"}, "no rate 'tpr'"),
         ({"kind": "forest"}, "no class 'forest'"),
-        ({"learners": ("two-phase",), "kind": "linear"}, "'two-phase' cannot play 'linear'.*--class stumps"),
+        (
+            {"learners": ("two-phase",), "kind": "linear"},
+            "'two-phase' cannot play 'linear'.*--class stumps",
+        ),
     ],
 )
 def test_nonsense_is_refused_before_anything_runs(changes, message):
@@ -192,7 +213,9 @@ def test_the_table_is_parquet_without_times(undisturbed, tmp_path):
     table = pyarrow.read_table(tmp_path / "results.parquet")
     assert table.num_rows == 6
     assert "seconds" not in table.column_names
-    np.testing.assert_allclose(table["error"].to_pylist(), [row["error"] for row in undisturbed.rows])
+    np.testing.assert_allclose(
+        table["error"].to_pylist(), [row["error"] for row in undisturbed.rows]
+    )
 
 
 # Dask
@@ -215,13 +238,18 @@ def test_a_killed_worker_loses_nothing(tmp_path):
     disturbed = study(plan, tmp_path / "dask", team, kill_one)
     assert killed
     assert disturbed.rows == study(plan, tmp_path / "local").rows
-    keys = [json.loads(line)["key"] for line in (tmp_path / "dask" / "journal.jsonl").read_text().splitlines()]
+    keys = [
+        json.loads(line)["key"]
+        for line in (tmp_path / "dask" / "journal.jsonl").read_text().splitlines()
+    ]
     assert len(keys) == len(set(keys)) == 1 + 2 * 16
 
 
 def test_a_scheduler_that_is_not_there(tmp_path):
     pytest.importorskip("distributed")
-    with pytest.raises(InvalidInput, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9.*dask scheduler"):
+    with pytest.raises(
+        InvalidInput, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9.*dask scheduler"
+    ):
         study(small(), tmp_path, Dask("tcp://127.0.0.1:9", timeout=1.0))
 
 

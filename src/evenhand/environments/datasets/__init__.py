@@ -1,4 +1,5 @@
-"""Real tables: published ones by name, read out of wheels with a checksum, and the user's own CSV or Parquet with a description.
+"""Real tables: published ones by name, read out of wheels with a checksum, and the user's own CSV
+or Parquet with a description.
 
 load("adult")                           the published table
 load("loans.toml")                      the user's own table, as the description says
@@ -7,7 +8,12 @@ load("adult").population(Linear())      the same as a population: rows drawn wit
 
 from pathlib import Path
 
-from evenhand.environments.datasets.described import Description, load_path, read_described, read_description
+from evenhand.environments.datasets.described import (
+    Description,
+    load_path,
+    read_described,
+    read_description,
+)
 from evenhand.environments.datasets.published import DATASETS, DataSet
 from evenhand.environments.datasets.tables import GroupFigures, Table
 from evenhand.environments.datasets.wheels import DataUnavailable, WheelFile, cache_folder, fetch

@@ -1,7 +1,9 @@
-"""A CSV or Parquet file becomes columns of text here, and features, label, group and prices where somebody asks for them.
+"""A CSV or Parquet file becomes columns of text here, and features, label, group and prices where
+somebody asks for them.
 
-Everything is read as text first; what a column means is said by the command line or a description, and never guessed from its content.
-Hints name the options of the command line; a description (see `described`) has keys of the same names.
+Everything is read as text first; what a column means is said by the command line or a description,
+and never guessed from its content. Hints name the options of the command line; a description (see
+`described`) has keys of the same names.
 """
 
 import csv
@@ -55,18 +57,26 @@ class TextTable:
     def missing(self, names: Sequence[str]) -> list[tuple[int, str]]:
         """(row, column) of every missing value in `names`, row by row."""
         self.require(names)
-        return [(i, name) for i in range(len(self)) for name in names if self.columns[name][i].lower() in MISSING]
+        return [
+            (i, name)
+            for i in range(len(self))
+            for name in names
+            if self.columns[name][i].lower() in MISSING
+        ]
 
 
 def read_table(path: Path, delimiter: str = ",") -> TextTable:
-    """Read a CSV file with a header line; ragged rows, repeated names and other encodings are refused."""
+    """Read a CSV file with a header line; ragged rows, repeated names and other encodings are
+    refused.
+    """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
             reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
             numbered = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
     except UnicodeDecodeError as error:
         raise InvalidInput(
-            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).", hint="save it as UTF-8."
+            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).",
+            hint="save it as UTF-8.",
         ) from error
     except (OSError, csv.Error) as error:
         raise InvalidInput(f"{path} cannot be read as CSV: {error}.") from error
@@ -110,16 +120,21 @@ def _table(source: str, numbered: list[tuple[int, list[str]]], delimiter: str) -
                 hint="check quotes and commas.",
             )
     columns = zip_longest(*(row for _, row in numbered[1:]))
-    return TextTable(source, dict(zip(header, columns, strict=True)), tuple(line for line, _ in numbered[1:]))
+    return TextTable(
+        source, dict(zip(header, columns, strict=True)), tuple(line for line, _ in numbered[1:])
+    )
 
 
 def _require_header(source: str, header: list[str], delimiter: str) -> None:
     repeated = sorted({name for name in header if header.count(name) > 1})
     if repeated:
         raise InvalidInput(
-            f"{source} has more than one column named {', '.join(map(repr, repeated))}.", hint="rename them."
+            f"{source} has more than one column named {', '.join(map(repr, repeated))}.",
+            hint="rename them.",
         )
-    other = next((mark for mark in (";", "\t", ",") if mark != delimiter and mark in header[0]), None)
+    other = next(
+        (mark for mark in (";", "\t", ",") if mark != delimiter and mark in header[0]), None
+    )
     if len(header) == 1 and other:
         raise InvalidInput(
             f"{source} has one column, {header[0]!r}.",
@@ -145,7 +160,8 @@ def drop_missing(table: TextTable, names: Sequence[str]) -> TextTable:
     incomplete = {row for row, _ in table.missing(names)}
     if len(incomplete) == len(table):
         raise InvalidInput(
-            f"{table.source}: every row lacks a value in one of {', '.join(names)}.", hint="choose other --features."
+            f"{table.source}: every row lacks a value in one of {', '.join(names)}.",
+            hint="choose other --features.",
         )
     return table.keep(lambda row: row not in incomplete)
 
@@ -189,10 +205,14 @@ def _zero_one(table: TextTable, name: str, distinct: list[str]) -> str:
 
 def _spelt(value: str, distinct: list[str], where: str, option: str) -> str:
     """`value` as it is spelt in the table: equal text, or an equal number."""
-    same = [v for v in distinct if v == value or (number(v) is not None and number(v) == number(value))]
+    same = [
+        v for v in distinct if v == value or (number(v) is not None and number(v) == number(value))
+    ]
     if not same:
         shown = ", ".join(distinct[:10]) + (", ..." if len(distinct) > 10 else "")
-        raise InvalidInput(f"{option} {value!r} does not occur in {where}; its values are: {shown}.")
+        raise InvalidInput(
+            f"{option} {value!r} does not occur in {where}; its values are: {shown}."
+        )
     return same[0]
 
 
@@ -211,14 +231,19 @@ def groups(table: TextTable, name: str) -> GroupArray:
 def keep_groups(table: TextTable, name: str, wanted: Sequence[str]) -> TextTable:
     """The rows of the wanted groups."""
     values = table.column(name)
-    chosen = {_spelt(value, sorted(set(values)), f"the group column {name!r}", "--groups") for value in wanted}
+    chosen = {
+        _spelt(value, sorted(set(values)), f"the group column {name!r}", "--groups")
+        for value in wanted
+    }
     return table.keep(lambda row: values[row] in chosen)
 
 
 def numbers(table: TextTable, name: str) -> FloatArray:
     """One column as finite numbers."""
     found = [number(text) for text in table.column(name)]
-    bad = next((i for i, value in enumerate(found) if value is None or not np.isfinite(value)), None)
+    bad = next(
+        (i for i, value in enumerate(found) if value is None or not np.isfinite(value)), None
+    )
     if bad is not None:
         text = table.columns[name][bad]
         raise InvalidInput(
@@ -229,7 +254,9 @@ def numbers(table: TextTable, name: str) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """The feature matrix with the names of its columns, and which text columns became which 0/1 columns."""
+    """The feature matrix with the names of its columns, and which text columns became which 0/1
+    columns.
+    """
 
     values: FloatArray
     names: tuple[str, ...]
@@ -257,7 +284,8 @@ def features(table: TextTable, names: Sequence[str], encode: bool) -> Features:
 
 def _shown(table: TextTable, names: list[str]) -> str:
     examples = (
-        f"{name!r} (for example {next(v for v in table.columns[name] if number(v) is None)!r})" for name in names
+        f"{name!r} (for example {next(v for v in table.columns[name] if number(v) is None)!r})"
+        for name in names
     )
     return f"{', '.join(examples)} {'is' if len(names) == 1 else 'are'}"
 

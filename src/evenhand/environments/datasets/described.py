@@ -1,4 +1,5 @@
-"""The user's own table: a CSV or Parquet file, and a few lines of TOML that say what its columns mean.
+"""The user's own table: a CSV or Parquet file, and a few lines of TOML that say what its columns
+mean.
 
     path = "loans.csv"            # beside the description; .csv or .parquet
     label = "repaid"              # the outcome
@@ -33,7 +34,9 @@ from evenhand.errors import BadLabel, InvalidInput
 from evenhand.words import GroupArray, IntArray
 
 FEWEST = 10
-"""People with each outcome that every group needs: with fewer no rate can be estimated, let alone certified."""
+"""People with each outcome that every group needs: with fewer no rate can be estimated, let alone
+certified.
+"""
 
 
 @dataclass(frozen=True)
@@ -84,14 +87,20 @@ def read_description(path: Path) -> Description:
     try:
         told = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise InvalidInput(f"{path} cannot be read as a description: {error}.", hint="it is a TOML file.") from error
+        raise InvalidInput(
+            f"{path} cannot be read as a description: {error}.", hint="it is a TOML file."
+        ) from error
     known = {entry.name: entry for entry in fields(Description)}
     unknown = [key for key in told if key not in known]
     if unknown:
-        raise InvalidInput(f"{path} has the unknown key {unknown[0]!r}.", hint=f"the keys are {', '.join(known)}.")
+        raise InvalidInput(
+            f"{path} has the unknown key {unknown[0]!r}.", hint=f"the keys are {', '.join(known)}."
+        )
     missing = [key for key in ("path", "label", "group") if key not in told]
     if missing:
-        raise InvalidInput(f"{path} does not say {missing[0]!r}.", hint="path, label and group are always needed.")
+        raise InvalidInput(
+            f"{path} does not say {missing[0]!r}.", hint="path, label and group are always needed."
+        )
     values = {key: _value(path, key, value) for key, value in told.items()}
     return Description(**{**values, "path": path.parent / values["path"]})
 
@@ -109,7 +118,9 @@ def _value(source: Path, key: str, value: Any) -> Any:
 
 def _text(source: Path, key: str, value: Any) -> str:
     if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidInput(f"{source}: {key} is {value!r}; it is a text.", hint="put it between quotes.")
+        raise InvalidInput(
+            f"{source}: {key} is {value!r}; it is a text.", hint="put it between quotes."
+        )
     return str(value)
 
 
@@ -133,7 +144,8 @@ def read_described(described: Description) -> Table:
     group = columns.groups(rows, described.group)
     found = columns.features(rows, names, described.encode)
     notes += [
-        f"the text column {name!r} became {len(parts)} columns of 0 and 1" for name, parts in found.encoded.items()
+        f"the text column {name!r} became {len(parts)} columns of 0 and 1"
+        for name, parts in found.encoded.items()
     ]
     notes += [
         f"{name!r} is another whole number in every row; if it names people, leave it out: id = {name!r} in a description, or --features"
@@ -146,7 +158,9 @@ def read_described(described: Description) -> Table:
 
 def _read(described: Description) -> columns.TextTable:
     if not described.path.is_file():
-        raise InvalidInput(f"there is no file {described.path}.", hint="path is relative to the description.")
+        raise InvalidInput(
+            f"there is no file {described.path}.", hint="path is relative to the description."
+        )
     if described.path.suffix.lower() in (".parquet", ".pq"):
         return columns.read_parquet(described.path)
     return columns.read_table(described.path, described.delimiter)
@@ -176,13 +190,24 @@ def _identified(table: columns.TextTable, described: Description) -> columns.Tex
 
 
 def _names_people(table: columns.TextTable, name: str) -> bool:
-    """Whether a column holds a different whole number in every row; it is said, and nothing is done about it."""
+    """Whether a column holds a different whole number in every row; it is said, and nothing is done
+    about it.
+    """
     values = table.columns.get(name, ())
-    return len(values) > 1 and len(set(values)) == len(values) and all(value.isdecimal() for value in values)
+    return (
+        len(values) > 1
+        and len(set(values)) == len(values)
+        and all(value.isdecimal() for value in values)
+    )
 
 
-def _labelled(table: columns.TextTable, described: Description, notes: list[str]) -> columns.TextTable:
-    """The rows with a label. That the rejected have none is normal; then the table is about people like the accepted."""
+def _labelled(
+    table: columns.TextTable, described: Description, notes: list[str]
+) -> columns.TextTable:
+    """The rows with a label.
+
+    That the rejected have none is normal; then the table is about people like the accepted.
+    """
     values = table.column(described.label)
     unknown = [i for i, value in enumerate(values) if value.lower() in columns.MISSING]
     if not unknown:

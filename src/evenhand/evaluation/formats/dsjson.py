@@ -1,8 +1,10 @@
-"""Vowpal Wabbit's dsjson: one event per line; action 1 accepts, 2 rejects; costs 0 (good), 1 (bad) and 1/2 (rejected).
+"""Vowpal Wabbit's dsjson: one event per line; action 1 accepts, 2 rejects; costs 0 (good), 1 (bad)
+and 1/2 (rejected).
 
-These costs are the paper's transformed loss, in which a rejection costs the same whoever was rejected, so `vw --dsjson
---cb_explore_adf` learns from the file as it is. An accepted person whose outcome is open is an event without a label. The probability of
-accepting stands in `p` at the place of action 1. Group and count are under "evenhand", which VW passes over: it never learns from them.
+These costs are the paper's transformed loss, in which a rejection costs the same whoever was
+rejected, so `vw --dsjson --cb_explore_adf` learns from the file as it is. An accepted person whose
+outcome is open is an event without a label. The probability of accepting stands in `p` at the place
+of action 1. Group and count are under "evenhand", which VW passes over: it never learns from them.
 """
 
 import json
@@ -15,7 +17,14 @@ import numpy as np
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.evaluation.decision_log import DecisionLog, no_propensities
-from evenhand.evaluation.formats.reading import TOLERANCE, Reading, feature_columns, log_of_columns, one_hot, with_group
+from evenhand.evaluation.formats.reading import (
+    TOLERANCE,
+    Reading,
+    feature_columns,
+    log_of_columns,
+    one_hot,
+    with_group,
+)
 from evenhand.evaluation.formats.tables import json_lines
 
 ACCEPT, REJECT = 1, 2
@@ -71,7 +80,10 @@ def _events(log: DecisionLog) -> Any:
 
 
 def read(path: Path, told: Reading) -> DecisionLog:
-    """Events with two actions. The cost of an accept says its outcome: 0 is good and 1 bad, unless `good` names another cost."""
+    """Events with two actions.
+
+    The cost of an accept says its outcome: 0 is good and 1 bad, unless `good` names another cost.
+    """
     events = json_lines(path)
     _require_even_drops(events, told.source)
     decided = [_decided(event, row, told.source) for row, event in enumerate(events)]
@@ -97,8 +109,12 @@ def _decided(event: Json, row: int, source: str) -> tuple[bool, float, Any]:
     chosen = event.get("_label_Action", actions[0] if actions else None)
     if chances is None and stated is None:
         raise no_propensities(where)
-    if chosen not in (ACCEPT, REJECT) or (actions is not None and sorted(actions) != [ACCEPT, REJECT]):
-        raise InvalidInput(f"{where} chose action {chosen} of {actions}; a decision has two: 1 accepts, 2 rejects.")
+    if chosen not in (ACCEPT, REJECT) or (
+        actions is not None and sorted(actions) != [ACCEPT, REJECT]
+    ):
+        raise InvalidInput(
+            f"{where} chose action {chosen} of {actions}; a decision has two: 1 accepts, 2 rejects."
+        )
     accept = chosen == ACCEPT
     told = None if stated is None else float(stated)
     p = _chance(actions, chances, chosen, told, where)
@@ -106,14 +122,20 @@ def _decided(event: Json, row: int, source: str) -> tuple[bool, float, Any]:
 
 
 def _chance(actions: Any, chances: Any, chosen: int, stated: float | None, where: str) -> float:
-    """The probability of accepting: the entry of `p` for action 1, or what the label states of the chosen action."""
+    """The probability of accepting: the entry of `p` for action 1, or what the label states of the
+    chosen action.
+    """
     if stated is not None and (actions is None or chances is None):
         return stated if chosen == ACCEPT else 1.0 - stated
     if actions is None or len(chances) != 2:
-        raise InvalidInput(f"{where} has the actions {actions} and the probabilities {chances}; it needs two of each.")
+        raise InvalidInput(
+            f"{where} has the actions {actions} and the probabilities {chances}; it needs two of each."
+        )
     taken = float(chances[actions.index(chosen)])
     if stated is not None and abs(taken - stated) > TOLERANCE:
-        raise InvalidInput(f"{where} states {stated:g} as the probability of its decision, but p says {taken:g}.")
+        raise InvalidInput(
+            f"{where} states {stated:g} as the probability of its decision, but p says {taken:g}."
+        )
     return float(chances[actions.index(ACCEPT)])
 
 

@@ -1,8 +1,10 @@
-"""Open Bandit Pipeline's `bandit_feedback`: action 1 accepts, 0 rejects; pscore is the probability of the action that was taken.
+"""Open Bandit Pipeline's `bandit_feedback`: action 1 accepts, 0 rejects; pscore is the probability
+of the action that was taken.
 
-reward is 1 for a good outcome of an accept, 0 for a bad one, NaN while it is open; a reject earns 0, which is no label. So OBP's
-own estimators return good accepts per person. A file is the dict as .npz, never a pickle. `context_names`, `group`, `id` and
-`acceptance` (which 1 - pscore would only round to) are beyond OBP's keys.
+reward is 1 for a good outcome of an accept, 0 for a bad one, NaN while it is open; a reject earns
+0, which is no label. So OBP's own estimators return good accepts per person. A file is the dict as
+.npz, never a pickle. `context_names`, `group`, `id` and `acceptance` (which 1 - pscore would only
+round to) are beyond OBP's keys.
 """
 
 from collections.abc import Mapping
@@ -52,13 +54,23 @@ def from_obp(feedback: Mapping[str, Any], told: Reading | None = None) -> Decisi
     _require_two_actions(feedback, action, reading.source)
     context = np.asarray(feedback["context"], dtype=np.float64)
     names = feedback.get("context_names")
-    named = [f"x{j}" for j in range(context.shape[1])] if names is None else [str(name) for name in names]
+    named = (
+        [f"x{j}" for j in range(context.shape[1])]
+        if names is None
+        else [str(name) for name in names]
+    )
     columns = {f"feature_{name}": context[:, j] for j, name in enumerate(named)}
-    beside = {key: np.asarray(feedback[key]).tolist() for key in ("group", "id") if feedback.get(key) is not None}
+    beside = {
+        key: np.asarray(feedback[key]).tolist()
+        for key in ("group", "id")
+        if feedback.get(key) is not None
+    }
     pscore = np.asarray(feedback["pscore"], dtype=np.float64)
     acceptance = np.where(action == 1, pscore, 1.0 - pscore)
     if feedback.get("acceptance") is not None:
-        acceptance = agreed(np.asarray(feedback["acceptance"], dtype=np.float64), acceptance, reading.source)
+        acceptance = agreed(
+            np.asarray(feedback["acceptance"], dtype=np.float64), acceptance, reading.source
+        )
     reward = np.where(action == 1, np.asarray(feedback["reward"], dtype=np.float64), np.nan)
     roles = {"accept": action == 1, "acceptance": acceptance, "label": reward}
     return log_of_columns({**roles, **beside, **columns}, reading)
@@ -72,7 +84,9 @@ def _require_two_actions(feedback: Mapping[str, Any], action: Any, source: str) 
         )
     position = feedback.get("position")
     if position is not None and np.asarray(position).dtype != object and np.asarray(position).any():
-        raise InvalidInput(f"{source} has several positions in a round; a decision is about one person.")
+        raise InvalidInput(
+            f"{source} has several positions in a round; a decision is about one person."
+        )
 
 
 def write(log: DecisionLog, path: Path) -> None:

@@ -1,4 +1,6 @@
-"""What the readers share: how columns of text or numbers become a log, and how rows of named features become a table."""
+"""What the readers share: how columns of text or numbers become a log, and how rows of named
+features become a table.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,7 +36,9 @@ class Reading:
     def __post_init__(self) -> None:
         strange = [role for role in self.columns if role not in ROLES]
         if strange:
-            raise InvalidInput(f"{strange[0]!r} is no role of a column; the roles are {', '.join(ROLES)}.")
+            raise InvalidInput(
+                f"{strange[0]!r} is no role of a column; the roles are {', '.join(ROLES)}."
+            )
 
     def texts(self, values: Any) -> list[Any] | None:
         """Groups or ids, None where one is missing."""
@@ -43,7 +47,10 @@ class Reading:
         return [None if _text(value) is None else value for value in values]
 
     def labels(self, values: Any, accepted: Any) -> FloatArray:
-        """+1, -1, or 0 where a value is missing. The accepted say how labels are written: 1 and -1, 1 and 0, or `good` and others."""
+        """+1, -1, or 0 where a value is missing.
+
+        The accepted say how labels are written: 1 and -1, 1 and 0, or `good` and others.
+        """
         if isinstance(values, np.ndarray) and values.dtype.kind in "if" and self.good is None:
             return self._quick(values.astype(np.float64), accepted)
         known = [_text(values[i]) for i in np.flatnonzero(accepted).tolist()]
@@ -62,7 +69,9 @@ class Reading:
         return np.where(np.isnan(values), 0.0, np.where(values == 1.0, 1.0, -1.0))
 
     def outcomes(self, costs: Sequence[Any]) -> list[int | None]:
-        """+1, -1 or None from the costs of accepts: 0 is good and 1 bad, unless `good` names the cost of a good outcome."""
+        """+1, -1 or None from the costs of accepts: 0 is good and 1 bad, unless `good` names the
+        cost of a good outcome.
+        """
         found: list[int | None] = []
         for row, cost in enumerate(costs):
             text = _text(cost)
@@ -95,8 +104,12 @@ class Reading:
         )
 
 
-def log_of_columns(columns: Mapping[str, Any], told: Reading, prefix: str = "feature_") -> DecisionLog:
-    """A log from columns of equal length: the roles by name, features the columns with the prefix, or else all that are left."""
+def log_of_columns(
+    columns: Mapping[str, Any], told: Reading, prefix: str = "feature_"
+) -> DecisionLog:
+    """A log from columns of equal length: the roles by name, features the columns with the prefix,
+    or else all that are left.
+    """
     roles = _roles(columns, told)
     missing = [role for role in ("accept", "label") if role not in roles]
     if missing:
@@ -121,11 +134,15 @@ def log_of_columns(columns: Mapping[str, Any], told: Reading, prefix: str = "fea
 
 
 def _roles(columns: Mapping[str, Any], told: Reading) -> dict[str, str]:
-    """role -> column: as told, else the column of that name; the service numbers its decisions by `seq`."""
+    """role -> column: as told, else the column of that name; the service numbers its decisions by
+    `seq`.
+    """
     named = {role: told.columns.get(role, role) for role in ROLES}
     for role, name in told.columns.items():
         if name not in columns:
-            raise MissingColumn(f"{told.source} has no column {name!r} for {role}; it has: {', '.join(columns)}.")
+            raise MissingColumn(
+                f"{told.source} has no column {name!r} for {role}; it has: {', '.join(columns)}."
+            )
     if named["id"] not in columns and "seq" in columns:
         named["id"] = "seq"
     return {role: name for role, name in named.items() if name in columns}
@@ -140,9 +157,15 @@ def _features(
     if told.features is not None:
         lost = [name for name in told.features if name not in left]
         if lost:
-            raise MissingColumn(f"{told.source} has no feature {lost[0]!r}; it has: {', '.join(left)}.")
+            raise MissingColumn(
+                f"{told.source} has no feature {lost[0]!r}; it has: {', '.join(left)}."
+            )
         left = {name: left[name] for name in told.features}
-    return {name: numbers(columns[column], name, told.source) for name, column in left.items() if column not in used}
+    return {
+        name: numbers(columns[column], name, told.source)
+        for name, column in left.items()
+        if column not in used
+    }
 
 
 def _acceptance(get: Mapping[str, Any], accept: Any, source: str) -> FloatArray:
@@ -150,7 +173,9 @@ def _acceptance(get: Mapping[str, Any], accept: Any, source: str) -> FloatArray:
     if "acceptance" not in get and "propensity" not in get:
         raise no_propensities(source)
     columns = {
-        name: numbers(get[name], name, source, gaps=True) for name in ("acceptance", "propensity") if name in get
+        name: numbers(get[name], name, source, gaps=True)
+        for name in ("acceptance", "propensity")
+        if name in get
     }
     if all(np.isnan(column).all() for column in columns.values()):
         raise no_propensities(source)
@@ -187,7 +212,8 @@ def numbers(values: Any, name: str, source: str, gaps: bool = False) -> FloatArr
     empty = np.isnan(found)
     if empty.any() and not gaps:
         raise InvalidInput(
-            f"{source}: {name} is missing in row {int(np.argmax(empty)) + 1}.", hint="leave the row or the column out."
+            f"{source}: {name} is missing in row {int(np.argmax(empty)) + 1}.",
+            hint="leave the row or the column out.",
         )
     return found
 
@@ -195,7 +221,10 @@ def numbers(values: Any, name: str, source: str, gaps: bool = False) -> FloatArr
 def _decisions(values: Any, source: str) -> Any:
     if isinstance(values, np.ndarray) and values.dtype.kind == "b":
         return values
-    texts = [str(value).strip().lower() for value in (values.tolist() if isinstance(values, np.ndarray) else values)]
+    texts = [
+        str(value).strip().lower()
+        for value in (values.tolist() if isinstance(values, np.ndarray) else values)
+    ]
     for row, text in enumerate(texts):
         if text not in YES and text not in NO:
             raise InvalidInput(
@@ -237,17 +266,23 @@ def _listed(distinct: set[str]) -> str:
 def feature_columns(rows: Sequence[Mapping[str, float]]) -> dict[str, FloatArray]:
     """Rows of named numbers as columns; what a row does not name is 0, as VW has it."""
     names = {name: None for row in rows for name in row}
-    return {name: np.array([row.get(name, 0.0) for row in rows], dtype=np.float64) for name in names}
+    return {
+        name: np.array([row.get(name, 0.0) for row in rows], dtype=np.float64) for name in names
+    }
 
 
 def with_group(rows: list[dict[str, Any]], told: Reading, given: list[Any]) -> list[Any]:
-    """The groups: those the log gives, or the feature that was named as the group, which then is no feature any more."""
+    """The groups: those the log gives, or the feature that was named as the group, which then is no
+    feature any more.
+    """
     name = told.columns.get("group")
     if name is None:
         return given
     if not any(name in row for row in rows):
         seen = sorted({key for row in rows[:1000] for key in row})
-        raise MissingColumn(f"{told.source} has no feature {name!r} for group; it has: {', '.join(seen)}.")
+        raise MissingColumn(
+            f"{told.source} has no feature {name!r} for group; it has: {', '.join(seen)}."
+        )
     return [row.pop(name, None) for row in rows]
 
 

@@ -1,7 +1,9 @@
-"""evenhand's own columns in Parquet, CSV and JSON lines: id, group, accept, acceptance, label, count, feature_<name>.
+"""evenhand's own columns in Parquet, CSV and JSON lines: id, group, accept, acceptance, label,
+count, feature_<name>.
 
-`acceptance` is the probability of being accepted, whatever was drawn; an empty label is an open outcome, or a rejection; an empty
-group is an unknown one; `count` is written only where a row stands for several decisions.
+`acceptance` is the probability of being accepted, whatever was drawn; an empty label is an open
+outcome, or a rejection; an empty group is an unknown one; `count` is written only where a row
+stands for several decisions.
 """
 
 import csv
@@ -34,11 +36,15 @@ def columns_of(log: DecisionLog) -> dict[str, list[Any]]:
     }
 
 
-def write_parquet(log: DecisionLog, path: Path, more: Mapping[str, list[Any]] | None = None) -> None:
+def write_parquet(
+    log: DecisionLog, path: Path, more: Mapping[str, list[Any]] | None = None
+) -> None:
     """Parquet; `more` columns stand before the log's."""
     arrow, files = _pyarrow()
     types = {"id": arrow.string(), "group": arrow.string(), "label": arrow.int8()}
-    columns = {name: arrow.array(values, type=types.get(name)) for name, values in columns_of(log).items()}
+    columns = {
+        name: arrow.array(values, type=types.get(name)) for name, values in columns_of(log).items()
+    }
     files.write_table(arrow.table({**(more or {}), **columns}), path)
 
 
@@ -64,7 +70,8 @@ def _pyarrow() -> tuple[Any, Any]:
         from pyarrow import parquet
     except ImportError:
         raise InvalidInput(
-            "Parquet needs the package pyarrow.", hint="pip install 'evenhand[study]', or use CSV or JSON lines."
+            "Parquet needs the package pyarrow.",
+            hint="pip install 'evenhand[study]', or use CSV or JSON lines.",
         ) from None
     return pyarrow, parquet
 
@@ -119,7 +126,9 @@ def json_lines(path: Path) -> list[dict[str, Any]]:
                 if line.strip():
                     found.append(_object(line, number, path))
     except UnicodeDecodeError as error:
-        raise InvalidInput(f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).") from error
+        raise InvalidInput(
+            f"{path} is not UTF-8 text ({error.reason} at byte {error.start})."
+        ) from error
     if not found:
         raise InvalidInput(f"{path} has no lines; at least one decision is needed.")
     return found
@@ -131,5 +140,7 @@ def _object(line: str, number: int, path: Path) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise InvalidInput(f"line {number} of {path} is no JSON: {error}.") from error
     if not isinstance(value, dict):
-        raise InvalidInput(f"line {number} of {path} is a {type(value).__name__}; every line is one object.")
+        raise InvalidInput(
+            f"line {number} of {path} is a {type(value).__name__}; every line is one object."
+        )
     return value

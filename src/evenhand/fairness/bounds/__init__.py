@@ -1,1 +1,3 @@
-"""Confidence bounds on the gaps of hypotheses: one file per bound, each with its theorem and its proof."""
+"""Confidence bounds on the gaps of hypotheses: one file per bound, each with its theorem and its
+proof.
+"""

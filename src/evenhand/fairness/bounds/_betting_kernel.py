@@ -15,7 +15,9 @@ def narrow_cells(
     lower: FloatArray,
     upper: FloatArray,
 ) -> None:
-    """lower, upper (B, cells) lose the points whose chord of wealth (B, K, 2, nodes) exceeds threshold (B, K)."""
+    """lower, upper (B, cells) lose the points whose chord of wealth (B, K, 2, nodes) exceeds
+    threshold (B, K).
+    """
     for b in range(len(lower)):
         for c in range(len(left_node)):
             for k in range(threshold.shape[1]):
@@ -27,9 +29,15 @@ def narrow_cells(
                     if left > 0.0 and right > 0.0:
                         lower[b, c], upper[b, c] = 1.0, 0.0
                     elif right > 0.0:
-                        upper[b, c] = min(upper[b, c], edges[c] + (edges[c + 1] - edges[c]) * left / (left - right))
+                        upper[b, c] = min(
+                            upper[b, c],
+                            edges[c] + (edges[c + 1] - edges[c]) * left / (left - right),
+                        )
                     elif left > 0.0:
-                        lower[b, c] = max(lower[b, c], edges[c] + (edges[c + 1] - edges[c]) * left / (left - right))
+                        lower[b, c] = max(
+                            lower[b, c],
+                            edges[c] + (edges[c + 1] - edges[c]) * left / (left - right),
+                        )
 
 
 @njit(cache=True, nogil=True)
@@ -45,10 +53,12 @@ def largest_gaps(
     left_node: IntArray,
     found: FloatArray,
 ) -> None:
-    """max x - y over pairs of cells, x and y in what is left of them, chord(x) + chord(y) <= threshold for every bet.
+    """max x - y over pairs of cells, x and y in what is left of them, chord(x) + chord(y) <=
+    threshold for every bet.
 
-    From the best corner (largest x, smallest y) the excess over the threshold is worked off by lowering x
-    or raising y, whichever takes more of it per unit first: a linear program with one constraint.
+    From the best corner (largest x, smallest y) the excess over the threshold is worked off by
+    lowering x or raising y, whichever takes more of it per unit first: a linear program with one
+    constraint.
     """
     cells, bets = len(left_node), threshold.shape[1]
     for b in range(len(threshold)):
@@ -75,7 +85,9 @@ def largest_gaps(
                 for k in range(bets):
                     slope_j = (wealth_j[b, k, 0, at_j + 1] - wealth_j[b, k, 0, at_j]) / width_j
                     slope_i = (wealth_i[b, k, 1, at_i + 1] - wealth_i[b, k, 1, at_i]) / width_i
-                    excess = wealth_j[b, k, 0, at_j] + slope_j * (x - edges[c]) + wealth_i[b, k, 1, at_i]
+                    excess = (
+                        wealth_j[b, k, 0, at_j] + slope_j * (x - edges[c]) + wealth_i[b, k, 1, at_i]
+                    )
                     excess += slope_i * (y - edges[d]) - threshold[b, k]
                     if excess <= 0.0:
                         continue

@@ -1,26 +1,31 @@
-"""Joint binomial intervals from audit rounds: as sharp near rates of 0 and 1 as the binomial allows.
+"""Joint binomial intervals from audit rounds: as sharp near rates of 0 and 1 as the binomial
+allows.
 
-Hoeffding pays for the variance 1/4 whatever the rate; a rate of .02 has .02. Both bounds here invert the law of the two
-groups' counts instead, together.
+Hoeffding pays for the variance 1/4 whatever the rate; a rate of .02 has .02. Both bounds here
+invert the law of the two groups' counts instead, together.
 
-**Theorem.** Fix h, a rate and an ordered pair of groups (j, k); given (a, y), K_k ~ Binomial(n_k, f_k) and K_j ~ Binomial(n_j, f_j) are
-independent. U_1 = P_{f_k}(K <= K_k) and U_2 = P_{f_j}(K >= K_j) are independent p-values: P(U <= t) <= t. By `staircase`, with
-probability at least 1 - alpha there is a corner (s_c, t_c) at which both U_1 > s_c and U_2 > t_c, that is f_k < up(K_k; s_c) and
+**Theorem.** Fix h, a rate and an ordered pair of groups (j, k); given (a, y), K_k ~ Binomial(n_k,
+f_k) and K_j ~ Binomial(n_j, f_j) are independent. U_1 = P_{f_k}(K <= K_k) and U_2 = P_{f_j}(K >=
+K_j) are independent p-values: P(U <= t) <= t. By `staircase`, with probability at least 1 - alpha
+there is a corner (s_c, t_c) at which both U_1 > s_c and U_2 > t_c, that is f_k < up(K_k; s_c) and
 f_j > low(K_j; t_c), up and low being the one-sided exact (Clopper-Pearson) limits. So
 
     f_k - f_j <= max over c of up(K_k; s_c) - low(K_j; t_c).
 
 A union over R G(G-1) |H| one-sided statements gives delta.
 
-**The Chernoff version.** P_f(K <= k) <= exp(-n KL(k/n, f)) for k/n <= f, so exp(-n KL) is a larger p-value and gives the wider limit
-up(k; s) = max{f >= k/n : n KL(k/n, f) <= ln 1/s}. It needs logarithms only.
+**The Chernoff version.** P_f(K <= k) <= exp(-n KL(k/n, f)) for k/n <= f, so exp(-n KL) is a larger
+p-value and gives the wider limit up(k; s) = max{f >= k/n : n KL(k/n, f) <= ln 1/s}. It needs
+logarithms only.
 
-**What does not work.** Adding the two exponents and keeping the threshold, n_k KL_k + n_j KL_j <= ln(1/alpha), has no proof: each term is
-dominated by an Exp(1) variable, their sum by Gamma(2), whose tail is (1 + L) e^-L. Testing gap_hat alone against all (f_k, f_j) of
-a given gap is provable but worthless: the unknown level of the rates makes 1/4 the variance again.
+**What does not work.** Adding the two exponents and keeping the threshold, n_k KL_k + n_j KL_j <=
+ln(1/alpha), has no proof: each term is dominated by an Exp(1) variable, their sum by Gamma(2),
+whose tail is (1 + L) e^-L. Testing gap_hat alone against all (f_k, f_j) of a given gap is provable
+but worthless: the unknown level of the rates makes 1/4 the variance again.
 
-**Unresolved labels.** up(k+1; n+1) >= up(k; n) >= up(k; n+1), and the mirror image for low (couple the two binomials; for KL differentiate
-n KL in k and in n-k: ln(k/(n f)) <= 0 <= ln((n-k)/(n(1-f)))). So counting as `AuditCounts` does gives the widest completion.
+**Unresolved labels.** up(k+1; n+1) >= up(k; n) >= up(k; n+1), and the mirror image for low (couple
+the two binomials; for KL differentiate n KL in k and in n-k: ln(k/(n f)) <= 0 <=
+ln((n-k)/(n(1-f)))). So counting as `AuditCounts` does gives the widest completion.
 """
 
 from collections.abc import Callable, Mapping
@@ -35,12 +40,16 @@ from evenhand.fairness.bounds.staircase import largest_rise, one_sided_share, st
 from evenhand.words import FloatArray
 
 UpperLimit = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]
-"""(accepted, people, ln tails) -> (tails, *accepted's shape): the one-sided upper limits of the rate."""
+"""(accepted, people, ln tails) -> (tails, *accepted's shape): the one-sided upper limits of the
+rate.
+"""
 
 
 @dataclass(frozen=True)
 class AuditBinomial:
-    """f_k - f_j <= max over corners of up(K_k; s_c) - low(K_j; t_c), with exact binomial limits: the sharpest of the audit bounds."""
+    """f_k - f_j <= max over corners of up(K_k; s_c) - low(K_j; t_c), with exact binomial limits:
+    the sharpest of the audit bounds.
+    """
 
     @property
     def name(self) -> str:
@@ -82,16 +91,22 @@ class AuditKl:
         return _joint(counts, kl_upper, failure_probability, log_size)
 
 
-def _joint(counts: AuditCounts, upper: UpperLimit, failure_probability: float, log_size: float) -> AuditIntervals:
+def _joint(
+    counts: AuditCounts, upper: UpperLimit, failure_probability: float, log_size: float
+) -> AuditIntervals:
     require_probability(failure_probability)
     stairs = staircase(one_sided_share(counts, log_size, failure_probability))
     ups = _limits(upper, counts.most, counts.most_people, stairs.log_first)
     rejected = counts.least_people - counts.least
-    lows = 1.0 - _limits(upper, rejected, counts.least_people, stairs.log_second)  # low(k; t) = 1 - up(n - k; t)
+    lows = 1.0 - _limits(
+        upper, rejected, counts.least_people, stairs.log_second
+    )  # low(k; t) = 1 - up(n - k; t)
     return clipped_pairs(counts, largest_rise(ups, lows))
 
 
-def _limits(upper: UpperLimit, accepted: FloatArray, people: FloatArray, log_tails: FloatArray) -> FloatArray:
+def _limits(
+    upper: UpperLimit, accepted: FloatArray, people: FloatArray, log_tails: FloatArray
+) -> FloatArray:
     """(corners, *shape of accepted); each distinct (accepted, people) is solved once."""
     people = np.broadcast_to(people, accepted.shape)
     coded, where = np.unique(accepted * (people.max() + 1.0) + people, return_inverse=True)
@@ -113,7 +128,9 @@ def exact_upper(accepted: FloatArray, people: FloatArray, log_tails: FloatArray)
 
 
 def kl_upper(accepted: FloatArray, people: FloatArray, log_tails: FloatArray) -> FloatArray:
-    """max{f >= k/n : n KL(k/n, f) <= -ln tail}, by bisection, rounded outwards; 1 where k = n or the tail is 0."""
+    """max{f >= k/n : n KL(k/n, f) <= -ln tail}, by bisection, rounded outwards; 1 where k = n or
+    the tail is 0.
+    """
     start = np.divide(accepted, people, out=np.ones_like(accepted), where=people > 0)
     high = np.ones((len(log_tails), *accepted.shape))
     low, allowed = np.broadcast_to(start, high.shape), -log_tails.reshape(-1, *[1] * accepted.ndim)

@@ -15,13 +15,16 @@ from evenhand.words import FloatArray
 
 @dataclass(frozen=True)
 class AuditDkw:
-    """f_k - f_j <= fhat_k - fhat_j + max over corners of e_k(s_c) + e_j(t_c), e(t) = sqrt(ln(2/t) / (2n)).
+    """f_k - f_j <= fhat_k - fhat_j + max over corners of e_k(s_c) + e_j(t_c), e(t) = sqrt(ln(2/t) /
+    (2n)).
 
-    **Theorem** (Dvoretzky, Kiefer, Wolfowitz; Massart's constant; any law). D_j = sup over cut-offs of |fhat_j - f_j| has P(D_j > e) <=
-    2 exp(-2 n_j e^2), so min(1, 2 exp(-2 n_j D_j^2)) is a p-value; given (a, y) the D_j of two groups are independent. By
-    `staircase` some corner has D_k < e_k(s_c) and D_j < e_j(t_c) with probability 1 - alpha, and then both sides of the gap hold for every
-    cut-off, either direction, > or >=, also with cut-offs that differ between groups. A union over columns, rates and *unordered*
-    pairs: alpha = delta / (columns R G(G-1)/2). Rows of `AuditCounts` may be thresholds found in the data.
+    **Theorem** (Dvoretzky, Kiefer, Wolfowitz; Massart's constant; any law). D_j = sup over cut-offs
+    of |fhat_j - f_j| has P(D_j > e) <= 2 exp(-2 n_j e^2), so min(1, 2 exp(-2 n_j D_j^2)) is a
+    p-value; given (a, y) the D_j of two groups are independent. By `staircase` some corner has D_k
+    < e_k(s_c) and D_j < e_j(t_c) with probability 1 - alpha, and then both sides of the gap hold
+    for every cut-off, either direction, > or >=, also with cut-offs that differ between groups. A
+    union over columns, rates and *unordered* pairs: alpha = delta / (columns R G(G-1)/2). Rows of
+    `AuditCounts` may be thresholds found in the data.
     """
 
     @property
@@ -42,8 +45,12 @@ class AuditDkw:
         require_columns(columns)
         tests = columns * counts.rates * counts.groups * (counts.groups - 1) / 2
         stairs = staircase(math.log(failure_probability / tests))
-        ups = np.minimum(_rate(counts.most, counts.most_people) + _error(counts.people, stairs.log_first), 1.0)
-        lows = np.maximum(_rate(counts.least, counts.least_people) - _error(counts.people, stairs.log_second), 0.0)
+        ups = np.minimum(
+            _rate(counts.most, counts.most_people) + _error(counts.people, stairs.log_first), 1.0
+        )
+        lows = np.maximum(
+            _rate(counts.least, counts.least_people) - _error(counts.people, stairs.log_second), 0.0
+        )
         return clipped_pairs(counts, largest_rise(ups, lows))
 
 

@@ -1,17 +1,22 @@
-"""Certifying from audit rounds only, at preset counts: the contract of those bounds, what they eat and what they answer.
+"""Certifying from audit rounds only, at preset counts: the contract of those bounds, what they eat
+and what they answer.
 
-A coin that is independent of the person decides "audit" (accept). Whatever the learner did before, the next audited person is a
-fresh draw of D, so audit rows *indexed by audit count* are i.i.d. labelled draws of D. A bound of this family looks at exactly
-the first N_1 < N_2 < ... audit rows, the N_k preset, and spends delta_k on look k.
+A coin that is independent of the person decides "audit" (accept). Whatever the learner did before,
+the next audited person is a fresh draw of D, so audit rows *indexed by audit count* are i.i.d.
+labelled draws of D. A bound of this family looks at exactly the first N_1 < N_2 < ... audit rows,
+the N_k preset, and spends delta_k on look k.
 
-**Why preset.** Given all pairs (a, y) of the first N_k audit rows, the features are independent draws from D given (a, y); each fixed-n
-theorem applies with n_rj the people of group j in the denominator of rate r. "All audits up to now" would be a sample whose size may
-have been chosen by its own features (an audit share that falls to zero when the interval misses the truth), and no fixed-n theorem
-covers that. A share that is preset, or reacts to the pairs (a, y) alone, is harmless.
+**Why preset.** Given all pairs (a, y) of the first N_k audit rows, the features are independent
+draws from D given (a, y); each fixed-n theorem applies with n_rj the people of group j in the
+denominator of rate r. "All audits up to now" would be a sample whose size may have been chosen by
+its own features (an audit share that falls to zero when the interval misses the truth), and no
+fixed-n theorem covers that. A share that is preset, or reacts to the pairs (a, y) alone, is
+harmless.
 
-**Unresolved labels.** A person whose label never came may or may not belong to a denominator. The upper limit of a rate counts all
-accepted unresolved people in and all rejected ones out, the lower limit the reverse. Each limit used here rises when an accepted
-person is added and falls when a rejected one is, so the interval contains the one that the complete sample would have given.
+**Unresolved labels.** A person whose label never came may or may not belong to a denominator. The
+upper limit of a rate counts all accepted unresolved people in and all rejected ones out, the lower
+limit the reverse. Each limit used here rises when an accepted person is added and falls when a
+rejected one is, so the interval contains the one that the complete sample would have given.
 """
 
 import math
@@ -33,9 +38,10 @@ from evenhand.words import BoolArray, FloatArray
 class AuditCounts:
     """Acceptances of M hypotheses on the first N_k audit rows, as the pessimist counts them.
 
-    `most` / `most_people` (M, rates, groups): accepted people and denominators with every accepted unresolved person in;
-    `least` / `least_people`: with every rejected unresolved person in instead. Without unresolved labels they agree.
-    `signs` (rates,): +1 where acceptance raises the rate (FPR, selection), -1 where it lowers it (FNR).
+    `most` / `most_people` (M, rates, groups): accepted people and denominators with every accepted
+    unresolved person in; `least` / `least_people`: with every rejected unresolved person in
+    instead. Without unresolved labels they agree. `signs` (rates,): +1 where acceptance raises the
+    rate (FPR, selection), -1 where it lowers it (FNR).
     """
 
     most: FloatArray
@@ -55,9 +61,11 @@ class AuditCounts:
         unresolved_accepted: ArrayLike | None = None,
         unresolved: ArrayLike | None = None,
     ) -> Self:
-        """`accepted` (M, rates * groups), `people` (rates, groups); `unresolved*` in the same shapes, default none.
+        """`accepted` (M, rates * groups), `people` (rates, groups); `unresolved*` in the same
+        shapes, default none.
 
-        The columns of `accepted` are those of `GapConstraints.channels`: rate by rate, group by group.
+        The columns of `accepted` are those of `GapConstraints.channels`: rate by rate, group by
+        group.
         """
         denominator = denominators(people)
         counted = _per_hypothesis(accepted, denominator)
@@ -67,11 +75,14 @@ class AuditCounts:
             )
         doubtful = np.zeros_like(denominator) if unresolved is None else denominators(unresolved)
         taken = (
-            np.zeros_like(counted) if unresolved_accepted is None else _per_hypothesis(unresolved_accepted, denominator)
+            np.zeros_like(counted)
+            if unresolved_accepted is None
+            else _per_hypothesis(unresolved_accepted, denominator)
         )
         if (taken < 0).any() or (taken > doubtful).any():
             raise InvalidInput(
-                "unresolved_accepted has entries outside 0 ... unresolved.", hint="pass both, or neither."
+                "unresolved_accepted has entries outside 0 ... unresolved.",
+                hint="pass both, or neither.",
             )
         return cls(
             most=counted + taken,
@@ -79,7 +90,9 @@ class AuditCounts:
             least=counted,
             least_people=denominator + doubtful - taken,
             people=denominator,
-            signs=np.ones(len(denominator)) if signs is None else np.asarray(signs, dtype=np.float64),
+            signs=np.ones(len(denominator))
+            if signs is None
+            else np.asarray(signs, dtype=np.float64),
         )
 
     @property
@@ -105,7 +118,9 @@ def _per_hypothesis(counts: ArrayLike, denominator: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class AuditIntervals:
-    """low, high (M, gaps) in the order of `GapConstraints`: rate by rate, pair by pair, later group minus earlier group."""
+    """low, high (M, gaps) in the order of `GapConstraints`: rate by rate, pair by pair, later group
+    minus earlier group.
+    """
 
     low: FloatArray
     high: FloatArray
@@ -116,7 +131,9 @@ class AuditIntervals:
 
     @property
     def empty(self) -> BoolArray:
-        """Where nothing is left: evidence that an assumption is broken. Suspend; never take a midpoint."""
+        """Where nothing is left: evidence that an assumption is broken. Suspend; never take a
+        midpoint.
+        """
         return np.asarray(self.low > self.high)
 
 
@@ -124,9 +141,10 @@ class AuditIntervals:
 class FixedCountBound(Protocol):
     """Intervals for the gaps of all hypotheses at once, from one preset look at the audit rows.
 
-    Laws: with probability at least 1 - failure_probability every gap of every hypothesis *of the class* lies in its interval, whatever
-    D; intervals lie in [-1, 1]; exchanging two groups mirrors them; the rate of a group with an empty denominator may be anything in
-    [0, 1]. The constants' exact [0, 0] is the caller's to set.
+    Laws: with probability at least 1 - failure_probability every gap of every hypothesis *of the
+    class* lies in its interval, whatever D; intervals lie in [-1, 1]; exchanging two groups mirrors
+    them; the rate of a group with an empty denominator may be anything in [0, 1]. The constants'
+    exact [0, 0] is the caller's to set.
     """
 
     @property
@@ -142,16 +160,19 @@ class FixedCountBound(Protocol):
     def intervals(
         self, counts: AuditCounts, *, failure_probability: float, log_size: float, columns: int
     ) -> AuditIntervals:
-        """The intervals. `log_size` is ln|H| of the class fixed before the data, not of the rows in `counts`.
+        """The intervals. `log_size` is ln|H| of the class fixed before the data, not of the rows in
+        `counts`.
 
-        (A list of cut-offs found in the audited features is not fixed before the data; DKW covers those.)
+        (A list of cut-offs found in the audited features is not fixed before the data; DKW covers
+        those.)
         """
         ...
 
 
 @dataclass(frozen=True)
 class PresetLooks:
-    """N_k = ceil(first * growth^(k-1)) audit rows at look k, with delta_k = 6 delta / (pi^2 k^2); they sum to delta.
+    """N_k = ceil(first * growth^(k-1)) audit rows at look k, with delta_k = 6 delta / (pi^2 k^2);
+    they sum to delta.
 
     >>> looks = PresetLooks(first=200, growth=1.5)
     >>> [looks.count(k) for k in (1, 2, 3)], looks.reached(299), looks.reached(300)
@@ -184,10 +205,11 @@ class PresetLooks:
 
 
 def clipped_pairs(counts: AuditCounts, rises: FloatArray) -> AuditIntervals:
-    """Intervals from one-sided limits of acceptance differences, clipped to [-1, 1] and turned by the rates' signs.
+    """Intervals from one-sided limits of acceptance differences, clipped to [-1, 1] and turned by
+    the rates' signs.
 
-    rises (M, rates, groups, groups): rises[..., j, k] is an upper limit of f_k - f_j. So f_k - f_j lies in
-    [-rises[..., k, j], rises[..., j, k]]; a rate with sign -1 has the gap f_j - f_k.
+    rises (M, rates, groups, groups): rises[..., j, k] is an upper limit of f_k - f_j. So f_k - f_j
+    lies in [-rises[..., k, j], rises[..., j, k]]; a rate with sign -1 has the gap f_j - f_k.
     """
     high = [np.minimum(rises[:, r, j, k], 1.0) for r, j, k in _turned(counts)]
     low = [np.maximum(-rises[:, r, k, j], -1.0) for r, j, k in _turned(counts)]

@@ -15,13 +15,15 @@ from evenhand.words import FloatArray
 
 @dataclass(frozen=True)
 class AuditHoeffding:
-    """|gap_hat(h) - gap(h)| <= sqrt((1/n_j + 1/n_k) ln(R G(G-1) |H| / delta) / 2) for all h, rates and pairs at once.
+    """|gap_hat(h) - gap(h)| <= sqrt((1/n_j + 1/n_k) ln(R G(G-1) |H| / delta) / 2) for all h, rates
+    and pairs at once.
 
-    **Theorem** (Hoeffding 1963). Given the pairs (a, y) of the first N_k audit rows, gap_hat - gap is a sum of n_j + n_k independent
-    centred terms of ranges 1/n_j and 1/n_k, so each side is exceeded with probability at most exp(-2 b^2 / (1/n_j + 1/n_k)). There
-    are R G(G-1) |H| one-sided statements; with two groups and one rate the logarithm is ln(2|H|/delta). With unresolved labels the
-    empirical rates are the pessimist's, and n counts the resolved people only (the complete sample has at least as many, hence a
-    smaller width).
+    **Theorem** (Hoeffding 1963). Given the pairs (a, y) of the first N_k audit rows, gap_hat - gap
+    is a sum of n_j + n_k independent centred terms of ranges 1/n_j and 1/n_k, so each side is
+    exceeded with probability at most exp(-2 b^2 / (1/n_j + 1/n_k)). There are R G(G-1) |H|
+    one-sided statements; with two groups and one rate the logarithm is ln(2|H|/delta). With
+    unresolved labels the empirical rates are the pessimist's, and n counts the resolved people only
+    (the complete sample has at least as many, hence a smaller width).
     """
 
     @property
@@ -56,10 +58,14 @@ def _rate(accepted: FloatArray, people: FloatArray, unknown: float) -> FloatArra
     return np.divide(accepted, people, out=np.full_like(accepted, unknown), where=people > 0)
 
 
-def audit_hoeffding_width(people: tuple[float, float], log_size: float, failure_probability: float) -> float:
+def audit_hoeffding_width(
+    people: tuple[float, float], log_size: float, failure_probability: float
+) -> float:
     """The half-width for two groups and one rate, for planning.
 
     >>> round(audit_hoeffding_width((1000, 2000), math.log(204), 0.05), 4)
     0.0822
     """
-    return math.sqrt(sum(1 / n for n in people) * (math.log(2 / failure_probability) + log_size) / 2)
+    return math.sqrt(
+        sum(1 / n for n in people) * (math.log(2 / failure_probability) + log_size) / 2
+    )

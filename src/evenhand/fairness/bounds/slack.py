@@ -1,17 +1,21 @@
-"""Uniform slack: one number that separates the empirical from the true gap of every hypothesis at once (lemma 3 of the paper).
+"""Uniform slack: one number that separates the empirical from the true gap of every hypothesis at
+once (lemma 3 of the paper).
 
-The two-phase learner accepts everybody for a while and then trusts the sample. What it may trust is `slack`: with
-probability at least 1 - failure_probability, for all h in H, all rates and all pairs of groups together,
+The two-phase learner accepts everybody for a while and then trusts the sample. What it may trust is
+`slack`: with probability at least 1 - failure_probability, for all h in H, all rates and all pairs
+of groups together,
 
     |gap_hat(h) - gap(h)| <= beta.
 
 Gaps are linear in the policy, so the same beta holds for every mixture of hypotheses.
 
-**What is conditioned on.** n_rj is the number of people of group j in the denominator of rate r (for false positive rates the
-negatives of the group). Given all pairs (a, y) of the sample, the features are independent draws from D given (a, y), so for
-a fixed h each n_rj fhat_rj(h) is binomial (n_rj, f_rj(h)), independent between groups. **Stopping on counts.** A rule that ends the
-exploration by looking at the pairs (a, y) alone is a function of what is conditioned on: given the whole sequence of pairs
-its stopping time is a constant, and the binomial laws above are untouched. A rule that looks at features is not covered.
+**What is conditioned on.** n_rj is the number of people of group j in the denominator of rate r
+(for false positive rates the negatives of the group). Given all pairs (a, y) of the sample, the
+features are independent draws from D given (a, y), so for a fixed h each n_rj fhat_rj(h) is
+binomial (n_rj, f_rj(h)), independent between groups. **Stopping on counts.** A rule that ends the
+exploration by looking at the pairs (a, y) alone is a function of what is conditioned on: given the
+whole sequence of pairs its stopping time is a constant, and the binomial laws above are untouched.
+A rule that looks at features is not covered.
 """
 
 import math
@@ -32,7 +36,8 @@ from evenhand.words import FloatArray, IntArray
 class SlackBound(Protocol):
     """A bound on |gap_hat - gap| that is uniform over hypotheses, rates and pairs of groups.
 
-    Laws: `slack` falls when every count grows; it is infinity where a count is 0; it depends on counts, never on features.
+    Laws: `slack` falls when every count grows; it is infinity where a count is 0; it depends on
+    counts, never on features.
     """
 
     @property
@@ -46,12 +51,19 @@ class SlackBound(Protocol):
         ...
 
     def slack(
-        self, counts: ArrayLike, *, log_size: float, columns: int, failure_probability: float, rates: int = 1
+        self,
+        counts: ArrayLike,
+        *,
+        log_size: float,
+        columns: int,
+        failure_probability: float,
+        rates: int = 1,
     ) -> float:
         """beta for `counts` (rates, groups) of people in each denominator.
 
-        `log_size` is ln|H|, `columns` the number of feature columns a threshold may look at. `rates` may exceed the rows of `counts`
-        where the failure probability is shared with rates that are bounded elsewhere.
+        `log_size` is ln|H|, `columns` the number of feature columns a threshold may look at.
+        `rates` may exceed the rows of `counts` where the failure probability is shared with rates
+        that are bounded elsewhere.
         """
         ...
 
@@ -60,9 +72,10 @@ class SlackBound(Protocol):
 class JointHoeffding:
     """beta = max over pairs of sqrt((1/n_j + 1/n_k) ln(2 |H| pairs R / delta) / 2).
 
-    **Theorem** (Hoeffding 1963, theorem 2). Given (a, y), gap_hat(h) - gap(h) is a sum of n_j + n_k independent centred terms, n_j of range
-    1/n_j and n_k of range 1/n_k, so P(|gap_hat - gap| >= b) <= 2 exp(-2 b^2 / (1/n_j + 1/n_k)). A union over |H|, pairs and
-    rates gives delta. One joint bound instead of one per group saves up to a factor sqrt 2.
+    **Theorem** (Hoeffding 1963, theorem 2). Given (a, y), gap_hat(h) - gap(h) is a sum of n_j + n_k
+    independent centred terms, n_j of range 1/n_j and n_k of range 1/n_k, so P(|gap_hat - gap| >= b)
+    <= 2 exp(-2 b^2 / (1/n_j + 1/n_k)). A union over |H|, pairs and rates gives delta. One joint
+    bound instead of one per group saves up to a factor sqrt 2.
     """
 
     @property
@@ -76,7 +89,13 @@ class JointHoeffding:
         return {}
 
     def slack(
-        self, counts: ArrayLike, *, log_size: float, columns: int, failure_probability: float, rates: int = 1
+        self,
+        counts: ArrayLike,
+        *,
+        log_size: float,
+        columns: int,
+        failure_probability: float,
+        rates: int = 1,
     ) -> float:
         """beta; see the class."""
         people = denominators(counts)
@@ -85,18 +104,23 @@ class JointHoeffding:
         groups = people.shape[1]
         pairs = groups * (groups - 1) / 2
         log_term = math.log(2 * pairs * max(rates, len(people)) / failure_probability) + log_size
-        return _worst_pair(inverse(people), lambda first, second: math.sqrt((first + second) * log_term / 2))
+        return _worst_pair(
+            inverse(people), lambda first, second: math.sqrt((first + second) * log_term / 2)
+        )
 
 
 @dataclass(frozen=True)
 class Dkw:
-    """beta = max over pairs of e_j + e_k, e_j = sqrt(ln(2 columns G R / delta) / (2 n_j)): for thresholds on a column only.
+    """beta = max over pairs of e_j + e_k, e_j = sqrt(ln(2 columns G R / delta) / (2 n_j)): for
+    thresholds on a column only.
 
-    **Theorem** (Dvoretzky, Kiefer, Wolfowitz 1956 with the constant of Massart 1990). For n independent draws of a real variable with
-    any law, P(sup_t |F_hat(t) - F(t)| > e) <= 2 exp(-2 n e^2). "Accept if x_c >= t", with > instead of >=, and the reverse
-    directions accept with probability 1 - F(t-), 1 - F(t), F(t), F(t-): the same supremum bounds them all, for every t at once. A
-    union over columns, groups and rates gives delta, and no |H|. Because each group has its own bound, thresholds that differ
-    between groups are covered too. A hypothesis that is not a threshold on one column is not.
+    **Theorem** (Dvoretzky, Kiefer, Wolfowitz 1956 with the constant of Massart 1990). For n
+    independent draws of a real variable with any law, P(sup_t |F_hat(t) - F(t)| > e) <= 2 exp(-2 n
+    e^2). "Accept if x_c >= t", with > instead of >=, and the reverse directions accept with
+    probability 1 - F(t-), 1 - F(t), F(t), F(t-): the same supremum bounds them all, for every t at
+    once. A union over columns, groups and rates gives delta, and no |H|. Because each group has its
+    own bound, thresholds that differ between groups are covered too. A hypothesis that is not a
+    threshold on one column is not.
     """
 
     @property
@@ -110,24 +134,37 @@ class Dkw:
         return {}
 
     def slack(
-        self, counts: ArrayLike, *, log_size: float, columns: int, failure_probability: float, rates: int = 1
+        self,
+        counts: ArrayLike,
+        *,
+        log_size: float,
+        columns: int,
+        failure_probability: float,
+        rates: int = 1,
     ) -> float:
         """beta; see the class. `log_size` is not used."""
         people = denominators(counts)
         require_probability(failure_probability)
         require_columns(columns)
-        log_term = math.log(2 * columns * people.shape[1] * max(rates, len(people)) / failure_probability)
-        return _worst_pair(np.sqrt(inverse(people) * log_term / 2), lambda first, second: first + second)
+        log_term = math.log(
+            2 * columns * people.shape[1] * max(rates, len(people)) / failure_probability
+        )
+        return _worst_pair(
+            np.sqrt(inverse(people) * log_term / 2), lambda first, second: first + second
+        )
 
 
 @dataclass(frozen=True)
 class ClopperPearson:
-    """beta = max over pairs of e_j + e_k, e_j = max over k of U(k) - k/n_j, U the exact upper binomial limit.
+    """beta = max over pairs of e_j + e_k, e_j = max over k of U(k) - k/n_j, U the exact upper
+    binomial limit.
 
-    **Theorem** (Clopper, Pearson 1934). For k ~ Binomial(n, f), U(k) the f with P(Binomial(n, f) <= k) = alpha/2, and L(k) = 1 - U(n-k),
-    P(L(k) <= f <= U(k)) >= 1 - alpha. With alpha = delta / (|H| G R) a union gives all hypotheses, groups and rates at once. The
-    widest case over k makes the slack uniform; by the symmetry L(k) = 1 - U(n-k) the upper side decides. Exact per group, yet
-    the sum of two exact intervals is wider than one joint interval unless the counts of the groups are very unequal.
+    **Theorem** (Clopper, Pearson 1934). For k ~ Binomial(n, f), U(k) the f with P(Binomial(n, f) <=
+    k) = alpha/2, and L(k) = 1 - U(n-k), P(L(k) <= f <= U(k)) >= 1 - alpha. With alpha = delta /
+    (|H| G R) a union gives all hypotheses, groups and rates at once. The widest case over k makes
+    the slack uniform; by the symmetry L(k) = 1 - U(n-k) the upper side decides. Exact per group,
+    yet the sum of two exact intervals is wider than one joint interval unless the counts of the
+    groups are very unequal.
     """
 
     @property
@@ -141,7 +178,13 @@ class ClopperPearson:
         return {}
 
     def slack(
-        self, counts: ArrayLike, *, log_size: float, columns: int, failure_probability: float, rates: int = 1
+        self,
+        counts: ArrayLike,
+        *,
+        log_size: float,
+        columns: int,
+        failure_probability: float,
+        rates: int = 1,
     ) -> float:
         """beta; see the class."""
         people = denominators(counts)
@@ -157,8 +200,9 @@ class ClopperPearson:
 def _widest_error(n: int, tail: float) -> float:
     """max over k of U(k) - k/n with P(Binomial(n, U(k)) <= k) = tail, by branch and bound.
 
-    U rises with k, so on a cell [k1, k2] the value is at most U(k2) - k1/n: cells that cannot hold the maximum are dropped, the others
-    are cut in four until every cell is a single k. The result is the exact maximum.
+    U rises with k, so on a cell [k1, k2] the value is at most U(k2) - k1/n: cells that cannot hold
+    the maximum are dropped, the others are cut in four until every cell is a single k. The result
+    is the exact maximum.
     """
     if n == 0:
         return math.inf
@@ -191,9 +235,11 @@ def _upper_limit(accepted: IntArray, n: int, tail: float) -> FloatArray:
 
 @dataclass(frozen=True)
 class Shortfall:
-    """How far a sample is from a target: everything `multiple` times over, `counts` people in all, `more` than now.
+    """How far a sample is from a target: everything `multiple` times over, `counts` people in all,
+    `more` than now.
 
-    Infinity where no multiple helps: a count is 0 (its share is unknown), or the target is not positive.
+    Infinity where no multiple helps: a count is 0 (its share is unknown), or the target is not
+    positive.
     """
 
     multiple: float
@@ -211,7 +257,8 @@ def people_needed(
     failure_probability: float,
     rates: int = 1,
 ) -> Shortfall:
-    """The smallest common multiple of the current counts at which the slack is at most `target`, by bisection.
+    """The smallest common multiple of the current counts at which the slack is at most `target`, by
+    bisection.
 
     >>> short = people_needed(JointHoeffding(), [[100, 50]], 0.1, log_size=3.0, columns=1, failure_probability=0.05)
     >>> short.counts, short.more
@@ -222,17 +269,25 @@ def people_needed(
     def enough(multiple: float) -> bool:
         grown = np.ceil(people * multiple)
         beta = bound.slack(
-            grown, log_size=log_size, columns=columns, failure_probability=failure_probability, rates=rates
+            grown,
+            log_size=log_size,
+            columns=columns,
+            failure_probability=failure_probability,
+            rates=rates,
         )
         return beta <= target
 
     multiple = _smallest_multiple(enough) if target > 0 and people.min() > 0 else math.inf
-    total = np.ceil(people * multiple) if math.isfinite(multiple) else np.full_like(people, math.inf)
+    total = (
+        np.ceil(people * multiple) if math.isfinite(multiple) else np.full_like(people, math.inf)
+    )
     return Shortfall(multiple, total, total - people)
 
 
 def _smallest_multiple(enough: Callable[[float], bool], *, largest: float = 1e12) -> float:
-    """The smallest multiple of at least 1 that is enough, to a relative 1e-6; infinity if `largest` is not."""
+    """The smallest multiple of at least 1 that is enough, to a relative 1e-6; infinity if `largest`
+    is not.
+    """
     if enough(1.0):
         return 1.0
     high = 2.0
@@ -248,12 +303,18 @@ def _smallest_multiple(enough: Callable[[float], bool], *, largest: float = 1e12
 
 
 def denominators(counts: ArrayLike) -> FloatArray:
-    """(rates, groups) counts of people, at least two groups, none negative; one row stands for one rate."""
+    """(rates, groups) counts of people, at least two groups, none negative; one row stands for one
+    rate.
+    """
     people = np.atleast_2d(np.asarray(counts, dtype=np.float64))
     if people.ndim != 2 or people.shape[1] < 2:
-        raise InvalidInput(f"counts has shape {people.shape}; it must be (rates, groups) with at least two groups.")
+        raise InvalidInput(
+            f"counts has shape {people.shape}; it must be (rates, groups) with at least two groups."
+        )
     if not np.isfinite(people).all() or (people < 0).any():
-        raise InvalidInput(f"counts contains {people.min()}; counts of people are finite and at least 0.")
+        raise InvalidInput(
+            f"counts contains {people.min()}; counts of people are finite and at least 0."
+        )
     return people
 
 
@@ -278,7 +339,9 @@ def require_finite_class(log_size: float, name: str) -> None:
 def require_columns(columns: int) -> None:
     """DKW pays for each column that a threshold may look at."""
     if columns < 1:
-        raise InvalidInput(f"columns is {columns}; DKW needs the number of feature columns, at least 1.")
+        raise InvalidInput(
+            f"columns is {columns}; DKW needs the number of feature columns, at least 1."
+        )
 
 
 def inverse(people: FloatArray) -> FloatArray:
@@ -288,4 +351,6 @@ def inverse(people: FloatArray) -> FloatArray:
 
 def _worst_pair(values: FloatArray, joined: Callable[[float, float], float]) -> float:
     """max over rates and pairs of groups of joined(value_j, value_k)."""
-    return max(float(joined(row[j], row[k])) for row in values for j, k in combinations(range(len(row)), 2))
+    return max(
+        float(joined(row[j], row[k])) for row in values for j, k in combinations(range(len(row)), 2)
+    )

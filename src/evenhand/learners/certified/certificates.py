@@ -24,8 +24,12 @@ for _record in (Certificate, CellCount, DrawCount, GapInterval, OutsideCount):
     storable(_record)
 
 
-def issue(life: Life, policy: Mixture, ends: tuple[FloatArray, FloatArray] | None, valid_until: int) -> Certificate:
-    """The record for a policy whose gaps lie between the two `ends` (None: a mixture of constants, whose gaps are zero)."""
+def issue(
+    life: Life, policy: Mixture, ends: tuple[FloatArray, FloatArray] | None, valid_until: int
+) -> Certificate:
+    """The record for a policy whose gaps lie between the two `ends` (None: a mixture of constants,
+    whose gaps are zero).
+    """
     promise, tally, process = life.promise, life.tally, life.process
     certificate = Certificate(
         limit=promise.limit,
@@ -36,7 +40,9 @@ def issue(life: Life, policy: Mixture, ends: tuple[FloatArray, FloatArray] | Non
         policy=_fingerprint(policy),
         window=(life.began, int(life.began + tally.people)),
         assumptions=_assumptions(life),
-        counts=tuple(CellCount(g, y, int(n)) for (g, y), n in sorted(tally.judged.items(), key=str)),
+        counts=tuple(
+            CellCount(g, y, int(n)) for (g, y), n in sorted(tally.judged.items(), key=str)
+        ),
         gaps=_gaps(life, ends),
         valid_until=valid_until,
         groups=life.groups or (),
@@ -54,7 +60,9 @@ def _gaps(life: Life, ends: tuple[FloatArray, FloatArray] | None) -> tuple[GapIn
     pairs = life.promise.pairs(groups)
     low, high = ends if ends is not None else (np.zeros(len(pairs)), np.zeros(len(pairs)))
     return tuple(
-        GapInterval(rate.symbol, groups[k], groups[j], float(max(low[i], -1.0)), float(min(high[i], 1.0)))
+        GapInterval(
+            rate.symbol, groups[k], groups[j], float(max(low[i], -1.0)), float(min(high[i], 1.0))
+        )
         for i, (rate, j, k) in enumerate(pairs)
     )
 
@@ -74,7 +82,9 @@ def _assumptions(life: Life) -> tuple[str, ...]:
 
 
 def refusal(life: Life, ends: tuple[FloatArray, FloatArray]) -> CannotCertify:
-    """Which count is missing, and how many more people that is, expected: widths fall like one over the root of the count."""
+    """Which count is missing, and how many more people that is, expected: widths fall like one over
+    the root of the count.
+    """
     rate = life.promise.rates[0]
     have = {group: life.tally.denominator(group, rate) for group in life.tally.groups}
     group: Any = min(have, key=lambda value: have[value]) if have else None

@@ -3,10 +3,10 @@
     A cohort is fixed by what was known before its coins were tossed. Afterwards a row may only lose
     information, and lost information counts at its worst.
 
-So a cohort is a run of consecutive rounds, all of them: `ClosedCohort` counts its people and refuses
-to exist if one of rounds first .. stop - 1 is missing, and whoever looks at cohorts (`run.Life`)
-refuses one that does not begin where the last one ended. What became of a person after the coin only
-moves them between columns:
+So a cohort is a run of consecutive rounds, all of them: `ClosedCohort` counts its people and
+refuses to exist if one of rounds first .. stop - 1 is missing, and whoever looks at cohorts
+(`run.Life`) refuses one that does not begin where the last one ended. What became of a person after
+the coin only moves them between columns:
 
     drawn accept, label known                    positive or negative
     drawn accept, label missing or overruled     unresolved: the worst case
@@ -30,7 +30,9 @@ from evenhand.policies import Mixture
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 OUTSIDE = -1
-"""The code of people whose group is unknown, or none of the certificate's: they count outside of it."""
+"""The code of people whose group is unknown, or none of the certificate's: they count outside of
+it.
+"""
 
 GroupCounts = dict[tuple[Any, bool], float]
 """People by (group, whether the draw accepted them); None is the unknown group."""
@@ -39,12 +41,14 @@ GroupCounts = dict[tuple[Any, bool], float]
 @storable
 @dataclass(frozen=True, eq=False)
 class ClosedCohort:
-    """Rounds first .. stop - 1 of one epoch, rows of equal features, group and probability counted together.
+    """Rounds first .. stop - 1 of one epoch, rows of equal features, group and probability counted
+    together.
 
-    log: the resolved rounds, for the loss. group: as told, None where unknown. audited_*: how many of the accepted rounds the audit coin
-    had accepted. settled, settled_audited (3, rows): the same accepted and audited rounds by what was known at the end of each person's own
-    maturity window: good, bad, not come; they serve the drift tests alone. lost_*: erased people, by the probability under which they were
-    drawn. overruled, late_groups: for the record, by group and draw.
+    log: the resolved rounds, for the loss. group: as told, None where unknown. audited_*: how many
+    of the accepted rounds the audit coin had accepted. settled, settled_audited (3, rows): the same
+    accepted and audited rounds by what was known at the end of each person's own maturity window:
+    good, bad, not come; they serve the drift tests alone. lost_*: erased people, by the probability
+    under which they were drawn. overruled, late_groups: for the record, by group and draw.
     """
 
     epoch: int
@@ -105,7 +109,9 @@ def group_codes(group: GroupArray, groups: tuple[Any, ...]) -> IntArray:
 
 
 def accept_weight(policy: Mixture, group: Any = None) -> float:
-    """With which probability the policy accepts whoever comes: the weight of accept-all, and of "accept iff this group" in a group."""
+    """With which probability the policy accepts whoever comes: the weight of accept-all, and of
+    "accept iff this group" in a group.
+    """
     everybody = (ACCEPT_ALL,) if group is None else (ACCEPT_ALL, GroupClassifier(group))
     return sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h in everybody)
 
@@ -113,20 +119,30 @@ def accept_weight(policy: Mixture, group: Any = None) -> float:
 def labelled_groups(policy: Mixture, groups: tuple[Any, ...]) -> BoolArray:
     """(G,): in which groups labels of a cohort of this policy may be looked at.
 
-    Where nobody is accepted with probability 0 the coin shows everybody's label sooner or later. That is decided by the policy, before the
-    coins, never by the rows that came: to skip a cohort because somebody in it had p = 0 would keep the lucky ones.
+    Where nobody is accepted with probability 0 the coin shows everybody's label sooner or later.
+    That is decided by the policy, before the coins, never by the rows that came: to skip a cohort
+    because somebody in it had p = 0 would keep the lucky ones.
     """
     decides = policy.group_use == "decide"
-    return np.array([accept_weight(policy, group if decides else None) > 0 for group in groups], dtype=bool)
+    return np.array(
+        [accept_weight(policy, group if decides else None) > 0 for group in groups], dtype=bool
+    )
 
 
 def from_counts(
     epoch: int, log: RoundLog, audit_share: float, generator: np.random.Generator, first: int = 0
 ) -> ClosedCohort:
-    """Rounds that were played in aggregate: given accepted, the audit coin had accepted with probability a / p(x)."""
-    chance = np.divide(audit_share, log.acceptance, out=np.zeros(len(log)), where=log.acceptance > 0)
+    """Rounds that were played in aggregate: given accepted, the audit coin had accepted with
+    probability a / p(x).
+    """
+    chance = np.divide(
+        audit_share, log.acceptance, out=np.zeros(len(log)), where=log.acceptance > 0
+    )
     chance = np.minimum(chance, 1.0)
-    audited = [generator.binomial(column.astype(np.int64), chance) for column in (log.positive, log.negative)]
+    audited = [
+        generator.binomial(column.astype(np.int64), chance)
+        for column in (log.positive, log.negative)
+    ]
     good, bad = (column.astype(np.float64) for column in audited)
     nobody = np.zeros(len(log))
     return ClosedCohort(

@@ -1,10 +1,13 @@
-"""The policies that may be deployed: mixtures whose gap is below the limit for every value that the certificate still allows.
+"""The policies that may be deployed: mixtures whose gap is below the limit for every value that the
+certificate still allows.
 
-Each hypothesis h has intervals [lo_kh, hi_kh] for its true gaps (constants: [0, 0]). A mixture pi is deployable if for every k
+Each hypothesis h has intervals [lo_kh, hi_kh] for its true gaps (constants: [0, 0]). A mixture pi
+is deployable if for every k
 
     sum_h pi(h) hi_kh <= limit   and   sum_h pi(h) lo_kh >= -limit.
 
-These are linear constraints in pi, so the cheapest deployable policy is a small linear program over the hypotheses that have intervals.
+These are linear constraints in pi, so the cheapest deployable policy is a small linear program over
+the hypotheses that have intervals.
 """
 
 from dataclasses import dataclass
@@ -20,7 +23,9 @@ ROUNDING = 1e-12
 PIVOT_GAIN = 1e-12
 """A reduced cost (relative to the largest cost) below this is no gain."""
 MOST_PIVOTS = 400
-"""From half of them on the first column with a gain enters (Bland's rule), so that the simplex cannot cycle."""
+"""From half of them on the first column with a gain enters (Bland's rule), so that the simplex
+cannot cycle.
+"""
 FRESH_INVERSE = 20
 """After so many pivots the inverse of the basis is computed afresh."""
 
@@ -36,7 +41,8 @@ class CertifiedAnswer:
 
 @dataclass(frozen=True, eq=False)
 class CertifiedSet:
-    """A fair oracle over deployable mixtures. accepts: (members, rows) of 0/1 on the rows of the loss; lo, hi: (gaps, members).
+    """A fair oracle over deployable mixtures. accepts: (members, rows) of 0/1 on the rows of the
+    loss; lo, hi: (gaps, members).
 
     The constants are members number 0 (accept) and 1 (reject).
     """
@@ -87,7 +93,11 @@ class CertifiedSet:
     def mixture(self, weights: FloatArray) -> Mixture:
         """The members with positive weight."""
         support = np.flatnonzero(weights > 0)
-        return Mixture(tuple(self.members[i] for i in support), tuple(weights[support].tolist()), self.group_use)
+        return Mixture(
+            tuple(self.members[i] for i in support),
+            tuple(weights[support].tolist()),
+            self.group_use,
+        )
 
     def cheapest(self, acceptance_cost: FloatArray) -> CertifiedAnswer:
         """argmin over deployable pi of sum_i acceptance_cost_i P[pi(x_i) = +1]."""
@@ -97,23 +107,31 @@ class CertifiedSet:
 
 
 def cheapest_mixture(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
-    """min costs . w subject to constraints @ w <= limit, w >= 0, sum w = 1; members 0 and 1 are exactly fair."""
+    """min costs .
+
+    w subject to constraints @ w <= limit, w >= 0, sum w = 1; members 0 and 1 are exactly fair.
+    """
     return MixtureProgram(constraints, limit).cheapest(costs)
 
 
 class MixtureProgram:
-    """min costs . w subject to constraints @ w <= limits, w >= 0, sum w = 1, for one cost vector after another.
+    """min costs . w subject to constraints @ w <= limits, w >= 0, sum w = 1, for one cost vector
+    after another.
 
-    constraints: (rows, members); limits: one number, or one per row, none below 0. Member 1 has zeros in
-    every row, and member 0 in every row but one that bounds its own weight. Primal simplex with one row
-    per constraint and one for the sum. It starts at a constant, where every slack is the limit, and each
-    later program where the last one ended, which is feasible for any costs. With so few rows and so many
-    columns a pivot is a handful of small products, far below the overhead of a general solver.
+    constraints: (rows, members); limits: one number, or one per row, none below 0. Member 1 has
+    zeros in every row, and member 0 in every row but one that bounds its own weight. Primal simplex
+    with one row per constraint and one for the sum. It starts at a constant, where every slack is
+    the limit, and each later program where the last one ended, which is feasible for any costs.
+    With so few rows and so many columns a pivot is a handful of small products, far below the
+    overhead of a general solver.
     """
 
     def __init__(self, constraints: FloatArray, limits: float | FloatArray) -> None:
         rows, members = constraints.shape
-        self.constraints, self.limits = constraints, np.broadcast_to(np.asarray(limits, dtype=np.float64), (rows,))
+        self.constraints, self.limits = (
+            constraints,
+            np.broadcast_to(np.asarray(limits, dtype=np.float64), (rows,)),
+        )
         self.columns = np.zeros((rows + 1, members + rows))
         self.columns[0, :members] = 1.0
         self.columns[1:, :members] = constraints
@@ -134,7 +152,9 @@ class MixtureProgram:
         for pivot in range(MOST_PIVOTS):
             reduced = prices - (prices[basis] @ inverse) @ self.columns
             reduced[basis] = 0.0
-            entering = int(reduced.argmin() if pivot < MOST_PIVOTS // 2 else (reduced < -PIVOT_GAIN).argmax())
+            entering = int(
+                reduced.argmin() if pivot < MOST_PIVOTS // 2 else (reduced < -PIVOT_GAIN).argmax()
+            )
             if reduced[entering] >= -PIVOT_GAIN:
                 break
             direction, values = inverse @ self.columns[:, entering], inverse @ self.right
@@ -167,13 +187,16 @@ class MixtureProgram:
 def cheapest_mixtures(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
     """`cheapest_mixture` (..., M) for each of the constraints (..., rows, M), all pivoted together.
 
-    For forecasts, which ask for many at once: a pivot of numpy costs hardly more for ten small programs than for one.
+    For forecasts, which ask for many at once: a pivot of numpy costs hardly more for ten small
+    programs than for one.
     """
     many = constraints.reshape(-1, *constraints.shape[-2:])
     count, slacks, members = many.shape
     scale = float(np.abs(costs).max()) or 1.0
     rows = np.concatenate([np.ones((count, 1, members)), many], axis=1)
-    columns = np.concatenate([rows, np.broadcast_to(np.eye(slacks + 1)[:, 1:], (count, slacks + 1, slacks))], axis=2)
+    columns = np.concatenate(
+        [rows, np.broadcast_to(np.eye(slacks + 1)[:, 1:], (count, slacks + 1, slacks))], axis=2
+    )
     prices = np.concatenate([costs / scale, np.zeros(slacks)])
     right = np.concatenate([[1.0], np.full(slacks, limit)])
     constant, each = int(np.argmin(costs[:2])), np.arange(count)
@@ -187,9 +210,15 @@ def cheapest_mixtures(costs: FloatArray, constraints: FloatArray, limit: float) 
         going = np.flatnonzero(reduced[each, entering] < -PIVOT_GAIN)
         if not len(going):
             break
-        direction, values = (inverse @ columns[each, :, entering][..., np.newaxis])[..., 0], inverse @ right
+        direction, values = (
+            (inverse @ columns[each, :, entering][..., np.newaxis])[..., 0],
+            inverse @ right,
+        )
         ratios = np.divide(
-            np.maximum(values, 0.0), direction, out=np.full(basis.shape, np.inf), where=direction > 1e-12
+            np.maximum(values, 0.0),
+            direction,
+            out=np.full(basis.shape, np.inf),
+            where=direction > 1e-12,
         )
         basis[going, np.argmin(ratios, axis=1)[going]] = entering[going]
     values = np.linalg.inv(np.take_along_axis(columns, basis[:, np.newaxis], axis=2)) @ right
@@ -204,16 +233,18 @@ def cheapest_mixtures(costs: FloatArray, constraints: FloatArray, limit: float) 
 
 
 DOUBT, TRUST, SURE = 0.5, 1.5, 2.0
-"""A learned policy that saves less than DOUBT standard errors has no weight, from TRUST of them on all that is certified; audits are
-spent for what it saves beyond SURE of them."""
+"""A learned policy that saves less than DOUBT standard errors has no weight, from TRUST of them on
+all that is certified; audits are spent for what it saves beyond SURE of them."""
 
 
 @dataclass(frozen=True)
 class Gain:
-    """What a learned policy is estimated to save per person over the better constant (0: accept, 1: reject), with its standard error.
+    """What a learned policy is estimated to save per person over the better constant (0: accept, 1:
+    reject), with its standard error.
 
-    Without this caution estimates that are the best of many by chance are deployed, and the learner ends worse than the constant by
-    more than its audits cost (false accepts 10 times as dear, 200,000 rounds: by up to 6,000).
+    Without this caution estimates that are the best of many by chance are deployed, and the learner
+    ends worse than the constant by more than its audits cost (false accepts 10 times as dear,
+    200,000 rounds: by up to 6,000).
     """
 
     constant: int
@@ -222,7 +253,9 @@ class Gain:
 
     @classmethod
     def of(cls, acceptance: FloatArray, cost: FloatArray, variance: FloatArray) -> "Gain":
-        """acceptance: the policy's on some rows; cost, variance: of accepting all people of a row, per person."""
+        """acceptance: the policy's on some rows; cost, variance: of accepting all people of a row,
+        per person.
+        """
         constant = 0 if cost.sum() <= 0 else 1
         change = (1.0 - constant) - acceptance
         return cls(constant, float(change @ cost), float(np.sqrt(variance @ change**2)))

@@ -196,7 +196,9 @@ class Prospect:
     @cached_property
     def _by_group(self) -> FloatArray:
         """(n, G): the weights of one group's people in each column."""
-        return np.where(self.group[:, np.newaxis] == np.arange(self.groups), self.weight[:, np.newaxis], 0.0)
+        return np.where(
+            self.group[:, np.newaxis] == np.arange(self.groups), self.weight[:, np.newaxis], 0.0
+        )
 
     @cached_property
     def _counting(self) -> list[tuple[FloatArray, bool, FloatArray, FloatArray]]:
@@ -207,10 +209,14 @@ class Prospect:
             m = np.clip(negatives * self.negative + positives * (1.0 - self.negative), MARGIN, 1.0)
             mass = self._by_group * m[:, np.newaxis]
             c = 1.0 / np.maximum(mass.sum(axis=0), 1e-9)
-            found.append((m, not (negatives and positives), c, np.clip((self.accepts @ mass) * c, 0.0, 1.0)))
+            found.append(
+                (m, not (negatives and positives), c, np.clip((self.accepts @ mass) * c, 0.0, 1.0))
+            )
         return found
 
-    def moments(self, acceptance: FloatArray, audit: FloatArray | float) -> tuple[FloatArray, FloatArray]:
+    def moments(
+        self, acceptance: FloatArray, audit: FloatArray | float
+    ) -> tuple[FloatArray, FloatArray]:
         """V and K (..., gaps, M) of a round in which row i is accepted with probability
         acceptance (..., i), `audit` (...) of it by the audit coin."""
         p = np.clip(acceptance, LEAST_ACCEPTANCE, 1.0)
@@ -224,7 +230,9 @@ class Prospect:
                 squares, cubes = m / coin, m / coin**2
             else:
                 squares = m * m + m * (1.0 - m) / p
-                cubes = (1.0 - p) * m**3 + p * (m * (m + (1.0 - m) / p) ** 3 + (1.0 - m) * (m / p - m) ** 3)
+                cubes = (1.0 - p) * m**3 + p * (
+                    m * (m + (1.0 - m) / p) ** 3 + (1.0 - m) * (m / p - m) ** 3
+                )
             rate = np.clip(f, MARGIN, 1.0 - MARGIN)
             for power, moment, found in ((2, squares, second), (3, cubes, third)):
                 rows = self._by_group * moment[..., np.newaxis]
@@ -248,13 +256,19 @@ class Prospect:
     def _boldest(self) -> FloatArray:
         """(gaps, M): the largest mu."""
         V = self._labelled[0]
-        largest = np.repeat([c.max() for _, _, c, _ in self._counting], len(self._pairs))[:, np.newaxis]
-        return np.asarray(np.minimum(BOLDEST * V / largest, np.sqrt(2.0 * self.threshold * V / FIRST_BET)))
+        largest = np.repeat([c.max() for _, _, c, _ in self._counting], len(self._pairs))[
+            :, np.newaxis
+        ]
+        return np.asarray(
+            np.minimum(BOLDEST * V / largest, np.sqrt(2.0 * self.threshold * V / FIRST_BET))
+        )
 
     def widths(self, information: FloatArray, skewness: FloatArray) -> FloatArray:
         """U (gaps, M) from I and J, at most 2; 0 where no evidence is needed."""
         information = np.maximum(information, 1e-12)
-        mu = np.maximum(np.minimum(np.sqrt(2.0 * self.threshold / information), self._boldest), 1e-12)
+        mu = np.maximum(
+            np.minimum(np.sqrt(2.0 * self.threshold / information), self._boldest), 1e-12
+        )
         U = self.threshold / (mu * information) + mu / 2.0 + mu**2 * skewness / (3.0 * information)
         return np.where(self._exact, 0.0, np.minimum(U, 2.0))
 
@@ -300,16 +314,24 @@ class Prospect:
         middle, quarter = 0.5 * (self.lower + self.upper), 0.25 * (self.upper - self.lower)
         return np.clip(np.array(foretold), middle - quarter, middle + quarter)
 
-    def allowed(self, widths: FloatArray, old: FloatArray | float = 0.0, rate: int | None = None) -> FloatArray:
+    def allowed(
+        self, widths: FloatArray, old: FloatArray | float = 0.0, rate: int | None = None
+    ) -> FloatArray:
         """(..., M): the cheapest mixture that widths (..., gaps, M) allow, under all rates or one.
 
         old: the part of the information that is there already. An interval lies around the middle
         of the present one at first, and around the expected gap once later rounds have told more.
         """
-        rows = slice(None) if rate is None else slice(rate * len(self._pairs), (rate + 1) * len(self._pairs))
+        rows = (
+            slice(None)
+            if rate is None
+            else slice(rate * len(self._pairs), (rate + 1) * len(self._pairs))
+        )
         middle = self.gap + (0.5 * (self.lower + self.upper) - self.gap) * old
         ends = np.minimum(middle + widths, 1.0), np.minimum(widths - middle, 1.0)
-        return cheapest_mixtures(self.cost, np.concatenate([end[..., rows, :] for end in ends], axis=-2), self.limit)
+        return cheapest_mixtures(
+            self.cost, np.concatenate([end[..., rows, :] for end in ends], axis=-2), self.limit
+        )
 
     @cached_property
     def _known(self) -> FloatArray:
@@ -331,7 +353,9 @@ class Prospect:
             np.sqrt(2.0 * self.threshold * self._labelled[0] / FIRST_BET),
         )
         scale = np.array(SCALES)[:, np.newaxis, np.newaxis]
-        used = np.asarray((self.allowed(np.where(self._exact, 0.0, scale * base), scale**2) > 0).any(axis=0))
+        used = np.asarray(
+            (self.allowed(np.where(self._exact, 0.0, scale * base), scale**2) > 0).any(axis=0)
+        )
         used[:2] = True
         played = tuple((rounds, p, audit, saw[used]) for rounds, p, audit, saw in self.played)
         members = {name: getattr(self, name)[used] for name in ("accepts", "cost", "sure_cost")}
@@ -341,31 +365,43 @@ class Prospect:
     # the rounds ahead
 
     def trajectory(
-        self, share: float, start: float, horizon: float, decay: float = 1.0, evidence: Evidence | None = None
+        self,
+        share: float,
+        start: float,
+        horizon: float,
+        decay: float = 1.0,
+        evidence: Evidence | None = None,
     ) -> Trajectory:
         """Epochs from `start` to `horizon` with a given course of the audit coin.
 
         At round t it has share (start / t)^decay of the uncertified weight. evidence: I and J at
         `start`, those of the present intervals by default.
         """
-        (found,) = self._foreseen(lambda t, _: np.array([share * (start / t) ** decay]), start, horizon, evidence)
+        (found,) = self._foreseen(
+            lambda t, _: np.array([share * (start / t) ** decay]), start, horizon, evidence
+        )
         return found
 
     def best(self, start: float, horizon: float, evidence: Evidence | None = None) -> Trajectory:
-        """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over none.
+        """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over
+        none.
 
         A horizon is a plan and not a fact: the cost is the mean of those per person up to the
         horizon and up to a third of it.
         """
         floor, courses = self.floor(start), [(0.0, 1.0)]
         uncertified = (1.0 - floor) * float(self._mixed(*(evidence or self.present))[..., :2].sum())
-        if self.cost[0] > self.cost[1] and uncertified > LITTLE:  # else it is accepted anyway, or there is none
+        if (
+            self.cost[0] > self.cost[1] and uncertified > LITTLE
+        ):  # else it is accepted anyway, or there is none
             courses += product(SHARES, DECAYS)
         share, decay = np.array(courses).T
         found = self._foreseen(lambda t, _: share * (start / t) ** decay, start, horizon, evidence)
         ends = [end for end in (horizon / 3.0, horizon) if end > start]
         costs = np.array([sum(one.cost_until(end) / end for end in ends) for one in found])
-        return found[int(np.argmax(costs <= costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())))]
+        return found[
+            int(np.argmax(costs <= costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())))
+        ]
 
     def course(self, start: float, horizon: float) -> Trajectory:
         """Epochs up to `horizon` with the best share chosen anew in each, as the learner does."""
@@ -377,7 +413,11 @@ class Prospect:
         return found
 
     def _foreseen(
-        self, choose: Callable[[float, Evidence], FloatArray], start: float, horizon: float, evidence: Evidence | None
+        self,
+        choose: Callable[[float, Evidence], FloatArray],
+        start: float,
+        horizon: float,
+        evidence: Evidence | None,
     ) -> list[Trajectory]:
         """A trajectory for each of the shares that `choose` returns at every round; in one pass."""
         (information, skewness), t = evidence or self.present, start
@@ -399,13 +439,17 @@ class Prospect:
             mixture = self._mixed(information, skewness)
         ends, weight, cost = np.array(rounds), np.array(learned), np.array(costs)
         return [
-            Trajectory(float(share), start, ends, weight[:, k], cost[:, k], information[k], mixture[k])
+            Trajectory(
+                float(share), start, ends, weight[:, k], cost[:, k], information[k], mixture[k]
+            )
             for k, share in enumerate(shares[0])
         ]
 
     def _mixed(self, information: FloatArray, skewness: FloatArray) -> FloatArray:
         """The cheapest mixture with this evidence."""
-        return self.allowed(self.widths(information, skewness), self.present[0] / np.maximum(information, 1e-300))
+        return self.allowed(
+            self.widths(information, skewness), self.present[0] / np.maximum(information, 1e-300)
+        )
 
     def forecasts(self, course: Trajectory, horizon: float) -> tuple[RateForecast, ...]:
         """What to say of each rate if the rounds ahead go as in `course`; nothing if no learned
@@ -417,9 +461,15 @@ class Prospect:
         mixed = course.final[2:] if course.final[2:].any() else self._known[2:]
         found = []
         for r, rate in enumerate(self.rates):
-            told = (self._labelled[0] * course.information)[r * pairs : (r + 1) * pairs, 2:].min(axis=0)
+            told = (self._labelled[0] * course.information)[r * pairs : (r + 1) * pairs, 2:].min(
+                axis=0
+            )
             seen, labels = float(told @ mixed / mixed.sum()), self._counting[r][1]
-            found.append(RateForecast(rate.name, self.limit, self.needed(r), seen, half, course.start, horizon, labels))
+            found.append(
+                RateForecast(
+                    rate.name, self.limit, self.needed(r), seen, half, course.start, horizon, labels
+                )
+            )
         return tuple(found)
 
     def needed(self, rate: int) -> float:

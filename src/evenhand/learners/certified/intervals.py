@@ -1,7 +1,9 @@
-"""Interval processes: for a list of hypotheses, intervals for their true gaps that hold at all times at once.
+"""Interval processes: for a list of hypotheses, intervals for their true gaps that hold at all
+times at once.
 
-One contract, two kinds. Betting uses every round, whatever the policy did, and hypotheses may join later with their own share of
-delta. A fixed-count bound uses audit rounds alone, looked at when exactly N_1 < N_2 < ... of them have closed.
+One contract, two kinds. Betting uses every round, whatever the policy did, and hypotheses may join
+later with their own share of delta. A fixed-count bound uses audit rounds alone, looked at when
+exactly N_1 < N_2 < ... of them have closed.
 """
 
 from collections.abc import Mapping
@@ -11,7 +13,12 @@ from typing import Any, Protocol
 import numpy as np
 
 from evenhand.contracts import Hypothesis
-from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome, OutcomeRegression, TabularOutcome
+from evenhand.estimation.outcomes import (
+    ConstantOutcome,
+    LogisticOutcome,
+    OutcomeRegression,
+    TabularOutcome,
+)
 from evenhand.fairness.bounds.betting import BettingBound, GroupJoin
 from evenhand.fairness.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
 from evenhand.fairness.bounds.fixed_count import AuditCounts, FixedCountBound, PresetLooks
@@ -25,12 +32,16 @@ TILE = 2048
 """People asked about at a time: few enough for scores to stay in the cache."""
 
 
-def acceptance_table(members: tuple[Hypothesis, ...], features: FloatArray, group: GroupArray | None) -> BoolArray:
+def acceptance_table(
+    members: tuple[Hypothesis, ...], features: FloatArray, group: GroupArray | None
+) -> BoolArray:
     """(members, rows): who accepts whom."""
     if not members:
         return np.zeros((0, len(features)), dtype=bool)
     together = getattr(type(members[0]), "together", None)
-    batch = together(members) if together and len({type(member) for member in members}) == 1 else None
+    batch = (
+        together(members) if together and len({type(member) for member in members}) == 1 else None
+    )
     if batch is not None and batch.columns in (None, features.shape[1]):
         tiles = [batch(features[start : start + TILE].T) for start in range(0, len(features), TILE)]
         return np.concatenate(tiles, axis=1) if tiles else np.zeros((len(members), 0), dtype=bool)
@@ -58,7 +69,9 @@ class MemberTables:
 
 @dataclass(frozen=True, eq=False)
 class Outlook:
-    """What is known before a cohort is looked at: past people, with the cohort's acceptance and the regression on them."""
+    """What is known before a cohort is looked at: past people, with the cohort's acceptance and the
+    regression on them.
+    """
 
     features: FloatArray
     group: GroupArray
@@ -70,10 +83,12 @@ class Outlook:
 @storable
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """What is fixed before the cohorts of an epoch are looked at, from cohorts before them: the bets, and the regression.
+    """What is fixed before the cohorts of an epoch are looked at, from cohorts before them: the
+    bets, and the regression.
 
-    It is made again whenever a cohort has closed, and stored: who is erased later changes neither. labelled (G,): the groups in which the
-    epoch's policy, known before its coins, lets labels be looked at.
+    It is made again whenever a cohort has closed, and stored: who is erased later changes neither.
+    labelled (G,): the groups in which the epoch's policy, known before its coins, lets labels be
+    looked at.
     """
 
     plan: EpochPlan | None
@@ -81,17 +96,29 @@ class Prepared:
     labelled: BoolArray
 
 
-for _record in (BettingBound, BettingState, GroupJoin, EpochPlan, ConstantOutcome, TabularOutcome, LogisticOutcome):
+for _record in (
+    BettingBound,
+    BettingState,
+    GroupJoin,
+    EpochPlan,
+    ConstantOutcome,
+    TabularOutcome,
+    LogisticOutcome,
+):
     storable(_record)
 
 LEAST_FORESEEN = 1e-6
-"""Forecasts of the variance take smaller probabilities of being accepted for this one; no bound does."""
+"""Forecasts of the variance take smaller probabilities of being accepted for this one; no bound
+does.
+"""
 LARGEST_KEY, MOST_TABLES = 4096, 8
 """Tables are remembered for at most so many numbers as key, and so many at a time."""
 
 
 class GapProcess(Protocol):
-    """Laws: with probability at least 1 - (its share of delta) every interval ever returned contains the true gap; none ever widens."""
+    """Laws: with probability at least 1 - (its share of delta) every interval ever returned
+    contains the true gap; none ever widens.
+    """
 
     members: tuple[Hypothesis, ...]
 
@@ -122,7 +149,9 @@ class GapProcess(Protocol):
         ...
 
     def thresholds(self) -> FloatArray:
-        """L (gaps, members): the logarithm that the evidence against a gap must reach; forecasts of widths need it."""
+        """L (gaps, members): the logarithm that the evidence against a gap must reach; forecasts of
+        widths need it.
+        """
         ...
 
     @property
@@ -134,7 +163,9 @@ class GapProcess(Protocol):
 @storable
 @dataclass(eq=False)
 class BettingProcess:
-    """Betting cell by cell over `members`; with `nominated` it starts empty and hypotheses join one by one."""
+    """Betting cell by cell over `members`; with `nominated` it starts empty and hypotheses join one
+    by one.
+    """
 
     bound: BettingBound
     members: tuple[Hypothesis, ...]
@@ -164,7 +195,9 @@ class BettingProcess:
         """Nominate one more hypothesis; its process sees later cohorts only."""
         joined = self.bound.joined_by(share)
         rates, groups, bets = len(joined.rates), len(joined.groups), len(joined.horizons)
-        self.state = self.state.joined(BettingState.empty(1, rates, groups, bets, len(joined.joins)))
+        self.state = self.state.joined(
+            BettingState.empty(1, rates, groups, bets, len(joined.joins))
+        )
         self.bound = joined
         self.members = (*self.members, member)
         self._tables = MemberTables(self.members)
@@ -192,12 +225,17 @@ class BettingProcess:
         return self.bound.plan(self.state, forecast)
 
     def update(self, cohort: ClosedCohort, prepared: Prepared) -> None:
-        """Everybody of the certificate's groups counts; who was erased raises the thresholds instead."""
+        """Everybody of the certificate's groups counts; who was erased raises the thresholds
+        instead.
+        """
         if prepared.plan is None:
             return
         codes = cohort.codes(self.bound.groups[: len(prepared.labelled)])
         used = codes >= 0
-        lost, chance = np.concatenate([cohort.lost_rejected, cohort.lost_accepted]), cohort.lost_acceptance
+        lost, chance = (
+            np.concatenate([cohort.lost_rejected, cohort.lost_accepted]),
+            cohort.lost_acceptance,
+        )
         chance, gone = np.where(cohort.lost_accepted > 0, chance, 1.0), lost > 0
         seen = Cohort.of(
             self.table(cohort.features[used], cohort.group[used] if self.group_decides else None),
@@ -232,7 +270,9 @@ class BettingProcess:
 
 
 def _coarse(regression: FloatArray) -> FloatArray:
-    """m in 64 steps: as valid as m, hardly wider, and people who look alike to the bound can be counted together."""
+    """m in 64 steps: as valid as m, hardly wider, and people who look alike to the bound can be
+    counted together.
+    """
     return np.round(regression * STEPS) / STEPS
 
 
@@ -242,8 +282,9 @@ storable(PresetLooks)
 @storable
 @dataclass(eq=False)
 class AuditTotals:
-    """Sums over the audits taken so far: accepted, doubtful_accepted (members, rates * groups) and people, doubtful (rates, groups);
-    "doubtful" are people whose label has not come, `lost` people who were erased. lo, hi (gaps, members): the intersection of all looks."""
+    """Sums over the audits taken so far: accepted, doubtful_accepted (members, rates * groups) and
+    people, doubtful (rates, groups); "doubtful" are people whose label has not come, `lost` people
+    who were erased. lo, hi (gaps, members): the intersection of all looks."""
 
     accepted: FloatArray
     doubtful_accepted: FloatArray
@@ -258,7 +299,11 @@ class AuditTotals:
     @classmethod
     def none(cls, members: int, rates: int, groups: int) -> "AuditTotals":
         """Before the first audit."""
-        per_member, per_cell, gaps = (members, rates * groups), (rates, groups), rates * groups * (groups - 1) // 2
+        per_member, per_cell, gaps = (
+            (members, rates * groups),
+            (rates, groups),
+            rates * groups * (groups - 1) // 2,
+        )
         sums = (np.zeros(per_member), np.zeros(per_member), np.zeros(per_cell), np.zeros(per_cell))
         return cls(*sums, np.full((gaps, members), -1.0), np.full((gaps, members), 1.0))
 
@@ -266,8 +311,8 @@ class AuditTotals:
 @storable
 @dataclass(eq=False)
 class AuditProcess:
-    """Intervals from the first N_k audits. Rounds of a cohort are exchangeable given the coin, so where a look ends inside a cohort, a
-    random part of its audits is taken."""
+    """Intervals from the first N_k audits. Rounds of a cohort are exchangeable given the coin, so
+    where a look ends inside a cohort, a random part of its audits is taken."""
 
     bound: FixedCountBound
     members: tuple[Hypothesis, ...]
@@ -283,7 +328,9 @@ class AuditProcess:
 
     def __post_init__(self) -> None:
         self._tables = MemberTables(self.members)
-        self._sums = self.totals or AuditTotals.none(len(self.members), len(self.rates), len(self.groups))
+        self._sums = self.totals or AuditTotals.none(
+            len(self.members), len(self.rates), len(self.groups)
+        )
         self.totals = self._sums
 
     def table(self, features: FloatArray, group: GroupArray | None) -> BoolArray:
@@ -311,13 +358,20 @@ class AuditProcess:
         return None
 
     def update(self, cohort: ClosedCohort, prepared: Prepared) -> None:
-        """Take the cohort's audits, look by look. Erased ones keep their places among them, in a column of their own at the end."""
+        """Take the cohort's audits, look by look.
+
+        Erased ones keep their places among them, in a column of their own at the end.
+        """
         codes = np.append(cohort.codes(self.groups), OUTSIDE)
-        kinds = np.stack([cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved])
+        kinds = np.stack(
+            [cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved]
+        )
         left = np.zeros((3, len(codes)), dtype=np.int64)
         left[:, :-1] = np.where(codes[:-1] >= 0, kinds, 0.0)
         left[2, -1] = cohort.lost_audited
-        accepts = self.table(cohort.features, cohort.group if self.group_decides else None).astype(np.float64)
+        accepts = self.table(cohort.features, cohort.group if self.group_decides else None).astype(
+            np.float64
+        )
         accepts = np.concatenate([accepts, np.zeros((len(accepts), 1))], axis=1)
         while left.sum() > 0:
             room = self.looks.count(self._sums.look + 1) - self._sums.audits
@@ -329,7 +383,9 @@ class AuditProcess:
 
     def _part(self, left: IntArray, room: int) -> IntArray:
         """A random part of the audits, `room` of them."""
-        return self.generator.multivariate_hypergeometric(left.ravel(), room, method="marginals").reshape(left.shape)
+        return self.generator.multivariate_hypergeometric(
+            left.ravel(), room, method="marginals"
+        ).reshape(left.shape)
 
     def _add(self, accepts: FloatArray, codes: IntArray, taken: IntArray) -> None:
         sums = self._sums
@@ -357,7 +413,9 @@ class AuditProcess:
             unresolved=sums.doubtful + 2.0 * sums.lost,
         )  # an erased person may be in any denominator, and accepted or rejected there: the worst of both, in every group
         delta = self.looks.share(sums.look, self.failure_probability)
-        found = self.bound.intervals(counts, failure_probability=delta, log_size=self.log_size, columns=self.columns)
+        found = self.bound.intervals(
+            counts, failure_probability=delta, log_size=self.log_size, columns=self.columns
+        )
         sums.lo, sums.hi = np.maximum(sums.lo, found.low.T), np.minimum(sums.hi, found.high.T)
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:

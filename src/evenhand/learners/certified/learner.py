@@ -1,4 +1,5 @@
-"""The certified learner: one number that is never exceeded, from the first person on (beyond the paper).
+"""The certified learner: one number that is never exceeded, from the first person on (beyond the
+paper).
 
     1. Accept everybody until every group has a few people in each denominator.
     2. Per epoch: close the cohorts whose labels have matured, narrow the interval of every hypothesis, and choose among the mixtures whose
@@ -6,7 +7,8 @@
        (`pricing`), or, for fitted classes, by Algorithm 1. Constants are exactly fair, so there always are some.
     3. An audit coin that ignores the person keeps every probability of being accepted above a floor.
 
-Regret, not fairness, pays for ignorance: with probability at least 1 - failure_probability, every policy ever deployed keeps the limit.
+Regret, not fairness, pays for ignorance: with probability at least 1 - failure_probability, every
+policy ever deployed keeps the limit.
 """
 
 import re
@@ -28,16 +30,37 @@ from evenhand.fairness.drift import DriftMonitor
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified.certificates import issue, refusal
-from evenhand.learners.certified.cohorts import ClosedCohort, accept_weight, from_block, from_counts, group_codes
+from evenhand.learners.certified.cohorts import (
+    ClosedCohort,
+    accept_weight,
+    from_block,
+    from_counts,
+    group_codes,
+)
 from evenhand.learners.certified.deployable import SURE, CertifiedSet, Gain
-from evenhand.learners.certified.forecast import HALF, LITTLE, Prospect, RateForecast, epoch_length, sentences
+from evenhand.learners.certified.forecast import (
+    HALF,
+    LITTLE,
+    Prospect,
+    RateForecast,
+    epoch_length,
+    sentences,
+)
 from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.learners.certified.nomination import foretold, nominate
 from evenhand.learners.certified.pricing import WEIGHT_CAP, Cells, PooledCosts, Witnesses, explore
 from evenhand.learners.certified.run import Life, Past, Promise
 from evenhand.learners.certified.settings import require_bound, require_settings, too_rich
 from evenhand.learners.codec import Decoder, Encoder, array_from_json, array_to_json
-from evenhand.learners.epochs import Epoch, EpochLearner, as_rounds, as_told_groups, holds_lock, locked, without_group
+from evenhand.learners.epochs import (
+    Epoch,
+    EpochLearner,
+    as_rounds,
+    as_told_groups,
+    holds_lock,
+    locked,
+    without_group,
+)
 from evenhand.learners.rounds import Block, Lost, Single, merged
 from evenhand.learners.settings import as_groups, require_hypotheses, require_number
 from evenhand.policies import Mixture
@@ -79,14 +102,16 @@ class _Chosen:
 
 
 class CertifiedLearner(EpochLearner):
-    """|gap| <= allowed_gap at every round with probability at least 1 - failure_probability, and then as little regret as it can.
+    """|gap| <= allowed_gap at every round with probability at least 1 - failure_probability, and
+    then as little regret as it can.
 
-    bound: "betting" (default for finite classes, thresholds and stumps), "nominate" (default for fitted classes), or the audit-only
-    "hoeffding", "kl", "binomial", "dkw". audit_rate: "auto", or the probability of the audit coin. audit_budget: bad accepts that
-    audits may cost. maturity: how long after a decision its label is complete, in the units of `at`. fallback: the constant that is
-    deployed when drift suspends the certificate. groups: those of the promise; others
-    count outside of it. By default they are those seen in the first rounds, and a group that turns
-    up later joins once it has ten people.
+    bound: "betting" (default for finite classes, thresholds and stumps), "nominate" (default for
+    fitted classes), or the audit-only "hoeffding", "kl", "binomial", "dkw". audit_rate: "auto", or
+    the probability of the audit coin. audit_budget: bad accepts that audits may cost. maturity: how
+    long after a decision its label is complete, in the units of `at`. fallback: the constant that
+    is deployed when drift suspends the certificate. groups: those of the promise; others count
+    outside of it. By default they are those seen in the first rounds, and a group that turns up
+    later joins once it has ten people.
     """
 
     needs_group = False  # people whose group is unknown count outside of the certificate
@@ -112,7 +137,9 @@ class CertifiedLearner(EpochLearner):
         drift_false_alarm: float = 1e-3,
         seed: int | None = None,
     ) -> None:
-        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        settings = {
+            name: value for name, value in locals().items() if name not in ("self", "__class__")
+        }
         require_hypotheses(hypotheses)
         require_settings(
             allowed_gap,
@@ -142,7 +169,10 @@ class CertifiedLearner(EpochLearner):
         self._queue: list[ClosedCohort] = []
         self._ahead: _Ahead | None = None
         super().__init__(
-            prices=Prices() if prices is None else prices, group_use=group_use, seed=seed, settings=settings
+            prices=Prices() if prices is None else prices,
+            group_use=group_use,
+            seed=seed,
+            settings=settings,
         )
         self._audit_coins = stream(self.seed, "audit")
         self._life = Life.first(self._promise(), as_groups(groups))
@@ -165,17 +195,23 @@ class CertifiedLearner(EpochLearner):
         prices: Prices | None = None,
         at: float | None = None,
     ) -> Decisions:
-        """Decide about one person per row. `at`: the time, needed where labels have a maturity window."""
+        """Decide about one person per row.
+
+        `at`: the time, needed where labels have a maturity window.
+        """
         with self._lock:
             if at is not None:
                 self._tick(at)
             elif self.maturity is not None:
                 raise InvalidInput(
-                    "labels have a maturity window, so decide() needs the time of the decision.", hint="pass at=..."
+                    "labels have a maturity window, so decide() needs the time of the decision.",
+                    hint="pass at=...",
                 )
             return super().decide(features, group, prices=prices)
 
-    def _decide_block(self, rows: FloatArray, group: GroupArray | None, prices: Prices | None) -> Any:
+    def _decide_block(
+        self, rows: FloatArray, group: GroupArray | None, prices: Prices | None
+    ) -> Any:
         block = super()._decide_block(rows, group, prices)
         if isinstance(block, Single):
             _, _, accepted, probability, _ = block.person
@@ -183,16 +219,27 @@ class CertifiedLearner(EpochLearner):
             coin = self._audit_coins.random()  # tossed for everybody
             block.audited_at(accepted and coin < share, self._now)
             return block
-        chance = np.divide(self._audit_weight, block.acceptance, out=np.zeros(len(rows)), where=block.acceptance > 0)
+        chance = np.divide(
+            self._audit_weight,
+            block.acceptance,
+            out=np.zeros(len(rows)),
+            where=block.acceptance > 0,
+        )
         block.audit = block.accept & (self._audit_coins.random(len(rows)) < chance)
         block.at = self._now
         return block
 
     def observe(
-        self, round: ArrayLike, label: ArrayLike, *, group: ArrayLike | None = None, at: float | None = None
+        self,
+        round: ArrayLike,
+        label: ArrayLike,
+        *,
+        group: ArrayLike | None = None,
+        at: float | None = None,
     ) -> None:
-        """Tell labels of accepted rounds. A `group` told here must not contradict one that is known; one that was unknown stays outside the
-        certificate, because only accepted people have outcomes: see `tell_group`."""
+        """Tell labels of accepted rounds. A `group` told here must not contradict one that is
+        known; one that was unknown stays outside the certificate, because only accepted people have
+        outcomes: see `tell_group`."""
         self._tick(at)
         rounds = as_rounds(round)
         if group is not None:
@@ -200,10 +247,11 @@ class CertifiedLearner(EpochLearner):
         super().observe(rounds, label)
 
     def tell_group(self, round: ArrayLike, group: ArrayLike) -> None:
-        """Groups that arrive after the decision, for accepted and rejected people alike. They count in a cohort that is still open.
+        """Groups that arrive after the decision, for accepted and rejected people alike. They count
+        in a cohort that is still open.
 
-        Law, which is on record in the certificate with the number of people by group and draw: whether and when a group becomes known does
-        not depend on the draw.
+        Law, which is on record in the certificate with the number of people by group and draw:
+        whether and when a group becomes known does not depend on the draw.
         """
         rounds = as_rounds(round)
         self._book.tell_group(rounds, as_told_groups(group, len(rounds)))
@@ -218,12 +266,16 @@ class CertifiedLearner(EpochLearner):
             return
         require_number("at", at, lambda _: True, "the time is a finite number")
         if self._now is not None and at < self._now:
-            raise ProtocolError(f"the time is {at}, but it has been {self._now} before; time does not run backwards.")
+            raise ProtocolError(
+                f"the time is {at}, but it has been {self._now} before; time does not run backwards."
+            )
         self._now = float(at)
 
     @property
     def _audit_weight(self) -> float:
-        """The probability of the audit coin: the weight of accept-all, which ignores the person; remembered as long as the policy lasts."""
+        """The probability of the audit coin: the weight of accept-all, which ignores the person;
+        remembered as long as the policy lasts.
+        """
         policy = self.policy
         if self._coin is None or self._coin[0] is not policy:
             self._coin = (policy, accept_weight(policy))
@@ -232,11 +284,17 @@ class CertifiedLearner(EpochLearner):
     # closing cohorts
 
     def _take(self, log: RoundLog) -> None:
-        self._queue.append(from_counts(self.epoch.number, log, self._audit_weight, self._audit_coins, self._round))
+        self._queue.append(
+            from_counts(self.epoch.number, log, self._audit_weight, self._audit_coins, self._round)
+        )
 
     def _collect(self) -> bool:
-        """Close what has matured, in the order of arrival, and look at it once; whether there was anything."""
-        closed = self._queue + [from_block(block) for block in self._book.close(self._now, self.maturity)]
+        """Close what has matured, in the order of arrival, and look at it once; whether there was
+        anything.
+        """
+        closed = self._queue + [
+            from_block(block) for block in self._book.close(self._now, self.maturity)
+        ]
         self._queue = []
         self._look_at(sorted(closed, key=lambda cohort: cohort.first))
         return bool(closed)
@@ -261,7 +319,9 @@ class CertifiedLearner(EpochLearner):
             self._history.compact()
 
     def _watch_late_labels(self) -> None:
-        """Without a maturity window: show the drift tests the cohorts that have all their labels by now, in the order of arrival."""
+        """Without a maturity window: show the drift tests the cohorts that have all their labels by
+        now, in the order of arrival.
+        """
         awaiting = self._life.awaiting
         while awaiting:
             epoch, first, stop = awaiting[0]
@@ -274,16 +334,25 @@ class CertifiedLearner(EpochLearner):
             awaiting.pop(0)
 
     def replay(
-        self, played: Sequence[Block], rounds: int, *, at: float | None = None, published: Mixture | None = None
+        self,
+        played: Sequence[Block],
+        rounds: int,
+        *,
+        at: float | None = None,
+        published: Mixture | None = None,
     ) -> Epoch:
-        """Close the epoch with rounds that its policies decided elsewhere, and open the next one: a service's ledger drew and waited.
+        """Close the epoch with rounds that its policies decided elsewhere, and open the next one: a
+        service's ledger drew and waited.
 
-        played: *all* rounds whose cohorts have closed since the last call, in the order of arrival and numbered without gaps: accepted and
-        rejected, overruled and erased alike. rounds: how many have been decided in all, waiting ones included. published: what was
-        deployed after this closing, where that is on record.
+        played: *all* rounds whose cohorts have closed since the last call, in the order of arrival
+        and numbered without gaps: accepted and rejected, overruled and erased alike. rounds: how
+        many have been decided in all, waiting ones included. published: what was deployed after
+        this closing, where that is on record.
         """
         if rounds < self._round:
-            raise ProtocolError(f"{rounds} rounds were decided, but it has been {self._round} before.")
+            raise ProtocolError(
+                f"{rounds} rounds were decided, but it has been {self._round} before."
+            )
         self._tick(at)
         self._columns = self._columns or next((block.features.shape[1] for block in played), None)
         self._round = rounds
@@ -323,26 +392,47 @@ class CertifiedLearner(EpochLearner):
         return epoch
 
     def _policies_ahead(self, opened: Epoch) -> dict[int, Mixture]:
-        """The policies of the epochs that have rounds to be looked at: those that wait for labels, and the one that is opened."""
+        """The policies of the epochs that have rounds to be looked at: those that wait for labels,
+        and the one that is opened.
+        """
         ends = [*(epoch.first_round for epoch in self._epochs[1:]), opened.first_round]
-        waiting = [epoch for epoch, end in zip(self._epochs, ends, strict=True) if end > self._life.next_round]
+        waiting = [
+            epoch
+            for epoch, end in zip(self._epochs, ends, strict=True)
+            if end > self._life.next_round
+        ]
         return {epoch.number: epoch.policy for epoch in (*waiting, opened)}
 
     @property
     def _first_rounds(self) -> int:
-        """Everybody is accepted at first; a class that is fitted needs more labels than one that is judged as it is."""
+        """Everybody is accepted at first; a class that is fitted needs more labels than one that is
+        judged as it is.
+        """
         if not self.fitted:
             return FIRST_ROUNDS
-        return FIRST_FITTED if self.horizon is None else int(np.clip(self.horizon // 100, FIRST_ROUNDS, FIRST_FITTED))
+        return (
+            FIRST_FITTED
+            if self.horizon is None
+            else int(np.clip(self.horizon // 100, FIRST_ROUNDS, FIRST_FITTED))
+        )
 
     def _constant(self, number: int, round: int, rounds: int) -> Epoch:
-        """Before anything is certified: accept everybody; after a suspension: the fallback, audited."""
+        """Before anything is certified: accept everybody; after a suspension: the fallback,
+        audited.
+        """
         floor = 1.0
         if round > 0 and self._life.number > 1 and self.fallback == "reject":
             floor = max(0.05, self.schedule.exploration_floor(round))
         everybody = Mixture((ACCEPT_ALL,), (1.0,), self.group_use)
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (floor, 1.0 - floor), self.group_use)
-        return Epoch(number, "explore", round, rounds, everybody if floor == 1.0 else coin, exploration_floor=floor)
+        return Epoch(
+            number,
+            "explore",
+            round,
+            rounds,
+            everybody if floor == 1.0 else coin,
+            exploration_floor=floor,
+        )
 
     def _deploy(self, number: int, round: int) -> Epoch:
         """One epoch of a deployable mixture."""
@@ -353,7 +443,9 @@ class CertifiedLearner(EpochLearner):
         return Epoch(number, "certified", round, length, chosen.policy, chosen.floor, *took)
 
     def _chosen(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
-        """Fitted classes are explored by Algorithm 1, all others by the price of what is not known yet."""
+        """Fitted classes are explored by Algorithm 1, all others by the price of what is not known
+        yet.
+        """
         return (self._by_descent if self.fitted else self._by_price)(log, number, round, length)
 
     def _by_price(self, log: RoundLog, number: int, round: int, length: int) -> "_Chosen":
@@ -384,9 +476,13 @@ class CertifiedLearner(EpochLearner):
         return _Chosen(policy, deployable, floor, found.steps, found.oracle_calls, found.halted)
 
     def _pooled(self, log: RoundLog) -> tuple[Cells, PooledCosts, CertifiedSet]:
-        """The cells of the people seen so far, what accepting them costs, and what may be deployed on them."""
+        """The cells of the people seen so far, what accepting them costs, and what may be deployed
+        on them.
+        """
         life, past = self._life, self._life.tally.past
-        cells = Cells.of(log, past.features, past.group if life.promise.group_decides else None, life.table)
+        cells = Cells.of(
+            log, past.features, past.group if life.promise.group_decides else None, life.table
+        )
         members, lo, hi = life.certified()
         accepts = cells.accepts.astype(np.float64)
         deployable = CertifiedSet.of(members, accepts, lo, hi, self.allowed_gap, self.group_use)
@@ -399,14 +495,20 @@ class CertifiedLearner(EpochLearner):
         loss, variances = self._estimated_loss(log, regression)
         deployable = self._deployable(loss)
         floor = self._floor(loss.rounds)
-        tolerated = self.schedule.exploration_floor(max(1, int(loss.rounds))) * self.schedule.regret_scale
+        tolerated = (
+            self.schedule.exploration_floor(max(1, int(loss.rounds))) * self.schedule.regret_scale
+        )
         found = coordinate_descent(
             loss, deployable, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
         )  # psi mu = .3 / sqrt(t), also where the user has fixed mu
         policy = found.weights.smoothed(floor, explored(1))
-        policy = self._with_audits(policy, deployable, loss, variances, regression, floor, number, round, length)
+        policy = self._with_audits(
+            policy, deployable, loss, variances, regression, floor, number, round, length
+        )
         report = found.report
-        return _Chosen(policy, deployable, floor, report.iterations, report.oracle_calls, report.halted)
+        return _Chosen(
+            policy, deployable, floor, report.iterations, report.oracle_calls, report.halted
+        )
 
     @staticmethod
     def _length(round: int) -> int:
@@ -422,17 +524,29 @@ class CertifiedLearner(EpochLearner):
     def _resolved_or_none(self) -> RoundLog | None:
         return self._resolved() if self._history.logs else None
 
-    def _estimated_loss(self, log: RoundLog, regression: OutcomeRegression) -> tuple[EstimatedLoss, FloatArray]:
-        """The loss of fitted classes and the variances of its acceptance costs: doubly robust with capped weights."""
+    def _estimated_loss(
+        self, log: RoundLog, regression: OutcomeRegression
+    ) -> tuple[EstimatedLoss, FloatArray]:
+        """The loss of fitted classes and the variances of its acceptance costs: doubly robust with
+        capped weights.
+        """
         return doubly_robust(log, regression, self.loss, cap=WEIGHT_CAP)
 
-    def _estimated(self, log: RoundLog, regression: OutcomeRegression) -> tuple[CertifiedSet, FloatArray, FloatArray]:
-        """What may be deployed, and the cost of accepting all people of each of its columns, per person, with its variance."""
+    def _estimated(
+        self, log: RoundLog, regression: OutcomeRegression
+    ) -> tuple[CertifiedSet, FloatArray, FloatArray]:
+        """What may be deployed, and the cost of accepting all people of each of its columns, per
+        person, with its variance.
+        """
         if not self.fitted:
             _, costs, deployable = self._pooled(log)
             return deployable, costs.cost, costs.variance
         loss, variances = self._estimated_loss(log, regression)
-        return self._deployable(loss), loss.acceptance_cost / loss.rounds, variances / loss.rounds**2
+        return (
+            self._deployable(loss),
+            loss.acceptance_cost / loss.rounds,
+            variances / loss.rounds**2,
+        )
 
     def _deployable(self, loss: EstimatedLoss) -> CertifiedSet:
         members, lo, hi = self._life.certified()
@@ -447,10 +561,14 @@ class CertifiedLearner(EpochLearner):
 
     def _rounds_ahead(self, round: int) -> float:
         """Rounds ahead; without a horizon nine times as many as so far, and some."""
-        return max(float((self.horizon - round) if self.horizon is not None else 9 * round + 20_000), 1.0)
+        return max(
+            float((self.horizon - round) if self.horizon is not None else 9 * round + 20_000), 1.0
+        )
 
     def _most_audits(self, floor: float, length: int) -> float:
-        """The largest weight of accept-all in Q for which an epoch's bad accepts stay within the budget."""
+        """The largest weight of accept-all in Q for which an epoch's bad accepts stay within the
+        budget.
+        """
         bad = length * max(self._life.tally.negative_share, 1e-3)
         return float(np.clip((self._budget_left / bad - floor) / max(1.0 - floor, 1e-12), 0.0, 1.0))
 
@@ -478,20 +596,29 @@ class CertifiedLearner(EpochLearner):
             return deployable.mixture(weights)
         free = weights[0] - floor + weights[1]
         share = weights[0] - floor
-        if loss.acceptance_cost.sum() > 0 and free > LITTLE:  # accepting is a sacrifice: will it pay?
+        if (
+            loss.acceptance_cost.sum() > 0 and free > LITTLE
+        ):  # accepting is a sacrifice: will it pay?
             ahead = self._foreseen(number, round, deployable, cost, variance, regression)
             if ahead is not None:
                 best = ahead.prospect.best(ahead.start, ahead.horizon)
                 in_time = np.isfinite(best.reaches(HALF * ahead.prospect.full))
                 share = max(share, best.share * free) if in_time else best.share * free
         share = min(
-            share, max(self._budget_left / (length * max(self._life.tally.negative_share, 1e-3)) - floor, 0.0), free
+            share,
+            max(
+                self._budget_left / (length * max(self._life.tally.negative_share, 1e-3)) - floor,
+                0.0,
+            ),
+            free,
         )
         weights[0], weights[1] = floor + share, free - share
         return deployable.mixture(weights)
 
     @staticmethod
-    def _cautious(weights: FloatArray, deployable: CertifiedSet, cost: FloatArray, variance: FloatArray) -> FloatArray:
+    def _cautious(
+        weights: FloatArray, deployable: CertifiedSet, cost: FloatArray, variance: FloatArray
+    ) -> FloatArray:
         """Learned weight whose gain over the better constant may be chance goes to that constant."""
         learned = np.concatenate([np.zeros(2), weights[2:]])
         total = float(learned.sum())
@@ -513,8 +640,8 @@ class CertifiedLearner(EpochLearner):
     ) -> _Ahead | None:
         """What the rounds after `round`, where epoch `number` begins, are expected to bring.
 
-        None if no past people are known. It is remembered for the report. cost, variance: of accepting all people of each
-        column of `deployable`, per person.
+        None if no past people are known. It is remembered for the report. cost, variance: of
+        accepting all people of each column of `deployable`, per person.
         """
         self._ahead = None
         if not len(self._life.tally.past.weight):
@@ -524,7 +651,11 @@ class CertifiedLearner(EpochLearner):
         return self._ahead
 
     def _prospect(
-        self, deployable: CertifiedSet, cost: FloatArray, variance: FloatArray, regression: OutcomeRegression
+        self,
+        deployable: CertifiedSet,
+        cost: FloatArray,
+        variance: FloatArray,
+        regression: OutcomeRegression,
     ) -> Prospect:
         """Who will come, and what is known of the members: all from closed cohorts.
 
@@ -545,11 +676,22 @@ class CertifiedLearner(EpochLearner):
         for epoch, first, stop in reversed(life.closed):
             saw, policy = rounds > later, self._epochs[epoch - 1].policy
             if saw.any():
-                played.append((float(stop - first), policy.acceptance(features, shown), accept_weight(policy), saw))
+                played.append(
+                    (
+                        float(stop - first),
+                        policy.acceptance(features, shown),
+                        accept_weight(policy),
+                        saw,
+                    )
+                )
             later += stop - first
 
         def floor(t: float) -> float:
-            return self.schedule.exploration_floor(int(t)) if self.audit_rate == "auto" else float(self.audit_rate)
+            return (
+                self.schedule.exploration_floor(int(t))
+                if self.audit_rate == "auto"
+                else float(self.audit_rate)
+            )
 
         return Prospect(
             weight=people / people.sum(),
@@ -579,7 +721,12 @@ class CertifiedLearner(EpochLearner):
         A forecast is no part of a certificate.
         """
         life, ahead, number = self._life, self._ahead, self.epoch.number
-        if life.process is None or not life.process.members or life.frozen or not self._history.logs:
+        if (
+            life.process is None
+            or not life.process.members
+            or life.frozen
+            or not self._history.logs
+        ):
             return ()
         if ahead is None or ahead.number != number:
             log = self._resolved()
@@ -589,7 +736,9 @@ class CertifiedLearner(EpochLearner):
         if ahead is None:
             return ()
         prospect, span = ahead.prospect, (ahead.start, ahead.horizon)
-        course = prospect.course(*span) if self.audit_rate == "auto" else prospect.trajectory(0.0, *span)
+        course = (
+            prospect.course(*span) if self.audit_rate == "auto" else prospect.trajectory(0.0, *span)
+        )
         return prospect.forecasts(course, ahead.horizon)
 
     def _outlook(self) -> tuple[str, ...]:
@@ -597,7 +746,11 @@ class CertifiedLearner(EpochLearner):
 
     @property
     def _budget_left(self) -> float:
-        return float("inf") if self.audit_budget is None else self.audit_budget - self._life.tally.audited_negatives
+        return (
+            float("inf")
+            if self.audit_budget is None
+            else self.audit_budget - self._life.tally.audited_negatives
+        )
 
     def _frozen(self, number: int, round: int) -> Epoch:
         """The budget of bad accepts is spent: the best certified policy, without audits, for good."""
@@ -619,23 +772,37 @@ class CertifiedLearner(EpochLearner):
 
     @property
     def certificate(self) -> Certificate:
-        """What is claimed about the policy that is deployed now. That of a frozen policy never changes; only a suspension ends it."""
+        """What is claimed about the policy that is deployed now.
+
+        That of a frozen policy never changes; only a suspension ends it.
+        """
         if self._frozen_certificate is not None:
             return self._frozen_certificate
         return issue(
-            self._life, self.policy, self._records.get(self.epoch.number), self.epoch.first_round + self.epoch.rounds
+            self._life,
+            self.policy,
+            self._records.get(self.epoch.number),
+            self.epoch.first_round + self.epoch.rounds,
         )
 
     def certify(self, policy: Mixture) -> Certificate:
-        """A certificate for any mixture of the learner's hypotheses; CannotCertify says what is missing."""
+        """A certificate for any mixture of the learner's hypotheses; CannotCertify says what is
+        missing.
+        """
         ends = self._ends(policy)
         if max(ends[1].max(initial=0.0), -ends[0].min(initial=0.0)) > self.allowed_gap:
             raise refusal(self._life, ends)
         return issue(self._life, policy, ends, self.epoch.first_round + self.epoch.rounds)
 
     def _ends(self, policy: Mixture) -> tuple[FloatArray, FloatArray]:
-        """Between which values the gaps of a policy lie; nothing is known of a hypothesis that has no interval."""
-        members, lo, hi = self._life.certified() if self._life.started else ((), np.zeros((1, 0)), np.zeros((1, 0)))
+        """Between which values the gaps of a policy lie; nothing is known of a hypothesis that has
+        no interval.
+        """
+        members, lo, hi = (
+            self._life.certified()
+            if self._life.started
+            else ((), np.zeros((1, 0)), np.zeros((1, 0)))
+        )
         low, high = np.zeros(len(lo)), np.zeros(len(hi))
         for hypothesis, weight in zip(policy.hypotheses, policy.weights, strict=True):
             if hypothesis not in (ACCEPT_ALL, REJECT_ALL):
@@ -646,9 +813,13 @@ class CertifiedLearner(EpochLearner):
 
     @property
     def trail(self) -> tuple[tuple[Epoch, FloatArray, FloatArray], ...]:
-        """(epoch, low, high) for each epoch: between which values the gaps of its policy were certified to lie."""
+        """(epoch, low, high) for each epoch: between which values the gaps of its policy were
+        certified to lie.
+        """
         zero = np.zeros(1)
-        return tuple((epoch, *self._records.get(epoch.number, (zero, zero))) for epoch in self._epochs)
+        return tuple(
+            (epoch, *self._records.get(epoch.number, (zero, zero))) for epoch in self._epochs
+        )
 
     @property
     def learned_weight(self) -> float:
@@ -677,14 +848,20 @@ class CertifiedLearner(EpochLearner):
     def warm_start(self, history: RoundLog, *, audited: bool) -> None:
         """Rounds played before, with their true acceptance probabilities: they enter the loss.
 
-        If they were `audited`, that is, gathered by a coin that ignored the person, they also count towards the start: which groups there
-        are, and whether each has its first people, so that learning may begin at once. The intervals of the certificate look at people
-        whom this learner decided, and at nobody else.
+        If they were `audited`, that is, gathered by a coin that ignored the person, they also count
+        towards the start: which groups there are, and whether each has its first people, so that
+        learning may begin at once. The intervals of the certificate look at people whom this
+        learner decided, and at nobody else.
         """
         if self._round > 0:
-            raise ProtocolError(f"{self._round} rounds have been played; a warm start comes before the first.")
+            raise ProtocolError(
+                f"{self._round} rounds have been played; a warm start comes before the first."
+            )
         if self.group_use == "decide":
-            as_group(np.full(len(history), None) if history.group is None else history.group, len(history))
+            as_group(
+                np.full(len(history), None) if history.group is None else history.group,
+                len(history),
+            )
         self._columns = history.features.shape[1]
         if audited:
             if (history.acceptance != history.acceptance[0]).any():
@@ -693,8 +870,12 @@ class CertifiedLearner(EpochLearner):
                     hint="pass audited=False: it then serves the loss only.",
                 )
             cohort = from_counts(0, history, float(history.acceptance[0]), self._audit_coins)
-            self._life.tally.add(cohort, None, billed=False, judged=False, keep_audits=self._life.promise.nominates)
-        self._history.logs.append((0, history if self.group_use == "decide" else without_group(history)))
+            self._life.tally.add(
+                cohort, None, billed=False, judged=False, keep_audits=self._life.promise.nominates
+            )
+        self._history.logs.append(
+            (0, history if self.group_use == "decide" else without_group(history))
+        )
         self._news = True  # the first epoch was planned without it
 
     def _promise(self) -> Promise:
@@ -723,7 +904,15 @@ class CertifiedLearner(EpochLearner):
         shells = [replace(epoch, policy=NO_POLICY) for epoch in self._epochs]
         state = {
             name: getattr(self, name)
-            for name in ("_now", "_round", "_columns", "_priced", "_coins", "_audit_coins", "_records")
+            for name in (
+                "_now",
+                "_round",
+                "_columns",
+                "_priced",
+                "_coins",
+                "_audit_coins",
+                "_records",
+            )
         } | {
             "_life": replace(self._life, tally=tally),
             "_epochs": shells,
@@ -731,13 +920,21 @@ class CertifiedLearner(EpochLearner):
         }
         encoder = Encoder(self.hypotheses)
         encoded = encoder.encode(state)
-        return {"rules": RULES, "state": encoded, "arrays": {n: array_to_json(a) for n, a in encoder.arrays.items()}}
+        return {
+            "rules": RULES,
+            "state": encoded,
+            "arrays": {n: array_to_json(a) for n, a in encoder.arrays.items()},
+        }
 
-    def resume(self, checkpoint: Json, policies: Sequence[Mixture], closed: Sequence[Block]) -> None:
-        """Take up a checkpoint that a learner with the same settings made: this one then continues bit for bit.
+    def resume(
+        self, checkpoint: Json, policies: Sequence[Mixture], closed: Sequence[Block]
+    ) -> None:
+        """Take up a checkpoint that a learner with the same settings made: this one then continues
+        bit for bit.
 
-        policies: that of every epoch, in order. closed: the rounds of the cohorts that had closed by then, with what was known of them at
-        their closing; people who were erased since are marked so, and only the loss and the forecasts miss them.
+        policies: that of every epoch, in order. closed: the rounds of the cohorts that had closed
+        by then, with what was known of them at their closing; people who were erased since are
+        marked so, and only the loss and the forecasts miss them.
         """
         if checkpoint.get("rules") != RULES:
             raise StorageError(
@@ -751,9 +948,13 @@ class CertifiedLearner(EpochLearner):
                 f"the checkpoint knows {len(state['_epochs'])} epochs, but {len(policies)} policies are given."
             )
         if state["_life"].promise != self._promise():
-            raise StorageError("the checkpoint was made under another promise than this learner's settings.")
+            raise StorageError(
+                "the checkpoint was made under another promise than this learner's settings."
+            )
         self._restore(state)
-        self._epochs = [replace(e, policy=p) for e, p in zip(state["_epochs"], policies, strict=True)]
+        self._epochs = [
+            replace(e, policy=p) for e, p in zip(state["_epochs"], policies, strict=True)
+        ]
         self._history.logs, self._queue, self._ahead = [], [], None
         for epoch, first, stop in self._life.closed:
             run = [block for block in closed if first <= block.first < stop]
@@ -763,24 +964,45 @@ class CertifiedLearner(EpochLearner):
             self._remember(cohort)
 
     def succeed(
-        self, policies: Sequence[Mixture], bookings: Sequence[Booking], round: int, reason: str, *, lives: int = 1
+        self,
+        policies: Sequence[Mixture],
+        bookings: Sequence[Booking],
+        round: int,
+        reason: str,
+        *,
+        lives: int = 1,
     ) -> None:
-        """Take over a record that was written under older rules: what was booked stays booked, and a new life starts from the reserve.
+        """Take over a record that was written under older rules: what was booked stays booked, and
+        a new life starts from the reserve.
 
         policies: those of the epochs so far, in order; round: people decided by them; lives: at
-        least so many began. Nothing of what they saw is looked at again: the new life looks at people
-        decided from here on, and deploys constants until it knows enough.
+        least so many began. Nothing of what they saw is looked at again: the new life looks at
+        people decided from here on, and deploys constants until it knows enough.
         """
         if self._round > 0:
-            raise ProtocolError(f"{self._round} rounds have been played; only a fresh learner can succeed another.")
-        booked = [int(found[1]) for entry in bookings if (found := re.match(r"life (\d+):", entry.process))]
+            raise ProtocolError(
+                f"{self._round} rounds have been played; only a fresh learner can succeed another."
+            )
+        booked = [
+            int(found[1])
+            for entry in bookings
+            if (found := re.match(r"life (\d+):", entry.process))
+        ]
         ledger = DeltaLedger(self.failure_probability, tuple(bookings))
         wanted = self._life.wanted
         self._life = Life(
-            1 + max([lives, *booked]), self._promise(), ledger, round, wanted=wanted, ended=(reason,), next_round=round
+            1 + max([lives, *booked]),
+            self._promise(),
+            ledger,
+            round,
+            wanted=wanted,
+            ended=(reason,),
+            next_round=round,
         )
         self._round = round
-        self._epochs = [Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)]
+        self._epochs = [
+            Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)
+        ]
         self._epochs.append(self._choose(len(policies) + 1, round))
 
     def _state(self) -> dict[str, Any]:

@@ -1,10 +1,12 @@
-"""Nominate, then certify: for classes that are too rich for a union, only what looks best is judged, and only by later people.
+"""Nominate, then certify: for classes that are too rich for a union, only what looks best is
+judged, and only by later people.
 
-Nothing here touches validity: a nomination is a function of the past, and its process sees later people only. What it costs is delta (the
-N-th nominated hypothesis has 6 delta / (pi^2 N^2)) and time, so few are nominated, and none that decides like one before it.
+Nothing here touches validity: a nomination is a function of the past, and its process sees later
+people only. What it costs is delta (the N-th nominated hypothesis has 6 delta / (pi^2 N^2)) and
+time, so few are nominated, and none that decides like one before it.
 
-The fair problem is solved with point estimates that lean on a regression m(x) of P[y = -1 | x]. It is fitted without weights to all labels:
-within one x they are unbiased, whatever the policy did.
+The fair problem is solved with point estimates that lean on a regression m(x) of P[y = -1 | x]. It
+is fitted without weights to all labels: within one x they are unbiased, whatever the policy did.
 
     cost of accepting x    doubly robust, residuals weighted by min(1/p, LIGHT): where p = 1 the labels themselves decide
     tilted cost            the same with false rejects at a third of their price where reject-all is clearly the cheaper constant, and
@@ -13,7 +15,8 @@ within one x they are unbiased, whatever the policy did.
     rates                  audited people with their labels, and other people as m of one with y = -1 and 1 - m of one with y = +1, where m
                            is shifted for each group to agree with its audits
 
-Fits to labels with weights up to 10 have several times the variance (Adult, 1,000 rounds: error .23 instead of .17).
+Fits to labels with weights up to 10 have several times the variance (Adult, 1,000 rounds: error .23
+instead of .17).
 """
 
 from collections.abc import Iterator
@@ -34,14 +37,19 @@ FIRST_LABELS = 200
 AGAIN_LABELS, AGAIN_ROUNDS = 1.5, 1.9
 """Nominate again when labels and rounds have both grown by these factors."""
 SLACKS = (0.5, 2.5)
-"""Standard errors of the estimated gap that are kept from the limit: a hypothesis with a smaller gap is certified sooner."""
+"""Standard errors of the estimated gap that are kept from the limit: a hypothesis with a smaller
+gap is certified sooner.
+"""
 ALIKE = 0.995
-"""A hypothesis that decides like a nominated one about this share of the people is not nominated."""
+"""A hypothesis that decides like a nominated one about this share of the people is not nominated.
+"""
 TILT, CLEARLY = 3.0, 2.0
-"""By TILT false rejects become cheaper, or more expensive, for the first nominee, where one constant costs CLEARLY times the other.
+"""By TILT false rejects become cheaper, or more expensive, for the first nominee, where one
+constant costs CLEARLY times the other.
 
-Adult and Give Me Some Credit, regret at T = 1e5 over the best constant's, 12 seeds: .365 and .537 instead of .415 and .569; where the
-constants cost the same (COMPAS) it would be .446 instead of .416."""
+Adult and Give Me Some Credit, regret at T = 1e5 over the best constant's, 12 seeds: .365 and .537
+instead of .415 and .569; where the constants cost the same (COMPAS) it would be .446 instead of
+.416."""
 LIGHT = 3.0
 """The largest weight of a residual in a fit."""
 MOST_LABELLED, MOST_OTHERS, MOST_PEOPLE = 10_000, 2_500, 1_500
@@ -62,7 +70,10 @@ def nominate(
 ) -> None:
     """Nominate what the estimated fair problem mixes, once there are enough new labels."""
     labels = float(log.accepted.sum())
-    if labels < max(FIRST_LABELS, AGAIN_LABELS * life.nominated_labels) or round < AGAIN_ROUNDS * life.nominated_at:
+    if (
+        labels < max(FIRST_LABELS, AGAIN_LABELS * life.nominated_labels)
+        or round < AGAIN_ROUNDS * life.nominated_at
+    ):
         return
     if not life.tally.audits:
         return
@@ -82,8 +93,12 @@ def _thinned(log: RoundLog) -> RoundLog:
         chosen = _spread(rows, most)
         keep[chosen], scale[chosen] = True, len(rows) / max(len(chosen), 1)
     kept, scale = log.where(keep), scale[keep]
-    rejected, positive, negative = (column * scale for column in (kept.rejected, kept.positive, kept.negative))
-    return RoundLog(kept.features, kept.group, kept.acceptance, rejected, positive, negative, kept.prices)
+    rejected, positive, negative = (
+        column * scale for column in (kept.rejected, kept.positive, kept.negative)
+    )
+    return RoundLog(
+        kept.features, kept.group, kept.acceptance, rejected, positive, negative, kept.prices
+    )
 
 
 def _spread(rows: IntArray, most: int) -> IntArray:
@@ -92,7 +107,9 @@ def _spread(rows: IntArray, most: int) -> IntArray:
 
 @dataclass(frozen=True, eq=False)
 class Foretold:
-    """People of the past with the probability of a bad outcome, and the audited ones among them with their labels."""
+    """People of the past with the probability of a bad outcome, and the audited ones among them
+    with their labels.
+    """
 
     features: FloatArray
     group: GroupArray
@@ -102,18 +119,25 @@ class Foretold:
 
     @property
     def sample(self) -> LabelledSample:
-        """The audits, and everybody twice, once with either label: all of them together as many as IMAGINED audits."""
+        """The audits, and everybody twice, once with either label: all of them together as many as
+        IMAGINED audits.
+        """
         share = self.weight * IMAGINED / self.weight.sum()
-        count = np.concatenate([self.audits.weight, share * (1.0 - self.negative), share * self.negative])
+        count = np.concatenate(
+            [self.audits.weight, share * (1.0 - self.negative), share * self.negative]
+        )
         features = np.concatenate([self.audits.features, self.features, self.features])
         group = np.concatenate([self.audits.group, self.group, self.group])
         label = np.concatenate([self.audits.label, np.repeat([1, -1], len(self.weight))])
         return LabelledSample(features, group, label, count)
 
 
-def foretold(life: Life, regression: OutcomeRegression) -> tuple[FloatArray, GroupArray, FloatArray, FloatArray]:
-    """(features, group, people, P[y = -1 | x]) of people of the past, at most MOST_PEOPLE rows of them; where audits are kept, the
-    regression is shifted for each group to agree with its audits."""
+def foretold(
+    life: Life, regression: OutcomeRegression
+) -> tuple[FloatArray, GroupArray, FloatArray, FloatArray]:
+    """(features, group, people, P[y = -1 | x]) of people of the past, at most MOST_PEOPLE rows of
+    them; where audits are kept, the regression is shifted for each group to agree with its audits.
+    """
     past, groups = life.tally.past, life.groups or ()
     inside = _spread(np.flatnonzero(_inside(past.group, groups)), MOST_PEOPLE)
     features, group = past.features[inside], past.group[inside]
@@ -134,7 +158,9 @@ def _inside(group: GroupArray, groups: tuple[object, ...]) -> BoolArray:
 
 
 def logit_shift(chance: FloatArray, happened: BoolArray, weight: FloatArray) -> float:
-    """b with sum weight logistic(logit(chance) + b) = sum weight happened, shrunk by a prior: four Newton steps."""
+    """b with sum weight logistic(logit(chance) + b) = sum weight happened, shrunk by a prior: four
+    Newton steps.
+    """
     shift = 0.0
     for _ in range(4):
         now = shifted(chance, shift)
@@ -177,9 +203,15 @@ def _supports(
     rejecting = float(people.weight @ (1.0 - people.negative)) * float(np.mean(told.false_reject))
     if max(accepting, rejecting) >= CLEARLY * min(accepting, rejecting):
         kappa = 1.0 / TILT if accepting > rejecting else TILT
-        tilted = TransformedLoss(Prices(told.false_accept, kappa * told.false_reject), TILT * loss.normaliser)
+        tilted = TransformedLoss(
+            Prices(told.false_accept, kappa * told.false_reject), TILT * loss.normaliser
+        )
         leaning, _ = doubly_robust(replace(log, prices=None), regression, tilted, cap=LIGHT)
-        near = fair.at(max(promise.limit - SLACKS[0] * doubt, 0.0)).cheapest(leaning.acceptance_cost).policy
+        near = (
+            fair.at(max(promise.limit - SLACKS[0] * doubt, 0.0))
+            .cheapest(leaning.acceptance_cost)
+            .policy
+        )
         yield near.hypotheses[int(np.argmax(near.weights))]
     limits = [max(promise.limit - errors * doubt, 0.0) for errors in SLACKS]
     for found in fair.solve_at(limits, objective.acceptance_cost):
@@ -188,16 +220,29 @@ def _supports(
 
 
 def _standard_error(people: Foretold, rates: tuple[Rate, ...], loss: TransformedLoss) -> float:
-    """The standard error of the gap of "accept whoever is worth it": sqrt(sum over two groups of f (1 - f) / n), n of them audited."""
-    of_accept, of_reject = float(np.mean(loss.of_false_accept - loss.of_reject)), float(np.mean(loss.of_reject))
-    accepts, audits, largest = people.negative * of_accept < (1.0 - people.negative) * of_reject, people.audits, 0.0
+    """The standard error of the gap of "accept whoever is worth it": sqrt(sum over two groups of f
+    (1 - f) / n), n of them audited.
+    """
+    of_accept, of_reject = (
+        float(np.mean(loss.of_false_accept - loss.of_reject)),
+        float(np.mean(loss.of_reject)),
+    )
+    accepts, audits, largest = (
+        people.negative * of_accept < (1.0 - people.negative) * of_reject,
+        people.audits,
+        0.0,
+    )
     for rate in rates:
-        counted = np.stack([1.0 - people.negative, people.negative], axis=1) @ rate.in_denominator(np.array([1, -1]))
+        counted = np.stack([1.0 - people.negative, people.negative], axis=1) @ rate.in_denominator(
+            np.array([1, -1])
+        )
         variances = []
         for group in audits.groups:
             here = (people.group == group) * people.weight * counted
             f = min(float(here @ accepts / max(here.sum(), 1e-12)), 1.0)
-            n = float(audits.weight[(audits.group == group) & rate.in_denominator(audits.label)].sum())
+            n = float(
+                audits.weight[(audits.group == group) & rate.in_denominator(audits.label)].sum()
+            )
             variances.append(f * (1.0 - f) / max(n, 1.0))
         largest = max(largest, float(np.sqrt(sum(sorted(variances)[-2:]))))
     return largest
@@ -215,7 +260,10 @@ def _known(life: Life, hypothesis: Hypothesis, people: Foretold) -> bool:
 
 def _joined(samples: list[LabelledSample]) -> LabelledSample:
     """The audits end to end; of very many every k-th, each counting for those left out."""
-    columns = [np.concatenate([getattr(s, name) for s in samples]) for name in ("features", "group", "label", "weight")]
+    columns = [
+        np.concatenate([getattr(s, name) for s in samples])
+        for name in ("features", "group", "label", "weight")
+    ]
     rows = _spread(np.arange(len(columns[0])), MOST_LABELLED)
     features, group, label, weight = (column[rows] for column in columns)
     return LabelledSample(features, group, label, weight * len(columns[0]) / len(rows))

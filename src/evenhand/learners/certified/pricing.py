@@ -1,4 +1,5 @@
-"""Pooled costs with priced exploration: which certified mixture is deployed next (beyond the paper).
+"""Pooled costs with priced exploration: which certified mixture is deployed next (beyond the
+paper).
 
 It serves the classes that are enumerated: finite ones, thresholds and stumps.
 
@@ -9,9 +10,9 @@ whichever policies accepted them, and all its labels count alike, without 1/p:
     cost of accepting x = n_x (m_x fa - (1 - m_x) fr) / M
     m_x = m + (sum over the accepted of x of 1[y = -1] - m) / (acc_x + s)
 
-with n_x people and acc_x labels of the cell, m the forecast (the overall share of bad outcomes where
-contexts repeat, else the outcome regression) and s the number of imaginary people whom the forecast
-is worth; s follows from the spread of the cells' own shares around it.
+with n_x people and acc_x labels of the cell, m the forecast (the overall share of bad outcomes
+where contexts repeat, else the outcome regression) and s the number of imaginary people whom the
+forecast is worth; s follows from the spread of the cells' own shares around it.
 
 **The price of exploration.** Q is a certified mixture, mu the audit coin, A the members' decisions;
 the next epoch accepts with p = mu + (1 - mu) Q.A. Of all certified mixtures the one with the least
@@ -20,38 +21,40 @@ the next epoch accepts with p = mu + (1 - mu) Q.A. Of all certified mixtures the
     F(z) = -1/3 integral from l to l + N of ln(1 + 3r / (2z)) dr / r
 
 is deployed for l rounds, after t rounds and with N rounds ahead of it. Each k is something that is
-not known yet: g_k is what that costs per person now, V_k(p) = a_k + sum_x b_kx / p_x is the variance
-that one round leaves in it, and p_bar is the probability with which people were accepted so far. So
-z_k counts the rounds like the next ones that would have shown what is known today. The k are
+not known yet: g_k is what that costs per person now, V_k(p) = a_k + sum_x b_kx / p_x is the
+variance that one round leaves in it, and p_bar is the probability with which people were accepted
+so far. So z_k counts the rounds like the next ones that would have shown what is known today. The k
+are
 
 - the certificate of each gap that keeps the *target* from being deployed, the cheapest mixture that
-  the middles of the intervals call fair. g is the cost of the cheapest certified mixture minus that of
-  the target, shared among the gaps by how far their ends are above the limit;
-  V(p) = sum_h tau_h sum_x w_x c_a^2 (h - f_a)^2 (m^2 + m (1 - m) / p) is the variance of the increments
-  of the betting bound, tau the learned part of the target. Bounds that look at audits alone have
-  m / (weight of accept-all) in the last bracket.
-- the costs. If they are drawn from their posterior, the cheapest fair mixture is another one; g is what
-  the target costs above it, on average over a few draws. V(p) = sum_x d_x^2 s_x^2 m_x (1 - m_x) / (n_x p_x)
-  with s_x = n_x (fa + fr) / M, and d_x^2 the mean square by which the two accept differently.
+  the middles of the intervals call fair. g is the cost of the cheapest certified mixture minus that
+  of the target, shared among the gaps by how far their ends are above the limit; V(p) = sum_h tau_h
+  sum_x w_x c_a^2 (h - f_a)^2 (m^2 + m (1 - m) / p) is the variance of the increments of the betting
+  bound, tau the learned part of the target. Bounds that look at audits alone have m / (weight of
+  accept-all) in the last bracket.
+- the costs. If they are drawn from their posterior, the cheapest fair mixture is another one; g is
+  what the target costs above it, on average over a few draws. V(p) = sum_x d_x^2 s_x^2 m_x (1 -
+  m_x) / (n_x p_x) with s_x = n_x (fa + fr) / M, and d_x^2 the mean square by which the two accept
+  differently.
 
 *Why F.* What is not known costs g sqrt(I / (I + more)), because widths fall like 1/sqrt(evidence);
-I = t / V(p_bar) is the evidence at hand, and a round brings 1/V more. Later epochs buy evidence, too:
-where it has a constant price, the stock for which price times I plus t g sqrt(1/I) is least grows like
-t^(2/3), so that after r rounds it is I (1 + 3r / (2z))^(2/3), which begins with 1/V a round. A little
-more of it saves (g / 2I) / (1 + 3r / (2z)) per person r rounds from now. The rounds from l to l + N, and
--dV / V^2 for the evidence that a round of this epoch brings, give
+I = t / V(p_bar) is the evidence at hand, and a round brings 1/V more. Later epochs buy evidence,
+too: where it has a constant price, the stock for which price times I plus t g sqrt(1/I) is least
+grows like t^(2/3), so that after r rounds it is I (1 + 3r / (2z))^(2/3), which begins with 1/V a
+round. A little more of it saves (g / 2I) / (1 + 3r / (2z)) per person r rounds from now. The rounds
+from l to l + N, and -dV / V^2 for the evidence that a round of this epoch brings, give
 
     dJ/dV = (g / 3V) ln((2z + 3l + 3N) / (2z + 3l)) = g dF/dV.
 
 F is the mean logarithm of the widths ahead, over logarithmic time. No constant in it is tuned. J is
-convex: 1/V is concave in p (a harmonic mean), and -dJ/d(1/V) = g integral of dr / (2I + 3r/V) falls in
-1/V. So Frank-Wolfe with the linear program over certified members finds its least value.
+convex: 1/V is concave in p (a harmonic mean), and -dJ/d(1/V) = g integral of dr / (2I + 3r/V) falls
+in 1/V. So Frank-Wolfe with the linear program over certified members finds its least value.
 
-**Validity.** Nothing here enters the certificate. Q is computed from closed cohorts before the coins of
-its epoch are tossed. It is a mixture of members and constants that meets the limit for all values that
-the intervals allow, mixing it with accept-all keeps it so, and mu > 0 keeps every probability of being
-accepted above 0. So what is deployed is predictable and certified, whatever the forecasts are worth: a
-poor one costs regret.
+**Validity.** Nothing here enters the certificate. Q is computed from closed cohorts before the
+coins of its epoch are tossed. It is a mixture of members and constants that meets the limit for all
+values that the intervals allow, mixing it with accept-all keeps it so, and mu > 0 keeps every
+probability of being accepted above 0. So what is deployed is predictable and certified, whatever
+the forecasts are worth: a poor one costs regret.
 """
 
 from collections.abc import Callable
@@ -70,11 +73,15 @@ from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 LEAST_PRIOR, MOST_PRIOR = 0.5, 64.0
 """Between which numbers of imaginary people a forecast is worth."""
 WEIGHT_CAP = 10.0
-"""Importance weights are capped here in the *costs*, where labels cannot be pooled; the certificate never caps."""
+"""Importance weights are capped here in the *costs*, where labels cannot be pooled; the certificate
+never caps.
+"""
 DRAWS = 10
 """Cost vectors drawn from the posterior."""
 MOST_STEPS = 15
-"""Calls of the oracle; with SHIFTS shifts of weight after each, J is then within about a percent of what can be gained."""
+"""Calls of the oracle; with SHIFTS shifts of weight after each, J is then within about a percent of
+what can be gained.
+"""
 SHIFTS = 3
 TOLERANCE = 0.01
 """Frank-Wolfe stops when J can fall by no more than this part of the g_k."""
@@ -106,7 +113,9 @@ class Cells:
     ) -> "Cells":
         """features, group: past people; table: which member accepts which row."""
         contexts = find_contexts(log.features, log.group)
-        seen = table(log.features[contexts.first], None if log.group is None else log.group[contexts.first])
+        seen = table(
+            log.features[contexts.first], None if log.group is None else log.group[contexts.first]
+        )
         both = np.concatenate([seen, table(features, group)], axis=1)
         cells = find_contexts(np.packbits(both, axis=0).T.astype(np.float64), None)
         rows = len(contexts)
@@ -118,12 +127,13 @@ class Cells:
 
 @dataclass(frozen=True, eq=False)
 class PooledCosts:
-    """What accepting everybody in each cell costs per person of the population, and how well that is known.
+    """What accepting everybody in each cell costs per person of the population, and how well that
+    is known.
 
-    cost, stake (cells,): the cost is cost + (m_x - chance) stake if the share of bad outcomes is m_x.
-    chance: its estimate; labels: how many labels, the imaginary ones included, it rests on. share: of
-    the people; acceptance: with which probability they were accepted so far. error: None, or the
-    standard errors of the costs where labels could not be pooled.
+    cost, stake (cells,): the cost is cost + (m_x - chance) stake if the share of bad outcomes is
+    m_x. chance: its estimate; labels: how many labels, the imaginary ones included, it rests on.
+    share: of the people; acceptance: with which probability they were accepted so far. error: None,
+    or the standard errors of the costs where labels could not be pooled.
     """
 
     cost: FloatArray
@@ -135,34 +145,52 @@ class PooledCosts:
     error: FloatArray | None = None
 
     @classmethod
-    def of(cls, log: RoundLog, cells: Cells, regression: OutcomeRegression, loss: TransformedLoss) -> "PooledCosts":
-        """Pool the labels of each cell. Where most labels are alone in their cells, there is nothing to pool:
-        the regression is then corrected by weighted labels, which stays right if the regression is wrong."""
+    def of(
+        cls, log: RoundLog, cells: Cells, regression: OutcomeRegression, loss: TransformedLoss
+    ) -> "PooledCosts":
+        """Pool the labels of each cell. Where most labels are alone in their cells, there is
+        nothing to pool: the regression is then corrected by weighted labels, which stays right if
+        the regression is wrong."""
 
         def total(column: FloatArray) -> FloatArray:
-            return np.asarray(np.bincount(cells.of_log, weights=column, minlength=len(cells)), dtype=np.float64)
+            return np.asarray(
+                np.bincount(cells.of_log, weights=column, minlength=len(cells)), dtype=np.float64
+            )
 
         priced, rounds = loss.priced(log.prices), log.rounds
-        swing, of_reject = (np.broadcast_to(part, (len(log),)) for part in (priced.of_false_accept, priced.of_reject))
+        swing, of_reject = (
+            np.broadcast_to(part, (len(log),))
+            for part in (priced.of_false_accept, priced.of_reject)
+        )
         if isinstance(regression, TabularOutcome):  # its contexts are the cells, or parts of them
             forecast = np.full(len(log), regression.overall)
         else:
             forecast = regression.negative_probability(log.features)
         people, accepted = total(log.count), total(log.accepted)
-        mean = np.divide(total(log.count * forecast), people, out=np.full(len(cells), 0.5), where=people > 0)
+        mean = np.divide(
+            total(log.count * forecast), people, out=np.full(len(cells), 0.5), where=people > 0
+        )
         residual = total(log.negative - log.accepted * forecast)
         squares = total(log.negative * (1.0 - forecast) ** 2 + log.positive * forecast**2)
         labels = accepted + _imaginary_people(residual, squares, accepted, mean)
         chance, stake = np.clip(mean + residual / labels, 0.0, 1.0), total(log.count * swing)
-        acceptance = np.divide(total(log.count * log.acceptance), people, out=np.ones(len(cells)), where=people > 0)
-        known = {"stake": stake / rounds, "chance": chance, "labels": labels, "share": people / rounds}
+        acceptance = np.divide(
+            total(log.count * log.acceptance), people, out=np.ones(len(cells)), where=people > 0
+        )
+        known = {
+            "stake": stake / rounds,
+            "chance": chance,
+            "labels": labels,
+            "share": people / rounds,
+        }
         if accepted[accepted >= 2].sum() >= accepted.sum() / 2:
             cost = total(log.count * (forecast * swing - of_reject)) + (chance - mean) * stake
             return cls(cost / rounds, **known, acceptance=acceptance)
         estimated, variance = doubly_robust(log, regression, loss, cap=WEIGHT_CAP)
         cell = cells.of_log[find_contexts(log.features, log.group).first]
         cost, square = (
-            np.bincount(cell, weights=column, minlength=len(cells)) for column in (estimated.acceptance_cost, variance)
+            np.bincount(cell, weights=column, minlength=len(cells))
+            for column in (estimated.acceptance_cost, variance)
         )
         return cls(cost / rounds, **known, acceptance=acceptance, error=np.sqrt(square) / rounds)
 
@@ -183,20 +211,26 @@ class PooledCosts:
         return np.asarray(self.cost + (drawn - chance) * self.stake)
 
 
-def _imaginary_people(residual: FloatArray, squares: FloatArray, accepted: FloatArray, mean: FloatArray) -> float:
+def _imaginary_people(
+    residual: FloatArray, squares: FloatArray, accepted: FloatArray, mean: FloatArray
+) -> float:
     """s with m (1 - m) / (s + 1) = the variance of the cells' true shares around their forecasts.
 
     That is the variance of a beta prior. The product of the residuals of two people of one cell has
-    it as its mean, whatever noise their labels have: (residual^2 - squares) / (acc (acc - 1)). Cells
-    with many labels count alike, and those with two half as much.
+    it as its mean, whatever noise their labels have: (residual^2 - squares) / (acc (acc - 1)).
+    Cells with many labels count alike, and those with two half as much.
     """
     several = accepted >= 2
     if not several.any():
         return PRIOR
     labels = accepted[several]
-    spread = float(((residual**2 - squares)[several] / labels**2).sum() / ((labels - 1.0) / labels).sum())
+    spread = float(
+        ((residual**2 - squares)[several] / labels**2).sum() / ((labels - 1.0) / labels).sum()
+    )
     noise = float((mean * (1.0 - mean))[several].mean())
-    return float(np.clip(noise / spread - 1.0, LEAST_PRIOR, MOST_PRIOR)) if spread > 0 else MOST_PRIOR
+    return (
+        float(np.clip(noise / spread - 1.0, LEAST_PRIOR, MOST_PRIOR)) if spread > 0 else MOST_PRIOR
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -225,7 +259,9 @@ class Objective:
 
     def value(self, weights: FloatArray) -> float:
         """J of the mixture with these weights."""
-        from scipy.special import spence  # integral from 0 to x of ln(1 + u) du / u = -spence(1 + x)
+        from scipy.special import (
+            spence,
+        )  # integral from 0 to x of ln(1 + u) du / u = -spence(1 + x)
 
         p = self.floor + (1.0 - self.floor) * (weights @ self.accepts)
         scale = 1.5 / (self.information * (self.fixed + self.spread @ (1.0 / p)))
@@ -252,8 +288,8 @@ class Objective:
         return np.asarray(first @ self.spread / p**2)
 
     def minimise(self, program: MixtureProgram, start: FloatArray) -> "Explored":
-        """Frank-Wolfe. Each step asks the oracle for one more vertex, and then shifts weight among those
-        found, pairwise: from the vertex that is dearest at the margin to the cheapest one."""
+        """Frank-Wolfe. Each step asks the oracle for one more vertex, and then shifts weight among
+        those found, pairwise: from the vertex that is dearest at the margin to the cheapest one."""
         rest, stop = 1.0 - self.floor, TOLERANCE * float(self.worth.sum())
         vertices, weights = start[np.newaxis], np.ones(1)
         rows, prices = rest * (vertices @ self.accepts), rest * (vertices @ self.costs)
@@ -264,7 +300,10 @@ class Objective:
             vertex = program.cheapest(gradient)
             if float(weights @ (prices - rows @ pull) - gradient @ vertex) <= stop:
                 return Explored(weights @ vertices, calls - 1, calls, halted=True)
-            vertices, weights = np.concatenate([vertices, vertex[np.newaxis]]), np.append(weights, 0.0)
+            vertices, weights = (
+                np.concatenate([vertices, vertex[np.newaxis]]),
+                np.append(weights, 0.0),
+            )
             rows = np.concatenate([rows, rest * (vertex @ self.accepts)[np.newaxis]])
             prices = np.append(prices, rest * float(vertex @ self.costs))
             for _ in range(SHIFTS):
@@ -284,8 +323,8 @@ class Objective:
         return Explored(weights @ vertices, MOST_STEPS, MOST_STEPS, halted=False)
 
     def _shift(self, p: FloatArray, move: FloatArray, price: float, most: float) -> float:
-        """argmin over 0 <= s <= most of J along p + s move: Newton's method, kept between what is known to be
-        too little and too much."""
+        """argmin over 0 <= s <= most of J along p + s move: Newton's method, kept between what is
+        known to be too little and too much."""
         shift, least, largest = 0.0, 0.0, most
         for _ in range(6):
             at = p + shift * move
@@ -308,7 +347,9 @@ class Objective:
 
 @dataclass(frozen=True, eq=False)
 class Explored:
-    """Q, and what it took: steps of Frank-Wolfe, calls of its oracle, and whether it halted by itself."""
+    """Q, and what it took: steps of Frank-Wolfe, calls of its oracle, and whether it halted by
+    itself.
+    """
 
     weights: FloatArray
     steps: int
@@ -318,8 +359,8 @@ class Explored:
 
 @dataclass(frozen=True, eq=False)
 class Witnesses:
-    """Past people by whom the variance of the certificate is forecast: each row's group code, weight,
-    P[y = -1 | x] and cell."""
+    """Past people by whom the variance of the certificate is forecast: each row's group code,
+    weight, P[y = -1 | x] and cell."""
 
     group: IntArray
     weight: FloatArray
@@ -344,10 +385,10 @@ def explore(
 ) -> Explored:
     """The certified mixture with the least J; `deployable` has one row per cell.
 
-    gaps: (rate, earlier group, later group) of each row of `deployable.lo`. most_audits: the largest
-    weight of accept-all in Q. more_audits: whether exploration may raise it above that in the cheapest
-    mixture. audited: None where every accepted person is evidence for the certificate; else the share
-    of the people whom the audit coin has accepted so far, who alone are.
+    gaps: (rate, earlier group, later group) of each row of `deployable.lo`. most_audits: the
+    largest weight of accept-all in Q. more_audits: whether exploration may raise it above that in
+    the cheapest mixture. audited: None where every accepted person is evidence for the certificate;
+    else the share of the people whom the audit coin has accepted so far, who alone are.
     """
     price_of = deployable.accepts @ costs.cost
     capped = np.zeros((1, len(price_of)))
@@ -395,7 +436,9 @@ def explore(
     )
     found = objective.minimise(program, cheapest)
     weights = np.where(found.weights > FEWEST, found.weights, 0.0)
-    return Explored(weights / weights.sum(), found.steps, found.oracle_calls + DRAWS + 2, found.halted)
+    return Explored(
+        weights / weights.sum(), found.steps, found.oracle_calls + DRAWS + 2, found.halted
+    )
 
 
 def _certificate_terms(
@@ -412,7 +455,10 @@ def _certificate_terms(
         return []
     part = np.maximum(above, 0.0) / np.maximum(above, 0.0).sum()
     tau = target[members] / target[members].sum()
-    decides, share = deployable.accepts[np.ix_(members, witnesses.cell)], witnesses.weight / witnesses.weight.sum()
+    decides, share = (
+        deployable.accepts[np.ix_(members, witnesses.cell)],
+        witnesses.weight / witnesses.weight.sum(),
+    )
     cells, found = deployable.accepts.shape[1], []
     for k in np.flatnonzero(above > 0):
         rate, *pair = gaps[k]

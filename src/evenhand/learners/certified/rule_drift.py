@@ -1,9 +1,12 @@
-"""What a life watches for drift besides its audits: whom a deployed rule would accept, and the labels of those whom it accepted.
+"""What a life watches for drift besides its audits: whom a deployed rule would accept, and the
+labels of those whom it accepted.
 
-Audits are few once a policy is certified. But the policy is a mixture: whoever a rule h of it accepts is accepted with probability at
-least q = P[h or accept-all is drawn], whatever else is in the mixture. Keep each accepted person with h(x) = 1 by a coin of q / p(x):
-each of them is kept with the same probability q, so those kept are independent draws of D given h(x) = 1. That coin looks at
-the person only through p(x), which was drawn with; their labels are a stream that is i.i.d. while D is fixed, as is h(x) itself.
+Audits are few once a policy is certified. But the policy is a mixture: whoever a rule h of it
+accepts is accepted with probability at least q = P[h or accept-all is drawn], whatever else is in
+the mixture. Keep each accepted person with h(x) = 1 by a coin of q / p(x): each of them is kept
+with the same probability q, so those kept are independent draws of D given h(x) = 1. That coin
+looks at the person only through p(x), which was drawn with; their labels are a stream that is
+i.i.d. while D is fixed, as is h(x) itself.
 """
 
 from dataclasses import dataclass
@@ -21,19 +24,24 @@ from evenhand.policies import Mixture
 LEAST_WEIGHT = 0.05
 """A rule is watched from the time on at which it has this weight in the policy."""
 MOST_RULES = 4
-"""So many are watched at a time; a new one then takes the place of the one with the least weight."""
+"""So many are watched at a time; a new one then takes the place of the one with the least weight.
+"""
 
 
 @storable
 @dataclass(eq=False)
 class WatchedRules:
-    """Rules of the deployed policies, each with its streams by group: whom it accepts, and (good, bad, not come) of those it accepted."""
+    """Rules of the deployed policies, each with its streams by group: whom it accepts, and (good,
+    bad, not come) of those it accepted.
+    """
 
     coins: np.random.Generator
     rules: tuple[Hypothesis, ...] = ()
     numbers: tuple[int, ...] = ()
     since: tuple[int, ...] = ()
-    """The epoch from which on each is watched: its choice may have looked at the labels of earlier ones."""
+    """The epoch from which on each is watched: its choice may have looked at the labels of earlier
+    ones.
+    """
     opened: int = 0
 
     def watch_shares(
@@ -49,7 +57,9 @@ class WatchedRules:
         monitor = self._open(monitor, policy, groups, cohort.epoch)
         codes, rounds = cohort.codes(groups), cohort.rounds
         for rule, number in zip(self.rules, self.numbers, strict=True):
-            accepts = np.asarray(rule.accepts(cohort.features, cohort.group if group_decides else None))
+            accepts = np.asarray(
+                rule.accepts(cohort.features, cohort.group if group_decides else None)
+            )
             for j, group in enumerate(groups):
                 here = codes == j
                 chosen = float(rounds[here & accepts].sum())
@@ -71,9 +81,13 @@ class WatchedRules:
         for rule, number, since in zip(self.rules, self.numbers, self.since, strict=True):
             if cohort.epoch < since:
                 continue
-            accepts = np.asarray(rule.accepts(cohort.features, cohort.group if group_decides else None))
+            accepts = np.asarray(
+                rule.accepts(cohort.features, cohort.group if group_decides else None)
+            )
             always = _weight(policy, rule) + _weight(policy, ACCEPT_ALL)
-            chance = np.divide(always, cohort.acceptance, out=np.zeros(len(accepts)), where=cohort.acceptance > 0)
+            chance = np.divide(
+                always, cohort.acceptance, out=np.zeros(len(accepts)), where=cohort.acceptance > 0
+            )
             chance = np.where(accepts, np.minimum(chance, 1.0), 0.0)
             kept = self.coins.binomial(cohort.settled.astype(np.int64), chance).astype(np.float64)
             for j, group in enumerate(groups):
@@ -81,8 +95,12 @@ class WatchedRules:
                 monitor = monitor.watch(_stream("labels", group, number), counts)
         return monitor
 
-    def _open(self, monitor: DriftMonitor, policy: Mixture, groups: tuple[Any, ...], epoch: int) -> DriftMonitor:
-        """Watch every rule that has enough weight from now on; if they are too many, give up those with the least."""
+    def _open(
+        self, monitor: DriftMonitor, policy: Mixture, groups: tuple[Any, ...], epoch: int
+    ) -> DriftMonitor:
+        """Watch every rule that has enough weight from now on; if they are too many, give up those
+        with the least.
+        """
         for rule, weight in zip(policy.hypotheses, policy.weights, strict=True):
             if weight < LEAST_WEIGHT or isinstance(rule, Constant) or rule in self.rules:
                 continue
@@ -101,7 +119,9 @@ class WatchedRules:
 
 
 def _weight(policy: Mixture, rule: Hypothesis) -> float:
-    return sum(weight for h, weight in zip(policy.hypotheses, policy.weights, strict=True) if h == rule)
+    return sum(
+        weight for h, weight in zip(policy.hypotheses, policy.weights, strict=True) if h == rule
+    )
 
 
 def _stream(what: str, group: Any, number: int) -> str:

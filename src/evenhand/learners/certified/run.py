@@ -1,7 +1,8 @@
-"""One run of a certificate: what is promised, what was seen, and the interval process between the first rounds and the alarm
-that may end it.
+"""One run of a certificate: what is promised, what was seen, and the interval process between the
+first rounds and the alarm that may end it.
 
-Run r has its own share delta_r of delta; what it learned ends with it, and the next one starts on later people only.
+Run r has its own share delta_r of delta; what it learned ends with it, and the next one starts on
+later people only.
 """
 
 from collections.abc import Mapping
@@ -42,13 +43,17 @@ from evenhand.randomness import stream
 from evenhand.words import BoolArray, FloatArray, GroupArray, LabelledSample
 
 RESERVE = 0.1
-"""The share of delta (and of the false alarms) kept for lives after a suspension; see docs/decisions/0004."""
+"""The share of delta (and of the false alarms) kept for lives after a suspension; see
+docs/decisions/0004.
+"""
 
 
 @storable
 @dataclass(frozen=True)
 class Promise:
-    """|gap| <= limit for all `rates` and pairs of groups, with probability at least 1 - failure_probability, judged by `bound`."""
+    """|gap| <= limit for all `rates` and pairs of groups, with probability at least 1 -
+    failure_probability, judged by `bound`.
+    """
 
     rates: tuple[Rate, ...]
     limit: float
@@ -80,11 +85,14 @@ class Promise:
     def pairs(self, groups: tuple[object, ...]) -> list[tuple[Rate, int, int]]:
         """(rate, earlier, later) of each gap, in the order of all intervals."""
         size = len(groups)
-        return [(rate, j, k) for rate in self.rates for j in range(size) for k in range(j + 1, size)]
+        return [
+            (rate, j, k) for rate in self.rates for j in range(size) for k in range(j + 1, size)
+        ]
 
 
 FIRST_PEOPLE = 10
-"""How many people a group needs to be one, and each denominator of each group before a life starts."""
+"""How many people a group needs to be one, and each denominator of each group before a life starts.
+"""
 MOST_PAST = 4000
 """Past rows that a forecast looks at."""
 
@@ -92,7 +100,9 @@ MOST_PAST = 4000
 @storable
 @dataclass(eq=False)
 class Past:
-    """People seen so far, rows of equal features and group counted together; a sample of them once they are many."""
+    """People seen so far, rows of equal features and group counted together; a sample of them once
+    they are many.
+    """
 
     features: FloatArray = field(default_factory=lambda: np.zeros((0, 0)))
     group: GroupArray = field(default_factory=lambda: np.zeros(0, dtype=object))
@@ -144,7 +154,13 @@ class Tally:
     audited_negatives: float = 0.0
 
     def add(
-        self, cohort: ClosedCohort, groups: tuple[Any, ...] | None, *, billed: bool, judged: bool, keep_audits: bool
+        self,
+        cohort: ClosedCohort,
+        groups: tuple[Any, ...] | None,
+        *,
+        billed: bool,
+        judged: bool,
+        keep_audits: bool,
     ) -> None:
         """Count a closed cohort; groups: those of the certificate, None before they are fixed;
         judged: whether the intervals looked at it."""
@@ -154,7 +170,10 @@ class Tally:
         self.negatives += float(cohort.negative.sum())
         self.unresolved += float(cohort.unresolved.sum())
         self.audited_negatives += float(cohort.audited_negative.sum()) if billed else 0.0
-        for total, more in ((self.late_groups, cohort.late_groups), (self.overruled, cohort.overruled)):
+        for total, more in (
+            (self.late_groups, cohort.late_groups),
+            (self.overruled, cohort.overruled),
+        ):
             for key, number in more.items():
                 total[key] = total.get(key, 0.0) + number
         inside = np.zeros(len(cohort.features), dtype=bool)
@@ -173,24 +192,36 @@ class Tally:
             inside |= rows
             for label, column in ((1, cohort.positive), (-1, cohort.negative)):
                 for counts in (self.counts, self.judged) if judged else (self.counts,):
-                    counts[value, label] = counts.get((value, label), 0.0) + float(column[rows].sum())
+                    counts[value, label] = counts.get((value, label), 0.0) + float(
+                        column[rows].sum()
+                    )
         self.remember(cohort, inside, keep_audits=keep_audits)
 
     def remember(self, cohort: ClosedCohort, inside: BoolArray, *, keep_audits: bool) -> None:
-        """Keep people for forecasts, and audited ones for nominating; this is all of a tally that is about single people."""
+        """Keep people for forecasts, and audited ones for nominating; this is all of a tally that
+        is about single people.
+        """
         if len(cohort.features):
             self.past.add(cohort.features, cohort.group, cohort.rounds)
         if keep_audits:
             self._keep_audits(cohort, inside)
 
     def forget(self, features: FloatArray, group: Any, label: int) -> None:
-        """Take one person out of those who are kept for forecasts and for nominating; the counts stay."""
+        """Take one person out of those who are kept for forecasts and for nominating; the counts
+        stay.
+        """
         past = self.past
-        rows = (past.features == features).all(axis=1) & np.array([g == group for g in past.group.tolist()], bool)
+        rows = (past.features == features).all(axis=1) & np.array(
+            [g == group for g in past.group.tolist()], bool
+        )
         if rows.any():
             past.weight[int(np.argmax(rows))] -= 1.0
             left = past.weight > 0
-            past.features, past.group, past.weight = past.features[left], past.group[left], past.weight[left]
+            past.features, past.group, past.weight = (
+                past.features[left],
+                past.group[left],
+                past.weight[left],
+            )
         for place, audits in enumerate(self.audits):
             rows = (audits.features == features).all(axis=1) & (audits.label == label)
             rows &= np.array([g == group for g in audits.group.tolist()], bool)
@@ -206,7 +237,9 @@ class Tally:
 
     def _keep_audits(self, cohort: ClosedCohort, inside: BoolArray) -> None:
         """Audited people are labelled draws of the population."""
-        count = np.concatenate([cohort.audited_positive, cohort.audited_negative]) * np.tile(inside, 2)
+        count = np.concatenate([cohort.audited_positive, cohort.audited_negative]) * np.tile(
+            inside, 2
+        )
         seen = count > 0
         if seen.any():
             label, rows = np.divmod(np.flatnonzero(seen), len(inside))
@@ -230,11 +263,17 @@ class Tally:
     def denominator(self, group: Any, rate: Rate) -> float:
         """How many people of a group are known to be in a rate's denominator."""
         return sum(
-            n for (value, y), n in self.counts.items() if value == group and rate.in_denominator(np.array([y]))[0]
+            n
+            for (value, y), n in self.counts.items()
+            if value == group and rate.in_denominator(np.array([y]))[0]
         )
 
-    def missing(self, rates: tuple[Rate, ...], wanted: tuple[Any, ...] | None) -> list[tuple[Any, Rate, float]]:
-        """(group, rate, people so far) of the denominators that are too small to begin: of the listed groups, or of those seen."""
+    def missing(
+        self, rates: tuple[Rate, ...], wanted: tuple[Any, ...] | None
+    ) -> list[tuple[Any, Rate, float]]:
+        """(group, rate, people so far) of the denominators that are too small to begin: of the
+        listed groups, or of those seen.
+        """
         groups = wanted if wanted is not None else self.groups
         if len(groups) < 2:
             return [(groups[0] if groups else None, rates[0], 0.0)]
@@ -247,7 +286,9 @@ MOST_LOG_SIZE = 12.0
 CUTS = 64
 """Cuts per column, for stumps."""
 LATER_GROUPS = 0.05
-"""The part of delta_r that is reserved for groups that join after the start, where none were listed."""
+"""The part of delta_r that is reserved for groups that join after the start, where none were
+listed.
+"""
 MOST_NAMED = 20
 """So many values outside of the certificate are named in a note."""
 AUDIT_BOUNDS: dict[str, FixedCountBound] = {
@@ -257,7 +298,16 @@ AUDIT_BOUNDS: dict[str, FixedCountBound] = {
     "dkw": AuditDkw(),
 }
 
-for _record in (DeltaLedger, Booking, DriftMonitor, ConstancyTest, AuditHoeffding, AuditKl, AuditBinomial, AuditDkw):
+for _record in (
+    DeltaLedger,
+    Booking,
+    DriftMonitor,
+    ConstancyTest,
+    AuditHoeffding,
+    AuditKl,
+    AuditBinomial,
+    AuditDkw,
+):
     storable(_record)
 
 
@@ -269,9 +319,9 @@ class Life:
     groups: those of the certificate, fixed when it starts; where none were listed (`wanted`), later
     ones may join. next_round: where the next cohort must begin. prepared: what is fixed for the
     cohorts of each epoch before they are looked at. awaiting: (epoch, first, stop) of the cohorts
-    whose labels the drift tests have not seen. closed: the same of all cohorts of this life. frozen:
-    the policy does not change any more, and nothing but the drift tests looks at people. ended: what
-    ended the life before it.
+    whose labels the drift tests have not seen. closed: the same of all cohorts of this life.
+    frozen: the policy does not change any more, and nothing but the drift tests looks at people.
+    ended: what ended the life before it.
     """
 
     number: int
@@ -301,7 +351,9 @@ class Life:
         return cls(1, promise, DeltaLedger(promise.failure_probability), 0, wanted=groups)
 
     def next(self, round: int) -> "Life":
-        """After a suspension: the ledger goes on, everything else is forgotten; bad accepts stay on the bill."""
+        """After a suspension: the ledger goes on, everything else is forgotten; bad accepts stay on
+        the bill.
+        """
         return Life(
             self.number + 1,
             self.promise,
@@ -348,28 +400,40 @@ class Life:
             self.process.update(cohort, self.prepared[cohort.epoch])
             contradiction = self.process.intervals()[2]
             if contradiction.any():
-                self.broken = (f"the evidence about {int(contradiction.sum())} hypotheses contradicts itself",)
+                self.broken = (
+                    f"the evidence about {int(contradiction.sum())} hypotheses contradicts itself",
+                )
         keep = self.promise.nominates
         self.tally.add(cohort, self.groups, billed=self.started, judged=judged, keep_audits=keep)
 
     def prepare(self, policies: Mapping[int, Mixture], before: RoundLog | None) -> None:
-        """Fix bets and regression for the next cohorts of these epochs, by their policies, from the rounds `before`, which have closed."""
+        """Fix bets and regression for the next cohorts of these epochs, by their policies, from the
+        rounds `before`, which have closed.
+        """
         process, past = self.process, self.tally.past
         self.prepared = {}
         if process is None or self.frozen:
             return
         regression = fit_outcomes(before)
         for epoch, policy in policies.items():
-            acceptance = policy.acceptance(past.features, past.group if self.promise.group_decides else None)
-            plan = process.plan(Outlook(past.features, past.group, past.weight, acceptance, regression))
-            self.prepared[epoch] = Prepared(plan, regression, labelled_groups(policy, self.groups or ()))
+            acceptance = policy.acceptance(
+                past.features, past.group if self.promise.group_decides else None
+            )
+            plan = process.plan(
+                Outlook(past.features, past.group, past.weight, acceptance, regression)
+            )
+            self.prepared[epoch] = Prepared(
+                plan, regression, labelled_groups(policy, self.groups or ())
+            )
 
     def _watch(self, cohort: ClosedCohort, policy: Mixture) -> None:
-        """Group mix of everybody whose group is known, and whom the deployed rules accept; labels as soon as they may be looked at.
+        """Group mix of everybody whose group is known, and whom the deployed rules accept; labels
+        as soon as they may be looked at.
 
-        With a maturity window a label's category is settled at the end of the person's own window, whenever the cohort closes. Without one,
-        labels are looked at cohort by cohort, in the order of arrival, once a cohort has all of them: to pass over a cohort that lacks some
-        would select by the labels.
+        With a maturity window a label's category is settled at the end of the person's own window,
+        whenever the cohort closes. Without one, labels are looked at cohort by cohort, in the order
+        of arrival, once a cohort has all of them: to pass over a cohort that lacks some would
+        select by the labels.
         """
         if self.monitor is None or self.watched is None or self.groups is None:
             return
@@ -378,16 +442,22 @@ class Life:
         codes = cohort.codes(founders)
         known = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)
         counts = [float(cohort.rounds[codes == j].sum()) for j in range(len(founders))]
-        self.monitor = self.monitor.watch("group mix", [*counts, float(cohort.rounds[known & (codes < 0)].sum())])
+        self.monitor = self.monitor.watch(
+            "group mix", [*counts, float(cohort.rounds[known & (codes < 0)].sum())]
+        )
         decides = self.promise.group_decides
-        self.monitor = self.watched.watch_shares(self.monitor, cohort, policy, groups, group_decides=decides)
+        self.monitor = self.watched.watch_shares(
+            self.monitor, cohort, policy, groups, group_decides=decides
+        )
         if self.promise.maturity is None and (self.awaiting or not cohort.complete):
             self.awaiting.append((cohort.epoch, cohort.first, cohort.stop))
         else:
             self.watch_labels(cohort, policy)
 
     def watch_labels(self, cohort: ClosedCohort, policy: Mixture) -> None:
-        """Labels (good, bad, not come) of the audited, who are draws of the population, and of those whom the deployed rules accepted."""
+        """Labels (good, bad, not come) of the audited, who are draws of the population, and of
+        those whom the deployed rules accepted.
+        """
         if self.monitor is None or self.watched is None or self.groups is None:
             return
         codes = cohort.codes(self.groups)
@@ -395,7 +465,9 @@ class Life:
             counts = cohort.settled_audited[:, codes == j].sum(axis=1)
             self.monitor = self.monitor.watch(f"labels of {group}", counts)
         decides = self.promise.group_decides
-        self.monitor = self.watched.watch_labels(self.monitor, cohort, policy, self.groups, group_decides=decides)
+        self.monitor = self.watched.watch_labels(
+            self.monitor, cohort, policy, self.groups, group_decides=decides
+        )
 
     # starting
 
@@ -412,13 +484,17 @@ class Life:
             return
         members = self._members(hypotheses)
         self.ledger = self.ledger.book(
-            f"life {self.number}: {self.promise.bound} over {len(members)} hypotheses", self._share, at=round
+            f"life {self.number}: {self.promise.bound} over {len(members)} hypotheses",
+            self._share,
+            at=round,
         )
         self.process = self._process_of(members, groups, columns, self._share)
 
     @property
     def _reserved(self) -> float:
-        """What is kept for groups that join later: nothing if they were listed, or if the bound looks at preset counts."""
+        """What is kept for groups that join later: nothing if they were listed, or if the bound
+        looks at preset counts.
+        """
         later = self.wanted is None and self.promise.bound in ("betting", "nominate")
         return LATER_GROUPS * self.promise.share(self.number) if later else 0.0
 
@@ -428,18 +504,25 @@ class Life:
         return self.promise.share(self.number) - self._reserved
 
     def join_groups(self, round: int) -> None:
-        """A group that has turned up since, and has a few people, joins: from here on the certificate covers it.
+        """A group that has turned up since, and has a few people, joins: from here on the
+        certificate covers it.
 
-        The N-th books 6 rho delta_r / (pi^2 N^2), and its processes see later cohorts only. Until its intervals are narrow the limit for
-        its pairs is kept by weight on constants.
+        The N-th books 6 rho delta_r / (pi^2 N^2), and its processes see later cohorts only. Until
+        its intervals are narrow the limit for its pairs is kept by weight on constants.
         """
-        if not isinstance(self.process, BettingProcess) or self.groups is None or not self._reserved:
+        if (
+            not isinstance(self.process, BettingProcess)
+            or self.groups is None
+            or not self._reserved
+        ):
             return
         for group in self.tally.groups:
             if group not in self.groups:
                 self.joined += 1
                 share = inverse_square_share(self._reserved, self.joined)
-                self.ledger = self.ledger.book(f"life {self.number}: group {group} joins", share, at=round)
+                self.ledger = self.ledger.book(
+                    f"life {self.number}: group {group} joins", share, at=round
+                )
                 self.process.join_group(group, share)
                 self.groups = (*self.groups, group)
 
@@ -463,9 +546,15 @@ class Life:
         )
 
     def _members(self, hypotheses: HypothesisClass) -> tuple[Hypothesis, ...]:
-        """The finite class that all later rounds are judged by: H itself, or its cuts at the first people's values."""
+        """The finite class that all later rounds are judged by: H itself, or its cuts at the first
+        people's values.
+        """
         past = self.tally.past
-        source = Stumps(max_bins=CUTS) if isinstance(hypotheses, Stumps) and hypotheses.max_bins is None else hypotheses
+        source = (
+            Stumps(max_bins=CUTS)
+            if isinstance(hypotheses, Stumps) and hypotheses.max_bins is None
+            else hypotheses
+        )
         bound = source.bind(past.features, past.group if self.promise.group_decides else None)
         if not isinstance(bound, Enumeration):
             raise InvalidInput(
@@ -475,12 +564,15 @@ class Life:
         size = bound.totals(np.zeros((1, len(past.features)))).shape[1]
         if log(size) > MOST_LOG_SIZE:
             raise InvalidInput(
-                f"the class has {size} members; a union over them is too wide.", hint='use bound="nominate".'
+                f"the class has {size} members; a union over them is too wide.",
+                hint='use bound="nominate".',
             )
         return tuple(h for h in (bound.hypothesis(i) for i in range(size)) if not _is_constant(h))
 
     def nominate(self, hypothesis: Hypothesis, round: int) -> bool:
-        """The N-th nominated hypothesis books 6 delta_r / (pi^2 N^2) and is judged by later cohorts only."""
+        """The N-th nominated hypothesis books 6 delta_r / (pi^2 N^2) and is judged by later cohorts
+        only.
+        """
         if (
             not isinstance(self.process, BettingProcess)
             or _is_constant(hypothesis)
@@ -489,14 +581,18 @@ class Life:
             return False
         number = len(self.process.members) + 1
         share = inverse_square_share(self._share, number)
-        self.ledger = self.ledger.book(f"life {self.number}: nominated hypothesis {number}", share, at=round)
+        self.ledger = self.ledger.book(
+            f"life {self.number}: nominated hypothesis {number}", share, at=round
+        )
         self.process.join(hypothesis, share)
         return True
 
     # what is certified
 
     def certified(self) -> tuple[tuple[Hypothesis, ...], FloatArray, FloatArray]:
-        """Hypotheses with their intervals; the group classifiers, whose gaps are known, join where the group may decide."""
+        """Hypotheses with their intervals; the group classifiers, whose gaps are known, join where
+        the group may decide.
+        """
         process, groups = self.running
         lo, hi, _ = process.intervals()
         if not self.promise.group_decides:
@@ -512,36 +608,58 @@ class Life:
         if not self.promise.group_decides:
             return table
         return np.concatenate(
-            [table, acceptance_table(tuple(GroupClassifier(value) for value in groups), features, group)]
+            [
+                table,
+                acceptance_table(
+                    tuple(GroupClassifier(value) for value in groups), features, group
+                ),
+            ]
         )
 
     @property
     def running(self) -> tuple[GapProcess, tuple[Any, ...]]:
-        """The interval process and the groups of the certificate; InvalidInput before it has started."""
+        """The interval process and the groups of the certificate; InvalidInput before it has
+        started.
+        """
         if self.process is None or self.groups is None:
-            raise InvalidInput("nothing is certified yet; only constants are deployed.", hint="look at report.notes.")
+            raise InvalidInput(
+                "nothing is certified yet; only constants are deployed.",
+                hint="look at report.notes.",
+            )
         return self.process, self.groups
 
     def _group_gaps(self, group: Any, groups: tuple[Any, ...]) -> FloatArray:
-        """The gaps of "accept iff group": its own rate is 1, all others 0 (for a false negative rate, the reverse)."""
+        """The gaps of "accept iff group": its own rate is 1, all others 0 (for a false negative
+        rate, the reverse).
+        """
         is_it = [float(value == group) for value in groups]
-        return np.array([rate.sign * (is_it[k] - is_it[j]) for rate, j, k in self.promise.pairs(groups)])
+        return np.array(
+            [rate.sign * (is_it[k] - is_it[j]) for rate, j, k in self.promise.pairs(groups)]
+        )
 
     @property
     def uncovered(self) -> dict[Any, float]:
         """People of groups that the certificate does not cover, by group; None is the unknown one."""
-        found = {value: n for value, n in self.tally.seen.items() if self.groups and value not in self.groups}
+        found = {
+            value: n
+            for value, n in self.tally.seen.items()
+            if self.groups and value not in self.groups
+        }
         return found | ({None: self.tally.unknown} if self.tally.unknown else {})
 
     @property
     def notes(self) -> list[str]:
         """What is missing, in words."""
         found = (
-            [f"suspended at round {self.began} ({'; '.join(self.ended)}); this is life {self.number}."]
+            [
+                f"suspended at round {self.began} ({'; '.join(self.ended)}); this is life {self.number}."
+            ]
             if self.ended
             else []
         )
-        for group, rate, have in [] if self.started else self.tally.missing(self.promise.rates, self.wanted):
+        for group, rate, have in (
+            [] if self.started else self.tally.missing(self.promise.rates, self.wanted)
+        ):
             need = f"{have:g} {rate.denominator_name}, {FIRST_PEOPLE} are needed to begin"
             found.append(f"only constants are deployed: group {group!r} has {need}.")
         if self.tally.unresolved:
@@ -550,7 +668,9 @@ class Life:
             )
         rare = {value: people for value, people in self.uncovered.items() if value is not None}
         if rare and self.started:
-            named = ", ".join(f"{value!r} ({people:g})" for value, people in list(rare.items())[:MOST_NAMED])
+            named = ", ".join(
+                f"{value!r} ({people:g})" for value, people in list(rare.items())[:MOST_NAMED]
+            )
             law = "they are not among the groups of the promise"
             if self._reserved:
                 law = f"a group joins once it has {FIRST_PEOPLE} people; a value with fewer may be a typing error"

@@ -1,4 +1,5 @@
-"""What people take otherwise: published methods and tools that learn to decide from one-sided feedback, without a certificate.
+"""What people take otherwise: published methods and tools that learn to decide from one-sided
+feedback, without a certificate.
 
 SemiLogistic      Kilbertus, Gomez-Rodriguez, Schölkopf, Muandet and Valera (AISTATS 2020): exploring policies with a fairness penalty
 ExploreExploit    Keswani, Mehrotra and Celis (ICML 2024): an exploit region, and careful exploration outside of it

@@ -1,4 +1,5 @@
-"""A policy that accepts with a probability growing with a score is a mixture of linear rules with one direction and a random cut-off.
+"""A policy that accepts with a probability growing with a score is a mixture of linear rules with
+one direction and a random cut-off.
 
 P[pi(x) = +1] = F(w.x) = sum_k p_k 1[w.x >= t_k],   F the distribution function of the cut-off
 """
@@ -28,7 +29,9 @@ class RandomCutoff(Mixture):
     def acceptance_of_checked(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
         """The same for arrays that have been checked."""
         rules = [
-            (h.threshold, w) for h, w in zip(self.hypotheses, self.weights, strict=True) if isinstance(h, LinearRule)
+            (h.threshold, w)
+            for h, w in zip(self.hypotheses, self.weights, strict=True)
+            if isinstance(h, LinearRule)
         ]
         thresholds, weights = np.array(rules).T
         reached = np.concatenate([[0.0], np.cumsum(weights)])
@@ -42,8 +45,12 @@ class RandomCutoff(Mixture):
         return f"a probability that grows with a score; at one half: {middle.describe(names)}"
 
 
-def random_cutoff(direction: FloatArray, offset: float, probability: Callable[[FloatArray], FloatArray]) -> Mixture:
-    """The policy that accepts with probability(w.x + offset), which does not decrease; the steps are finest around 0."""
+def random_cutoff(
+    direction: FloatArray, offset: float, probability: Callable[[FloatArray], FloatArray]
+) -> Mixture:
+    """The policy that accepts with probability(w.x + offset), which does not decrease; the steps
+    are finest around 0.
+    """
     grid = np.sinh(np.linspace(-4.0, 4.0, STEPS)) / 3.0
     levels = np.clip(probability(np.concatenate([[-40.0], grid])), 0.0, 1.0)
     levels[-1] = 1.0

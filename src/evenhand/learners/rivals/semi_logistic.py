@@ -1,10 +1,12 @@
-"""The semi-logistic exploring policy of Kilbertus et al. (2020), "Fair decisions despite imperfect predictions".
+"""The semi-logistic exploring policy of Kilbertus et al. (2020), "Fair decisions despite imperfect
+predictions".
 
     pi(x) = 1 where w.x >= 0,  logistic(w.x) elsewhere: nobody is rejected for sure, so every label keeps being seen
     w maximises   mean over accepted rounds of u(y) pi(x) / p  -  penalty/2 gap(pi)^2,    u = fr for y = +1, -fa for y = -1
 
-by gradient steps on the data of all earlier policies, weighted by the probability p with which each was accepted; the gap is the weighted
-difference of the rate between the groups. The penalty asks for fairness on the estimates; it promises nothing.
+by gradient steps on the data of all earlier policies, weighted by the probability p with which each
+was accepted; the gap is the weighted difference of the rate between the groups. The penalty asks
+for fairness on the estimates; it promises nothing.
 """
 
 from collections.abc import Sequence
@@ -29,7 +31,9 @@ MOST_ROWS = 20_000
 
 
 class SemiLogistic(EpochLearner):
-    """Gradient steps on inverse-propensity-weighted utility with a squared fairness penalty; `penalty` is its weight."""
+    """Gradient steps on inverse-propensity-weighted utility with a squared fairness penalty;
+    `penalty` is its weight.
+    """
 
     def __init__(
         self,
@@ -40,12 +44,17 @@ class SemiLogistic(EpochLearner):
         prices: Prices | None = None,
         seed: int | None = None,
     ) -> None:
-        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        settings = {
+            name: value for name, value in locals().items() if name not in ("self", "__class__")
+        }
         self.rates = as_rates(rate)
         self.allowed_gap = self.comparator_gap = allowed_gap
         self.penalty = penalty
         super().__init__(
-            prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings
+            prices=Prices() if prices is None else prices,
+            group_use="certify_only",
+            seed=seed,
+            settings=settings,
         )
 
     @property
@@ -75,7 +84,9 @@ def semi_logistic(score: FloatArray) -> FloatArray:
     return np.where(score >= 0, 1.0, logistic(score))
 
 
-def _pieces(seen: RoundLog, prices: Prices, rates: tuple[Rate, ...]) -> tuple[FloatArray, FloatArray]:
+def _pieces(
+    seen: RoundLog, prices: Prices, rates: tuple[Rate, ...]
+) -> tuple[FloatArray, FloatArray]:
     """The rows' weighted utility, and for each gap a channel: gap = channel . pi."""
     weight = np.minimum(1.0 / seen.acceptance, WEIGHT_CAP)
     told = seen.prices or prices
@@ -83,7 +94,9 @@ def _pieces(seen: RoundLog, prices: Prices, rates: tuple[Rate, ...]) -> tuple[Fl
     label = np.repeat([1, -1], len(seen))
     count = np.concatenate([weight * seen.positive, weight * seen.negative])
     assert seen.group is not None  # it is asked for at every decision
-    sample = LabelledSample(np.tile(seen.features[:, :1], (2, 1)), np.tile(seen.group, 2), label, count)
+    sample = LabelledSample(
+        np.tile(seen.features[:, :1], (2, 1)), np.tile(seen.group, 2), label, count
+    )
     try:
         constraints = GapConstraints.on(rates, sample)
     except CannotEstimateRate:
@@ -92,9 +105,17 @@ def _pieces(seen: RoundLog, prices: Prices, rates: tuple[Rate, ...]) -> tuple[Fl
     return utility / np.abs(utility).sum(), both[:, : len(seen)] + both[:, len(seen) :]
 
 
-def _ascend(rows: FloatArray, utility: FloatArray, channels: FloatArray, penalty: float) -> FloatArray:
-    """Adam on the objective; pi' = pi (1 - pi) of the logistic, also above 0, where the paper's policy has no slope of its own."""
-    weights, first, second = np.zeros(rows.shape[1]), np.zeros(rows.shape[1]), np.zeros(rows.shape[1])
+def _ascend(
+    rows: FloatArray, utility: FloatArray, channels: FloatArray, penalty: float
+) -> FloatArray:
+    """Adam on the objective; pi' = pi (1 - pi) of the logistic, also above 0, where the paper's
+    policy has no slope of its own.
+    """
+    weights, first, second = (
+        np.zeros(rows.shape[1]),
+        np.zeros(rows.shape[1]),
+        np.zeros(rows.shape[1]),
+    )
     for step in range(1, STEPS + 1):
         score = rows @ weights
         chance = logistic(score)
@@ -102,5 +123,7 @@ def _ascend(rows: FloatArray, utility: FloatArray, channels: FloatArray, penalty
         pull = utility - (penalty / len(gaps)) * (gaps @ channels)
         slope = rows.T @ (pull * chance * (1.0 - chance)) - SHRINKING * weights
         first, second = 0.9 * first + 0.1 * slope, 0.999 * second + 0.001 * slope**2
-        weights = weights + STEP * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
+        weights = weights + STEP * (first / (1 - 0.9**step)) / (
+            np.sqrt(second / (1 - 0.999**step)) + 1e-8
+        )
     return weights

@@ -1,7 +1,9 @@
-"""Vowpal Wabbit's contextual bandits as a learner: accept and reject are two actions with costs, exploration is VW's own.
+"""Vowpal Wabbit's contextual bandits as a learner: accept and reject are two actions with costs,
+exploration is VW's own.
 
-VW learns one person at a time; here it learns the people of an epoch, in their order, when the epoch closes. A deployed policy is a stored
-model, so its acceptance on any table can be asked later, when the truth is measured.
+VW learns one person at a time; here it learns the people of an epoch, in their order, when the
+epoch closes. A deployed policy is a stored model, so its acceptance on any table can be asked
+later, when the truth is measured.
 """
 
 import os
@@ -43,25 +45,36 @@ class VwBandit(EpochLearner):
         prices: Prices | None = None,
         seed: int | None = None,
     ) -> None:
-        settings = {name: value for name, value in locals().items() if name not in ("self", "__class__")}
+        settings = {
+            name: value for name, value in locals().items() if name not in ("self", "__class__")
+        }
         if exploration not in ("epsilon-greedy", "squarecb"):
-            raise InvalidInput(f'exploration is {exploration!r}; it is "epsilon-greedy" or "squarecb".')
+            raise InvalidInput(
+                f'exploration is {exploration!r}; it is "epsilon-greedy" or "squarecb".'
+            )
         self.rates = as_rates(rate)
         explore = f"--epsilon {epsilon}" if exploration == "epsilon-greedy" else "--squarecb"
         self.arguments = f"--cb_explore_adf {explore} --cb_type mtr -q sa --quiet --random_seed 1"
         self._workspace: Any = None
         super().__init__(
-            prices=Prices() if prices is None else prices, group_use="certify_only", seed=seed, settings=settings
+            prices=Prices() if prices is None else prices,
+            group_use="certify_only",
+            seed=seed,
+            settings=settings,
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Always NotSerialisable: the state is VW's own."""
-        raise NotSerialisable("a VW learner keeps its state in VW.", hint="save the model with VW's own tools.")
+        raise NotSerialisable(
+            "a VW learner keeps its state in VW.", hint="save the model with VW's own tools."
+        )
 
     def _plan(self, number: int, round: int) -> Epoch:
         length = max(FIRST_ROUNDS, int(GROWTH * round))
         if round == 0:
-            return Epoch(number, "bandit", round, length, Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)))
+            return Epoch(
+                number, "bandit", round, length, Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
+            )
         return Epoch(number, "bandit", round, length, VwPolicy.of(self.arguments, self._model()))
 
     def _collect(self) -> bool:
@@ -73,7 +86,9 @@ class VwBandit(EpochLearner):
     def _learn(self, log: RoundLog) -> None:
         vw = self._vw
         priced = self.loss.priced(log.prices)
-        wrong, reject = (np.broadcast_to(v, (len(log),)) for v in (priced.of_false_accept, priced.of_reject))
+        wrong, reject = (
+            np.broadcast_to(v, (len(log),)) for v in (priced.of_false_accept, priced.of_reject)
+        )
         for i, shared in enumerate(as_examples(log.features)):
             for times, action, cost, chance in (
                 (log.rejected[i], 1, reject[i], 1.0 - log.acceptance[i]),
@@ -83,7 +98,11 @@ class VwBandit(EpochLearner):
                 for _ in range(int(times)):
                     told = f"0:{cost:g}:{max(chance, 1e-6):g} "
                     vw.learn(
-                        [shared, (told if action == 0 else "") + "|a yes", (told if action == 1 else "") + "|a no"]
+                        [
+                            shared,
+                            (told if action == 0 else "") + "|a yes",
+                            (told if action == 1 else "") + "|a no",
+                        ]
                     )
 
     @property
@@ -104,14 +123,17 @@ def workspace(arguments: str) -> Any:
     try:
         from vowpalwabbit import Workspace  # type: ignore[import-untyped]  # optional, and without types
     except ImportError:
-        raise InvalidInput("Vowpal Wabbit is not installed.", hint="pip install 'evenhand[vw]'.") from None
+        raise InvalidInput(
+            "Vowpal Wabbit is not installed.", hint="pip install 'evenhand[vw]'."
+        ) from None
     return Workspace(arguments)
 
 
 def as_examples(features: FloatArray) -> list[str]:
     """One shared line per row; zeros are left out, as VW does."""
     return [
-        "shared |s " + " ".join(f"{j}:{value:.6g}" for j, value in enumerate(row) if value) for row in features.tolist()
+        "shared |s " + " ".join(f"{j}:{value:.6g}" for j, value in enumerate(row) if value)
+        for row in features.tolist()
     ]
 
 
@@ -150,4 +172,6 @@ class VwPolicy(Mixture):
 
     def to_json(self) -> dict[str, Any]:
         """Always NotSerialisable."""
-        raise NotSerialisable("a VW model has no plain JSON form.", hint="save it with VW's own tools.")
+        raise NotSerialisable(
+            "a VW model has no plain JSON form.", hint="save it with VW's own tools."
+        )

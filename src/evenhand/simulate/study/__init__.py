@@ -1,8 +1,17 @@
-"""Sweeps of learners x tables x limits x seeds: resumable, deterministic, on one machine or on a Dask cluster."""
+"""Sweeps of learners x tables x limits x seeds: resumable, deterministic, on one machine or on a
+Dask cluster.
+"""
 
 from evenhand.simulate.study.journal import Journal
 from evenhand.simulate.study.study import Cell, Study, study, unfinished, write_parquet
-from evenhand.simulate.study.tasks import OptimumTask, Question, RunTask, Source, StudyPlan, source_of
+from evenhand.simulate.study.tasks import (
+    OptimumTask,
+    Question,
+    RunTask,
+    Source,
+    StudyPlan,
+    source_of,
+)
 from evenhand.simulate.study.workers import Dask, Local, Workers
 
 __all__ = [

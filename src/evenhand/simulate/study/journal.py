@@ -1,7 +1,8 @@
-"""The journal of a study: one line of JSON per finished task, appended and forced to disk before anything else happens.
+"""The journal of a study: one line of JSON per finished task, appended and forced to disk before
+anything else happens.
 
-A process may be killed at any moment: a line is either whole or cut off, and a cut-off last line is dropped when the journal is opened
-again. Nothing that is in the journal is computed a second time.
+A process may be killed at any moment: a line is either whole or cut off, and a cut-off last line is
+dropped when the journal is opened again. Nothing that is in the journal is computed a second time.
 """
 
 import json
@@ -30,7 +31,10 @@ class Journal:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         if self._file is not None:
             self._file.close()
@@ -79,5 +83,6 @@ def _lock(file: IO[bytes], path: Path) -> None:
     except OSError:
         file.close()
         raise InvalidInput(
-            f"another process is writing {path}.", hint="wait for it to end, or choose another folder with --out."
+            f"another process is writing {path}.",
+            hint="wait for it to end, or choose another folder with --out.",
         ) from None

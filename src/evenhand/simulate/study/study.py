@@ -20,7 +20,9 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, eq=False)
 class Study:
-    """The rows of all runs in the order of the plan, with the seconds that each took (which are no result)."""
+    """The rows of all runs in the order of the plan, with the seconds that each took (which are no
+    result).
+    """
 
     plan: StudyPlan
     rows: tuple[Mapping[str, Any], ...]
@@ -33,7 +35,9 @@ class Study:
             for i, row in enumerate(self.rows)
             if (row["table"], row["limit"], row["learner"]) == (table, limit, learner)
         ]
-        return Cell(learner, tuple(self.rows[i] for i in chosen), tuple(self.seconds[i] for i in chosen))
+        return Cell(
+            learner, tuple(self.rows[i] for i in chosen), tuple(self.seconds[i] for i in chosen)
+        )
 
     @property
     def cells(self) -> tuple["Cell", ...]:
@@ -93,11 +97,16 @@ class Cell:
         return all(row["promised"] for row in self.rows)
 
 
-def study(plan: StudyPlan, folder: Path, workers: Workers | None = None, progress: Progress | None = None) -> Study:
+def study(
+    plan: StudyPlan, folder: Path, workers: Workers | None = None, progress: Progress | None = None
+) -> Study:
     """Run what the journal in `folder` does not hold yet, and collect the rows."""
     told = progress or (lambda *_: None)
     with Journal(folder / JOURNAL) as journal:
-        team, total = workers or Local(), len(plan.questions) * (1 + len(plan.learners) * plan.seeds)
+        team, total = (
+            workers or Local(),
+            len(plan.questions) * (1 + len(plan.learners) * plan.seeds),
+        )
         _finish(plan.optima, journal, team, lambda: told(_done(plan, journal), total))
         runs = tuple(plan.runs(journal.rows))
         _finish(runs, journal, team, lambda: told(_done(plan, journal), total))
@@ -105,7 +114,9 @@ def study(plan: StudyPlan, folder: Path, workers: Workers | None = None, progres
         return Study(plan, rows, tuple(journal.seconds[task.key] for task in runs))
 
 
-def _finish(tasks: Iterable[Task], journal: Journal, workers: Workers, told: Callable[[], None]) -> None:
+def _finish(
+    tasks: Iterable[Task], journal: Journal, workers: Workers, told: Callable[[], None]
+) -> None:
     left = [task for task in tasks if task.key not in journal.rows]
     if not left:
         return
@@ -119,17 +130,23 @@ def _done(plan: StudyPlan, journal: Journal) -> int:
 
 
 def write_parquet(found: Study, path: Path) -> None:
-    """The rows as Parquet, without times, which are no result: the same study gives the same file, wherever it ran."""
+    """The rows as Parquet, without times, which are no result: the same study gives the same file,
+    wherever it ran.
+    """
     try:
         import pyarrow  # type: ignore[import-untyped]  # optional, and without types
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
         raise InvalidInput(
-            "the table of results is Parquet, and pyarrow is not installed.", hint="pip install 'evenhand[study]'."
+            "the table of results is Parquet, and pyarrow is not installed.",
+            hint="pip install 'evenhand[study]'.",
         ) from None
     columns = {name: [row.get(name) for row in found.rows] for name in found.rows[0]}
     types = {name: pyarrow.list_(pyarrow.float64()) for name in ("curve_loss", "curve_gap")}
-    types |= {"curve_rounds": pyarrow.list_(pyarrow.int64()), "regret_over_constant": pyarrow.float64()}
+    types |= {
+        "curve_rounds": pyarrow.list_(pyarrow.int64()),
+        "regret_over_constant": pyarrow.float64(),
+    }
     arrays = {name: pyarrow.array(values, type=types.get(name)) for name, values in columns.items()}
     partial = path.with_suffix(".part")
     pyarrow.parquet.write_table(pyarrow.table(arrays), partial)

@@ -1,6 +1,8 @@
-"""What a study consists of: runs, each a learner on a table with a limit and a seed, and the optima they are compared with.
+"""What a study consists of: runs, each a learner on a table with a limit and a seed, and the optima
+they are compared with.
 
-A task is a few plain values, so it can be sent anywhere, and its key names it for ever: the same key means the same result.
+A task is a few plain values, so it can be sent anywhere, and its key names it for ever: the same
+key means the same result.
 """
 
 import hashlib
@@ -36,7 +38,9 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Source:
-    """A table: a published name, the path of a description, or a description itself; `digest` is that of its rows."""
+    """A table: a published name, the path of a description, or a description itself; `digest` is
+    that of its rows.
+    """
 
     name: str
     description: Description | None = None
@@ -50,7 +54,11 @@ class Source:
 def source_of(name: str, description: Description | None = None) -> Source:
     """The source with the digest of its rows, so that a changed table is a new one."""
     table = load(name) if description is None else read_described(description)
-    parts = (table.features.tobytes(), "\x1f".join(map(str, table.group.tolist())).encode(), table.label.tobytes())
+    parts = (
+        table.features.tobytes(),
+        "\x1f".join(map(str, table.group.tolist())).encode(),
+        table.label.tobytes(),
+    )
     digest = hashlib.sha256(b"\x1e".join(parts)).hexdigest()[:16]
     return Source(table.name if description is not None else name, description, digest)
 
@@ -101,12 +109,21 @@ class OptimumTask:
         asked = self.question
         world, rate = population(asked.source, asked.kind), RATES[asked.rate]
         loss, policy = world.optimum(asked.limit, rate, asked.prices)
-        costs = [world.loss(Mixture((constant,), (1.0,)), asked.prices) for constant in (ACCEPT_ALL, REJECT_ALL)]
+        costs = [
+            world.loss(Mixture((constant,), (1.0,)), asked.prices)
+            for constant in (ACCEPT_ALL, REJECT_ALL)
+        ]
         try:
             told = policy.to_json()
         except NotSerialisable:
             told = None
-        return {**asked.plain, "optimum": loss, "constant": min(costs), "accept_all": costs[0], "policy": told}
+        return {
+            **asked.plain,
+            "optimum": loss,
+            "constant": min(costs),
+            "accept_all": costs[0],
+            "policy": told,
+        }
 
 
 @dataclass(frozen=True)
@@ -136,7 +153,11 @@ class RunTask:
         world = population(asked.source, asked.kind)
         if found["policy"] is not None:
             world.know_optimum(
-                asked.limit, RATES[asked.rate], asked.prices, found["optimum"], policy_from_json(found["policy"])
+                asked.limit,
+                RATES[asked.rate],
+                asked.prices,
+                found["optimum"],
+                policy_from_json(found["policy"]),
             )
         setting = Setting(
             hypotheses=CLASSES[asked.kind](),
@@ -147,15 +168,23 @@ class RunTask:
             horizon=self.rounds,
             prices=asked.prices,
         )
-        run = simulate(make_learner(self.learner, setting), world, self.rounds, self.seed, asked.limit)
-        return {**asked.plain, **self._own, **measured(run, asked.limit, found["optimum"], found["constant"])}
+        run = simulate(
+            make_learner(self.learner, setting), world, self.rounds, self.seed, asked.limit
+        )
+        return {
+            **asked.plain,
+            **self._own,
+            **measured(run, asked.limit, found["optimum"], found["constant"]),
+        }
 
 
 Task = OptimumTask | RunTask
 
 
 def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> dict[str, Any]:
-    """The figures of a run: costs per person, regret, gaps, audits, and the curves behind the figures."""
+    """The figures of a run: costs per person, regret, gaps, audits, and the curves behind the
+    figures.
+    """
     share = run.lengths / run.rounds[-1]
     regret = float((run.lengths * (run.losses - optimum)).sum())
     worth = float(run.rounds[-1]) * (constant - optimum)
@@ -193,7 +222,9 @@ def population(source: Source, kind: str) -> Replay:
 
 
 def played(task: Task) -> tuple[str, dict[str, Any], float]:
-    """(key, row, seconds); with one BLAS thread, so that a row does not depend on the machine's cores."""
+    """(key, row, seconds); with one BLAS thread, so that a row does not depend on the machine's
+    cores.
+    """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it ships no types
 
     begun = perf_counter()
@@ -203,7 +234,10 @@ def played(task: Task) -> tuple[str, dict[str, Any], float]:
 
 
 def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
+    return {
+        name: value.item() if isinstance(value, np.generic) else value
+        for name, value in row.items()
+    }
 
 
 def _key(named: dict[str, Any]) -> str:
@@ -230,12 +264,19 @@ class StudyPlan:
     def __post_init__(self) -> None:
         for name in self.learners:
             LEARNERS[name]  # InvalidInput if there is none
-        if not self.sources or not self.learners or not self.limits or self.seeds < 1 or self.rounds < 1:
+        if (
+            not self.sources
+            or not self.learners
+            or not self.limits
+            or self.seeds < 1
+            or self.rounds < 1
+        ):
             raise InvalidInput("a study needs at least one table, learner, limit, seed and round.")
         names = [source.name for source in self.sources]
         if len(set(names)) < len(names):
             raise InvalidInput(
-                f"two tables are called {max(names, key=names.count)!r}.", hint="give one of them another name."
+                f"two tables are called {max(names, key=names.count)!r}.",
+                hint="give one of them another name.",
             )
         RATES[self.rate]  # InvalidInput if there is none
         for limit in self.limits:
@@ -265,11 +306,15 @@ class StudyPlan:
             found = json.dumps(optima[OptimumTask(question).key])
             for learner in self.learners:
                 for seed in range(self.first_seed, self.first_seed + self.seeds):
-                    yield RunTask(question, learner, seed, self.rounds, self.failure_probability, found)
+                    yield RunTask(
+                        question, learner, seed, self.rounds, self.failure_probability, found
+                    )
 
     @property
     def plain(self) -> dict[str, Any]:
         """Settings as plain values."""
         told = asdict(self)
-        told["sources"] = [{"name": source.name, "digest": source.digest} for source in self.sources]
+        told["sources"] = [
+            {"name": source.name, "digest": source.digest} for source in self.sources
+        ]
         return told
