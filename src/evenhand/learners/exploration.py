@@ -14,16 +14,16 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evenhand.contracts import HypothesisClass
-from evenhand.errors import InvalidInput
-from evenhand.estimation import RoundLog
-from evenhand.fairness.bounds.slack import (
+from evenhand.bounds.slack import (
     ClopperPearson,
     Dkw,
     JointHoeffding,
     SlackBound,
     people_needed,
 )
+from evenhand.contracts import HypothesisClass
+from evenhand.errors import InvalidInput
+from evenhand.estimation import RoundLog
 from evenhand.fairness.rates import Rate
 from evenhand.learners.codec import storable
 from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample

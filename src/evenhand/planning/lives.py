@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.slack import JointHoeffding, people_needed
 from evenhand.contracts import Policy
 from evenhand.environments.truth import ZERO_ONE
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.slack import JointHoeffding, people_needed
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
 from evenhand.learners.certified.cohorts import group_codes

@@ -28,8 +28,8 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand.bounds.slack import denominators
 from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.fairness.bounds.slack import denominators
 from evenhand.fairness.delta_ledger import inverse_square_share
 from evenhand.words import BoolArray, FloatArray
 

@@ -9,17 +9,17 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.fairness.bounds import chernoff, staircase
-from evenhand.fairness.bounds.chernoff import AuditBinomial, AuditKl
-from evenhand.fairness.bounds.dkw import AuditDkw
-from evenhand.fairness.bounds.fixed_count import (
+from evenhand.bounds import chernoff, staircase
+from evenhand.bounds.chernoff import AuditBinomial, AuditKl
+from evenhand.bounds.dkw import AuditDkw
+from evenhand.bounds.fixed_count import (
     AuditCounts,
     AuditIntervals,
     FixedCountBound,
     PresetLooks,
 )
-from evenhand.fairness.bounds.hoeffding import AuditHoeffding
+from evenhand.bounds.hoeffding import AuditHoeffding
+from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.randomness import stream
 
 BOUNDS = [AuditHoeffding(), AuditKl(), AuditBinomial(), AuditDkw()]

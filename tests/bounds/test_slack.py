@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from evenhand.errors import InvalidInput
-from evenhand.fairness.bounds.slack import (
+from evenhand.bounds.slack import (
     ClopperPearson,
     Dkw,
     JointHoeffding,
     SlackBound,
     people_needed,
 )
+from evenhand.errors import InvalidInput
 from evenhand.randomness import stream
 
 BOUNDS = [JointHoeffding(), Dkw(), ClopperPearson()]

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.fairness.bounds.fixed_count import AuditCounts, AuditIntervals, clipped_pairs
-from evenhand.fairness.bounds.slack import inverse, require_columns, require_probability
-from evenhand.fairness.bounds.staircase import largest_rise, staircase
+from evenhand.bounds.fixed_count import AuditCounts, AuditIntervals, clipped_pairs
+from evenhand.bounds.slack import inverse, require_columns, require_probability
+from evenhand.bounds.staircase import largest_rise, staircase
 from evenhand.words import FloatArray
 
 

@@ -34,9 +34,9 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.fairness.bounds.fixed_count import AuditCounts, AuditIntervals, clipped_pairs
-from evenhand.fairness.bounds.slack import require_finite_class, require_probability
-from evenhand.fairness.bounds.staircase import largest_rise, one_sided_share, staircase
+from evenhand.bounds.fixed_count import AuditCounts, AuditIntervals, clipped_pairs
+from evenhand.bounds.slack import require_finite_class, require_probability
+from evenhand.bounds.staircase import largest_rise, one_sided_share, staircase
 from evenhand.words import FloatArray
 
 UpperLimit = Callable[[FloatArray, FloatArray, FloatArray], FloatArray]

@@ -29,7 +29,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from evenhand.fairness.bounds.fixed_count import AuditCounts
+from evenhand.bounds.fixed_count import AuditCounts
 from evenhand.words import FloatArray
 
 CORNERS = 32
