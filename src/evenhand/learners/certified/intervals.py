@@ -416,7 +416,7 @@ class AuditProcess:
         found = self.bound.intervals(
             counts, failure_probability=delta, log_size=self.log_size, columns=self.columns
         )
-        sums.lo, sums.hi = np.maximum(sums.lo, found.low.T), np.minimum(sums.hi, found.high.T)
+        sums.lo, sums.hi = np.maximum(sums.lo, found.lower.T), np.minimum(sums.hi, found.upper.T)
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The intersection over looks."""

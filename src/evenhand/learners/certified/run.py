@@ -13,10 +13,13 @@ from typing import Any
 import numpy as np
 
 from evenhand.bounds.betting import BettingBound
-from evenhand.bounds.chernoff import AuditBinomial, AuditKl
-from evenhand.bounds.dkw import AuditDkw
-from evenhand.bounds.fixed_count import FixedCountBound
-from evenhand.bounds.hoeffding import AuditHoeffding
+from evenhand.bounds.fixed_count import (
+    AuditBinomial,
+    AuditDkw,
+    AuditHoeffding,
+    AuditKl,
+    FixedCountBound,
+)
 from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
