@@ -208,8 +208,8 @@ def test_the_minimum_is_found_from_far_away():
     """Where the first step is far too long, it is shortened until the function falls."""
 
     def steep(g):
-        ascent = 2.0 * (g[0] - 1.0)
-        return float(np.cosh(ascent)), np.array([2.0 * np.sinh(ascent)])
+        slope = np.array([2.0 * np.sinh(2.0 * (g[0] - 1.0))])
+        return float(np.cosh(2.0 * (g[0] - 1.0))), slope
 
     assert minimum(steep, np.zeros(1))[0] == pytest.approx(1.0, abs=1e-4)
 
