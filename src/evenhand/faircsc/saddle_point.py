@@ -56,7 +56,7 @@ class _Game:
 
     price: Price
     tightened: float
-    budget: float
+    multiplier_budget: float
 
     def respond(self, dual: FloatArray) -> tuple[Column, tuple[float, ...]]:
         """min over h of L(h, lambda), and the signed multipliers it was priced with."""
@@ -75,13 +75,13 @@ class _Game:
 def saddle_point(price: Price, start: list[Column], recipe: Recipe) -> Walk:
     """A mixture within 4 nu of the optimum and inside the limit."""
     steps: list[Iteration] = []
-    pool, budget = Pool.of(start), FIRST_BUDGET
+    pool, multiplier_budget = Pool.of(start), FIRST_BUDGET
     while True:
-        game = _Game(price, recipe.limit - 2 * recipe.oracle_tolerance, budget)
+        game = _Game(price, recipe.limit - 2 * recipe.oracle_tolerance, multiplier_budget)
         met = _play(game, pool, recipe, steps)
         if met or recipe.fixed_budget or len(steps) >= recipe.max_calls:
             break
-        budget *= 2
+        multiplier_budget *= 2
     shrunk = Answers(pool).best(recipe.limit)
     return Walk(shrunk.columns, shrunk.weights, None, met, tuple(steps))
 
@@ -95,13 +95,13 @@ def _play(game: _Game, pool: Pool, recipe: Recipe, steps: list[Iteration]) -> bo
     cost_sum, gap_sum = 0.0, np.zeros(signs // 2)
     check_at, played = 8, 0
     while len(steps) < recipe.max_calls:
-        dual = game.budget * np.exp(exponents) / (1.0 + np.exp(exponents).sum())
+        dual = game.multiplier_budget * np.exp(exponents) / (1.0 + np.exp(exponents).sum())
         column, multipliers = game.respond(dual)
         pool.add(column)
         played += 1
         cost_sum, gap_sum, dual_sum = cost_sum + column.cost, gap_sum + column.gaps, dual_sum + dual
         # a learning rate that starts at order one and falls to the one of the theorem
-        rate = max(nu / (2 * game.budget), float(1.0 / np.sqrt(played)))
+        rate = max(nu / (2 * game.multiplier_budget), float(1.0 / np.sqrt(played)))
         exponents = np.minimum(exponents + rate * game.excess(column.gaps), EXPONENT_CAP)
         steps.append(column.priced_at(multipliers, cost_sum / played, None))
         if played < check_at:
@@ -112,7 +112,7 @@ def _play(game: _Game, pool: Pool, recipe: Recipe, steps: list[Iteration]) -> bo
         reply, multipliers = game.respond(mean_dual)
         steps.append(reply.priced_at(multipliers, cost, None))
         value = game.value(cost, gaps, mean_dual)
-        worst = cost + game.budget * max(0.0, float(game.excess(gaps).max()))
+        worst = cost + game.multiplier_budget * max(0.0, float(game.excess(gaps).max()))
         if worst - value <= nu and value - game.value(reply.cost, reply.gaps, mean_dual) <= nu:
             return bool(np.abs(gaps).max() <= game.tightened + 2 * nu)
     return False
