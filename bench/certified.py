@@ -128,6 +128,7 @@ def _against_a_fit(quick: bool) -> Record:
         f"{number(median(ratios))} x (median)",
         median(ratios) <= 1,
         ratios,
-        f"scikit-learn's LogisticRegression on the same {rows:,} rows x {COLUMNS} columns; six bets, all rows in one epoch; p of a mixture "
-        "of three hypotheses, m in 64 steps (rows that differ in p and m cost six times a fit).",
+        f"scikit-learn's LogisticRegression on the same {rows:,} rows x {COLUMNS} columns; "
+        "six bets, all rows in one epoch; p of a mixture of three hypotheses, m in 64 steps "
+        "(rows that differ in p and m cost six times a fit).",
     )

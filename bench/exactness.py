@@ -297,7 +297,8 @@ def _program_record(row: str, cases: list[dict[str, Any]], note: str) -> Record:
     kept = all(case["excess"] <= 1e-12 for case in cases)
     support = ", ".join(f"{case['support']}/{case['allowed']}" for case in cases)
     target = "LP optimum to 1e-9, support <= 1 + rank"
-    figure = f"{apart:.0e} apart, support {'within' if thin else 'ABOVE'} bound, limit {'kept' if kept else 'EXCEEDED'}"
+    figure = f"{apart:.0e} apart, support {'within' if thin else 'ABOVE'} bound, "
+    figure += f"limit {'kept' if kept else 'EXCEEDED'}"
     return Record(
         row,
         target,
@@ -321,7 +322,8 @@ def paper_recipe(tables: Tables, quick: bool) -> list[Record]:
     )
     worst = max(case["excess_cost"] for case in cases)
     calls = ", ".join(f"{case['calls']:,} / {case['our_calls']}" for case in cases)
-    figure = f"cost <= OPT + {worst / nu:.2g} nu sum|c-c'|, gap {'within' if passed else 'see JSON'} limit"
+    figure = f"cost <= OPT + {worst / nu:.2g} nu sum|c-c'|, "
+    figure += f"gap {'within' if passed else 'see JSON'} limit"
     ratios = tuple(case["calls"] / case["our_calls"] for case in cases)
     note = f"calls recipe / ours: {calls}. Ratios are of calls. {tables.note}"
     return [

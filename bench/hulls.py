@@ -26,7 +26,7 @@ class Hull:
     costs: FloatArray
 
     def optimum(self, limit: float) -> float:
-        """By brute force: the cost where the edge between the two neighbours of `limit` crosses it."""
+        """By brute force: the cost at `limit` on the edge between its two neighbours."""
         return float(np.interp(limit, self.gaps, self.costs))
 
     def walk(self, limit: float, max_calls: int) -> Walk:
