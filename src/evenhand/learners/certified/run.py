@@ -15,7 +15,7 @@ import numpy as np
 from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.contexts import find_contexts, numbered
+from evenhand.estimation.log import find_contexts, numbered
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.bounds.chernoff import AuditBinomial, AuditKl
