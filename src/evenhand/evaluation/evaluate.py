@@ -17,7 +17,7 @@ import numpy as np
 from evenhand.bounds.betting import BettingBound
 from evenhand.contracts import Policy
 from evenhand.errors import InvalidInput
-from evenhand.estimation.log import RoundLog
+from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
 from evenhand.evaluation.candidate import Candidate
 from evenhand.evaluation.decision_log import DecisionLog

@@ -23,7 +23,7 @@ from evenhand.bounds.fixed_count import (
 from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.contexts import find_contexts, numbered
+from evenhand.estimation.log import find_contexts, numbered
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.delta_ledger import Booking, DeltaLedger, inverse_square_share, life_share
 from evenhand.fairness.drift import ConstancyTest, DriftMonitor
