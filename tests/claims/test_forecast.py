@@ -33,7 +33,7 @@ from evenhand.planning import lives as planned_lives
 from evenhand.planning.lives import LaunchTerms, foreseen
 from evenhand.planning.population import Planned
 from evenhand.planning.tables import from_table
-from evenhand.simulate.trail import learned_weight
+from evenhand.simulate.record import learned_weight
 
 DELTA, ROUNDS, SEEDS = 0.05, 300_000, 5
 FACTOR = 1.5 * (1 + 1e-3)
