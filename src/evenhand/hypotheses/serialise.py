@@ -18,7 +18,7 @@ from evenhand.hypotheses.linear import Linear, LinearRule
 from evenhand.hypotheses.stumps import Stumps
 from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Threshold
 from evenhand.hypotheses.trees import Tree
-from evenhand.policies.mixture import Mixture
+from evenhand.policies import Mixture
 
 
 def hypothesis_from_json(data: Json) -> Hypothesis:
