@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from evenhand.contracts import Policy
-from evenhand.environments.datasets import Description, Table, load, read_described
 from evenhand.environments.replay import Replay
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.fairness.rates import RATES
@@ -30,6 +29,7 @@ from evenhand.simulate.catalogue import LEARNERS, Setting, make_learner, require
 from evenhand.simulate.record import promises
 from evenhand.simulate.run import Run, simulate
 from evenhand.simulate.trail import audit_weight
+from evenhand.tables import Description, Table, read_table
 from evenhand.words import Prices
 
 FORMAT = 1
@@ -48,12 +48,12 @@ class Source:
 
     def table(self) -> Table:
         """Read it."""
-        return load(self.name) if self.description is None else read_described(self.description)
+        return read_table(self.description or self.name).encoded()
 
 
 def source_of(name: str, description: Description | None = None) -> Source:
     """The source with the digest of its rows, so that a changed table is a new one."""
-    table = load(name) if description is None else read_described(description)
+    table = read_table(description or name).encoded()
     parts = (
         table.features.tobytes(),
         "\x1f".join(map(str, table.group.tolist())).encode(),
@@ -218,7 +218,7 @@ def _audit(policy: Policy) -> float:
 @lru_cache(maxsize=4)
 def population(source: Source, kind: str) -> Replay:
     """The table as a population; a process keeps the last four."""
-    return source.table().population(CLASSES[kind]())
+    return Replay.of_table(source.table(), CLASSES[kind]())
 
 
 def played(task: Task) -> tuple[str, dict[str, Any], float]:

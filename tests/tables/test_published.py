@@ -2,13 +2,24 @@
 nothing names the group.
 """
 
+import hashlib
+from importlib.metadata import EntryPoint
+
 import numpy as np
 import pytest
 
-from evenhand.environments.datasets import DATASETS, DataUnavailable, load
-from evenhand.environments.datasets.published import _kept_by_propublica
-from evenhand.environments.datasets.tables import encoded, with_imputed
+from evenhand.environments import Replay
 from evenhand.errors import InvalidInput
+from evenhand.tables import (
+    TABLES,
+    DataUnavailable,
+    Frame,
+    PublishedTable,
+    TableColumn,
+    people,
+    read_table,
+)
+from evenhand.tables.published import _kept_by_propublica, impute
 
 EXPECTED = {  # rows, columns, share of good outcomes, words that may not occur among the columns
     "lending": (1_200, 5, 0.5725, ("group",)),
@@ -29,13 +40,13 @@ EXPECTED = {  # rows, columns, share of good outcomes, words that may not occur 
 
 def had(name):
     try:
-        return load(name)
+        return read_table(name).encoded()
     except DataUnavailable as error:
         pytest.skip(str(error))
 
 
 def test_all_of_them_are_expected():
-    assert set(EXPECTED) == set(DATASETS)
+    assert set(EXPECTED) == set(TABLES)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
@@ -55,9 +66,9 @@ def test_rows_base_rates_and_columns(name):
     assert min(figures.good_rate for figures in table.figures) > 0
 
 
-@pytest.mark.parametrize("name", DATASETS)
+@pytest.mark.parametrize("name", TABLES)
 def test_every_entry_says_what_one_must_know(name):
-    entry = DATASETS[name]
+    entry = TABLES[name]
     for text in (
         entry.title,
         entry.decision,
@@ -72,41 +83,44 @@ def test_every_entry_says_what_one_must_know(name):
 
 def test_other_groupings_and_unknown_ones():
     assert {figures.group for figures in had("adult").figures} == {"Female", "Male"}
-    assert len(DATASETS["adult"].load("race").figures) == 5
+    assert len(TABLES["adult"].read("race").encoded().figures) == 5
     with pytest.raises(InvalidInput, match="no other grouping 'shoe size'"):
-        load("adult", "shoe size")
+        read_table("adult", group="shoe size")
     with pytest.raises(InvalidInput, match=r"no table 'loans'.*lending, adult"):
-        load("loans")
+        read_table("loans")
 
 
 def test_a_table_is_a_population_with_exact_truth():
     from evenhand import FalsePositiveRate, Mixture, Stumps
     from evenhand.hypotheses import ACCEPT_ALL
 
-    table = load("lending")
-    world = table.population(Stumps())
+    table = read_table("lending").encoded()
+    world = Replay.of_table(table, Stumps())
     everybody = Mixture((ACCEPT_ALL,), (1.0,))
     assert world.loss(everybody) == pytest.approx((table.label == -1).mean())
     assert world.gap(everybody, FalsePositiveRate()) == pytest.approx(0.0, abs=1e-12)
 
 
 def test_long_tails_become_logarithms_and_it_is_said():
-    raw, logged = DATASETS["lending"].read(None), DATASETS["lending"].read(None).logged(["income"])
-    np.testing.assert_allclose(logged.features[:, 0], np.log1p(raw.features[:, 0]))
-    assert logged.names[0] == "log(1 + income)"
+    raw, logged = read_table("lending"), read_table("lending").logarithmic(["income"])
+    features = logged.encoded().features
+    np.testing.assert_array_equal(features[:, 0], np.log1p(raw.encoded().features[:, 0]))
+    assert logged.features[0] == "log(1 + income)"
     assert logged.notes == ("income enter as log(1 + x)",)
-    assert raw.logged(()) is raw
+    assert raw.logarithmic(()) is raw
 
 
 def test_missing_values_become_the_median_and_are_marked():
-    rows, flags = with_imputed([{"x": "1"}, {"x": "NA"}, {"x": "5"}], ["x"])
-    assert flags == ("x missing",)
-    assert [(row["x"], row["x missing"]) for row in rows] == [("1", "0"), ("3", "1"), ("5", "0")]
+    frame, added = impute(Frame("toy", {"x": TableColumn(("1", "NA", "5"))}, (1, 2, 3)), ["x"])
+    assert added == ("x missing",)
+    assert frame["x"].numbers.tolist() == [1, 3, 5]
+    assert frame["x missing"].numbers.tolist() == [0, 1, 0]
 
 
 def test_categories_become_columns_of_their_own():
-    rows = [{"x": "1", "c": "red"}, {"x": "2", "c": "blue"}]
-    table = encoded("toy", rows, numbers=["x"], kinds=["c"], group=["a", "b"], good=[True, False])
+    columns = {"x": TableColumn(("1", "2")), "c": TableColumn(("red", "blue"))}
+    frame = Frame("toy", columns, (1, 2))
+    table = people("toy", frame, ["x", "c"], group=["a", "b"], good=[True, False]).encoded()
     assert table.names == ("x", "c=blue", "c=red")
     np.testing.assert_array_equal(table.features, [[1, 0, 1], [2, 1, 0]])
     np.testing.assert_array_equal(table.label, [1, -1])
@@ -122,5 +136,65 @@ def test_propublicas_filter(days, degree, kept):
         "is_recid": "0",
         "c_charge_degree": degree,
         "score_text": "Low",
+        "race": "Caucasian",
     }
-    assert _kept_by_propublica(row) is kept
+    frame = Frame("toy", {name: TableColumn((text,)) for name, text in row.items()}, (1,))
+    assert _kept_by_propublica(frame).tolist() == [kept]
+
+
+DIGESTS = {
+    "lending/None": "ca185837cb452b30",
+    "adult/None": "4d7d81f10d3dd87d",
+    "adult/race": "5a9c5d11b33b5ab5",
+    "compas/None": "2988e89ab88bf805",
+    "compas/sex": "17f5db6f7cea0318",
+    "german/None": "e4917008209daaa4",
+    "taiwan/None": "1d639bc8f357e085",
+    "gmsc/None": "a3367f8792754436",
+    "loanapp/None": "5586b55f057c3836",
+    "loanapp/male": "e2105f7b90c49a87",
+    "recid/None": "39e8cb521301c13c",
+}
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_what_is_read_stays_the_same_bit_for_bit(name):
+    table, _, group = name.partition("/")
+    had(table)
+    read = TABLES[table].read(None if group == "None" else group).encoded()
+    parts = (
+        read.features.tobytes(),
+        repr(read.names).encode(),
+        repr(read.group.tolist()).encode(),
+        read.label.tobytes(),
+        repr(read.notes).encode(),
+        read.name.encode(),
+    )
+    assert hashlib.sha256(b"|".join(parts)).hexdigest()[:16] == DIGESTS[name]
+
+
+TOY = PublishedTable(
+    "toy",
+    "A toy",
+    "play",
+    "fun",
+    "a and b",
+    "none",
+    "none",
+    lambda group: people(
+        "toy", Frame("toy", {"x": TableColumn(("1", "2"))}, (1, 2)), ["x"], "ab", [True, False]
+    ),
+)
+
+
+def test_another_package_adds_a_table_by_an_entry_point(monkeypatch):
+    points = {
+        name: EntryPoint(name, f"{__name__}:{thing}", TABLES.group)
+        for name, thing in (("toy", "TOY"), ("wrong", "EXPECTED"))
+    }
+    monkeypatch.setattr(EntryPoint, "load", lambda point: globals()[point.attr])
+    monkeypatch.setattr(TABLES, "_foreign", points)
+    assert "toy" in TABLES
+    assert len(read_table("toy").encoded()) == 2
+    with pytest.raises(InvalidInput, match="must be a PublishedTable"):
+        read_table("wrong")

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from evenhand.environments.datasets import load, read_description
 from evenhand.errors import BadLabel, EvenhandError, InvalidInput, MissingColumn
+from evenhand.tables import describe, read_description, read_table
 
 BASIC = 'path = "loans.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "sex"\n'
 
@@ -34,7 +34,7 @@ def made(tmp_path):
         body = [",".join(row[name] for name in header) for row in table]
         (tmp_path / "loans.csv").write_text("\n".join([",".join(header), *body]) + "\n")
         (tmp_path / "loans.toml").write_text(text)
-        return load(tmp_path / "loans.toml")
+        return read_table(tmp_path / "loans.toml").encoded()
 
     return write
 
@@ -56,7 +56,7 @@ def test_a_parquet_file_reads_the_same(made, tmp_path):
     columns["income"] = [float(value) for value in columns["income"]]
     parquet.write_table(pyarrow.table(columns), tmp_path / "loans.parquet")
     (tmp_path / "loans.toml").write_text(BASIC.replace(".csv", ".parquet") + 'id = "id"\n')
-    second = load(tmp_path / "loans.toml")
+    second = read_table(tmp_path / "loans.toml").encoded()
     np.testing.assert_array_equal(first.features, second.features)
     assert first.group.tolist() == second.group.tolist()
 
@@ -194,10 +194,86 @@ def test_a_decision_column_is_never_a_feature(made):
 
 def test_a_csv_is_no_description(tmp_path):
     (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InvalidInput, match="is no description"):
-        load(tmp_path / "loans.csv")
+    with pytest.raises(InvalidInput, match="nothing says what its columns mean"):
+        read_table(tmp_path / "loans.csv")
 
 
 def test_paths_are_relative_to_the_description(tmp_path):
     (tmp_path / "loans.toml").write_text(BASIC)
     assert read_description(tmp_path / "loans.toml").path == tmp_path / "loans.csv"
+
+
+@pytest.mark.parametrize(
+    ("values", "meaning", "expected"),
+    [
+        ("0101", {}, [-1, 1, -1, 1]),
+        (["-1", "1"], {}, [-1, 1]),
+        (["0.0", "1.0"], {}, [-1, 1]),
+        (["0.0", "1.0"], {"good": "0"}, [1, -1]),
+        (["1", "1.0", "0"], {"good": "1"}, [1, 1, -1]),
+        (["yes", "no", "late"], {"good": "yes", "bad": ("no", "late")}, [1, -1, -1]),
+        (["yes", "", "no"], {"good": "yes", "unlabelled": "drop"}, [1, -1]),
+        (["yes", "none", "no"], {"good": "yes", "bad": ("no", "none"), "missing": ()}, [1, -1, -1]),
+    ],
+)
+def test_labels(tmp_path, values, meaning, expected):
+    path = tmp_path / "y.csv"
+    path.write_text("x,g,y\n" + "".join(f"1,{'ab'[i % 2]},{y}\n" for i, y in enumerate(values)))
+    if len(expected) < len(values):  # the second row, the only one of group b, is left out
+        path.write_text(path.read_text() + "1,b,no\n")
+        expected = [*expected, -1]
+    frame = read_table(path, label="y", group="g", fewest=0, **meaning)
+    assert frame.label.tolist() == expected
+    assert frame.label.dtype == np.int64
+
+
+@pytest.mark.parametrize("values", ["12", "23", ["yes", "no"], ["1", "1.0", "0"]])
+def test_labels_are_never_guessed(tmp_path, values):
+    path = tmp_path / "y.csv"
+    path.write_text("x,g,y\n" + "".join(f"1,{'ab'[i % 2]},{y}\n" for i, y in enumerate(values)))
+    with pytest.raises(BadLabel, match="--good"):
+        read_table(path, label="y", group="g", fewest=0)
+
+
+def test_missing_values_matter_in_used_columns_only(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("x,z,g,y\n1,,a,1\n?,2,b,0\n3,NaN,b,0\n")
+    common = {"label": "y", "group": "g", "features": ("x",), "fewest": 0}
+    with pytest.raises(InvalidInput, match=r"'x' is missing in row 2 \(line 3\)"):
+        read_table(path, **common)
+    frame = read_table(path, **common, drop_missing=True)
+    assert frame.frame["x"].texts == ("1", "3")
+    assert frame.dropped == 1
+    with pytest.raises(InvalidInput, match="'z' is missing in row 1"):
+        read_table(
+            path,
+            **{**common, "features": ("x",)},
+            needed=("z",),
+            drop_missing=False,
+            missing=("NaN",),
+        )
+
+
+def test_a_frame_of_another_library_is_a_table():
+    pandas = pytest.importorskip("pandas")
+    columns = {name: [row[name] for row in rows()] for name in ("income", "sex", "repaid")}
+    columns["income"] = [float(value) for value in columns["income"]]
+    table = read_table(pandas.DataFrame(columns), label="repaid", good="yes", group="sex").encoded()
+    assert table.features[:, 0].tolist() == columns["income"]
+    with pytest.raises(BadLabel, match="the frame: the label column"):
+        read_table(pandas.DataFrame(columns), label="repaid", group="sex")
+
+
+def test_options_that_a_table_answers_itself_are_refused(made, tmp_path):
+    made(rows())
+    with pytest.raises(InvalidInput, match="--encode cannot be given for lending"):
+        read_table("lending", encode=True)
+    with pytest.raises(InvalidInput, match=r"--drop-missing cannot be given for .*loans\.toml"):
+        read_table(tmp_path / "loans.toml", drop_missing=True)
+    assert describe("lending", encode=True) is None
+    assert describe(tmp_path / "loans.toml", encode=True).encode is False
+
+
+def test_the_smallest_group_may_be_asked_for(made):
+    more = rows() + [{**row, "sex": "x"} for row in rows(8)]
+    assert set(made(more, BASIC + "fewest = 4\n").group) == {"f", "m", "x"}

