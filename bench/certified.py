@@ -10,10 +10,10 @@ from sklearn.linear_model import LogisticRegression
 from bench.record import Record, clock, median, number
 from bench.tables import Tables
 from evenhand import FalsePositiveRate, FiniteClass, LabelledSample
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.betting_records import Cohort, Forecast
 from evenhand.environments import random_population
 from evenhand.faircsc import bind_fair
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import Cohort, Forecast
 
 FPR = FalsePositiveRate()
 ROWS, COLUMNS, NOMINATED = 100_000, 12, 50
@@ -128,6 +128,7 @@ def _against_a_fit(quick: bool) -> Record:
         f"{number(median(ratios))} x (median)",
         median(ratios) <= 1,
         ratios,
-        f"scikit-learn's LogisticRegression on the same {rows:,} rows x {COLUMNS} columns; six bets, all rows in one epoch; p of a mixture "
-        "of three hypotheses, m in 64 steps (rows that differ in p and m cost six times a fit).",
+        f"scikit-learn's LogisticRegression on the same {rows:,} rows x {COLUMNS} columns; "
+        "six bets, all rows in one epoch; p of a mixture of three hypotheses, m in 64 steps "
+        "(rows that differ in p and m cost six times a fit).",
     )

@@ -1,9 +1,9 @@
 """Real tables for the bench (they live in `evenhand.tables`), and made-up ones for
 machines without network.
 
-    adult   income above 50K                       by sex (or by race)    48,842 rows
-    compas  no new offence within two years        by race                 5,278 rows (ProPublica's filter)
-    taiwan  no default on the next card payment    by sex                 30,000 rows
+    adult   income above 50K                       by sex (or by race)  48,842 rows
+    compas  no new offence within two years        by race               5,278 rows (ProPublica's)
+    taiwan  no default on the next card payment    by sex               30,000 rows
 
 Columns are taken as they were published: none is logarithmic here.
 """

@@ -27,7 +27,7 @@ from scipy.stats import binom
 
 from evenhand import FalsePositiveRate, Prices
 from evenhand.environments import Replay, lending
-from evenhand.estimation.log import RoundLog
+from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_logistic_outcomes
 from evenhand.evaluation import DecisionLog
 from evenhand.evaluation import evaluate as whole

@@ -15,9 +15,9 @@ import pytest
 from tests.mutants import door_checks as checks
 from tests.mutants.test_mutants import Mutant
 
+from evenhand.bounds.betting_records import Cohort
 from evenhand.errors import EvenhandError
 from evenhand.estimation import RoundLog
-from evenhand.fairness.bounds.betting_records import Cohort
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
 from evenhand.learners.certified import intervals
 from evenhand.learners.certified import learner as certified

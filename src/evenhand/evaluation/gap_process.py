@@ -1,4 +1,4 @@
-"""The betting bound of `fairness.bounds` on a randomised candidate: a person whom pi accepts with
+"""The betting bound of `bounds` on a randomised candidate: a person whom pi accepts with
 probability q is two parts of a round.
 
 `betting` bets on h in {0, 1}. For a fixed policy with acceptance q = pi(x), f = E[N q]/E[N], use in
@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
 from evenhand.evaluation.decision_log import DecisionLog
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
 from evenhand.words import FloatArray, IntArray
 
 MOST_FORESEEN = 5000

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds.slack import require_probability
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.bounds.slack import require_probability
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import EpochLearner

@@ -13,10 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.slack import JointHoeffding, people_needed
 from evenhand.contracts import Policy
 from evenhand.environments.truth import ZERO_ONE
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.slack import JointHoeffding, people_needed
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
 from evenhand.learners.certified.cohorts import group_codes
@@ -185,16 +185,15 @@ def commit_exploration(planned: Planned, terms: LaunchTerms) -> float:
 
 def _rounds_until(planned: Planned, terms: LaunchTerms, slack: float) -> float:
     """Expected people to accept until the slack is that small; infinity if it never is."""
-    people = 1.0
-    need = people_needed(
-        JointHoeffding(),
-        np.maximum(planned.denominators(terms.rates) * people, 1e-9),
-        slack,
-        log_size=log(len(planned.world.hypotheses)),
-        columns=1,
-        failure_probability=_delta(planned, terms),
-    )
-    return float(ceil(people * need.multiple)) if np.isfinite(need.multiple) else inf
+    log_size, delta = log(len(planned.world.hypotheses)), _delta(planned, terms)
+
+    def beta(counts: FloatArray) -> float:
+        return JointHoeffding().slack(
+            counts, log_size=log_size, columns=1, failure_probability=delta
+        )
+
+    need = people_needed(beta, np.maximum(planned.denominators(terms.rates), 1e-9), slack)
+    return float(ceil(need.multiple)) if np.isfinite(need.multiple) else inf
 
 
 def _settings(planned: Planned, terms: LaunchTerms) -> dict[str, Any]:

@@ -20,9 +20,9 @@ from evenhand import (
     load,
     simulate,
 )
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.betting_records import Cohort, Forecast
 from evenhand.environments import LowerBound, Replay, random_population, small_group
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import Cohort, Forecast
 from evenhand.hypotheses import ACCEPT_ALL
 from evenhand.learners.certified.forecast import (
     DECAYS,

@@ -12,6 +12,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from evenhand.bounds.betting import BettingBound, GroupJoin
+from evenhand.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
+from evenhand.bounds.fixed_count import AuditCounts, FixedCountBound, PresetLooks
 from evenhand.contracts import Hypothesis
 from evenhand.estimation.outcomes import (
     ConstantOutcome,
@@ -19,9 +22,6 @@ from evenhand.estimation.outcomes import (
     OutcomeRegression,
     TabularOutcome,
 )
-from evenhand.fairness.bounds.betting import BettingBound, GroupJoin
-from evenhand.fairness.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
-from evenhand.fairness.bounds.fixed_count import AuditCounts, FixedCountBound, PresetLooks
 from evenhand.fairness.rates import Rate
 from evenhand.learners.certified.cohorts import OUTSIDE, ClosedCohort, group_codes
 from evenhand.learners.codec import storable
@@ -416,7 +416,7 @@ class AuditProcess:
         found = self.bound.intervals(
             counts, failure_probability=delta, log_size=self.log_size, columns=self.columns
         )
-        sums.lo, sums.hi = np.maximum(sums.lo, found.low.T), np.minimum(sums.hi, found.high.T)
+        sums.lo, sums.hi = np.maximum(sums.lo, found.lower.T), np.minimum(sums.hi, found.upper.T)
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The intersection over looks."""

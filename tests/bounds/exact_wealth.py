@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from evenhand.fairness.bounds.betting_records import counted_rounds
-from evenhand.fairness.bounds.betting_wealth import CLASSES, THETA, UP
+from evenhand.bounds.betting_records import counted_rounds
+from evenhand.bounds.betting_wealth import CLASSES, THETA, UP
 
 
 def class_of(f):

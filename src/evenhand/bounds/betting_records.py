@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evenhand.bounds.betting_wealth import EDGES, NODES
 from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.fairness.bounds.betting_wealth import EDGES, NODES
 from evenhand.fairness.rates import Rate
 from evenhand.words import BoolArray, FloatArray, IntArray, as_numbers
 

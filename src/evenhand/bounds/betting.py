@@ -45,14 +45,13 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
-from evenhand.fairness.bounds.betting_plan import (
+from evenhand.bounds.betting_plan import (
     expected_rates,
     expected_shares,
     rates_of_betting,
     variance_kept,
 )
-from evenhand.fairness.bounds.betting_records import (
+from evenhand.bounds.betting_records import (
     BettingState,
     Cohort,
     CohortInfo,
@@ -64,7 +63,7 @@ from evenhand.fairness.bounds.betting_records import (
     counts_labels,
     regression_of,
 )
-from evenhand.fairness.bounds.betting_wealth import (
+from evenhand.bounds.betting_wealth import (
     CLASS_OF_CELL,
     CLASS_OF_NODE,
     SPANS,
@@ -74,6 +73,7 @@ from evenhand.fairness.bounds.betting_wealth import (
     largest_gaps,
     narrow_cells,
 )
+from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.words import FloatArray, IntArray
 

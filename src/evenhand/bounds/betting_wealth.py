@@ -223,7 +223,7 @@ def narrow_cells(
 
     The chord is linear, so what it leaves of a cell is an interval; an empty one has lower > upper.
     """
-    from evenhand.fairness.bounds import (
+    from evenhand.bounds import (
         _betting_kernel,
     )  # numba is heavy: only those who bet load it
 
@@ -245,7 +245,7 @@ def largest_gaps(
     K). Each bet leaves, of a pair of cells, the points below one line; the largest difference below
     all lines is at most the least of the largest below each.
     """
-    from evenhand.fairness.bounds import _betting_kernel
+    from evenhand.bounds import _betting_kernel
 
     kernel: Any = _betting_kernel
     found = np.empty(len(threshold))

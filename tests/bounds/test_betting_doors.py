@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.fairness.bounds import betting_checks as checks
-from tests.fairness.bounds import exact_wealth
-from tests.fairness.bounds.betting_worlds import (
+from tests.bounds import betting_checks as checks
+from tests.bounds import exact_wealth
+from tests.bounds.betting_worlds import (
     FNR,
     FPR,
     SR,
@@ -19,9 +19,9 @@ from tests.fairness.bounds.betting_worlds import (
     small_bound,
 )
 
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.betting_records import BettingState, Cohort
 from evenhand.errors import InvalidInput
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import BettingState, Cohort
 
 RATES = [(FPR,), (FNR,), (SR,), (FPR, FNR)]
 

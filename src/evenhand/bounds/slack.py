@@ -23,7 +23,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,56 +36,27 @@ from evenhand.words import FloatArray, IntArray
 class SlackBound(Protocol):
     """A bound on |gap_hat - gap| that is uniform over hypotheses, rates and pairs of groups.
 
+    Subclass it, or write the same members, to bring your own.
+
+    Notes
+    -----
     Laws: `slack` falls when every count grows; it is infinity where a count is 0; it depends on
     counts, never on features.
+
+    Examples
+    --------
+    >>> isinstance(JointHoeffding(), SlackBound)
+    True
     """
 
     @property
     def name(self) -> str:
-        """The bound's name in reports and certificates."""
+        """The name of the bound in reports and certificates."""
         ...
 
     @property
-    def params(self) -> Mapping[str, Any]:
-        """What distinguishes it from another bound, as plain values."""
-        ...
-
-    def slack(
-        self,
-        counts: ArrayLike,
-        *,
-        log_size: float,
-        columns: int,
-        failure_probability: float,
-        rates: int = 1,
-    ) -> float:
-        """beta for `counts` (rates, groups) of people in each denominator.
-
-        `log_size` is ln|H|, `columns` the number of feature columns a threshold may look at.
-        `rates` may exceed the rows of `counts` where the failure probability is shared with rates
-        that are bounded elsewhere.
-        """
-        ...
-
-
-@dataclass(frozen=True)
-class JointHoeffding:
-    """beta = max over pairs of sqrt((1/n_j + 1/n_k) ln(2 |H| pairs R / delta) / 2).
-
-    **Theorem** (Hoeffding 1963, theorem 2). Given (a, y), gap_hat(h) - gap(h) is a sum of n_j + n_k
-    independent centred terms, n_j of range 1/n_j and n_k of range 1/n_k, so P(|gap_hat - gap| >= b)
-    <= 2 exp(-2 b^2 / (1/n_j + 1/n_k)). A union over |H|, pairs and rates gives delta. One joint
-    bound instead of one per group saves up to a factor sqrt 2.
-    """
-
-    @property
-    def name(self) -> str:
-        """The bound's name."""
-        return "joint Hoeffding"
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """It has none."""
+    def params(self) -> Mapping[str, object]:
+        """What distinguishes the bound from another one, as plain values."""
         return {}
 
     def slack(
@@ -97,7 +68,63 @@ class JointHoeffding:
         failure_probability: float,
         rates: int = 1,
     ) -> float:
-        """beta; see the class."""
+        """The slack beta for the people in each denominator.
+
+        Parameters
+        ----------
+        counts : array_like, shape (rates, groups)
+            The people of each group who are in the denominator of each rate.
+        log_size : float
+            ln|H|; infinity for an infinite class.
+        columns : int
+            How many feature columns a threshold may look at.
+        failure_probability : float
+            delta: the probability with which the bound may fail.
+        rates : int, default 1
+            How many rates share delta, if they are more than the rows of `counts`.
+
+        Returns
+        -------
+        float
+            beta; infinity where a count is 0.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class JointHoeffding(SlackBound):
+    """Hoeffding's inequality for the difference of two groups: the default for finite classes.
+
+    Notes
+    -----
+    beta = max over pairs of sqrt((1/n_j + 1/n_k) ln(2 |H| pairs R / delta) / 2).
+
+    **Theorem** (Hoeffding 1963, theorem 2). Given (a, y), gap_hat(h) - gap(h) is a sum of n_j + n_k
+    independent centred terms, n_j of range 1/n_j and n_k of range 1/n_k, so P(|gap_hat - gap| >= b)
+    <= 2 exp(-2 b^2 / (1/n_j + 1/n_k)). A union over |H|, pairs and rates gives delta. One joint
+    bound instead of one per group saves up to a factor sqrt 2.
+
+    Examples
+    --------
+    >>> beta = JointHoeffding().slack(
+    ...     [1000, 2000], log_size=math.log(204), columns=1, failure_probability=0.05
+    ... )
+    >>> round(beta, 4)
+    0.0822
+    """
+
+    name = "joint Hoeffding"
+
+    def slack(
+        self,
+        counts: ArrayLike,
+        *,
+        log_size: float,
+        columns: int,
+        failure_probability: float,
+        rates: int = 1,
+    ) -> float:
+        """The slack beta; `columns` is not used. See `SlackBound.slack`."""
         people = denominators(counts)
         require_probability(failure_probability)
         require_finite_class(log_size, self.name)
@@ -110,9 +137,12 @@ class JointHoeffding:
 
 
 @dataclass(frozen=True)
-class Dkw:
-    """beta = max over pairs of e_j + e_k, e_j = sqrt(ln(2 columns G R / delta) / (2 n_j)): for
-    thresholds on a column only.
+class Dkw(SlackBound):
+    """The Dvoretzky-Kiefer-Wolfowitz inequality: for thresholds on a column only.
+
+    Notes
+    -----
+    beta = max over pairs of e_j + e_k, e_j = sqrt(ln(2 columns G R / delta) / (2 n_j)).
 
     **Theorem** (Dvoretzky, Kiefer, Wolfowitz 1956 with the constant of Massart 1990). For n
     independent draws of a real variable with any law, P(sup_t |F_hat(t) - F(t)| > e) <= 2 exp(-2 n
@@ -121,17 +151,15 @@ class Dkw:
     once. A union over columns, groups and rates gives delta, and no |H|. Because each group has its
     own bound, thresholds that differ between groups are covered too. A hypothesis that is not a
     threshold on one column is not.
+
+    Examples
+    --------
+    >>> beta = Dkw().slack([1000, 2000], log_size=math.inf, columns=1, failure_probability=0.05)
+    >>> round(beta, 4)
+    0.0799
     """
 
-    @property
-    def name(self) -> str:
-        """The bound's name."""
-        return "DKW"
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """It has none."""
-        return {}
+    name = "DKW"
 
     def slack(
         self,
@@ -142,21 +170,23 @@ class Dkw:
         failure_probability: float,
         rates: int = 1,
     ) -> float:
-        """beta; see the class. `log_size` is not used."""
+        """The slack beta; `log_size` is not used. See `SlackBound.slack`."""
         people = denominators(counts)
         require_probability(failure_probability)
         require_columns(columns)
-        log_term = math.log(
-            2 * columns * people.shape[1] * max(rates, len(people)) / failure_probability
-        )
-        return _worst_pair(
-            np.sqrt(inverse(people) * log_term / 2), lambda first, second: first + second
-        )
+        tests = columns * people.shape[1] * max(rates, len(people))
+        log_term = math.log(2 * tests / failure_probability)
+        errors = np.sqrt(inverse(people) * log_term / 2)
+        return _worst_pair(errors, lambda first, second: first + second)
 
 
 @dataclass(frozen=True)
-class ClopperPearson:
-    """beta = max over pairs of e_j + e_k, e_j = max over k of U(k) - k/n_j, U the exact upper
+class ClopperPearson(SlackBound):
+    """Exact binomial limits of each group: better where the groups are of very unequal size.
+
+    Notes
+    -----
+    beta = max over pairs of e_j + e_k, e_j = max over k of U(k) - k/n_j, U the exact upper
     binomial limit.
 
     **Theorem** (Clopper, Pearson 1934). For k ~ Binomial(n, f), U(k) the f with P(Binomial(n, f) <=
@@ -165,17 +195,17 @@ class ClopperPearson:
     the slack uniform; by the symmetry L(k) = 1 - U(n-k) the upper side decides. Exact per group,
     yet the sum of two exact intervals is wider than one joint interval unless the counts of the
     groups are very unequal.
+
+    Examples
+    --------
+    >>> beta = ClopperPearson().slack(
+    ...     [1000, 2000], log_size=math.log(204), columns=1, failure_probability=0.05
+    ... )
+    >>> round(beta, 4)
+    0.1044
     """
 
-    @property
-    def name(self) -> str:
-        """The bound's name."""
-        return "Clopper-Pearson"
-
-    @property
-    def params(self) -> Mapping[str, Any]:
-        """It has none."""
-        return {}
+    name = "Clopper-Pearson"
 
     def slack(
         self,
@@ -186,7 +216,7 @@ class ClopperPearson:
         failure_probability: float,
         rates: int = 1,
     ) -> float:
-        """beta; see the class."""
+        """The slack beta; `columns` is not used. See `SlackBound.slack`."""
         people = denominators(counts)
         require_probability(failure_probability)
         require_finite_class(log_size, self.name)
@@ -204,42 +234,50 @@ def _widest_error(n: int, tail: float) -> float:
     the maximum are dropped, the others are cut in four until every cell is a single k. The result
     is the exact maximum.
     """
-    if n == 0:
-        return math.inf
-    low, high = _cells(np.array([0]), np.array([n - 1]), 64)
-    while True:
-        upper = _upper_limit(high, n, tail)
-        keep = upper - low / n >= (upper - high / n).max()
-        low, high, upper = low[keep], high[keep], upper[keep]
-        if (low == high).all():
-            return float((upper - high / n).max())
-        low, high = _cells(low, high, 4)
-
-
-def _cells(low: IntArray, high: IntArray, parts: int) -> tuple[IntArray, IntArray]:
-    """Cut each integer interval [low, high] into up to `parts` intervals that do not overlap."""
-    steps = np.arange(parts)
-    size = (high - low + 1)[:, None]
-    starts = low[:, None] + steps * size // parts
-    ends = low[:, None] + (steps + 1) * size // parts - 1
-    real = starts <= ends
-    return starts[real], ends[real]
-
-
-def _upper_limit(accepted: IntArray, n: int, tail: float) -> FloatArray:
-    """The largest f with P(Binomial(n, f) <= accepted) >= tail, for accepted < n."""
     from scipy.special import betaincinv
 
-    return np.asarray(1.0 - betaincinv(n - accepted, accepted + 1.0, tail), dtype=np.float64)
+    if n == 0:
+        return math.inf
+    first, last = _cut(np.array([0]), np.array([n - 1]), 64)
+    while True:
+        limit = np.asarray(1.0 - betaincinv(n - last, last + 1.0, tail), dtype=np.float64)
+        keep = limit - first / n >= (limit - last / n).max()
+        first, last, limit = first[keep], last[keep], limit[keep]
+        if (first == last).all():
+            return float((limit - last / n).max())
+        first, last = _cut(first, last, 4)
+
+
+def _cut(first: IntArray, last: IntArray, parts: int) -> tuple[IntArray, IntArray]:
+    """Each range of integers [first, last] as up to `parts` ranges that do not overlap."""
+    steps = np.arange(parts)
+    size = (last - first + 1)[:, None]
+    starts = first[:, None] + steps * size // parts
+    stops = first[:, None] + (steps + 1) * size // parts - 1
+    real = starts <= stops
+    return starts[real], stops[real]
 
 
 @dataclass(frozen=True)
 class Shortfall:
-    """How far a sample is from a target: everything `multiple` times over, `counts` people in all,
-    `more` than now.
+    """How far a sample is from a target.
 
     Infinity where no multiple helps: a count is 0 (its share is unknown), or the target is not
     positive.
+
+    Parameters
+    ----------
+    multiple : float
+        The sample has to be so many times as large.
+    counts : array, shape (rates, groups)
+        The people in each denominator of that larger sample.
+    more : array, shape (rates, groups)
+        How many of them are missing.
+
+    Examples
+    --------
+    >>> people_needed(lambda counts: 1 / counts.min(), [[5, 10]], 0.1).counts
+    array([[10., 19.]])
     """
 
     multiple: float
@@ -248,58 +286,52 @@ class Shortfall:
 
 
 def people_needed(
-    bound: SlackBound,
-    counts: ArrayLike,
-    target: float,
-    *,
-    log_size: float,
-    columns: int,
-    failure_probability: float,
-    rates: int = 1,
+    slack: Callable[[FloatArray], float], counts: ArrayLike, target: float
 ) -> Shortfall:
-    """The smallest common multiple of the current counts at which the slack is at most `target`, by
-    bisection.
+    """The smallest common multiple of the counts at which the slack is at most `target`.
 
-    >>> short = people_needed(JointHoeffding(), [[100, 50]], 0.1, log_size=3.0, columns=1, failure_probability=0.05)
+    Parameters
+    ----------
+    slack : callable
+        The slack of counts of shape (rates, groups); it falls when they grow.
+    counts : array_like, shape (rates, groups)
+        The people in each denominator now.
+    target : float
+        The slack that is to be reached.
+
+    Returns
+    -------
+    Shortfall
+        The multiple, found by bisection to a relative 1e-6; infinity if 1e12 is not enough.
+
+    Examples
+    --------
+    >>> def slack(counts):
+    ...     settings = dict(log_size=3.0, columns=1, failure_probability=0.05)
+    ...     return JointHoeffding().slack(counts, **settings)
+    >>> short = people_needed(slack, [[100, 50]], 0.1)
     >>> short.counts, short.more
     (array([[1003.,  502.]]), array([[903., 452.]]))
     """
     people = denominators(counts)
 
     def enough(multiple: float) -> bool:
-        grown = np.ceil(people * multiple)
-        beta = bound.slack(
-            grown,
-            log_size=log_size,
-            columns=columns,
-            failure_probability=failure_probability,
-            rates=rates,
-        )
-        return beta <= target
+        return slack(np.ceil(people * multiple)) <= target
 
-    multiple = _smallest_multiple(enough) if target > 0 and people.min() > 0 else math.inf
-    total = (
-        np.ceil(people * multiple) if math.isfinite(multiple) else np.full_like(people, math.inf)
-    )
-    return Shortfall(multiple, total, total - people)
-
-
-def _smallest_multiple(enough: Callable[[float], bool], *, largest: float = 1e12) -> float:
-    """The smallest multiple of at least 1 that is enough, to a relative 1e-6; infinity if `largest`
-    is not.
-    """
-    if enough(1.0):
-        return 1.0
-    high = 2.0
-    while not enough(high):
-        high *= 2.0
-        if high > largest:
-            return math.inf
-    low = high / 2
-    while high / low > 1 + 1e-6:
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return high
+    if not (target > 0 and people.min() > 0):
+        upper = math.inf
+    elif enough(1.0):
+        upper = 1.0
+    else:
+        upper = 2.0
+        while upper <= 1e12 and not enough(upper):
+            upper *= 2.0
+        lower, upper = upper / 2, upper if upper <= 1e12 else math.inf
+        while upper / lower > 1 + 1e-6 and math.isfinite(upper):
+            middle = math.sqrt(lower * upper)
+            lower, upper = (lower, middle) if enough(middle) else (middle, upper)
+    total = np.ceil(people * upper) if math.isfinite(upper) else np.full_like(people, math.inf)
+    return Shortfall(upper, total, total - people)
 
 
 def denominators(counts: ArrayLike) -> FloatArray:
@@ -319,7 +351,7 @@ def denominators(counts: ArrayLike) -> FloatArray:
 
 
 def require_probability(failure_probability: float) -> None:
-    """Delta lies strictly between 0 and 1."""
+    """Refuse a delta that does not lie strictly between 0 and 1."""
     if not 0 < failure_probability < 1:
         raise InvalidInput(
             f"failure_probability is {failure_probability}; it must lie strictly between 0 and 1.",
@@ -328,7 +360,7 @@ def require_probability(failure_probability: float) -> None:
 
 
 def require_finite_class(log_size: float, name: str) -> None:
-    """A union over hypotheses needs finitely many."""
+    """Refuse an infinite class: a union over hypotheses needs finitely many."""
     if not math.isfinite(log_size) or log_size < 0:
         raise InvalidInput(
             f"{name} pays for a union over all hypotheses, but the class has ln|H| = {log_size}.",
@@ -337,7 +369,7 @@ def require_finite_class(log_size: float, name: str) -> None:
 
 
 def require_columns(columns: int) -> None:
-    """DKW pays for each column that a threshold may look at."""
+    """Refuse less than one column: DKW pays for each column that a threshold may look at."""
     if columns < 1:
         raise InvalidInput(
             f"columns is {columns}; DKW needs the number of feature columns, at least 1."

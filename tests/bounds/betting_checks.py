@@ -5,8 +5,8 @@ mutants must make them fail.
 from math import log
 
 import numpy as np
-from tests.fairness.bounds import exact_wealth
-from tests.fairness.bounds.betting_worlds import (
+from tests.bounds import exact_wealth
+from tests.bounds.betting_worlds import (
     FPR,
     random_cohort,
     random_plan,
@@ -15,7 +15,7 @@ from tests.fairness.bounds.betting_worlds import (
     small_bound,
 )
 
-from evenhand.fairness.bounds.betting_wealth import CLASS_OF_NODE, CLASSES, LOW, NODES, THETA, UP
+from evenhand.bounds.betting_wealth import CLASS_OF_NODE, CLASSES, LOW, NODES, THETA, UP
 
 TOLERANCE = 1e-9
 

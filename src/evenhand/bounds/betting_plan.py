@@ -14,7 +14,7 @@ the width, never the validity.
 
 import numpy as np
 
-from evenhand.fairness.bounds.betting_records import BettingState, Forecast
+from evenhand.bounds.betting_records import BettingState, Forecast
 from evenhand.words import FloatArray
 
 SHARE_FLOOR = 1e-3

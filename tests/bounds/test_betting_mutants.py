@@ -7,9 +7,9 @@ from unittest.mock import PropertyMock
 
 import numpy as np
 import pytest
-from tests.fairness.bounds import betting_checks as checks
-from tests.fairness.bounds import exact_wealth
-from tests.fairness.bounds.betting_worlds import (
+from tests.bounds import betting_checks as checks
+from tests.bounds import exact_wealth
+from tests.bounds.betting_worlds import (
     FPR,
     covers,
     dropping_unresolved,
@@ -20,10 +20,10 @@ from tests.fairness.bounds.betting_worlds import (
     small_bound,
 )
 
+from evenhand.bounds import betting, betting_wealth
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.betting_wealth import LEFT_NODE
 from evenhand.errors import InvalidInput
-from evenhand.fairness.bounds import betting, betting_wealth
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_wealth import LEFT_NODE
 
 
 def covering_holds():

@@ -9,17 +9,18 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.fairness.bounds import chernoff, staircase
-from evenhand.fairness.bounds.chernoff import AuditBinomial, AuditKl
-from evenhand.fairness.bounds.dkw import AuditDkw
-from evenhand.fairness.bounds.fixed_count import (
+from evenhand.bounds import fixed_count
+from evenhand.bounds.fixed_count import (
+    AuditBinomial,
     AuditCounts,
+    AuditDkw,
+    AuditHoeffding,
     AuditIntervals,
+    AuditKl,
     FixedCountBound,
     PresetLooks,
 )
-from evenhand.fairness.bounds.hoeffding import AuditHoeffding
+from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.randomness import stream
 
 BOUNDS = [AuditHoeffding(), AuditKl(), AuditBinomial(), AuditDkw()]
@@ -46,7 +47,7 @@ def worst_miss(intervals: AuditIntervals, n: int, m: int) -> float:
         mass = (
             binom.pmf(np.arange(n + 1), n, p)[:, None] * binom.pmf(np.arange(m + 1), m, q)
         ).ravel()
-        out = (intervals.low[:, 0] > q - p + 1e-12) | (intervals.high[:, 0] < q - p - 1e-12)
+        out = (intervals.lower[:, 0] > q - p + 1e-12) | (intervals.upper[:, 0] < q - p - 1e-12)
         worst = max(worst, float(mass[out].sum()))
     return worst
 
@@ -66,13 +67,13 @@ def test_coverage_is_exact_for_two_binomials(
 
 def test_the_enumeration_catches_a_radius_off_by_sqrt_two(monkeypatch: pytest.MonkeyPatch) -> None:
     """Negative control for the joint bounds: the staircase shrunk by sqrt 2 misses more than delta."""
-    honest = staircase.staircase
+    honest = fixed_count.staircase
 
-    def shrunk(log_alpha: float) -> staircase.Staircase:
+    def shrunk(log_alpha: float) -> fixed_count.Staircase:
         radius = -float(_normal_quantile(honest(log_alpha).log_first[0]))
-        return staircase._at_radius(radius / math.sqrt(2))
+        return fixed_count.Staircase.at_radius(radius / math.sqrt(2))
 
-    monkeypatch.setattr(chernoff, "staircase", shrunk)
+    monkeypatch.setattr(fixed_count, "staircase", shrunk)
     assert worst_miss(look(AuditBinomial(), all_pairs(20, 20), 0.05), 20, 20) > 0.05
 
 
@@ -94,13 +95,13 @@ def test_the_binomial_bound_is_not_needlessly_wide() -> None:
 
 @pytest.mark.parametrize("log_alpha", [math.log(0.3), math.log(1e-3), -20.0, -300.0, -680.0])
 def test_the_staircase_has_the_stated_probability(log_alpha: float) -> None:
-    miss = staircase.staircase(log_alpha).miss()
+    miss = fixed_count.staircase(log_alpha).miss()
     assert math.log(miss) == pytest.approx(log_alpha, abs=1e-5)
     assert miss <= math.exp(log_alpha)
 
 
 def test_the_staircase_formula_agrees_with_uniform_draws() -> None:
-    stairs = staircase.staircase(math.log(0.1))
+    stairs = fixed_count.staircase(math.log(0.1))
     u = stream(5, "stairs").random((200_000, 2))
     inside = np.zeros(len(u), dtype=bool)
     for s, t in zip(np.exp(stairs.log_first), np.exp(stairs.log_second), strict=True):
@@ -110,8 +111,8 @@ def test_the_staircase_formula_agrees_with_uniform_draws() -> None:
 
 def test_a_share_too_small_for_floating_point_says_nothing() -> None:
     intervals = look(AuditBinomial(), AuditCounts.of([[3, 4]], [[10, 10]]), log_size=1000.0)
-    assert (intervals.low[0, 0], intervals.high[0, 0]) == (-1.0, 1.0)
-    assert look(AuditKl(), AuditCounts.of([[3, 4]], [[10, 10]]), log_size=1000.0).high[0, 0] == 1.0
+    assert (intervals.lower[0, 0], intervals.upper[0, 0]) == (-1.0, 1.0)
+    assert look(AuditKl(), AuditCounts.of([[3, 4]], [[10, 10]]), log_size=1000.0).upper[0, 0] == 1.0
 
 
 @by_name
@@ -119,22 +120,22 @@ def test_laws_of_the_contract(bound: FixedCountBound) -> None:
     counts, people = np.array([[5, 20, 3], [0, 0, 0], [50, 80, 30]]), [[50, 80, 30]]
     intervals = look(bound, AuditCounts.of(counts, people))
     assert isinstance(bound, FixedCountBound)
-    assert (intervals.low >= -1).all()
-    assert (intervals.high <= 1).all()
+    assert (intervals.lower >= -1).all()
+    assert (intervals.upper <= 1).all()
     assert not intervals.empty.any()
     exchanged = look(bound, AuditCounts.of(counts[:, [1, 0, 2]], [[80, 50, 30]]))
-    assert intervals.high[:, 0] == pytest.approx(-exchanged.low[:, 0], abs=1e-9)
+    assert intervals.upper[:, 0] == pytest.approx(-exchanged.lower[:, 0], abs=1e-9)
     empty = look(bound, AuditCounts.of([[0, 7]], [[0, 10]]))
-    assert empty.high[0, 0] > 0.7
-    assert empty.low[0, 0] < -0.3
+    assert empty.upper[0, 0] > 0.7
+    assert empty.lower[0, 0] < -0.3
 
 
 @by_name
 def test_the_false_negative_rate_has_the_mirrored_gap(bound: FixedCountBound) -> None:
     both = AuditCounts.of([[5, 20, 5, 20]], [[50, 80], [50, 80]], signs=[1, -1])
     intervals = look(bound, both)
-    assert intervals.high[0, 0] == pytest.approx(-intervals.low[0, 1], abs=1e-12)
-    assert intervals.low[0, 0] == pytest.approx(-intervals.high[0, 1], abs=1e-12)
+    assert intervals.upper[0, 0] == pytest.approx(-intervals.lower[0, 1], abs=1e-12)
+    assert intervals.lower[0, 0] == pytest.approx(-intervals.upper[0, 1], abs=1e-12)
 
 
 @by_name
@@ -154,8 +155,8 @@ def test_unresolved_labels_cover_every_completion(bound: FixedCountBound) -> Non
     )
     for a, b, c, d in product(range(3), range(4), range(2), range(3)):
         complete = look(bound, AuditCounts.of([[3 + a, 5 + c]], [[9 + a + b, 11 + c + d]]))
-        assert reported.low[0, 0] <= complete.low[0, 0] + 1e-9
-        assert reported.high[0, 0] >= complete.high[0, 0] - 1e-9
+        assert reported.lower[0, 0] <= complete.lower[0, 0] + 1e-9
+        assert reported.upper[0, 0] >= complete.upper[0, 0] - 1e-9
 
 
 @pytest.mark.parametrize(("accepted", "n"), [(0, 10), (3, 10), (10, 10), (0, 1), (40, 1000)])
@@ -163,15 +164,15 @@ def test_the_kl_limit_contains_the_exact_one(accepted: int, n: int) -> None:
     k, people = np.array([float(accepted)]), np.array([float(n)])
     log_tails = np.array([-0.1, -3.0, -12.0])
     assert (
-        chernoff.kl_upper(k, people, log_tails)
-        >= chernoff.exact_upper(k, people, log_tails) - 1e-12
+        AuditKl.upper_limit(k, people, log_tails)
+        >= AuditBinomial.upper_limit(k, people, log_tails) - 1e-12
     ).all()
 
 
 def test_joint_binomial_is_never_wider_than_kl_and_far_sharper_than_hoeffding_near_zero() -> None:
     counts = AuditCounts.of([[20, 40]], [[1000, 2000]])
     width = {
-        b.name: float(np.ptp([i.low[0, 0], i.high[0, 0]]))
+        b.name: float(np.ptp([i.lower[0, 0], i.upper[0, 0]]))
         for b in BOUNDS
         for i in [look(b, counts, log_size=5.3)]
     }
@@ -189,7 +190,7 @@ def test_dkw_holds_for_thresholds_found_in_the_data() -> None:
             [(first[:, None] <= cuts).sum(0), (second[:, None] <= cuts).sum(0)], axis=1
         )
         intervals = look(AuditDkw(), AuditCounts.of(accepted, [[n, m]]), log_size=math.inf)
-        misses += bool(((intervals.low > 0) | (intervals.high < 0)).any())
+        misses += bool(((intervals.lower > 0) | (intervals.upper < 0)).any())
     assert misses <= 80
 
 
@@ -206,7 +207,9 @@ def test_all_hypotheses_hold_at_once_only_because_the_union_is_paid(bound: Fixed
     def samples_missed(log_size: float, columns: int) -> int:
         rows = AuditCounts.of(counts.reshape(-1, 2), [[400, 250]])
         intervals = look(bound, rows, log_size=log_size, columns=columns)
-        return int(((intervals.low > 0) | (intervals.high < 0)).reshape(200, 300).any(axis=1).sum())
+        return int(
+            ((intervals.lower > 0) | (intervals.upper < 0)).reshape(200, 300).any(axis=1).sum()
+        )
 
     assert samples_missed(math.log(300), 300) <= 24
     if isinstance(bound, AuditBinomial):
@@ -238,7 +241,7 @@ def test_intersections_shrink_and_an_empty_one_is_seen() -> None:
     first = AuditIntervals(np.array([[-0.1]]), np.array([[0.2]]))
     second = AuditIntervals(np.array([[0.0]]), np.array([[0.3]]))
     both = first.intersect(second)
-    assert (both.low[0, 0], both.high[0, 0]) == (0.0, 0.2)
+    assert (both.lower[0, 0], both.upper[0, 0]) == (0.0, 0.2)
     assert first.intersect(AuditIntervals(np.array([[0.25]]), np.array([[0.3]]))).empty.all()
 
 
@@ -258,7 +261,7 @@ class TestTheTrap:
 
     def misses(self, counts: np.ndarray, n: int, delta: float) -> np.ndarray:
         intervals = look(AuditHoeffding(), AuditCounts.of(counts[:, n - 1], [[n, n]]), delta)
-        return np.asarray((intervals.low[:, 0] > 0) | (intervals.high[:, 0] < 0))
+        return np.asarray((intervals.lower[:, 0] > 0) | (intervals.upper[:, 0] < 0))
 
     def test_pooling_audits_up_to_a_round_chosen_by_their_features_misses(self) -> None:
         """Nominal 5%: 1,000 runs, so more than 86 misses has probability 1e-6 under the nominal

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
-from tests.fairness.bounds import betting_checks as checks
-from tests.fairness.bounds import exact_wealth
-from tests.fairness.bounds.betting_worlds import (
+from tests.bounds import betting_checks as checks
+from tests.bounds import exact_wealth
+from tests.bounds.betting_worlds import (
     FNR,
     FPR,
     SR,
@@ -23,10 +23,10 @@ from tests.fairness.bounds.betting_worlds import (
     small_bound,
 )
 
-from evenhand.fairness.bounds import betting_wealth
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import Cohort, Forecast
-from evenhand.fairness.bounds.betting_wealth import (
+from evenhand.bounds import betting_wealth
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.betting_records import Cohort, Forecast
+from evenhand.bounds.betting_wealth import (
     EDGES,
     LEFT_NODE,
     LOW,

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
-from tests.fairness.bounds.betting_worlds import FNR, FPR, World, covers, lifetime
+from tests.bounds.betting_worlds import FNR, FPR, World, covers, lifetime
 
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import Cohort, Forecast
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.betting_records import Cohort, Forecast
 
 DELTA = 0.05
 

@@ -7,9 +7,9 @@ from itertools import product
 
 import numpy as np
 
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.betting_records import Cohort, EpochPlan, Forecast
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import Cohort, EpochPlan, Forecast
 
 FPR, FNR, SR = FalsePositiveRate(), FalseNegativeRate(), SelectionRate()
 

@@ -8,7 +8,7 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
-from tests.fairness.bounds.betting_worlds import (
+from tests.bounds.betting_worlds import (
     FNR,
     FPR,
     SR,
@@ -20,10 +20,10 @@ from tests.fairness.bounds.betting_worlds import (
     small_bound,
 )
 
+from evenhand.bounds.betting import BettingBound
+from evenhand.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
 from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
 from evenhand.fairness import GapConstraints
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
 from evenhand.words import LabelledSample
 
 

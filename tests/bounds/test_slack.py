@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from evenhand.errors import InvalidInput
-from evenhand.fairness.bounds.slack import (
+from evenhand.bounds.slack import (
     ClopperPearson,
     Dkw,
     JointHoeffding,
     SlackBound,
     people_needed,
 )
+from evenhand.errors import InvalidInput
 from evenhand.randomness import stream
 
 BOUNDS = [JointHoeffding(), Dkw(), ClopperPearson()]
@@ -76,9 +76,8 @@ def test_bad_input_is_refused(bound: SlackBound) -> None:
 
 @pytest.mark.parametrize("bound", BOUNDS, ids=lambda b: b.name)
 def test_people_needed_is_the_smallest_multiple(bound: SlackBound) -> None:
-    short = people_needed(
-        bound, [[120, 40]], 0.08, log_size=3.0, columns=2, failure_probability=0.05
-    )
+    settings = dict(log_size=3.0, columns=2, failure_probability=0.05)
+    short = people_needed(lambda counts: bound.slack(counts, **settings), [[120, 40]], 0.08)
     assert bound.slack(short.counts, log_size=3.0, columns=2, failure_probability=0.05) <= 0.08
     fewer = np.floor(short.counts * 0.99)
     assert bound.slack(fewer, log_size=3.0, columns=2, failure_probability=0.05) > 0.08
@@ -86,10 +85,12 @@ def test_people_needed_is_the_smallest_multiple(bound: SlackBound) -> None:
 
 
 def test_people_needed_knows_when_nothing_is_needed_and_when_nothing_helps() -> None:
-    settings = dict(log_size=1.0, columns=1, failure_probability=0.05)
-    assert people_needed(JointHoeffding(), [[10_000, 10_000]], 0.5, **settings).multiple == 1.0
-    assert people_needed(JointHoeffding(), [[0, 10]], 0.5, **settings).multiple == math.inf
-    assert people_needed(JointHoeffding(), [[10, 10]], 0.0, **settings).more.min() == math.inf
+    def hoeffding(counts):
+        return JointHoeffding().slack(counts, log_size=1.0, columns=1, failure_probability=0.05)
+
+    assert people_needed(hoeffding, [[10_000, 10_000]], 0.5).multiple == 1.0
+    assert people_needed(hoeffding, [[0, 10]], 0.5).multiple == math.inf
+    assert people_needed(hoeffding, [[10, 10]], 0.0).more.min() == math.inf
 
 
 def test_hoeffding_and_clopper_pearson_cover_exactly_by_enumeration() -> None:
