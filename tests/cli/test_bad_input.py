@@ -95,8 +95,13 @@ TABLES = {
     "too many groups": (GOOD, ("--label", "y", "--group", "id"), None),
     "no negatives": (
         "\n".join(line[:-1] + "1" if ",b," in line else line for line in GOOD.splitlines()),
-        (*COMMON, "--fewest", "0"),
+        COMMON,
         ["group 'b' has 30 people in the sample but 0 negatives"],
+    ),
+    "a small group": (
+        GOOD,
+        (*COMMON, "--fewest", "30"),
+        ["group 'a' has 30 people", "at least 30 of each", "--fewest"],
     ),
     "label as feature": (GOOD, (*COMMON, "--features", "x,y"), ["'y' cannot be a feature"]),
     "group as feature": (
@@ -184,7 +189,7 @@ def test_limits_that_are_none(run, write, limits):
 
 
 def test_the_picture_compares_two_groups(run, write):
-    result = run("frontier", write(GOOD.replace("3,a", "3,c")), *COMMON, "--fewest", "1")
+    result = run("frontier", write(GOOD.replace("3,a", "3,c")), *COMMON)
     assert result.exit_code == 2
     assert "3 groups (a, b, c)" in result.stderr
     assert "--groups A,B" in result.stderr

@@ -78,7 +78,7 @@ MEANING_OPTIONS = (
         "--fewest",
         type=click.IntRange(min=0),
         metavar="N",
-        help="People with each outcome that every group needs.  [default: 10]",
+        help="People with each outcome that every group needs.  [default: 10; solve, frontier: 0]",
     ),
 )
 """What the columns of a table mean; `evenhand.cli.task.meaning` reads them."""

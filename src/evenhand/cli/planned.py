@@ -13,7 +13,7 @@ from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
 from evenhand.planning import Course, LaunchPlan, plan, plan_from_sample
 from evenhand.planning.plan import ASSUMPTIONS
-from evenhand.tables import number
+from evenhand.tables import FEWEST, number
 from evenhand.words import Prices
 
 DEFAULT_PEOPLE = 100_000
@@ -71,7 +71,7 @@ def _from_table(options: dict[str, Any], shared: dict[str, Any], out: Console) -
     _refuse(options, FROM_NUMBERS, "numbers", "the table of --data tells them; leave it out.")
     kind = options["kind"] or ("thresholds" if options["score"] else "stumps")
     names = (*PLAIN, *LISTS, "drop_unlabelled", "score", "group_use", "data")
-    asked = TableRequest(kind=kind, **{name: options[name] for name in names})
+    asked = TableRequest(kind=kind, fewest_unsaid=FEWEST, **{name: options[name] for name in names})
     task = prepare(asked)
     show_task(out, task)
     return plan_from_sample(task.sample, task.hypotheses, **shared)

@@ -55,6 +55,8 @@ class TableRequest:
     delimiter: str = ","
     missing: str | None = None
     fewest: int | None = None
+    fewest_unsaid: int = 0
+    """What `fewest` is by default: rates that are measured on the table itself need nobody."""
     limit: float = 0.05
     kind: str = "stumps"
     score: str | None = None
@@ -108,7 +110,7 @@ def prepare(request: TableRequest) -> TableProblem:
         "false_reject": request.price_false_reject,
     }
     values = {name: number(price) for name, price in prices.items()}
-    described = meaning(vars(request))
+    described = {"fewest": request.fewest_unsaid, **meaning(vars(request))}
     described["needed"] = tuple(prices[name] for name, value in values.items() if value is None)
     # one score column for thresholds, any columns for other classes
     if request.kind == "thresholds":

@@ -11,7 +11,7 @@ the table as a population. `read_frame` reads rows whose columns mean something 
 of decisions.
 """
 
-from evenhand.tables.described import Description, describe, read_description, read_table
+from evenhand.tables.described import FEWEST, Description, describe, read_description, read_table
 from evenhand.tables.encoding import GroupFigures, LabelledFrame, Table
 from evenhand.tables.frame import MISSING, Frame, TableColumn, listed, number, same_value
 from evenhand.tables.published import TABLES, PublishedTable, people
@@ -19,6 +19,7 @@ from evenhand.tables.reading import import_pyarrow, read_frame
 from evenhand.tables.wheels import DataUnavailable, WheelFile, cache_folder
 
 __all__ = [
+    "FEWEST",
     "MISSING",
     "TABLES",
     "DataUnavailable",
