@@ -32,7 +32,7 @@ from evenhand.planning import lives as planned_lives
 from evenhand.planning.lives import LaunchTerms, foreseen
 from evenhand.planning.population import Planned
 from evenhand.planning.tables import from_table
-from evenhand.simulate.trail import learned_weight
+from evenhand.simulate.record import learned_weight
 from evenhand.tables import DataUnavailable, read_table
 
 DELTA, ROUNDS, SEEDS = 0.05, 300_000, 5

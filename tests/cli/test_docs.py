@@ -9,7 +9,7 @@ import pytest
 
 from evenhand.cli import COMMANDS, main
 from evenhand.cli.options import MEANING_OPTIONS, PROBLEM_OPTIONS
-from evenhand.simulate.catalogue import LEARNERS, POPULATIONS
+from evenhand.simulate.named import LEARNERS, POPULATIONS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")

@@ -149,7 +149,7 @@ def command(**options: Any) -> None:
 
 def made_plan(options: dict[str, Any]) -> "StudyPlan":
     """The plan, with every complaint about tables and names made before anything runs."""
-    from evenhand.simulate.catalogue import STUDIED
+    from evenhand.simulate.named import STUDIED
     from evenhand.simulate.study import StudyPlan
 
     return StudyPlan(

@@ -29,7 +29,7 @@ from evenhand.planning.population import Planned, from_numbers, separation_of
 from evenhand.planning.tables import from_table
 from evenhand.planning.verdict import MOST_ROUNDS, Stakes, advice, answer, break_even, verdict
 from evenhand.policies import Mixture
-from evenhand.simulate.trail import learned_weight
+from evenhand.simulate.record import learned_weight
 from evenhand.words import LabelledSample, Prices
 
 FALSE_POSITIVES = FalsePositiveRate()

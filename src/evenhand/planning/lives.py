@@ -25,8 +25,7 @@ from evenhand.learners.certified.learner import FIRST_FITTED, FIRST_ROUNDS
 from evenhand.learners.certified.run import FIRST_PEOPLE, LATER_GROUPS
 from evenhand.planning.population import Planned
 from evenhand.simulate import Run, simulate
-from evenhand.simulate.record import promises
-from evenhand.simulate.trail import audit_weight, learned_weight
+from evenhand.simulate.record import audit_weight, learned_weight, promises
 from evenhand.words import FloatArray, Prices
 
 POINTS = 72

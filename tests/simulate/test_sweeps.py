@@ -1,4 +1,4 @@
-"""The trade-off: longer exploration, smaller gap, higher cost."""
+"""The trade-off (longer exploration, smaller gap, higher cost), and what a promise costs."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 
 import evenhand as eh
 from evenhand.environments import Scores, lending
-from evenhand.simulate import Tradeoff, tradeoff
+from evenhand.simulate import PromiseCost, Tradeoff, promise_cost, tradeoff
 
 RATE = eh.FalsePositiveRate()
 
@@ -57,3 +57,30 @@ def test_refusals():
     scores = Scores()
     with pytest.raises(eh.InvalidInput, match="lending, random, thresholds"):
         tradeoff(scores, scores.hypotheses, RATE, 1000, [0], **settings, exponents=(1 / 2,))
+
+
+def test_the_cost_of_the_promise_splits_into_two_prices():
+    world = lending()
+    made = []
+
+    def make(limit: float) -> eh.CertifiedLearner:
+        made.append(limit)
+        return eh.CertifiedLearner(world.hypotheses, RATE, limit, 0.05, horizon=2_000)
+
+    found = promise_cost(make, world, 2_000, range(5), (0.2, 0.05))
+    assert made == [0.05, 0.2]
+    assert len(found.seeds) == 3
+    for i, limit in enumerate(found.limits):
+        assert found.optimum[i] == pytest.approx(world.optimum(limit)[0])
+        assert found.unlimited <= found.optimum[i] <= found.learner[i]
+        assert found.low[i] <= found.learner[i] <= found.high[i] <= found.constant + 0.01
+    assert found.constant == pytest.approx(
+        min(world.loss(eh.Mixture((rule,), (1.0,))) for rule in constants())
+    )
+    assert PromiseCost.from_json(json.loads(json.dumps(found.to_json()))) == found
+
+
+def constants():
+    from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+
+    return ACCEPT_ALL, REJECT_ALL
