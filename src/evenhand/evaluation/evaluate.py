@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.bounds.betting import BettingBound
+from evenhand.bounds import BettingBound
 from evenhand.contracts import Policy
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog

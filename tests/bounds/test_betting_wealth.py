@@ -23,9 +23,7 @@ from tests.bounds.betting_worlds import (
     small_bound,
 )
 
-from evenhand.bounds import betting_wealth
-from evenhand.bounds.betting import BettingBound
-from evenhand.bounds.betting_records import Cohort, Forecast
+from evenhand.bounds import BettingBound, Cohort, Forecast, betting_wealth
 from evenhand.bounds.betting_wealth import (
     EDGES,
     LEFT_NODE,
@@ -59,13 +57,13 @@ def test_the_mean_wealth_is_one_after_two_rounds_that_depend_on_each_other():
     for chance, row, y, accepted in checks.outcomes(world, acceptance):
         seen = checks.what_is_seen(y, accepted)
         cohort = single(world, row, acceptance=acceptance[row], regression=m[row], **seen)
-        state, _ = bound.update(bound.start(), cohort, first_plan)
+        state = bound.update(bound.start(), cohort, first_plan)
         before = exact_wealth.exact_log_wealth(bound, cohort, first_plan, truth)
         p = np.full(4, 0.02) if accepted and y == -1 else np.roll(acceptance, row)
         second_m = np.full(4, float(y == -1)) if accepted else m
         plan = bound.plan(
             state,
-            Forecast.of(world.accepts, world.group, weight=1.0, acceptance=p, regression=second_m),
+            Forecast(world.accepts, world.group, weight=1.0, acceptance=p, regression=second_m),
         )
         for chance2, row2, y2, accepted2 in checks.outcomes(world, p):
             seen2 = checks.what_is_seen(y2, accepted2)
@@ -179,7 +177,7 @@ def crowd(seed, rows=600, probabilities=(0.02, 0.3, 0.7, 1.0), steps=8):
         for i, name in enumerate(("rejected", "positive", "negative", "unresolved"))
     }
     m = np.round(r.random(rows) * steps) / steps
-    return Cohort.of(
+    return Cohort(
         r.random((3, rows)) < 0.5,
         r.integers(-1, 3, rows),
         acceptance=acceptance,
@@ -213,7 +211,7 @@ def test_rounds_that_look_alike_are_counted_together_and_nothing_changes(rates, 
     )
     for start in range(0, len(everybody), 4):
         part = {name: getattr(everybody, name)[start : start + 4] for name in columns}
-        few = Cohort.of(everybody.accepts[:, start : start + 4], labelled=[True] * 3, **part)
+        few = Cohort(everybody.accepts[:, start : start + 4], labelled=[True] * 3, **part)
         apart = bound._added(apart, few, plan)
     for name, value in together.to_arrays().items():
         np.testing.assert_allclose(
@@ -237,7 +235,7 @@ def test_a_bet_is_computed_for_all_who_place_it_at_once(monkeypatch):
 def test_bets_are_powers_of_the_root_of_two():
     world = random_world(0, hypotheses=20)
     bound = small_bound(world)
-    state, _ = bound.update(
+    state = bound.update(
         bound.start(), random_cohort(world, np.random.default_rng(0)), bound.plan(bound.start())
     )
     exponent = 2 * np.log2(bound.plan(state).bets)
@@ -271,7 +269,7 @@ class TestTheLargestGap:
         return best
 
     def case(self, seed):
-        """Wealth that rises and falls anyhow, in a few cells that are left, some of them in part."""
+        """Wealth that rises and falls, in a few cells that are left, some of them in part."""
         r, alive = np.random.default_rng(seed), 1 + seed % 4
         wealth = r.normal(0, 2, (2, 2, 2, len(NODES))) + np.array([1.0, -1.0])[:, None] * 6 * (
             NODES - r.random()
