@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds import BettingBound
 from evenhand.contracts import Policy
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
@@ -25,7 +26,6 @@ from evenhand.evaluation.gap_process import LoggedGaps, cohort_of
 from evenhand.evaluation.loss_betting import LossBound, LossRows, LossState
 from evenhand.evaluation.support import denominator_warnings, effective, require_honest, support_of
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses.common import one_blas_thread
