@@ -9,9 +9,11 @@ and refuses any other. From a checkout of that commit,
 TARGET is a new directory; on the server a database is made and dropped for each ledger (pg_dump
 must be on the PATH).
 
-    TARGET/full, TARGET/spent     one ledger each: ledger.sqlite.xz, ledger.sql.xz (the same life on PostgreSQL: pg_dump --inserts),
-                                  keyring.json, service.toml, record.json.xz (what the old code says about both)
-    TARGET/learners/*.xz          saved learners, and record.json.xz: their round, phase, policy and certificate
+    TARGET/full, TARGET/spent     one ledger each: ledger.sqlite.xz, ledger.sql.xz (the same
+                                  entries on PostgreSQL: pg_dump --inserts), keyring.json,
+                                  service.toml, record.json.xz (what the old code says about both)
+    TARGET/learners/*.xz          saved learners, and record.json.xz: their round, phase, policy
+                                  and certificate
 """
 
 import asyncio
@@ -126,7 +128,7 @@ class Life:
     def arrive(
         self, people: int, *, without_group: bool = False, mode_only: bool = False
     ) -> list[str]:
-        """People apply, a tenth of a day apart; the keys of those accepted wait with their labels."""
+        """People apply, a tenth of a day apart; the labels of the accepted are kept for later."""
         keys = []
         for _ in range(people):
             north = bool(self.generator.random() < 0.6)
@@ -408,7 +410,8 @@ def main(target: Path, server: str) -> None:
     """Everything, unless the code is not that of rules 1."""
     if len(database.MIGRATIONS) != 2:
         raise SystemExit(
-            "this evenhand writes newer rules; the fixtures of rules 1 are made by the code of rules 1 alone."
+            "this evenhand writes newer rules; "
+            "the fixtures of rules 1 are made by the code of rules 1 alone."
         )
     learners(target / "learners")
     ledgers(target, server)

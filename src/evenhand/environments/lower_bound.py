@@ -13,7 +13,9 @@ from evenhand.theory import LARGEST_LOWER_BOUND_GAP
 
 
 class LowerBound(Discrete):
-    """D1 or D2: 4 contexts x 2 groups of 1/8 each; H = {reject all, accept all, h1, h2}, gap =
+    """The two populations of section 4: alike for a long time, and one of two rules is fair on each.
+
+    D1 or D2: 4 contexts x 2 groups of 1/8 each; H = {reject all, accept all, h1, h2}, gap =
     gamma <= 1/16.
 
         P[y = +1]     x1            x2            x3  x4        accepts      x1  x2  x3  x4

@@ -9,7 +9,9 @@ from evenhand.words import BoolArray, FloatArray
 
 
 def random_population(seed: int = 0, contexts: int = 50, hypotheses: int = 200) -> Discrete:
-    """ "random": 50 contexts in each of two groups (60% and 40%), 204 noisy linear rules; the
+    """100 contexts in two groups and 204 noisy linear rules.
+
+    50 contexts in each of two groups (60% and 40%), 204 noisy linear rules; the
     second group has fewer positives.
     """
     generator = np.random.default_rng(seed)
@@ -30,7 +32,9 @@ def random_population(seed: int = 0, contexts: int = 50, hypotheses: int = 200) 
 
 
 def threshold_population(bins: int = 50, cuts: int = 21) -> Discrete:
-    """ "thresholds": a score in 50 bins for each of two groups (65% and 35%); all 441 pairs of one
+    """A score in 50 bins for each of two groups, and all pairs of one threshold per group.
+
+    a score in 50 bins for each of two groups (65% and 35%); all 441 pairs of one
     threshold per group.
     """
     score = (np.arange(bins) + 0.5) / bins
@@ -44,7 +48,9 @@ def threshold_population(bins: int = 50, cuts: int = 21) -> Discrete:
 
 
 def hard(horizon: float, scale: float = 0.3) -> LowerBound:
-    """D1 of section 4 with gap = scale T^(-1/4), to be run with allowed gap 1: two losses that
+    """The population of the lower bound with two losses that differ by the order of T^(-1/4) only.
+
+    D1 of section 4 with gap = scale T^(-1/4), to be run with allowed gap 1: two losses that
     differ by only that order.
     """
     if not horizon > 0:
@@ -59,7 +65,9 @@ BAND_POINTS = (0, 1, 2, 3, 4, 6)
 
 
 def lending() -> Discrete:
-    """A lender's two regions: 10 bins of a credit score x 3 bands of rent history x {"north",
+    """A lender's two regions: a credit score, the rent history, and 98 scorecards.
+
+    10 bins of a credit score x 3 bands of rent history x {"north",
     "south"}: 60 contexts.
 
     Context 30 r + 3 s + b is region r, score bin s, rent band b (0: none, 2: long and on time). 70%

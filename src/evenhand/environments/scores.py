@@ -83,7 +83,7 @@ DEFAULT_GROUPS = {-1: ScoreGroup(0.6, 0.65, 0.9, -0.6), 1: ScoreGroup(0.4, 0.4, 
 
 
 class Scores(Population):
-    """A population with one score as its only feature; the class is all thresholds on it."""
+    """One continuous score, normal given group and label; the rules are thresholds on it."""
 
     def __init__(
         self, groups: Mapping[Any, ScoreGroup] | None = None, *, name: str = "scores"
