@@ -25,9 +25,11 @@ RULES = 3
 Records without a number were written under 1."""
 
 OLD_RULES = {
-    1: "issued under rules 1, which left out people who were overruled or erased, looked at cohorts "
+    1: "issued under rules 1, which left out people who were overruled or erased, looked at "
+    "cohorts "
     "of a policy that could not accept everybody, and took the groups of the first people for all",
-    2: "issued under rules 2, whose bound was wider; it stands as it was issued, but its sums cannot be continued",
+    2: "issued under rules 2, whose bound was wider; it stands as it was issued, but its sums "
+    "cannot be continued",
 }
 """What is to be known about certificates and learners of older rules."""
 
@@ -67,8 +69,10 @@ class GapInterval:
     def describe(self) -> str:
         """One line."""
         if self.low > self.high + TOLERANCE:
-            return f"{self.rate} of {self.group} minus {self.reference}: no value is consistent with the data"
-        return f"{self.rate} of {self.group} minus {self.reference}: between {self.low:+.4f} and {self.high:+.4f}"
+            return f"{self.rate} of {self.group} minus {self.reference}: no value is consistent "
+            "with the data"
+        return f"{self.rate} of {self.group} minus {self.reference}: between {self.low:+.4f} and "
+        f"{self.high:+.4f}"
 
 
 @dataclass(frozen=True)
@@ -130,13 +134,15 @@ def standard_assumptions(
         else f" (watched; false alarm at most {drift_false_alarm:g} over the whole life)"
     )
     late = "whether and when a person's group becomes known does not depend on the draw"
-    fate = "what becomes of earlier people (overruled, erased) does not depend on the draws of later ones"
+    fate = "what becomes of earlier people (overruled, erased) does not depend on the draws of "
+    "later ones"
     return (
         f"people arrive independently from one population that does not change{watch}",
         "the label of a person does not depend on the decisions about others",
-        "labels are complete once their maturity window has closed; unresolved ones count as the worst case"
-        + ("" if maturity is None else f" (window: {maturity})"),
-        "the recorded propensities are those with which decisions were drawn; the audit coin ignores the person",
+        "labels are complete once their maturity window has closed; unresolved ones count as the "
+        "worst case" + ("" if maturity is None else f" (window: {maturity})"),
+        "the recorded propensities are those with which decisions were drawn; the audit coin "
+        "ignores the person",
         *((late,) if late_groups else ()),
         *((fate,) if overlapping else ()),
     )
@@ -192,8 +198,10 @@ class Certificate:
             else "any two groups (a constant treats everybody alike)"
         )
         return (
-            f"Certified with probability at least {1 - self.failure_probability:.6g} over the whole life of the learner, under the "
-            f"assumptions below: the gap in {rates} between {between} is at most {self.limit:.6g} for every policy it "
+            f"Certified with probability at least {1 - self.failure_probability:.6g} over the "
+            "whole life of the learner, under the "
+            f"assumptions below: the gap in {rates} between {between} is at most "
+            f"{self.limit:.6g} for every policy it "
             "deploys, as drawn, before people overrule it."
         )
 
@@ -244,7 +252,8 @@ class Certificate:
         """Read what `to_json` wrote; the laws are checked again."""
         if value.get("format") not in (1, FORMAT):
             raise InvalidInput(
-                f"the certificate has format {value.get('format')!r}; this version reads formats 1 to {FORMAT}."
+                f"the certificate has format {value.get('format')!r}; this version reads formats "
+                f"1 to {FORMAT}."
             )
         old = value["format"] == 1
         named = (
@@ -287,11 +296,13 @@ def _require_numbers(certificate: Certificate) -> None:
         raise InvalidInput(f"the limit is {certificate.limit}; a gap limit lies in (0, 1].")
     if not 0 < certificate.failure_probability < 1:
         raise InvalidInput(
-            f"failure_probability is {certificate.failure_probability}; it must lie strictly between 0 and 1."
+            f"failure_probability is {certificate.failure_probability}; it must lie strictly "
+            "between 0 and 1."
         )
     if not 0 <= certificate.spent <= certificate.failure_probability + TOLERANCE:
         raise InvalidInput(
-            f"{certificate.spent} is spent of a failure probability of {certificate.failure_probability}; it cannot be more.",
+            f"{certificate.spent} is spent of a failure probability of "
+            f"{certificate.failure_probability}; it cannot be more.",
             hint="take .spent of the delta ledger.",
         )
     if certificate.window[0] > certificate.window[1] + 1:
@@ -303,7 +314,8 @@ def _require_within(certificate: Certificate) -> None:
         if not gap.within(certificate.limit):
             raise InvalidInput(
                 f"{gap.describe()}; that does not support the limit {certificate.limit}.",
-                hint="deploy a policy that is certified, or suspend the certificate with its reason.",
+                hint="deploy a policy that is certified, or suspend the certificate with its "
+                "reason.",
             )
 
 
@@ -326,7 +338,8 @@ def _lines(certificate: Certificate) -> list[str]:
         f"Policy: sha256 {certificate.policy}",
         *(f"  {gap.describe()}" for gap in certificate.gaps),
         f"Bound: {certificate.bound}" + (f" ({params})" if params else ""),
-        f"Failure probability: {certificate.spent:.6g} of {certificate.failure_probability:.6g} booked",
+        f"Failure probability: {certificate.spent:.6g} of {certificate.failure_probability:.6g} "
+        "booked",
         f"Evidence: {seen}",
         *(
             f"  group {c.group}, label {c.label:+d}: {c.people:,} people"
