@@ -16,7 +16,7 @@ import numpy as np
 from evenhand.bounds.betting import BettingBound
 from evenhand.bounds.slack import JointHoeffding, people_needed
 from evenhand.contracts import Policy
-from evenhand.environments.truth import ZERO_ONE
+from evenhand.environments.population import ZERO_ONE
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
 from evenhand.learners.certified.cohorts import group_codes
