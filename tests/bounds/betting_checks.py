@@ -155,7 +155,7 @@ def check_covering(seed, rates=(FPR,), groups=2, failure_probability=0.9):
     truth = np.where(r.random(truth.shape) < 0.2, r.choice(CLASSES, truth.shape), truth)
     plan = random_plan(bound, truth, r)
     cohort = random_cohort(world, r, rows=int(r.integers(1, 30)), most=int(r.choice([2, 2, 5, 60])))
-    state, _ = bound.update(bound.start(), cohort, plan)
+    state = bound.update(bound.start(), cohort, plan)
     log_wealth = exact_wealth.exact_log_wealth(bound, cohort, plan, truth)
     calm = (log_wealth < bound.box_threshold[:, None, None, None, None]).all(axis=(1, 2, 3, 4))
     calm &= (pair_log_wealth(bound, log_wealth) < bound.joint_threshold[:, None, None, None]).all(

@@ -7,8 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from evenhand.bounds.betting import BettingBound
-from evenhand.bounds.betting_records import Cohort, EpochPlan, Forecast
+from evenhand.bounds import BettingBound, Cohort, EpochPlan, Forecast
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
 
 FPR, FNR, SR = FalsePositiveRate(), FalseNegativeRate(), SelectionRate()
@@ -55,7 +54,7 @@ class World:
     def cohort(self, rounds, acceptance, regression, generator):
         """A closed cohort with all labels."""
         people, accepted, positive = self.draw(rounds, acceptance, generator)
-        return Cohort.of(
+        return Cohort(
             self.accepts,
             self.group,
             acceptance=acceptance,
@@ -94,7 +93,7 @@ def random_cohort(world, r, rows=30, most=5):
     at = r.integers(0, len(world.share), rows)
     acceptance = r.choice([0.01, 0.05, 0.3, 0.9, 1.0], rows)
     counts = r.integers(0, most, (4, rows)) * (r.random((4, rows)) < r.uniform(0.05, 0.9, (4, 1)))
-    return Cohort.of(
+    return Cohort(
         world.accepts[:, at],
         np.where(r.random(rows) < 0.1, -1, world.group[at]),
         acceptance=acceptance,
@@ -119,7 +118,7 @@ def single(
     unresolved=0,
 ):
     """One round in context `row`."""
-    return Cohort.of(
+    return Cohort(
         world.accepts[:, [row]],
         [world.group[row] if group is None else group],
         acceptance=acceptance,
@@ -138,12 +137,12 @@ def lifetime(bound, world, policy, regression, rounds, r, first=300, growth=1.5)
     state, seen, played, epoch, size = bound.start(), np.zeros(len(world.share)), 0, 0, first
     while played < rounds:
         acceptance, m = policy(epoch), regression(epoch)
-        forecast = Forecast.of(
+        forecast = Forecast(
             world.accepts, world.group, weight=seen, acceptance=acceptance, regression=m
         )
         plan = bound.plan(state, forecast if epoch else None)
         cohort = world.cohort(min(size, rounds - played), acceptance, m, r)
-        state, _ = bound.update(state, cohort, plan)
+        state = bound.update(state, cohort, plan)
         seen, played, epoch, size = (
             seen + cohort.rounds,
             played + int(cohort.rounds.sum()),

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from evenhand.bounds.betting_records import counted_rounds
-from evenhand.bounds.betting_wealth import CLASSES, THETA, UP
+from evenhand.bounds.betting_wealth import CLASSES, THETA, UP, counted_rounds
 
 
 def class_of(f):

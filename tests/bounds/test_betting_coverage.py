@@ -14,8 +14,7 @@ from scipy.stats import binom
 from sklearn.linear_model import LogisticRegression
 from tests.bounds.betting_worlds import FNR, FPR, World, covers, lifetime
 
-from evenhand.bounds.betting import BettingBound
-from evenhand.bounds.betting_records import Cohort, Forecast
+from evenhand.bounds import BettingBound, Cohort, Forecast
 
 DELTA = 0.05
 
@@ -124,18 +123,15 @@ def one_bet_failures():
 @pytest.mark.parametrize("case", CASES)
 def test_long_lifetimes_are_covered(case):
     failed = failures(case, 200, 200_000)
-    print(
-        f"{case}: {failed} of 200 lifetimes of 200,000 rounds missed; allowed at delta=.05: {limit(200, DELTA)}"
-    )
+    allowed = limit(200, DELTA)
+    print(f"{case}: {failed} of 200 lifetimes of 200,000 rounds missed; allowed: {allowed}")
     assert failed <= limit(200, DELTA)
 
 
 @pytest.mark.claims
 def test_lifetimes_on_continuous_features_with_a_logistic_regression_are_covered():
     failed = sum(continuous_lifetime_fails(seed) for seed in range(200))
-    print(
-        f"continuous features, logistic regression: {failed} of 200 lifetimes missed; allowed: {limit(200, DELTA)}"
-    )
+    print(f"continuous features: {failed} of 200 lifetimes missed; allowed: {limit(200, DELTA)}")
     assert failed <= limit(200, DELTA)
 
 
@@ -183,7 +179,7 @@ def continuous_lifetime_fails(seed, rounds=20_000):
         acceptance, m = played_and_foretold(fitted, x)
         plan = bound.plan(state, forecast)
         accepted = r.random(size) < acceptance
-        cohort = Cohort.of(
+        cohort = Cohort(
             x > CUTS[:, None],
             group,
             acceptance=acceptance,
@@ -192,12 +188,12 @@ def continuous_lifetime_fails(seed, rounds=20_000):
             positive=accepted & (label == 1),
             negative=accepted & (label == -1),
         )
-        state, _ = bound.update(state, cohort, plan)
+        state = bound.update(state, cohort, plan)
         if not covers(bound.intervals(state), continuous_gaps()):
             return True
         fitted = LogisticRegression().fit(x[accepted, None], label[accepted])
         p, m = played_and_foretold(fitted, x)
-        forecast = Forecast.of(cohort.accepts, group, weight=1.0, acceptance=p, regression=m)
+        forecast = Forecast(cohort.accepts, group, weight=1.0, acceptance=p, regression=m)
         played, size = played + size, int(size * 1.5)
     return False
 

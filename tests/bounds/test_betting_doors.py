@@ -19,8 +19,7 @@ from tests.bounds.betting_worlds import (
     small_bound,
 )
 
-from evenhand.bounds.betting import BettingBound
-from evenhand.bounds.betting_records import BettingState, Cohort
+from evenhand.bounds import BettingBound, BettingState, Cohort
 from evenhand.errors import InvalidInput
 
 RATES = [(FPR,), (FNR,), (SR,), (FPR, FNR)]
@@ -86,8 +85,8 @@ class TestErased:
         world = random_world(1)
         bound = small_bound(world, (FPR,))
         plan = bound.plan(bound.start())
-        state, _ = bound.update(bound.start(), random_cohort(world, np.random.default_rng(1)), plan)
-        with_lost, _ = bound.update(state, lost(world, accepted=True, p=0.02), plan)
+        state = bound.update(bound.start(), random_cohort(world, np.random.default_rng(1)), plan)
+        with_lost = bound.update(state, lost(world, accepted=True, p=0.02), plan)
         more = with_lost.lost - state.lost
         assert (more > 0).all()
         assert (more <= np.log(5) + 1e-12).all()
@@ -99,7 +98,7 @@ class TestErased:
         plan = bound.plan(bound.start())
         grown = replace(bound, hypotheses=3, shares=(0.01, 0.01, 0.01), started_with=(2, 2, 2))
         state = bound.start().joined(BettingState.empty(1, 1, 2, 2))
-        none = Cohort.of(
+        none = Cohort(
             np.zeros((3, 0), bool),
             np.zeros(0, int),
             acceptance=np.zeros(0),
@@ -128,7 +127,7 @@ class TestNobodyCouldBeAccepted:
             positive=np.where(p == 0, 0, people // 2),
             negative=0.0,
         )
-        return Cohort.of(world.accepts, world.group, **{**settings, **changed})
+        return Cohort(world.accepts, world.group, **{**settings, **changed})
 
     def test_selection_rates_look_at_everybody(self):
         world = random_world(2)
@@ -188,7 +187,7 @@ class TestGroupsThatJoin:
         """
         _, start, bound = self.joined(4)
         world = random_world(4)
-        state, _ = start.update(
+        state = start.update(
             start.start(),
             world.cohort(400, np.ones(4), np.full(4, 0.5), np.random.default_rng(0)),
             start.plan(start.start()),
@@ -241,7 +240,7 @@ class TestGroupsThatJoin:
 
     def test_earlier_groups_keep_what_they_have(self):
         _, start, bound = self.joined(4)
-        state, _ = start.update(
+        state = start.update(
             start.start(),
             random_cohort(random_world(4), np.random.default_rng(2), rows=30, most=60),
             start.plan(start.start()),

@@ -20,8 +20,7 @@ from tests.bounds.betting_worlds import (
     small_bound,
 )
 
-from evenhand.bounds import betting, betting_wealth
-from evenhand.bounds.betting import BettingBound
+from evenhand.bounds import BettingBound, betting, betting_wealth
 from evenhand.bounds.betting_wealth import LEFT_NODE
 from evenhand.errors import InvalidInput
 

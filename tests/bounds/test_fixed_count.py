@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from evenhand.bounds import fixed_count
-from evenhand.bounds.fixed_count import (
+from evenhand.bounds import (
     AuditBinomial,
     AuditCounts,
     AuditDkw,
@@ -19,6 +18,7 @@ from evenhand.bounds.fixed_count import (
     AuditKl,
     FixedCountBound,
     PresetLooks,
+    fixed_count,
 )
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.randomness import stream
@@ -66,7 +66,7 @@ def test_coverage_is_exact_for_two_binomials(
 
 
 def test_the_enumeration_catches_a_radius_off_by_sqrt_two(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Negative control for the joint bounds: the staircase shrunk by sqrt 2 misses more than delta."""
+    """Negative control: the staircase shrunk by sqrt 2 misses more than delta."""
     honest = fixed_count.staircase
 
     def shrunk(log_alpha: float) -> fixed_count.Staircase:
@@ -181,7 +181,7 @@ def test_joint_binomial_is_never_wider_than_kl_and_far_sharper_than_hoeffding_ne
 
 
 def test_dkw_holds_for_thresholds_found_in_the_data() -> None:
-    """All cut-offs of each sample at once, 1,000 samples: misses <= 80 has false alarm 2e-5 at .05."""
+    """All cut-offs at once, 1,000 samples: misses <= 80 has false alarm 2e-5 at .05."""
     generator, n, m, misses = stream(9, "dkw"), 40, 70, 0
     for _ in range(1000):
         first, second = generator.random(n), generator.random(m)

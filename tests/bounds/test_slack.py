@@ -6,13 +6,7 @@ import numpy as np
 import pytest
 from scipy.stats import beta, binom
 
-from evenhand.bounds.slack import (
-    ClopperPearson,
-    Dkw,
-    JointHoeffding,
-    SlackBound,
-    people_needed,
-)
+from evenhand.bounds import ClopperPearson, Dkw, JointHoeffding, SlackBound, people_needed
 from evenhand.errors import InvalidInput
 from evenhand.randomness import stream
 

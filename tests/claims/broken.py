@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.bounds.slack import JointHoeffding
+from evenhand.bounds import JointHoeffding
 from evenhand.estimation import RoundLog
 from evenhand.hypotheses.finite import TableRow
 from evenhand.learners import Epoch, TwoPhaseLearner

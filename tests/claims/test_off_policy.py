@@ -26,8 +26,7 @@ from joblib import Parallel, delayed
 from scipy.stats import binom
 
 from evenhand import FalsePositiveRate, Prices
-from evenhand.environments import lending
-from evenhand.environments.datasets import DataUnavailable, load
+from evenhand.environments import Replay, lending
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_logistic_outcomes
 from evenhand.evaluation import DecisionLog
@@ -36,9 +35,10 @@ from evenhand.evaluation.candidate import Candidate
 from evenhand.evaluation.evaluate import _booked, _Play
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.hypotheses import Linear
-from evenhand.hypotheses._threads import one_blas_thread
+from evenhand.hypotheses.common import one_blas_thread
 from evenhand.hypotheses.finite import TableRow
 from evenhand.policies import Mixture
+from evenhand.tables import DataUnavailable, read_table
 from evenhand.words import CostSensitiveProblem
 
 DELTA, ROWS, FLOOR = 0.05, 12_000, 0.05
@@ -57,8 +57,8 @@ def world(name):
         population = lending()
         cards = tuple(TableRow(tuple(population.accepts[i].tolist())) for i in (49, 91))
         return population, Mixture(cards, (0.6, 0.4))
-    table = load("compas")
-    population = table.population()
+    table = read_table("compas").encoded()
+    population = Replay.of_table(table)
     held = table.subset(1500, seed=5)
     fitted = Linear().best(
         CostSensitiveProblem(

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from evenhand.bounds.betting import BettingBound
+from evenhand.bounds import BettingBound
 from evenhand.evaluation import DecisionLog
 from evenhand.evaluation.evaluate import _loss_rows
 from evenhand.evaluation.gap_process import LoggedGaps, cohort_of

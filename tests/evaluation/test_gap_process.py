@@ -10,7 +10,7 @@ import pytest
 from tests.bounds.exact_wealth import clamped_regression, terms
 from tests.evaluation.worlds import logged
 
-from evenhand.bounds.betting import BettingBound
+from evenhand.bounds import BettingBound
 from evenhand.bounds.betting_wealth import CLASS_OF_NODE, NODES, THETA
 from evenhand.evaluation.gap_process import LoggedGaps, cohort_of
 from evenhand.fairness import FalsePositiveRate

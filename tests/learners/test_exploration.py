@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from tests.learners.play import FPR, WORLD, two_phase
 
-from evenhand.bounds.slack import ClopperPearson, Dkw, JointHoeffding
+from evenhand.bounds import ClopperPearson, Dkw, JointHoeffding
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate, SelectionRate

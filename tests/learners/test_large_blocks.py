@@ -11,7 +11,7 @@ import pytest
 from tests.learners.play import FPR, WORLD, everybody
 
 import evenhand as eh
-from evenhand.bounds.betting import BettingBound
+from evenhand.bounds import BettingBound
 from evenhand.estimation import RoundLog
 from evenhand.learners import CertifiedLearner, Unconstrained
 from evenhand.learners.certified.run import Life

@@ -16,7 +16,7 @@ from tests.learners.play import FPR, WORLD, everybody, play, two_phase, world
 
 import evenhand as eh
 from evenhand.bandit import PracticalSchedule
-from evenhand.bounds.slack import ClopperPearson
+from evenhand.bounds import ClopperPearson
 from evenhand.errors import InvalidInput, NotSerialisable, StorageError
 from evenhand.fairness import FalseNegativeRate, SelectionRate
 from evenhand.hypotheses import (

@@ -14,8 +14,8 @@ import numpy as np
 from tests.bounds import exact_wealth
 from tests.bounds.betting_checks import pair_log_wealth
 
-from evenhand.bounds.betting import BettingBound
-from evenhand.bounds.betting_records import counts_labels
+from evenhand.bounds import BettingBound
+from evenhand.bounds.betting_wealth import counts_labels
 from evenhand.environments import Discrete
 from evenhand.fairness import FalsePositiveRate, SelectionRate
 from evenhand.learners import CertifiedLearner

@@ -16,9 +16,7 @@ from tests.bounds import betting_checks
 from tests.bounds.betting_worlds import FPR, random_plan, random_world, small_bound
 from tests.mutants import checks
 
-from evenhand.bounds import betting, betting_wealth
-from evenhand.bounds.betting import BettingBound
-from evenhand.bounds.betting_records import Cohort
+from evenhand.bounds import BettingBound, Cohort, betting, betting_wealth
 from evenhand.errors import EvenhandError
 from evenhand.estimation.outcomes import ConstantOutcome, fit_outcomes
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
@@ -71,12 +69,10 @@ def every_nominee_gets_all_of_delta(patch):
 def only_arrived_labels(patch):
     """Accepted people without a label are left out, as if they had never come."""
 
-    class Arrived:
-        @staticmethod
-        def of(*arguments, **columns):
-            return Cohort.of(*arguments, **{**columns, "unresolved": 0.0})
+    def arrived(*arguments, **columns):
+        return Cohort(*arguments, **{**columns, "unresolved": 0.0})
 
-    patch.setattr(intervals, "Cohort", Arrived)
+    patch.setattr(intervals, "Cohort", arrived)
 
 
 def groups_swapped(patch):

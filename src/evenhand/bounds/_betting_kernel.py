@@ -51,7 +51,7 @@ def largest_gaps(
     threshold: FloatArray,
     edges: FloatArray,
     left_node: IntArray,
-    found: FloatArray,
+    gaps: FloatArray,
 ) -> None:
     """max x - y over pairs of cells, x and y in what is left of them, chord(x) + chord(y) <=
     threshold for every bet.
@@ -107,4 +107,4 @@ def largest_gaps(
                     if value <= best:
                         break
                 best = max(best, value)
-        found[b] = best
+        gaps[b] = best

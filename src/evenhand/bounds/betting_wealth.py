@@ -1,10 +1,12 @@
-"""The wealth of every process at the nodes of [0, 1], and what it says about rates and gaps.
+"""A closed cohort of rounds, the wealth that it brings every betting process at the nodes of
+[0, 1], and what that says about rates and gaps.
 
 [0, 1] is cut, before any data, into CELLS between EDGES, and the cells are gathered into CLASSES.
 For one class [a, b], a group j, a bet lambda, a side and a hypothesis that accepts the row (h = 1)
 or rejects it (h = 0):
 
-    g = min(lambda c_j, THETA / max(1 - a, b)),    s = 1 - a if h = 1 else b,    R = THETA / (g s) >= 1
+    g = min(lambda c_j, THETA / max(1 - a, b)),    s = 1 - a if h = 1 else b
+    R = THETA / (g s) >= 1
     phi > 0 is dangerous (up and h = 1, low and h = 0):   m' = max(m, (w - R)/(w - 1)),   w = 1/p
     phi < 0 is dangerous (up and h = 0, low and h = 1):   m' = min(m, R/(w - 1))
     phi = m' (rejected),  w - m'(w - 1) (accepted, hit),  -m'(w - 1) (accepted, miss)
@@ -23,18 +25,20 @@ ln W does:
     a pair of cells  points (f_j, f_i) with chord_j^up + chord_i^low > L are out
 
 The classes share their borders, so there are 46 nodes for 38 cells. Rows of equal group, w, m and
-outcome are counted together, and the bets of a plan are few (`betting_plan`), so that the
+outcome are counted together, and the bets of a plan are few (`BettingBound.plan`), so that the
 logarithms are computed once for all hypotheses; what a hypothesis adds is a product of its counts
 with them.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from evenhand.words import BoolArray, FloatArray, IntArray
+from evenhand.contracts import Rate
+from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.words import BoolArray, FloatArray, IntArray, as_numbers
 
 THETA = 0.8
 """Every factor is at least 1 - THETA."""
@@ -43,6 +47,8 @@ _BORDERS = (0, 0.035, 0.115, 0.27)
 EDGES = np.array([*_LEFT, 0.5, *(1.0 - np.array(_LEFT[::-1]))])
 CLASSES = np.array([*_BORDERS, 0.5, *(1.0 - np.array(_BORDERS[::-1]))])
 _CUTS = np.searchsorted(EDGES, CLASSES - 1e-9)
+FIRST_CELL = _CUTS[:-1]
+"""The first cell of each class."""
 SPANS = tuple(slice(_CUTS[c] + c, _CUTS[c + 1] + c + 1) for c in range(len(CLASSES) - 1))
 """The nodes of each class."""
 NODES = np.concatenate([EDGES[_CUTS[c] : _CUTS[c + 1] + 1] for c in range(len(CLASSES) - 1)])
@@ -60,6 +66,212 @@ REJECTED, HIT, MISS, UNRESOLVED = range(4)
 UP, LOW = 0, 1
 """The two sides of a process: up rejects high rates, low rejects low ones."""
 SIDES = np.array([[UP], [LOW]])
+
+
+def as_table(accepts: ArrayLike, group: ArrayLike) -> tuple[BoolArray, IntArray]:
+    """(M, n) who accepts whom, and (n,) the codes of the groups."""
+    table = np.ascontiguousarray(accepts, dtype=bool)
+    codes = np.ascontiguousarray(group, dtype=np.int64)
+    if codes.ndim != 1 or table.ndim != 2 or table.shape[1] != len(codes):
+        raise LengthMismatch(
+            f"accepts is {table.shape} and group {codes.shape}; they must be (hypotheses, n) and "
+            "(n,)."
+        )
+    return table, codes
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Rounds whose maturity window has closed, in rows of people who are alike.
+
+    The people of a row have equal features, group, acceptance probability and regression. Arrays
+    are checked and converted; one number stands for all rows.
+
+    Parameters
+    ----------
+    accepts : array, shape (M, n)
+        Whether hypothesis h accepts the people of row i.
+    group : array, shape (n,)
+        The code 0 ... G-1 of the group, or -1 for people outside the certificate.
+    acceptance : array, shape (n,)
+        p: the probability under which the rounds were played, exactly as it was drawn.
+    regression : array, shape (n,)
+        m: a forecast of P[y = -1 | x]; it is clipped to [0, 1].
+    rejected, positive, negative, unresolved : array, shape (n,)
+        Rounds rejected; accepted with y = +1; with y = -1; with a label that has not arrived.
+    labelled : array, shape (G,), optional
+        Groups in which the policy, known before the coins, accepts everybody with a positive
+        probability; all of them by default. The rates that need labels look at their rows alone,
+        and there p > 0.
+    lost_count, lost_weight : array, optional
+        People of whom nothing but the draw is known any more, and the largest |phi| that each may
+        have had before the clamp (1/p if accepted, else 1).
+
+    Notes
+    -----
+    Laws that no code can check: p and m are functions of the person's features (and group) and of
+    *earlier* epochs alone; the coin was drawn afresh for each person; whether the group is known
+    does not depend on the decision.
+
+    Examples
+    --------
+    >>> cohort = Cohort(
+    ...     [[True, False]], [0, 1], acceptance=0.5, regression=0.3,
+    ...     rejected=[40, 60], positive=[30, 35], negative=[10, 25],
+    ... )
+    >>> cohort.rounds
+    array([ 80., 120.])
+    """
+
+    accepts: BoolArray
+    group: IntArray
+    acceptance: FloatArray
+    regression: FloatArray
+    rejected: FloatArray
+    positive: FloatArray
+    negative: FloatArray
+    unresolved: FloatArray = field(default_factory=lambda: np.array(0.0))
+    labelled: BoolArray = field(default_factory=lambda: np.ones(0, dtype=bool))
+    lost_count: FloatArray = field(default_factory=lambda: np.zeros(0))
+    lost_weight: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        accepts, group = as_table(self.accepts, self.group)
+        counts = ("rejected", "positive", "negative", "unresolved")
+        columns = {
+            name: as_numbers(getattr(self, name), len(group), name)
+            for name in ("acceptance", "regression", *counts)
+        }
+        labelled = np.asarray(self.labelled, dtype=bool)
+        converted = columns | {
+            "accepts": accepts,
+            "group": group,
+            "regression": np.clip(columns["regression"], 0.0, 1.0),
+            "labelled": labelled if len(labelled) else np.ones(group.max(initial=-1) + 1, bool),
+            "lost_count": np.asarray(self.lost_count, dtype=np.float64),
+            "lost_weight": np.asarray(self.lost_weight, dtype=np.float64),
+        }
+        for name, array in converted.items():
+            object.__setattr__(self, name, array)
+        for name in counts:
+            _refuse(columns[name] < 0, columns[name], name, "a count cannot be below 0")
+        if (
+            len(self.lost_count) != len(self.lost_weight)
+            or (self.lost_weight < 1).any()
+            or (self.lost_count < 0).any()
+        ):
+            raise InvalidInput(
+                "lost people come with a count of at least 0 and a largest weight of at least 1."
+            )
+        p = self.acceptance
+        _refuse(~((p >= 0) & (p <= 1)), p, "acceptance", "it is a probability")
+        _refuse(
+            (self.labelled_group >= 0) & (p <= 0),
+            p,
+            "acceptance",
+            "a certificate needs every probability of being accepted in (0, 1], because it divides "
+            "by it",
+            "play with an exploration floor, and log the probability that decide() returned.",
+        )
+        certain = (p == 1) & (self.rejected > 0)
+        _refuse(certain, self.rejected, "acceptance is 1 but rejected", "that cannot have happened")
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    @property
+    def labelled_group(self) -> IntArray:
+        """(n,): the code of the group where labels may be looked at, else -1."""
+        inside = self.group >= 0
+        counted = np.zeros(len(self.group), dtype=bool)
+        counted[inside] = self.labelled[self.group[inside]]
+        return np.where(counted, self.group, -1)
+
+    @property
+    def rounds(self) -> FloatArray:
+        """(n,): the rounds in each row."""
+        return self.rejected + self.positive + self.negative + self.unresolved
+
+
+def _refuse(
+    bad: BoolArray, value: FloatArray, what: str, law: str, hint: str | None = None
+) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidInput(
+            f"{what} is {value[row]:g} in row {row} of the cohort; {law}.", hint=hint
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CountedRounds:
+    """A cohort as one rate sees it: a `hit` is an accepted round in the rate's denominator, a
+    `miss` one outside it. lost_weight: the largest |phi| of the people of whom nothing is known; 0
+    where this rate looks at nobody.
+    """
+
+    group: IntArray
+    inverse: FloatArray
+    regression: FloatArray
+    rejected: FloatArray
+    hit: FloatArray
+    miss: FloatArray
+    unresolved: FloatArray
+    lost_weight: FloatArray
+
+    @property
+    def outcomes(self) -> FloatArray:
+        """(4, n): rounds rejected, hit, miss, unresolved."""
+        return np.stack([self.rejected, self.hit, self.miss, self.unresolved])
+
+    @property
+    def phi(self) -> FloatArray:
+        """The unclamped estimate of how many of the row's rounds are in the denominator; unresolved
+        ones count as forecast.
+        """
+        m, w = self.regression, self.inverse
+        return (
+            (self.rejected + self.unresolved) * m
+            + self.hit * (m + (1.0 - m) * w)
+            + self.miss * (m - m * w)
+        )
+
+
+def counted_rounds(rate: Rate, cohort: Cohort) -> CountedRounds:
+    """FPR: hits are the negatives; FNR: hits are the positives and m becomes 1 - m; selection:
+    every round is a certain hit, whether its label may be looked at or not.
+    """
+    negatives, positives = counts_labels(rate)
+    none, ones = np.zeros(len(cohort)), np.ones(len(cohort))
+    if negatives and positives:
+        weight = np.ones(len(cohort.lost_weight))
+        return CountedRounds(cohort.group, ones, none, none, cohort.rounds, none, none, weight)
+    hit, miss = cohort.negative, cohort.positive
+    if positives:
+        hit, miss = miss, hit
+    # p = 0 only where no label counts
+    inverse = np.divide(1.0, cohort.acceptance, out=ones, where=cohort.acceptance > 0)
+    return CountedRounds(
+        cohort.labelled_group,
+        inverse,
+        regression_of(rate, cohort.regression),
+        cohort.rejected,
+        hit,
+        miss,
+        cohort.unresolved,
+        cohort.lost_weight if cohort.labelled.any() else np.zeros(len(cohort.lost_weight)),
+    )
+
+
+def counts_labels(rate: Rate) -> FloatArray:
+    """(does y = -1 count, does y = +1 count), as 0 and 1."""
+    return rate.in_denominator(np.array([-1, 1], dtype=np.int64)).astype(np.float64)
+
+
+def regression_of(rate: Rate, regression: FloatArray) -> FloatArray:
+    """The forecast of P[in the denominator | x] from the one of P[y = -1 | x]."""
+    negatives, positives = counts_labels(rate)
+    return np.asarray(negatives * regression + positives * (1.0 - regression))
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,68 +292,52 @@ class Entries:
 
     @classmethod
     def of_groups(
-        cls,
-        accepts: BoolArray,
-        group: IntArray,
-        inverse: FloatArray,
-        regression: FloatArray,
-        outcomes: FloatArray,
-        groups: int,
+        cls, accepts: BoolArray, rounds: CountedRounds, groups: int
     ) -> Iterator[tuple[int, "Entries"]]:
-        """(group, entries), a part at a time, from rows with outcomes (4, n): rounds rejected, hit,
-        miss, unresolved; -1 is no group.
+        """(group, entries), a part at a time; the group -1 is left out.
 
         Where p = 1, phi is 1 for a hit and 0 for a miss whatever m is: hits look alike, and the
         rest brings nothing.
         """
-        certain = inverse == 1.0
+        certain, outcomes = rounds.inverse == 1.0, rounds.outcomes
         brings = (outcomes != 0) & ~(certain & np.array([[True], [False], [True], [False]]))
-        m = np.where(certain, 0.0, regression)
+        m = np.where(certain, 0.0, rounds.regression)
         for j in range(groups):
-            row, kind = np.nonzero((brings & (group == j)).T)
-            count, w = outcomes[kind, row], inverse[row]
+            row, kind = np.nonzero((brings & (rounds.group == j)).T)
+            count, w = outcomes[kind, row], rounds.inverse[row]
+            # entries that look alike stand next to each other in `order`
             order = np.lexsort((kind, w, m[row]))
             look = np.stack([kind[order], w[order], m[row][order]])
             first = np.ones(len(order), dtype=bool)
             first[1:] = (look[:, 1:] != look[:, :-1]).any(axis=0)
-            starts = np.flatnonzero(np.diff(row, prepend=-1))
-            if np.count_nonzero(first) >= len(starts):
-                ends = np.append(starts, len(row))
-                for at in range(0, len(starts), MOST_ENTRIES):
-                    own, part = (
-                        starts[at : at + MOST_ENTRIES],
-                        slice(ends[at], ends[min(at + MOST_ENTRIES, len(starts))]),
-                    )
-                    people = accepts[:, row[own]].astype(np.float64)
-                    yield (
-                        j,
-                        cls(w[part], m[row[part]], kind[part], count[part], people, own - ends[at]),
-                    )
+            starts = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
+            if np.count_nonzero(first) >= len(starts) - 1:  # too few look alike: row by row
+                for at in range(0, len(starts) - 1, MOST_ENTRIES):
+                    own = starts[at : at + MOST_ENTRIES + 1]
+                    part, people = slice(own[0], own[-1]), accepts[:, row[own[:-1]]]
+                    look_of_part = (w[part], m[row[part]], kind[part], count[part])
+                    yield j, cls(*look_of_part, people.astype(np.float64), own[:-1] - own[0])
                 continue
-            place = np.empty(len(order), dtype=np.int64)
-            place[order] = np.cumsum(first) - 1
-            alike = look[:, first]
             from scipy import sparse  # heavy, and needed for many rows alone
 
-            counted = sparse.csr_array((count, (place, row)), shape=(alike.shape[1], len(group)))
+            alike, place = look[:, first], np.empty(len(order), dtype=np.int64)
+            place[order] = np.cumsum(first) - 1
+            shape = (alike.shape[1], len(rounds.group))
+            counted = sparse.csr_array((count, (place, row)), shape=shape)
             taken = np.ascontiguousarray((counted @ accepts.T.astype(np.float64)).T)
-            total = np.bincount(place, weights=count, minlength=alike.shape[1]).astype(np.float64)
-            for at in range(0, alike.shape[1], MOST_ENTRIES):
+            total = np.bincount(place, weights=count, minlength=shape[0]).astype(np.float64)
+            for at in range(0, shape[0], MOST_ENTRIES):
                 part = slice(at, at + MOST_ENTRIES)
-                kinds = alike[0, part].astype(np.int64)
-                yield (
-                    j,
-                    cls(alike[1, part], alike[2, part], kinds, total[part], taken[:, part], None),
-                )
+                kinds, inverse, regression = alike[:, part]
+                own_kind = kinds.astype(np.int64)
+                yield j, cls(inverse, regression, own_kind, total[part], taken[:, part], None)
 
     def changes(self, stakes: FloatArray, nodes: IntArray) -> tuple[FloatArray, FloatArray]:
         """What `people` is multiplied with, (stakes, S, 2 nodes), and what is added to that,
         (stakes, 2 nodes), for ln W at the nodes.
         """
         everybody = np.arange(len(self.kind))
-        if (
-            self.starts is not None and len(self.people) == 1
-        ):  # every entry is either accepted or rejected
+        if self.starts is not None and len(self.people) == 1:  # one hypothesis: no entry is both
             taken = np.repeat(self.people[0] > 0, np.diff(self.starts, append=len(self.kind)))
             parts = (everybody[taken == h] for h in (False, True))
             added = sum(
@@ -181,10 +377,10 @@ class Entries:
             rejected, under, np.where(hit, w - under * more, -np.minimum(m * more, reach))
         )
         up, down = (high, low) if accepts else (low, high)
-        found = np.concatenate([(-g * up)[..., of_node], (g * down)[..., of_node]], axis=2)
-        found *= np.tile(float(accepts) - NODES[nodes], 2)
-        found += 1.0
-        return np.asarray(np.log(found, out=found))
+        factors = np.concatenate([(-g * up)[..., of_node], (g * down)[..., of_node]], axis=2)
+        factors *= np.tile(float(accepts) - NODES[nodes], 2)
+        factors += 1.0
+        return np.asarray(np.log(factors, out=factors))
 
 
 def add_wealth(
@@ -223,19 +419,16 @@ def narrow_cells(
 
     The chord is linear, so what it leaves of a cell is an interval; an empty one has lower > upper.
     """
-    from evenhand.bounds import (
-        _betting_kernel,
-    )  # numba is heavy: only those who bet load it
+    from evenhand.bounds import _betting_kernel as kernel  # numba is heavy: only for those who bet
 
-    kernel: Any = _betting_kernel
     kernel.narrow_cells(wealth, threshold + ROUNDING, EDGES, LEFT_NODE, lower, upper)
 
 
 def largest_gaps(
     wealth_j: FloatArray,
     wealth_i: FloatArray,
-    cells_j: tuple[FloatArray, FloatArray],
-    cells_i: tuple[FloatArray, FloatArray],
+    cells_j: Sequence[FloatArray],
+    cells_i: Sequence[FloatArray],
     threshold: FloatArray,
 ) -> FloatArray:
     """(B,): the largest f_j - f_i that the pairs leave, over all pairs of cells; -inf if nothing is
@@ -245,11 +438,9 @@ def largest_gaps(
     K). Each bet leaves, of a pair of cells, the points below one line; the largest difference below
     all lines is at most the least of the largest below each.
     """
-    from evenhand.bounds import _betting_kernel
+    from evenhand.bounds import _betting_kernel as kernel
 
-    kernel: Any = _betting_kernel
-    found = np.empty(len(threshold))
-    kernel.largest_gaps(
-        wealth_j, wealth_i, *cells_j, *cells_i, threshold + ROUNDING, EDGES, LEFT_NODE, found
-    )
-    return found
+    (lower_j, upper_j), (lower_i, upper_i), gaps = cells_j, cells_i, np.empty(len(threshold))
+    cells = (lower_j, upper_j, lower_i, upper_i)
+    kernel.largest_gaps(wealth_j, wealth_i, *cells, threshold + ROUNDING, EDGES, LEFT_NODE, gaps)
+    return gaps

@@ -550,8 +550,8 @@ class AuditKl(_JointTails):
 
     @staticmethod
     def upper_limit(accepted: FloatArray, people: FloatArray, log_tails: FloatArray) -> FloatArray:
-        """max{f >= k/n : n KL(k/n, f) <= -ln tail}, by bisection, rounded outwards; 1 where k = n or
-        the tail is 0. n KL(k/n, f) = k ln(k/(n f)) + (n-k) ln((n-k)/(n (1-f))).
+        """max{f >= k/n : n KL(k/n, f) <= -ln tail}, by bisection, rounded outwards; 1 where k = n
+        or the tail is 0. n KL(k/n, f) = k ln(k/(n f)) + (n-k) ln((n-k)/(n (1-f))).
         """
         from scipy.special import rel_entr
 

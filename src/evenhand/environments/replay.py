@@ -15,6 +15,7 @@ from evenhand.faircsc import solve_fair
 from evenhand.fairness import Rate
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
+from evenhand.tables import Table
 from evenhand.words import CostSensitiveProblem, FloatArray, IntArray, LabelledSample, Prices
 
 
@@ -91,6 +92,38 @@ class Replay(TablePopulation):
             else stream(seed, "replay").permutation(len(sample))
         )
         self._position = 0
+
+    @classmethod
+    def of_table(
+        cls,
+        table: Table,
+        hypotheses: HypothesisClass | None = None,
+        group_use: GroupUse = "certify_only",
+    ) -> Self:
+        """Take a table for a population: rows are drawn with replacement, so its own rates are the
+        exact truth.
+
+        Parameters
+        ----------
+        table : Table
+            What `evenhand.tables.read_table(...).encoded()` returns.
+        hypotheses : HypothesisClass, optional
+            The class whose best policy is the optimum.
+        group_use : {"certify_only", "decide"}
+            Whether the group may influence decisions.
+
+        Returns
+        -------
+        Replay
+            The population.
+
+        Examples
+        --------
+        >>> from evenhand.tables import read_table
+        >>> len(Replay.of_table(read_table("lending").encoded()))
+        1200
+        """
+        return cls(table.sample, hypotheses=hypotheses, group_use=group_use, name=table.name)
 
     def __len__(self) -> int:
         return len(self._table)

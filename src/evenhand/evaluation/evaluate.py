@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.bounds.betting import BettingBound
+from evenhand.bounds import BettingBound
 from evenhand.contracts import Policy
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
@@ -28,7 +28,7 @@ from evenhand.evaluation.support import denominator_warnings, effective, require
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import Rate
-from evenhand.hypotheses._threads import one_blas_thread
+from evenhand.hypotheses.common import one_blas_thread
 from evenhand.words import FloatArray, IntArray, Prices
 
 FIRST_BLOCK = 100

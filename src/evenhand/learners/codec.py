@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.bandit import PracticalSchedule, TheorySchedule
-from evenhand.bounds.slack import ClopperPearson, Dkw, JointHoeffding
+from evenhand.bounds import ClopperPearson, Dkw, JointHoeffding
 from evenhand.contracts import Hypothesis, HypothesisClass
 from evenhand.errors import EvenhandError, NotSerialisable, StorageError
 from evenhand.estimation import RoundLog

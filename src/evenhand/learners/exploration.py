@@ -14,13 +14,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evenhand.bounds.slack import (
-    ClopperPearson,
-    Dkw,
-    JointHoeffding,
-    SlackBound,
-    people_needed,
-)
+from evenhand.bounds import ClopperPearson, Dkw, JointHoeffding, SlackBound, people_needed
 from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog

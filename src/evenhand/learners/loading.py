@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.bounds.betting_records import BettingState
+from evenhand.bounds import BettingState
 from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput, StorageError
 from evenhand.fairness.certificate import RULES

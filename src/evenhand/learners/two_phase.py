@@ -25,7 +25,7 @@ from evenhand.bandit import (
     explored,
 )
 from evenhand.bandit.schedule import LARGEST_FLOOR
-from evenhand.bounds.slack import SlackBound
+from evenhand.bounds import SlackBound
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided, two_sided

@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.bounds.betting import BettingBound
-from evenhand.bounds.slack import JointHoeffding, people_needed
+from evenhand.bounds import BettingBound, JointHoeffding, people_needed
 from evenhand.contracts import Policy
 from evenhand.environments.population import ZERO_ONE
 from evenhand.fairness.rates import Rate

@@ -20,8 +20,7 @@ from evenhand import (
     load,
     simulate,
 )
-from evenhand.bounds.betting import BettingBound
-from evenhand.bounds.betting_records import Cohort, Forecast
+from evenhand.bounds import BettingBound, Cohort, Forecast
 from evenhand.environments import LowerBound, Replay, random_population, small_group
 from evenhand.hypotheses import ACCEPT_ALL
 from evenhand.learners.certified.forecast import (
@@ -91,10 +90,8 @@ def widths_of_the_bound(rate, acceptance, rounds):
     while seen < rounds:
         length = min(seen // 2, rounds - seen)
         people = length * WORLD.probability
-        told = Forecast.of(
-            TABLE, CODES, weight=WORLD.probability, acceptance=p, regression=negative
-        )
-        cohort = Cohort.of(
+        told = Forecast(TABLE, CODES, weight=WORLD.probability, acceptance=p, regression=negative)
+        cohort = Cohort(
             TABLE,
             CODES,
             acceptance=p,
@@ -103,7 +100,7 @@ def widths_of_the_bound(rate, acceptance, rounds):
             positive=people * p * WORLD.positive_rate,
             negative=people * p * negative,
         )
-        state, _ = bound.update(state, cohort, bound.plan(state, told))
+        state = bound.update(state, cohort, bound.plan(state, told))
         seen += length
     found = bound.intervals(state)
     return 0.5 * (found.upper - found.lower)[:, 0, 0], float(rounds - 100)

@@ -15,7 +15,7 @@ def test_keys_are_those_of_older_journals():
 
 
 def test_a_changed_table_is_another_one(tmp_path):
-    from evenhand.environments.datasets import Description
+    from evenhand.tables import Description
 
     lines = [f"{i},{'ab'[i % 2]},{(i // 2) % 2}" for i in range(80)]
     path = tmp_path / "t.csv"

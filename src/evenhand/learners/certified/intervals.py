@@ -12,9 +12,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from evenhand.bounds.betting import BettingBound, GroupJoin
-from evenhand.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
-from evenhand.bounds.fixed_count import AuditCounts, FixedCountBound, PresetLooks
+from evenhand.bounds import (
+    AuditCounts,
+    BettingBound,
+    BettingState,
+    Cohort,
+    EpochPlan,
+    FixedCountBound,
+    Forecast,
+    GroupJoin,
+    PresetLooks,
+)
 from evenhand.contracts import Hypothesis
 from evenhand.estimation.outcomes import (
     ConstantOutcome,
@@ -215,7 +223,7 @@ class BettingProcess:
         past = codes >= 0
         if past.any():
             features, group = outlook.features[past], outlook.group[past]
-            forecast = Forecast.of(
+            forecast = Forecast(
                 self.table(features, group if self.group_decides else None),
                 codes[past],
                 weight=outlook.weight[past],
@@ -237,7 +245,7 @@ class BettingProcess:
             cohort.lost_acceptance,
         )
         chance, gone = np.where(cohort.lost_accepted > 0, chance, 1.0), lost > 0
-        seen = Cohort.of(
+        seen = Cohort(
             self.table(cohort.features[used], cohort.group[used] if self.group_decides else None),
             codes[used],
             acceptance=cohort.acceptance[used],
@@ -251,7 +259,7 @@ class BettingProcess:
             lost_weight=np.concatenate([np.ones(len(chance)), 1.0 / chance])[gone],
         )
         plan = prepared.plan.grown_to(len(self.members), len(self.bound.groups))
-        self.state, _ = self.bound.update(self.state, seen, plan)
+        self.state = self.bound.update(self.state, seen, plan)
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The gaps' intervals."""

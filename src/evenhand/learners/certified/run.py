@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.bounds.betting import BettingBound
-from evenhand.bounds.fixed_count import (
+from evenhand.bounds import (
     AuditBinomial,
     AuditDkw,
     AuditHoeffding,
     AuditKl,
+    BettingBound,
     FixedCountBound,
 )
 from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass

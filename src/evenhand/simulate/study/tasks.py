@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from evenhand.environments import Replay
-from evenhand.environments.datasets import Description, Table, load, read_described
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.fairness.rates import RATES
 from evenhand.hypotheses import policy_from_json
@@ -25,6 +24,7 @@ from evenhand.learners.rivals.vw import VwPolicy
 from evenhand.simulate.named import LEARNERS, Setting, make_learner, require_playable
 from evenhand.simulate.record import audit_weight, constant_costs, notes_of, promises
 from evenhand.simulate.run import Run, simulate
+from evenhand.tables import Description, Table, read_table
 from evenhand.words import Prices
 
 FORMAT = 1
@@ -62,7 +62,7 @@ class Source:
         Table
             Its rows, encoded as numbers.
         """
-        return load(self.name) if self.description is None else read_described(self.description)
+        return read_table(self.description or self.name).encoded()
 
 
 def source_of(name: str, description: Description | None = None) -> Source:
@@ -304,7 +304,7 @@ def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> di
 @lru_cache(maxsize=4)
 def population(source: Source, kind: str) -> Replay:
     """The table as a population; a process keeps the last four."""
-    return source.table().population(CLASSES[kind]())
+    return Replay.of_table(source.table(), CLASSES[kind]())
 
 
 def play(task: Task) -> tuple[str, dict[str, Any], float]:
