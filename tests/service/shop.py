@@ -47,7 +47,7 @@ class Shop:
 
     def arrive(self, people, *, told=1.0, days=1.0):
         """Their keys. The group is told at once for a share `told` of them."""
-        sample = self.people.sample(people, self.chosen)
+        sample = self.people.draw(people, self.chosen)
         asked, keys = [], []
         for row in range(people):
             key, group = f"k{self.number}", str(sample.group[row])
