@@ -12,7 +12,7 @@ from evenhand.canonical import canonical, text_literal
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.ledger import Answer, Application, Drawn, Invalid, Ledger, NotFound, Refusal, Terms
-from evenhand.ledger.records import Asked as Request
+from evenhand.ledger import Asked as Request
 from evenhand.service import in_force
 from evenhand.service.bodies import Asked
 from evenhand.service.config import Product, Settings

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from evenhand.errors import EvenhandError
-from evenhand.ledger import Answer, Ledger, Refusal
-from evenhand.ledger.records import Asked
+from evenhand.ledger import Answer, Asked, Ledger, Refusal
 
 PATIENCE = 0.05
 QUIET = 4

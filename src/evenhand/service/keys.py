@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal, cast, get_args
 
 from evenhand.errors import InvalidInput
-from evenhand.ledger.records import require_name
+from evenhand.ledger import require_name
 
 Scope = Literal["decide", "observe", "audit", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)

@@ -9,8 +9,7 @@ from fastapi import APIRouter, Response
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
-from evenhand.ledger import Answer, GroupTold, Label, Override, Refusal, Settlement, Verdict
-from evenhand.ledger.outcome_status import Report
+from evenhand.ledger import Answer, GroupTold, Label, Override, Refusal, Report, Settlement, Verdict
 from evenhand.service import bodies
 from evenhand.service.app import MayAdmin, MayDecide, MayObserve, Service, Serving, problem_response
 from evenhand.service.desk import as_json
