@@ -16,9 +16,8 @@ from bench.tables import Tables
 from evenhand import FalseNegativeRate, FalsePositiveRate, SelectionRate, Stumps, solve_fair
 from evenhand.contracts import Hypothesis, HypothesisClass, RowOracle
 from evenhand.faircsc import FairCSC, bind_fair
+from evenhand.faircsc.column_generation import walk_hull
 from evenhand.faircsc.columns import PointPricer
-from evenhand.faircsc.oracle import prefer_single
-from evenhand.faircsc.secant import walk_hull
 from evenhand.fairness.rates import Rate
 from evenhand.words import FloatArray, GroupArray
 
@@ -39,8 +38,7 @@ def highs(costs: FloatArray, gaps: FloatArray, limit: float) -> float:
 
 
 def _points(fair: FairCSC, table: Table) -> PointPricer:
-    rows, _ = fair.priced_rows(table.problem.acceptance_cost)
-    pricer = fair.pricer(rows, rows.permanent(fair.constraints.groups, True))
+    pricer, _ = fair.pricer(table.problem.acceptance_cost)
     assert isinstance(pricer, PointPricer)
     return pricer
 
@@ -70,8 +68,7 @@ def _given_points(table: Table, bins: int) -> dict[str, Any]:
 
     def ours() -> float:
         walk = walk_hull(points, points.permanent, limit, 1e-13, 40)
-        columns, weights = prefer_single(walk, points, limit)
-        return float(sum(w * column.cost for w, column in zip(weights, columns, strict=True)))
+        return walk.prefer_single(points, limit).cost
 
     return _timed(points, limit, ours, {"table": table.name, "limit": limit})
 
