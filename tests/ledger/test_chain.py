@@ -14,9 +14,8 @@ from tests.ledger.helpers import decided, person
 from evenhand.canonical import canonical
 from evenhand.ledger import Application, Terms, chain
 from evenhand.ledger.chain import LOOKUPS, lookup_values
-from evenhand.ledger.decision_draw import decision_text, text_agrees
+from evenhand.ledger.decision_draw import Drawn, decision_text, text_agrees
 from evenhand.ledger.keyring import KeyedHash, Reserve, Sealed
-from evenhand.ledger.decision_draw import Drawn
 from evenhand.ledger.standalone_verifier import uniform
 from evenhand.service import render
 
