@@ -12,7 +12,7 @@ from tests.service.bank import DAY, KEYRING, PEOPLE, Clock
 
 from evenhand.ledger import GroupTold, Label, Ledger, Override, WindowPlan
 from evenhand.ledger.audit import backup
-from evenhand.ledger.erasing import erase
+from evenhand.ledger.decision_draw import erase
 from evenhand.service import KeyStore, Settings, Trainer, render
 from evenhand.service.schemas import Asked
 from evenhand.service.state import Service
