@@ -18,10 +18,10 @@ from evenhand.contracts import Policy
 from evenhand.environments.population import ZERO_ONE
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
-from evenhand.learners.certified.cohorts import group_codes
+from evenhand.learners.certified.evidence import FIRST_PEOPLE, group_codes
 from evenhand.learners.certified.forecast import Prospect, RateForecast, epoch_length
 from evenhand.learners.certified.learner import FIRST_FITTED, FIRST_ROUNDS
-from evenhand.learners.certified.run import FIRST_PEOPLE, LATER_GROUPS
+from evenhand.learners.certified.run import LATER_GROUPS
 from evenhand.planning.population import Planned
 from evenhand.simulate import Run, simulate
 from evenhand.simulate.record import audit_weight, learned_weight, promises
@@ -118,7 +118,7 @@ def foreseen(planned: Planned, terms: LaunchTerms) -> tuple[RateForecast, ...]:
     shape = (len(terms.rates) * len(groups) * (len(groups) - 1) // 2, len(table))
     if shape[1] == 0:
         return ()
-    delta = (1.0 - LATER_GROUPS) * learner._promise().share(1)
+    delta = (1.0 - LATER_GROUPS) * learner.guarantee.share(1)
     bound = BettingBound(groups, terms.rates, len(table), delta)
     accepts = np.concatenate([np.repeat([[1.0], [0.0]], len(world), axis=1), table])
     fa, fr = (
