@@ -96,7 +96,7 @@ class Bank:
 
     def arrive(self, number, seed, *, first=0, days=0.0):
         """People apply in batches; their outcomes are kept until `repay`."""
-        sample = PEOPLE.sample(number, np.random.default_rng(seed))
+        sample = PEOPLE.draw(number, np.random.default_rng(seed))
         answers = []
         for start in range(0, number, 500):
             part = range(start, min(start + 500, number))

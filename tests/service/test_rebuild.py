@@ -285,8 +285,8 @@ class Canary:
     value = 1234.5678
 
     @staticmethod
-    def sample(people, generator):
-        found = PEOPLE.sample(people, generator)
+    def draw(people, generator):
+        found = PEOPLE.draw(people, generator)
         return type(found)(np.full_like(found.features, Canary.value), found.group, found.label)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from evenhand.bounds import BettingBound, JointHoeffding, people_needed
 from evenhand.contracts import Policy
-from evenhand.environments.truth import ZERO_ONE
+from evenhand.environments.population import ZERO_ONE
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
 from evenhand.learners.certified.cohorts import group_codes

@@ -19,7 +19,7 @@ from typing import Literal, cast, get_args
 from starlette.requests import Request
 
 from evenhand.errors import InvalidInput
-from evenhand.ledger.records import require_name
+from evenhand.ledger import require_name
 from evenhand.service.problems import ProblemError
 
 Scope = Literal["decide", "observe", "audit", "admin"]
