@@ -30,7 +30,7 @@ from evenhand.service.audit_pack import policies_json
 from evenhand.service.decider import Action, ActivePolicy
 from evenhand.service.explanations import AS_DRAWN, explain, mark_of_older_rules
 from evenhand.service.problems import problem, problem_response, refusal_problem
-from evenhand.service.state import Caller, MayAdmin, MayAudit, MayDecide, MayObserve
+from evenhand.service.request_guard import Caller, MayAdmin, MayAudit, MayDecide, MayObserve
 from evenhand.words import Prices
 
 ROUTER = APIRouter()
