@@ -390,7 +390,7 @@ async def list_keys(caller: MayAdmin) -> Json:
         "keys": [
             {"id": k.id, "name": k.name, "scopes": sorted(k.scopes), "revoked": k.revoked}
             for k in caller.service.keys.all(caller.tenant)
-        ],
+        ]
     }
 
 
