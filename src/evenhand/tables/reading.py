@@ -54,7 +54,12 @@ def read_frame(source: Any, delimiter: str = ",", missing: Iterable[str] | None 
         return _from_library(source, "the frame", markers)
     path = Path(source)
     if path.suffix.lower() in PARQUET:
-        return _from_library(_parquet(path), str(path), markers)
+        pyarrow, parquet = import_pyarrow(f"{path}: Parquet")
+        try:
+            rows = parquet.read_table(path)
+        except (OSError, pyarrow.ArrowInvalid) as error:
+            raise InvalidInput(f"{path} cannot be read as Parquet: {error}.") from error
+        return _from_library(rows, str(path), markers)
     return _from_csv(path, delimiter.replace("\\t", "\t"), markers)
 
 
@@ -142,14 +147,6 @@ def import_pyarrow(what: str) -> tuple[Any, Any]:
             hint="pip install 'evenhand[tables]', or use CSV.",
         ) from None
     return pyarrow, pyarrow.parquet
-
-
-def _parquet(path: Path) -> Any:
-    pyarrow, parquet = import_pyarrow(f"{path}: Parquet")
-    try:
-        return parquet.read_table(path)
-    except (OSError, pyarrow.ArrowInvalid) as error:
-        raise InvalidInput(f"{path} cannot be read as Parquet: {error}.") from error
 
 
 def _from_library(given: Any, source: str, markers: frozenset[str]) -> Frame:
