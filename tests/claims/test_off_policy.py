@@ -35,7 +35,7 @@ from evenhand.evaluation.candidate import Candidate
 from evenhand.evaluation.evaluate import _booked, _Play
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.hypotheses import Linear
-from evenhand.hypotheses._threads import one_blas_thread
+from evenhand.hypotheses.common import one_blas_thread
 from evenhand.hypotheses.finite import TableRow
 from evenhand.policies import Mixture
 from evenhand.tables import DataUnavailable, read_table

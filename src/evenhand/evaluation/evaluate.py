@@ -28,7 +28,7 @@ from evenhand.evaluation.support import denominator_warnings, effective, require
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import Rate
-from evenhand.hypotheses._threads import one_blas_thread
+from evenhand.hypotheses.common import one_blas_thread
 from evenhand.words import FloatArray, IntArray, Prices
 
 FIRST_BLOCK = 100

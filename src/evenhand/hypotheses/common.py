@@ -1,7 +1,12 @@
-"""What every hypothesis class asks of its rows, and how all of them break ties."""
+"""What the hypothesis classes share: checks of their rows, how ties are broken, and one BLAS thread
+for small fits.
+"""
 
+import sys
 from collections.abc import Sequence
-from typing import Any
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, cast
 
 import numpy as np
 
@@ -12,6 +17,9 @@ TIE = 1e-13
 """Totals that differ by less than TIE * sum|cost| are equal: rounding must not decide between
 hypotheses.
 """
+
+
+GROUP_HINT = 'pass group=..., and choose group_use="decide" if the group may influence decisions.'
 
 
 def checked_rows(features: FloatArray) -> FloatArray:
@@ -34,7 +42,8 @@ def checked_channels(channels: FloatArray, rows: int) -> FloatArray:
     array = np.ascontiguousarray(channels, dtype=np.float64)
     if array.ndim != 2 or array.shape[1] != rows:
         raise LengthMismatch(
-            f"channels has shape {array.shape}; the class is bound to {rows} rows: (k, {rows}) is needed."
+            f"channels has shape {array.shape}; the class is bound to {rows} rows: (k, {rows}) is "
+            "needed."
         )
     return array
 
@@ -54,7 +63,7 @@ def require_group(group: GroupArray | None, rows: int, what: str) -> GroupArray:
     if group is None:
         raise InvalidInput(
             f"{what} looks at the group of each row, but group is None.",
-            hint='pass group=..., and choose group_use="decide" if the group may influence decisions.',
+            hint=GROUP_HINT,
         )
     return as_group(group, rows)
 
@@ -78,3 +87,19 @@ def first_minimum(totals: FloatArray, acceptance_cost: FloatArray) -> int:
     order of the rows.
     """
     return int(np.argmax(totals <= totals.min() + TIE * np.abs(acceptance_cost).sum()))
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Inside the `with`, numpy's and scipy's BLAS use one thread: that is faster for tall thin
+    matrices, and the answer does not depend on the number of cores.
+    """
+    # scipy has a BLAS of its own: once it has been loaded the libraries are counted again.
+    libraries = _blas_libraries("scipy.linalg" in sys.modules)
+    return cast(AbstractContextManager[Any], libraries.limit(limits=1, user_api="blas"))
+
+
+@cache
+def _blas_libraries(with_scipy: bool) -> Any:  # noqa: ARG001  (it is the key of the cache)
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # has no types
+
+    return ThreadpoolController()
