@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import compress
+from types import NoneType
 from typing import Any, Literal
 
 import numpy as np
@@ -131,7 +132,9 @@ class TableColumn:
         cells = self.cells.tolist() if isinstance(self.cells, np.ndarray) else self.cells
         markers = self.markers
         return tuple(
-            None if cell is None or cell != cell or (text := str(cell)).lower() in markers else text
+            None
+            if cell is None or cell != cell or (text := str(cell).strip()).lower() in markers
+            else text
             for cell in cells
         )
 
@@ -140,12 +143,13 @@ class TableColumn:
         """The cells as numbers, NaN where a value is missing; None for a category."""
         if isinstance(self.cells, np.ndarray) and self.cells.dtype.kind in "iuf":
             return self.cells.astype(np.float64)
-        try:
-            # none of the usual markers is a number, so that most columns of a CSV are read at once
-            if self.markers <= MISSING and all(isinstance(cell, str) for cell in self.cells[:1]):
-                return np.array(list(map(float, self.cells)), dtype=np.float64)
-        except (ValueError, TypeError):
-            pass  # a category, or a value is missing
+        kinds = set(map(type, self.cells))
+        # none of the usual markers is a number, so that most columns can be read at once
+        if self.markers <= MISSING and (kinds == {str} or kinds <= {int, float, NoneType}):
+            try:
+                return np.array([np.nan if c is None else float(c) for c in self.cells])
+            except ValueError:
+                pass  # a category, or a value is missing
         try:
             read = [np.nan if text is None else float(text) for text in self.texts]
         except ValueError:

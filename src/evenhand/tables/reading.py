@@ -7,7 +7,7 @@ install 'evenhand[tables]'`); both are imported where they are used.
 import csv
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from evenhand.errors import InvalidInput
 from evenhand.tables.frame import MISSING, Frame, TableColumn
@@ -15,7 +15,12 @@ from evenhand.tables.frame import MISSING, Frame, TableColumn
 PARQUET = (".parquet", ".pq")
 
 
-def read_frame(source: Any, delimiter: str = ",", missing: Iterable[str] | None = None) -> Frame:
+def read_frame(
+    source: Any,
+    delimiter: str = ",",
+    missing: Iterable[str] | None = None,
+    format: Literal["csv", "parquet"] | None = None,
+) -> Frame:
     """Read rows as typed columns.
 
     Parameters
@@ -28,6 +33,8 @@ def read_frame(source: Any, delimiter: str = ",", missing: Iterable[str] | None 
     missing : iterable of str, optional
         The texts that mean that a value is missing, in any case, instead of the usual ones
         (`MISSING`). An empty cell is missing in any case.
+    format : {"csv", "parquet"}, optional
+        What a file is; by default the suffix says it.
 
     Returns
     -------
@@ -53,7 +60,7 @@ def read_frame(source: Any, delimiter: str = ",", missing: Iterable[str] | None 
     if not isinstance(source, str | Path):
         return _from_library(source, "the frame", markers)
     path = Path(source)
-    if path.suffix.lower() in PARQUET:
+    if format == "parquet" or (format is None and path.suffix.lower() in PARQUET):
         pyarrow, parquet = import_pyarrow(f"{path}: Parquet")
         try:
             rows = parquet.read_table(path)
