@@ -49,7 +49,7 @@ class Scored:
     """The population of the fixtures, roughly: a score in steps of 50."""
 
     @staticmethod
-    def sample(people, generator):
+    def draw(people, generator):
         from evenhand.words import LabelledSample
 
         north = generator.random(people) < 0.6

@@ -257,7 +257,8 @@ def test_nothing_of_an_erased_person_stays_in_memory_or_on_record(tmp_path):
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=5)
     shop.repay(shop.arrive(200))
     shop.clock.now += 6 * DAY
-    shop.close()  # the rules that are judged are fixed here: cuts at the values of these people, which stay for good
+    # the rules that are judged are fixed here: cuts at the values of these people, for good
+    shop.close()
     shop.people = Canary()
     canary = shop.arrive(1)
     shop.repay(canary)
@@ -284,8 +285,8 @@ class Canary:
     value = 1234.5678
 
     @staticmethod
-    def sample(people, generator):
-        found = PEOPLE.sample(people, generator)
+    def draw(people, generator):
+        found = PEOPLE.draw(people, generator)
         return type(found)(np.full_like(found.features, Canary.value), found.group, found.label)
 
 

@@ -98,7 +98,7 @@ class DemoPopulation:
                     LOG.debug("the demo's client waits: %s", type(error).__name__)
 
     def _apply(self, client: httpx2.Client, generator: np.random.Generator) -> None:
-        sample = POPULATION.sample(PEOPLE_PER_TICK, generator)
+        sample = POPULATION.draw(PEOPLE_PER_TICK, generator)
         asked = [
             {
                 "key": f"demo-{self.applied + row}",

@@ -19,7 +19,7 @@ import numpy as np
 
 from evenhand.contracts import Environment, Learner, Policy, Rate
 from evenhand.environments import Discrete
-from evenhand.environments.truth import TablePopulation
+from evenhand.environments.population import TablePopulation
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.faircsc import bind_fair
 from evenhand.fairness import GapConstraints

@@ -1,6 +1,4 @@
-"""`evenhand audit` and `evenhand serve`: from the command line, on a ledger that the service has
-filled.
-"""
+"""`evenhand audit` on a ledger that the service has filled."""
 
 import csv
 import json
@@ -10,42 +8,18 @@ import sys
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from tests.service.bank import KEYRING, LOAN, Bank, application
+from tests.service.bank import KEYRING, LOAN, Bank, application, ledger_with_settings
 
 from evenhand.cli import main
-from evenhand.errors import InvalidInput
 from evenhand.fairness.certificate import RULES
 from evenhand.ledger import Ledger
-from evenhand.service import Settings, load_settings
-from evenhand.service.audit_pack import selection
-from evenhand.service.server import require_safe_address
-
-TOML = """[service]
-ledger = "ledger.sqlite"
-keyring = "keyring.json"
-
-[[product]]
-tenant = "bank"
-name = "loan"
-features = ["score"]
-class = "thresholds"
-limit = 0.2
-maturity_days = 5
-seed = 3
-"""
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
-    """A ledger of 120 people, one of them overruled, closed; the working directory."""
+    """A ledger of 120 people, one of them overruled, with its settings; the working directory."""
     monkeypatch.chdir(tmp_path)
-    bank = Bank(tmp_path / "ledger.sqlite")
-    bank.repay(*bank.arrive(120, seed=4))
-    bank.post("/v1/overrides", {"key": "k0", "accept": False, "by": "officer"})
-    bank.close()
-    KEYRING.save(tmp_path / "keyring.json")
-    (tmp_path / "service.toml").write_text(TOML)
-    return tmp_path
+    return ledger_with_settings(tmp_path)
 
 
 def run(*words):
@@ -61,7 +35,8 @@ def test_verify_and_what_it_finds(folder):
     connection = sqlite3.connect(folder / "ledger.sqlite")
     connection.execute("DROP TRIGGER decisions_keeps_UPDATE")
     connection.execute(
-        "UPDATE decisions SET body = replace(body, '\"accept\":true', '\"accept\":false') WHERE seq = 20"
+        "UPDATE decisions SET body = replace(body, '\"accept\":true', '\"accept\":false') "
+        "WHERE seq = 20"
     )
     connection.commit()
     connection.close()
@@ -164,58 +139,6 @@ def test_a_running_service_is_looked_at_by_a_snapshot(folder):
         done = run("verify")
     assert done.exit_code == 0
     assert "snapshot" in done.output
-
-
-def test_train_from_the_command_line(folder):
-    done = CliRunner().invoke(main, ["train", "--config", "service.toml", "--now"])
-    assert done.exit_code == 0, done.output
-    assert "epoch 2 published" in done.output
-    assert "not due" in CliRunner().invoke(main, ["train", "--config", "service.toml"]).output
-    (folder / "service.toml").write_text(TOML.replace("limit = 0.2", "limit = 0.3"))
-    refused = CliRunner().invoke(main, ["train", "--config", "service.toml", "--now"])
-    assert refused.exit_code == 2
-    assert "another promise" in refused.output
-
-
-def test_the_four_fifths_table():
-    from types import SimpleNamespace as Row
-
-    rows = [Row(group="a", accept=i < 8) for i in range(10)] + [
-        Row(group="b", accept=i < 6) for i in range(10)
-    ]
-    assert [line[3:] for line in selection(rows)] == [
-        ("0.800000", "1.0000", "yes"),
-        ("0.600000", "0.7500", "no"),
-    ]
-
-
-def test_plain_http_stays_on_this_machine():
-    products = (LOAN,)
-    require_safe_address(Settings(products))
-    require_safe_address(Settings(products, host="0.0.0.0", plain_http=True))
-    with pytest.raises(InvalidInput, match="in the clear"):
-        require_safe_address(Settings(products, host="0.0.0.0"))
-    with pytest.raises(InvalidInput, match="stays on this machine"):
-        require_safe_address(
-            Settings(products, host="0.0.0.0", plain_http=True, open_dashboard=True)
-        )
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("[service]\nnonsense = 1\n", "unknown setting 'nonsense'"),
-        ("nope", "no TOML"),
-        ("[service]\n", "at least one product"),
-        ("[other]\n", "unknown part"),
-        ('[[product]]\ntenant="t"\nname="p"\nfeatures=["a"]\nlimit=7\n', "allowed_gap is 7"),
-    ],
-)
-def test_settings_that_cannot_be_are_refused(tmp_path, text, message):
-    path = tmp_path / "service.toml"
-    path.write_text(text)
-    with pytest.raises(InvalidInput, match=message):
-        load_settings(path)
 
 
 def test_a_lost_keyring_is_not_replaced(folder):

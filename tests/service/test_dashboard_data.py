@@ -1,6 +1,4 @@
-"""The dashboard's table of acceptance by group: people whose group is told late are in it, groups
-of fewer than ten are not.
-"""
+"""The dashboard's data: groups that are told late are in it, groups of fewer than ten are not."""
 
 import collections
 import random

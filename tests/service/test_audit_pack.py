@@ -1,13 +1,11 @@
-"""What the ledger exports is a log that `evenhand evaluate` reads, with open outcomes kept and
-erased people left out.
-"""
+"""What an auditor takes away: tables, and exports that `evenhand evaluate` reads."""
 
 import pytest
 
 from evenhand.errors import InvalidInput
 from evenhand.evaluation import read_log
 from evenhand.ledger import Row
-from evenhand.service.audit_pack import export_decisions
+from evenhand.service.audit_pack import export_decisions, selection
 from evenhand.service.settings import Product
 
 LOAN = Product(tenant="bank", name="loan", features=("score",), limit=0.1)
@@ -15,7 +13,8 @@ LOAN = Product(tenant="bank", name="loan", features=("score",), limit=0.1)
 
 def row(seq, accept, acceptance, label=0, features=(1.5,), group="a"):
     return Row(
-        seq, 1e9 + seq, "w0", features, group, None, 0.5, accept, acceptance, False, 1.0, "hash", 1, label, "known" if label else "open",
+        seq, 1e9 + seq, "w0", features, group, None, 0.5, accept, acceptance, False, 1.0, "hash",
+        1, label, "known" if label else "open",
         features is None,
     )  # fmt: skip
 
@@ -49,3 +48,15 @@ def test_an_export_is_a_log(tmp_path, kind, name):
 def test_nobody_left_to_export(tmp_path):
     with pytest.raises(InvalidInput, match="no decision to export"):
         export_decisions([ROWS[-1]], LOAN, tmp_path / "log.npz", "obp")
+
+
+def test_the_four_fifths_table():
+    from types import SimpleNamespace as Row
+
+    rows = [Row(group="a", accept=i < 8) for i in range(10)] + [
+        Row(group="b", accept=i < 6) for i in range(10)
+    ]
+    assert [line[3:] for line in selection(rows)] == [
+        ("0.800000", "1.0000", "yes"),
+        ("0.600000", "0.7500", "no"),
+    ]

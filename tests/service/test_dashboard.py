@@ -9,13 +9,20 @@ import threading
 from pathlib import Path
 
 import pytest
+from jinja2 import Environment
+from tests.service.attacks import (
+    stored_scripts,
+)
 from tests.service.bank import Bank, settings
 from tests.service.test_trainer import live
 from tests.without_clocks import PATIENCE, until
 
+from evenhand.service import dashboard
 from evenhand.service.server import make_server
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+
+
 XSS = '<img src=x onerror="document.title=1">"\'><script>document.title="owned"</script>'
 
 
@@ -108,7 +115,8 @@ def too_wide(page):
     return page.evaluate(
         """() => document.documentElement.scrollWidth <= window.innerWidth ? [] :
         [String(document.documentElement.scrollWidth), ...[...document.querySelectorAll('body *')]
-        .filter(e => e.getBoundingClientRect().right > window.innerWidth + 1).map(e => e.tagName + '.' + e.className)]"""
+        .filter(e => e.getBoundingClientRect().right > window.innerWidth + 1)
+        .map(e => e.tagName + '.' + e.className)]"""
     )
 
 
@@ -160,8 +168,10 @@ def test_an_inline_script_would_not_run(served, chromium):
     with page.expect_console_message(lambda message: "Content Security Policy" in message.text):
         page.evaluate(
             """() => new Promise(done => {
-                document.body.insertAdjacentHTML('beforeend', '<img src=x onerror="document.title=`owned`">')
-                document.body.lastElementChild.addEventListener('error', () => done())  // the handler above comes first, if it may run
+                document.body.insertAdjacentHTML(
+                    'beforeend', '<img src=x onerror="document.title=`owned`">')
+                // the handler above comes first, if it may run
+                document.body.lastElementChild.addEventListener('error', () => done())
             })"""
         )
         assert page.title() != "owned"
@@ -212,3 +222,20 @@ def test_another_site_can_neither_log_in_nor_frame(served):
     )
     assert refused.status_code == 403
     assert served.client.get("/dashboard/login").headers["x-frame-options"] == "DENY"
+
+
+def test_pages_that_do_not_escape_are_noticed(bank, monkeypatch):
+    """The negative control of the attack with scripts."""
+    careless = Environment(
+        loader=dashboard._environment().loader,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    careless.filters.update(dashboard._environment().filters)
+    monkeypatch.setattr(dashboard, "_environment", lambda: careless)
+    passed, _ = stored_scripts(bank)
+    assert {path for path, mark in passed if mark == "<script>alert"} >= {
+        "/dashboard",
+        "/dashboard/live",
+    }

@@ -1,7 +1,9 @@
-"""The best fair mixture against the enumeration of all pairs of hypotheses, and against the fair
-oracle.
+"""Every environment keeps the contract; the best fair mixture is that of all pairs of hypotheses,
+and that of the fair oracle.
 """
 
+import json
+import pickle
 from itertools import combinations
 
 import numpy as np
@@ -16,10 +18,58 @@ from evenhand import (
     SelectionRate,
     solve_fair,
 )
-from evenhand.environments import Discrete, random_population
-from evenhand.environments.optimum import _cheapest_mixture
+from evenhand.contracts import Environment
+from evenhand.environments import (
+    Discrete,
+    LowerBound,
+    Replay,
+    Scores,
+    hard,
+    lending,
+    random_population,
+    threshold_population,
+)
+from evenhand.environments.population import cheapest_mixture
 from evenhand.errors import InvalidInput
+from evenhand.hypotheses import ScoreThresholds
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.words import LabelledSample
+
+
+def environments() -> list[Environment]:
+    table = Scores().draw(300, np.random.default_rng(0))
+    return [
+        LowerBound(1, 0.05),
+        LowerBound(2, 0.01),
+        hard(1e5),
+        lending(),
+        random_population(0),
+        threshold_population(),
+        Scores(),
+        Replay(table, hypotheses=ScoreThresholds()),
+        Replay(table, hypotheses=ScoreThresholds(), streamed=True, seed=1),
+    ]
+
+
+@pytest.mark.parametrize("env", environments(), ids=repr)
+def test_contract(env: Environment) -> None:
+    fresh = env.fresh()
+    sample = fresh.draw(50, np.random.default_rng(1))
+    assert isinstance(sample, LabelledSample)
+    assert len(sample) == 50
+    assert np.array_equal(env.fresh().draw(50, np.random.default_rng(1)).features, sample.features)
+    assert env.hypotheses is not None
+    env.hypotheses.bind(sample.features, None)
+    loss, policy = env.optimum(0.03)
+    assert np.abs(env.gaps(policy, FalsePositiveRate())).max() <= 0.03 + 1e-9
+    assert env.loss(policy) == pytest.approx(loss, abs=1e-9)
+    assert loss <= env.optimum(0.0)[0] + 1e-12
+    json.dumps(dict(env.params))
+    assert pickle.loads(pickle.dumps(env)).loss(policy) == env.loss(policy)
+
+
+# The best fair mixture against the enumeration of all pairs of hypotheses, and against the fair
+# oracle
 
 
 def population(seed: int, contexts: int = 14, members: int = 12, groups: int = 2) -> Discrete:
@@ -121,13 +171,13 @@ def test_the_same_question_is_answered_once() -> None:
 def test_the_scale_of_costs_does_not_matter(scale: float) -> None:
     r = np.random.default_rng(3)
     costs, gaps = np.append(r.random(30), 1.0), np.append(r.uniform(-1, 1, 30), 0.0)
-    weights = _cheapest_mixture(costs * scale, gaps[np.newaxis], 0.02)
+    weights = cheapest_mixture(costs * scale, gaps[np.newaxis], 0.02)
     assert costs @ weights == pytest.approx(best_pair(costs, gaps, 0.02), abs=1e-10)
 
 
 def test_one_hypothesis_is_preferred_to_a_mixture_of_the_same_cost() -> None:
     costs, gaps = np.array([0.2, 0.2, 0.2, 1.0]), np.array([[0.3, -0.3, 0.01, 0.0]])
-    assert _cheapest_mixture(costs, gaps, 0.02).tolist() == [0.0, 0.0, 1.0, 0.0]
+    assert cheapest_mixture(costs, gaps, 0.02).tolist() == [0.0, 0.0, 1.0, 0.0]
 
 
 @pytest.mark.parametrize("limit", [-0.1, np.nan, np.inf])
