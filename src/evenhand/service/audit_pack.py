@@ -63,8 +63,7 @@ def pack(
     `reveal_by`: reveal the secrets of ended windows in this person's name.
     """
     target.mkdir(parents=True)
-    names = (product.tenant, product.name)
-    every = ledger.history(*names, usable_only=False, maturity=product.maturity)
+    every = ledger.history(*product.names, usable_only=False, maturity=product.maturity)
     rows = [row for row in every if period.holds(row.at)]
     secrets: dict[str, str] = {}
     for window in ledger.windows() if reveal_by is not None else ():
@@ -87,7 +86,7 @@ def pack(
             writer = csv.writer(file)
             writer.writerow(header)
             writer.writerows(map(_without_formulas, lines))
-    events = [asdict(event) for event in ledger.events(*names) if period.holds(event.at)]
+    events = [asdict(event) for event in ledger.events(*product.names) if period.holds(event.at)]
     windows = [
         {**asdict(window), "revealed": window.name in secrets} for window in ledger.windows()
     ]
@@ -165,20 +164,20 @@ def policies_json(ledger: Ledger, product: Product) -> list[Json]:
             "row": policy.seq,
             "words": policy_from_json(policy.document).describe(product.features),
         }
-        for policy in ledger.policies(product.tenant, product.name)
+        for policy in ledger.policies(*product.names)
     ]
 
 
 def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:
-    names = (product.tenant, product.name)
-    lineage = {policy.epoch: policy for policy in ledger.policies(*names) if policy.in_lineage}
+    policies = ledger.policies(*product.names)
+    lineage = {policy.epoch: policy for policy in policies if policy.in_lineage}
     certificates = [
         {
             **asdict(row),
             "rules": lineage[row.epoch].rules,
             **mark_of_older_rules(ledger, product, lineage[row.epoch]),
         }
-        for row in ledger.certificates(*names)
+        for row in ledger.certificates(*product.names)
         if period.holds(row.at)
     ]
     last = max(lineage, default=None)

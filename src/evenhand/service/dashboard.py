@@ -142,7 +142,7 @@ async def _dashboard(visitor: Visitor, template: str) -> Response:
     service, product = visitor.service, visitor.product
     if product is None:
         return _redirect("/dashboard/login")
-    counts = service.counts[product.tenant, product.name]
+    counts = service.counts[product.names]
     data = await asyncio.to_thread(read_dashboard, service.decider, product, counts)
     first, last = (data.history[0].at, data.history[-1].at) if data.history else (0.0, 0.0)
     until, highest = max(data.now, last + 1.0), max(1.35 * product.limit, 1e-3)

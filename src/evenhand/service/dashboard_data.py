@@ -58,7 +58,7 @@ class ProductCounts:
 
     def refresh(self, rows: int | None = None) -> None:
         """Read all groups and overrides that were told since, and `rows` new decisions at most."""
-        names = (self.product.tenant, self.product.name)
+        names = self.product.names
         limit = ROWS_AT_ONCE if rows is None else rows
         with self._lock:
             since, upto = self._last_row, self.ledger.head().seq
@@ -182,7 +182,7 @@ class DashboardData:
 
 def read_dashboard(decider: Decider, product: Product, counts: ProductCounts) -> DashboardData:
     """Read the ledger once."""
-    ledger, names = decider.ledger, (product.tenant, product.name)
+    ledger, names = decider.ledger, product.names
     counts.refresh()
     active, rows = decider.active(product), {r.epoch: r for r in ledger.certificates(*names)}
     issued = rows.get(active.policy.epoch)

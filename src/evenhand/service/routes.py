@@ -186,7 +186,7 @@ async def certificate(product: str, caller: MayAudit) -> Json:
 
     def read() -> Json:
         active = decider.active(chosen)
-        rows = ledger.certificates(chosen.tenant, chosen.name)
+        rows = ledger.certificates(*chosen.names)
         row = next((row for row in reversed(rows) if row.epoch == active.policy.epoch), None)
         if row is None:
             raise NotFound(

@@ -35,13 +35,13 @@ class Service:
         """Give every product a policy, if its ledger has none yet."""
         for product in self.settings.products:
             self.decider.constants(product)
-            if self.ledger.active(product.tenant, product.name) is None:
+            if self.ledger.active(*product.names) is None:
                 self.trainer(product).begin()
             self.decider.refresh(product)
 
     def trainer(self, product: Product) -> Trainer:
         """The trainer of a product."""
-        return self.trainers[product.tenant, product.name]
+        return self.trainers[product.names]
 
     def train(self, product: Product) -> None:
         """Close the epoch if it is due, and decide by what was published, here or elsewhere."""
