@@ -311,7 +311,7 @@ async def _post_a_decision(follower: Follower, folder: Path) -> None:
     import httpx2
 
     from evenhand.service import Product, Settings, create_app
-    from evenhand.service.opening import open_keys, open_ledger
+    from evenhand.service.server import open_keys, open_ledger
 
     settings = Settings(
         products=(

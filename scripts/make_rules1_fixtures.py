@@ -25,6 +25,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -52,9 +53,8 @@ from evenhand.ledger import (
     verify,
 )
 from evenhand.service import KeyStore, load_settings, render
-from evenhand.service.app import Service
-from evenhand.service.bodies import Asked
-from evenhand.service.operations import Operator
+from evenhand.service.schemas import Asked
+from evenhand.service.state import Service
 
 DAY = 86400.0
 FULL = """[service]
@@ -108,7 +108,7 @@ class Clock:
 
 
 class Life:
-    """A service without HTTP: its desk, its trainer, its operators."""
+    """A service without HTTP: its decider, its trainer, its operators."""
 
     def __init__(self, where: str, home: Path) -> None:
         settings, self.clock = load_settings(home / "service.toml"), Clock()
@@ -143,7 +143,7 @@ class Life:
                 features=features,
                 group=None if without_group else ("north" if north else "south"),
             )
-            answer = asyncio.run(self.service.desk.decide(self.product.tenant, [asked]))[0]
+            answer = asyncio.run(self.service.decider.decide(self.product.tenant, [asked]))[0]
             if answer.drawn.accept and not mode_only:
                 self.accepted[key] = 1 if good else -1
             keys.append(key)
@@ -169,7 +169,7 @@ class Life:
 
     def close(self) -> None:
         self.service.trainer(self.product).close()
-        self.service.desk.refresh(self.product)
+        self.service.decider.refresh(self.product)
 
     @property
     def record(self) -> dict[str, object]:
@@ -213,20 +213,20 @@ def full(life: Life) -> None:
     life.ledger.erase("bank", "p3", "officer")
     life.clock.now += 6 * DAY
     life.close()
-    operator = Operator(life.service.desk, "operator", "a test")
-    operator.kill(life.product, "accept")
+    operate = partial(life.service.decider.operate, life.product, by="operator", note="a test")
+    operate("kill", constant="accept")
     life.arrive(4, mode_only=True)
-    operator.revive(life.product)
-    operator.shadow(life.product)
+    operate("revive")
+    operate("shadow")
     life.arrive(3, mode_only=True)
-    operator.live(life.product)
+    operate("live")
     third = life.arrive(40)
     life.repay(spare=5)
     life.told(next(life.drawn(third, accept=True)), Override(False, "clerk"))
     life.ledger.erase("bank", "p130", "officer")
     life.clock.now += 6 * DAY
     life.close()
-    operator.rollback(life.product, None)
+    operate("rollback")
     last = life.arrive(12)
     life.repay(spare=4)
     life.told(next(life.drawn(last, accept=True)), Override(False, "clerk"))

@@ -171,7 +171,8 @@ def _checked(model: FairClassifier, *data: Any, **settings: Any) -> Any:
             raise
         raise InvalidInput(
             f"X holds text ({error}); a rule compares numbers.",
-            hint="encode it before, for example make_pipeline(make_column_transformer((OneHotEncoder(), ['city']), "
+            hint="encode it before, for example "
+            "make_pipeline(make_column_transformer((OneHotEncoder(), ['city']), "
             "remainder='passthrough'), FairClassifier()).",
         ) from error
 
@@ -181,7 +182,8 @@ def _group(told: ArrayLike | None, rows: int) -> GroupArray:
     if told is None:
         raise InvalidInput(
             "fit needs the group of each row, but sensitive_features is None.",
-            hint="fit(X, y, sensitive_features=table['group']); in a pipeline: model__sensitive_features, or set_fit_request.",
+            hint="fit(X, y, sensitive_features=table['group']); in a pipeline: "
+            "model__sensitive_features, or set_fit_request.",
         )
     values = np.asarray(told)
     if values.ndim == 2 and values.shape[1] > 1:

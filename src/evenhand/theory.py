@@ -104,7 +104,8 @@ def tradeoff_rounds(
     if not 0.25 <= exponent <= 0.5:
         raise InvalidInput(
             f"the trade-off exponent is {exponent}; it must lie in [1/4, 1/2].",
-            hint="1/4 gives regret T^(1/2) and slack T^(-1/4); 1/2 gives slack T^(-1/2) and no useful regret.",
+            hint="1/4 gives regret T^(1/2) and slack T^(-1/4); 1/2 gives slack T^(-1/2) and no "
+            "useful regret.",
         )
     wanted = math.pow(_horizon(horizon), 2 * exponent) * math.sqrt(
         _log_union(log_size, failure_probability)
@@ -236,7 +237,8 @@ def estimation_error(
     """
     if math.log(_horizon(horizon)) < SMALLEST_LOG_HORIZON:
         raise InvalidInput(
-            f"the horizon {horizon:g} has ln T = {math.log(horizon):.2f}; the induction behind epsilon_t needs ln T >= 5.",
+            f"the horizon {horizon:g} has ln T = {math.log(horizon):.2f}; the induction behind "
+            "epsilon_t needs ln T >= 5.",
             hint="use a horizon of at least 149.",
         )
     return 1000 * log_policies(horizon, log_size, failure_probability) / math.sqrt(_round(round))
@@ -275,7 +277,8 @@ def regret_bound(
     """
     if not 0 <= exploration <= horizon:
         raise InvalidInput(
-            f"exploration is {exploration:g} of {horizon:g} rounds; it must lie between 0 and the horizon."
+            f"exploration is {exploration:g} of {horizon:g} rounds; it must lie between 0 and "
+            "the horizon."
         )
     return (
         exploration
@@ -339,7 +342,8 @@ def informative_horizon(log_size: float, failure_probability: float | None = Non
 
     if failure_probability is not None and 3 * _delta(failure_probability) >= 1:
         raise InvalidInput(
-            f"failure_probability is {failure_probability}; from 1/3 on the bound exceeds T for every T."
+            f"failure_probability is {failure_probability}; from 1/3 on the bound exceeds T for "
+            "every T."
         )
     return math.exp(_first_true(informative, SMALLEST_LOG_HORIZON, 200.0))
 
@@ -393,7 +397,8 @@ def regret_lower_bound(gap: float, failure_probability: float, advantage: float 
     played = 0.5 - advantage - 2 * _delta(failure_probability)
     if played <= 0:
         raise InvalidInput(
-            f"failure_probability is {failure_probability}; with advantage {advantage} theorem 4.1 needs less than "
+            f"failure_probability is {failure_probability}; with advantage {advantage} theorem "
+            "4.1 needs less than "
             f"{0.25 - advantage / 2:g}.",
             hint="beyond it a learner may ignore the constraint on one of the two distributions.",
         )
@@ -498,6 +503,7 @@ def _lower_bound_gap(value: float) -> float:
     if not 0 < value <= LARGEST_LOWER_BOUND_GAP:
         raise InvalidInput(
             f"the gap of the lower-bound instance is {value}; it must lie in (0, 1/16].",
-            hint="with gap = T^(-alpha) this means T >= 16^(1/alpha): 65,536 for alpha = 1/4, 4,096 for alpha = 1/3.",
+            hint="with gap = T^(-alpha) this means T >= 16^(1/alpha): 65,536 for alpha = 1/4, "
+            "4,096 for alpha = 1/3.",
         )
     return value

@@ -89,7 +89,7 @@ def adaptive_log(name, seed, rows=ROWS):
     """
     population, _ = world(name)
     rng = np.random.default_rng([seed, 20])
-    drawn = population.sample(rows, rng)
+    drawn = population.draw(rows, rng)
     shown, coin = seen_as(name, drawn.features), rng.random(rows)
     p = np.full(rows, 0.6)
     for start, stop in pairwise((*REFITS, rows)):

@@ -29,7 +29,7 @@ def world():
 
 @pytest.fixture(scope="module")
 def audits(world):
-    return world.sample(1_500, np.random.default_rng(0))
+    return world.draw(1_500, np.random.default_rng(0))
 
 
 def tree():

@@ -459,7 +459,7 @@ def lived(learner, *, at=False):
     """
     people = np.random.default_rng(0)
     for now in range(5):
-        sample = WORLD.sample(250, people)
+        sample = WORLD.draw(250, people)
         told = sample.group.astype(object)
         told[::10] = None
         decisions = learner.decide(sample.features, told, **({"at": float(now)} if at else {}))

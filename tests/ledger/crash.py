@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.ledger.helpers import Clock, opened, person, published
 
 from evenhand.ledger import Ledger, Terms, verify
-from evenhand.ledger.writer import Job, Writer, deliver, perform
+from evenhand.ledger.chain import Job, Writer, deliver, perform
 
 CLIENTS = 8
 MOST = 100

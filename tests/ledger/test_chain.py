@@ -14,9 +14,8 @@ from tests.ledger.helpers import decided, person
 from evenhand.canonical import canonical
 from evenhand.ledger import Application, Terms, chain
 from evenhand.ledger.chain import LOOKUPS, lookup_values
-from evenhand.ledger.decision_draw import decision_text, text_agrees
+from evenhand.ledger.decision_draw import Drawn, decision_text, text_agrees
 from evenhand.ledger.keyring import KeyedHash, Reserve, Sealed
-from evenhand.ledger.records import Drawn
 from evenhand.ledger.standalone_verifier import uniform
 from evenhand.service import render
 
@@ -25,9 +24,10 @@ FINITE = st.floats(allow_nan=False, allow_infinity=False)
 PROBABILITY = st.floats(0.0, 1.0)
 HEX = st.binary(min_size=32, max_size=32).map(bytes.hex)
 DRAWN = st.builds(
-    Drawn, seq=st.integers(1), at=FINITE, tenant=TEXT, key=TEXT, person=TEXT, product=TEXT, window=TEXT, u=PROBABILITY,
-    acceptance=PROBABILITY | st.integers(0, 1), accept=st.booleans(), policy=TEXT, epoch=st.integers(0),
-    audit_weight=PROBABILITY | st.just(0), audit=st.booleans(), first=st.booleans(),
+    Drawn, seq=st.integers(1), at=FINITE, tenant=TEXT, key=TEXT, person=TEXT, product=TEXT,
+    window=TEXT, u=PROBABILITY, acceptance=PROBABILITY | st.integers(0, 1), accept=st.booleans(),
+    policy=TEXT, epoch=st.integers(0), audit_weight=PROBABILITY | st.just(0),
+    audit=st.booleans(), first=st.booleans(),
     mode=st.sampled_from(["live", "shadow", "killed"]),
 )  # fmt: skip
 

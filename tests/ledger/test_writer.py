@@ -38,7 +38,7 @@ def test_those_who_wait_share_a_commit(ledger, policy):
 
 
 def _waiting_job(gate):
-    from evenhand.ledger.writer import Job
+    from evenhand.ledger.chain import Job
 
     return Job(work=lambda transaction: gate.wait(PATIENCE))
 
@@ -82,7 +82,8 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
 answered, refused = [], 0
 for start in range(0, 4000, 50):
     try:
-        answers = ledger.decide_many([(person(n), Terms(policy, 0.5)) for n in range(start, start + 50)])
+        asked = [(person(n), Terms(policy, 0.5)) for n in range(start, start + 50)]
+        answers = ledger.decide_many(asked)
         answered += [answer.drawn.key for answer in answers]
     except LedgerUnavailable:
         refused += 1

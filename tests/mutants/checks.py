@@ -61,7 +61,7 @@ def learner_at_work(rounds=600, limit=0.3, rate=FPR, **settings):
     learner = CertifiedLearner(world().hypotheses, rate, limit, 0.05, **told)
     people = stream(1, "people")
     while learner.round < rounds or learner.rounds_left:
-        play(learner, world().sample(min(50, max(learner.rounds_left, 1)), people))
+        play(learner, world().draw(min(50, max(learner.rounds_left, 1)), people))
     learner.open_epoch()
     return learner
 

@@ -171,7 +171,7 @@ def test_a_longer_run_begins_like_a_shorter_one(engine):
 def test_refusals():
     world = lending()
     learner = learner_of("one-sided", world)
-    people = world.sample(500, np.random.default_rng(0))
+    people = world.draw(500, np.random.default_rng(0))
     with pytest.raises(InvalidInput, match="at least one round"):
         simulate(learner, world, 0, 1)
     with pytest.raises(InvalidInput, match='"auto", "events" or "counts"'):
@@ -322,7 +322,7 @@ def test_the_count_level_engine_costs_epochs_not_rounds():
 # Labels on their way: laws of the delays, the queue, and what the simulator refuses
 
 
-PEOPLE = WORLD.sample(4000, stream(1, "people"))
+PEOPLE = WORLD.draw(4000, stream(1, "people"))
 
 
 def test_delays_depend_on_person_and_label():

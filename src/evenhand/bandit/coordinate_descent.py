@@ -25,7 +25,7 @@ from evenhand.contracts import FairAnswer, FairOracle, Hypothesis
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.estimation import EstimatedLoss
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.policies.mixture import Mixture
+from evenhand.policies import Mixture
 from evenhand.policies.weights import PolicyWeights, policy_key
 from evenhand.words import FloatArray
 
@@ -192,7 +192,8 @@ class _Descent:
         self.oracle_calls += answer.oracle_calls
         if answer.acceptance.shape != self.share.shape:
             raise LengthMismatch(
-                f"the oracle answers for {answer.acceptance.shape} rows but the loss has {len(self.share)}.",
+                f"the oracle answers for {answer.acceptance.shape} rows but the loss has "
+                f"{len(self.share)}.",
                 hint="bind the oracle to the features of the EstimatedLoss.",
             )
         return _Found(_mixture(answer), answer.acceptance, self.objective.of(answer.acceptance))
@@ -271,7 +272,8 @@ def _beats(loss: float, least_loss: float, unit: float) -> bool:
 def _mixture(answer: FairAnswer) -> Mixture:
     if not isinstance(answer.policy, Mixture):
         raise InvalidInput(
-            f"the fair oracle answered with a {type(answer.policy).__name__}; Q weights mixtures of hypotheses.",
+            f"the fair oracle answered with a {type(answer.policy).__name__}; Q weights mixtures "
+            "of hypotheses.",
             hint="answer with an evenhand.policies.Mixture.",
         )
     return answer.policy

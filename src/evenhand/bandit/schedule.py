@@ -78,11 +78,13 @@ class TheorySchedule:
     def __post_init__(self) -> None:
         if self.horizon < 2:
             raise InvalidInput(
-                f"horizon is {self.horizon}; the paper's constants need ln T > 0, so T of at least 2."
+                f"horizon is {self.horizon}; the paper's constants need ln T > 0, so T of at "
+                "least 2."
             )
         if not 0 < self.failure_probability < 1:
             raise InvalidInput(
-                f"failure_probability is {self.failure_probability}; it lies strictly between 0 and 1."
+                f"failure_probability is {self.failure_probability}; it lies strictly between 0 "
+                "and 1."
             )
         if not 0 <= self.log_size < inf:
             raise InvalidInput(

@@ -48,7 +48,8 @@ def life_share(total: float, life: int, *, reserve: float = 1 - FIRST_OF_INVERSE
     """
     if life < 1 or not 0 < reserve < 1:
         raise InvalidInput(
-            f"life {life} with a reserve of {reserve}; lives are numbered 1, 2, ..., a reserve lies in (0, 1)."
+            f"life {life} with a reserve of {reserve}; lives are numbered 1, 2, ..., a reserve "
+            "lies in (0, 1)."
         )
     if life == 1:
         return (1 - reserve) * total
@@ -71,7 +72,8 @@ class Booking:
             )
         if not 0 < self.share < 1:
             raise InvalidInput(
-                f"process {self.process!r} asks for a share of {self.share}; a share lies in (0, 1)."
+                f"process {self.process!r} asks for a share of {self.share}; a share lies in (0, "
+                "1)."
             )
 
     def to_json(self) -> Json:
@@ -103,7 +105,8 @@ class DeltaLedger:
     def __post_init__(self) -> None:
         if not 0 < self.failure_probability < 1:
             raise InvalidInput(
-                f"failure_probability is {self.failure_probability}; it must lie strictly between 0 and 1.",
+                f"failure_probability is {self.failure_probability}; it must lie strictly "
+                "between 0 and 1.",
                 hint="0.05 promises the limit with probability 95%.",
             )
         names = [entry.process for entry in self.entries]
@@ -111,7 +114,8 @@ class DeltaLedger:
             raise InvalidInput("a process occurs twice in the ledger; each is booked once.")
         if self.spent > self.failure_probability * (1 + ROUNDING):
             raise DeltaOverspent(
-                f"the ledger holds {self.spent:.6g}, more than delta = {self.failure_probability:.6g}."
+                f"the ledger holds {self.spent:.6g}, more than delta = "
+                f"{self.failure_probability:.6g}."
             )
 
     @property
@@ -138,14 +142,17 @@ class DeltaLedger:
             if entry.process == process:
                 raise ProtocolError(
                     f"process {process!r} was booked at round {entry.at} and cannot start again.",
-                    hint="a process keeps its one share for its whole lifetime; a restart after a suspension is another process.",
+                    hint="a process keeps its one share for its whole lifetime; a restart after "
+                    "a suspension is another process.",
                 )
         booking = Booking(process, share, at, lifetime)
         if self.spent + share > self.failure_probability * (1 + ROUNDING):
             raise DeltaOverspent(
-                f"process {process!r} asks for {share:.6g}, but {self.spent:.6g} of delta = {self.failure_probability:.6g} is "
+                f"process {process!r} asks for {share:.6g}, but {self.spent:.6g} of delta = "
+                f"{self.failure_probability:.6g} is "
                 f"booked and only {self.left:.6g} is left.",
-                hint="use a schedule whose shares sum to delta, such as inverse_square_share or life_share.",
+                hint="use a schedule whose shares sum to delta, such as inverse_square_share or "
+                "life_share.",
             )
         return replace(self, entries=(*self.entries, booking))
 

@@ -123,7 +123,8 @@ class ConstancyTest:
         """A test that has seen nobody."""
         if categories < 2 or block < 1 or not 0 < false_alarm < 1:
             raise InvalidInput(
-                f"{categories} categories, blocks of {block}, false alarm {false_alarm}: a test needs >= 2, >= 1 and (0, 1)."
+                f"{categories} categories, blocks of {block}, false alarm {false_alarm}: a test "
+                "needs >= 2, >= 1 and (0, 1)."
             )
         return cls(false_alarm, block, (0.0,) * categories)
 
@@ -137,7 +138,8 @@ class ConstancyTest:
         new = np.asarray(counts, dtype=np.float64)
         if new.shape != (len(self.total),) or (new < 0).any():
             raise LengthMismatch(
-                f"counts is {new.tolist()}; this stream has {len(self.total)} categories, none negative."
+                f"counts is {new.tolist()}; this stream has {len(self.total)} categories, none "
+                "negative."
             )
         grown = replace(
             self, total=tuple(float(n) for n in new + self.total), open=self.open + float(new.sum())
@@ -237,8 +239,8 @@ class DriftMonitor:
     def describe(self) -> str:
         """One line per stream."""
         return "\n".join(
-            f"{name}: {int(sum(test.total)):,} people, evidence {test.peak:.1f} of {-math.log(test.false_alarm):.1f}"
-            + (" ALARM" if test.alarmed else "")
+            f"{name}: {int(sum(test.total)):,} people, evidence {test.peak:.1f} of "
+            f"{-math.log(test.false_alarm):.1f}" + (" ALARM" if test.alarmed else "")
             for name, test in self.streams.items()
         )
 

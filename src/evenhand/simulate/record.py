@@ -19,7 +19,7 @@ import numpy as np
 
 from evenhand.contracts import Environment, Learner, Policy, Rate
 from evenhand.environments import Discrete
-from evenhand.environments.truth import TablePopulation
+from evenhand.environments.population import TablePopulation
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.faircsc import bind_fair
 from evenhand.fairness import GapConstraints
@@ -410,10 +410,7 @@ def learned_weight(policy: Policy) -> float:
 
 def audit_weight(policy: Policy) -> float:
     """The weight of accepting everybody; 0 for a policy that is no mixture."""
-    if not isinstance(policy, Mixture):
-        return 0.0
-    parts = zip(policy.hypotheses, policy.weights, strict=True)
-    return float(sum(weight for rule, weight in parts if rule == ACCEPT_ALL))
+    return float(policy.weight_of(ACCEPT_ALL)) if isinstance(policy, Mixture) else 0.0
 
 
 def constant_costs(environment: Environment, prices: Prices) -> tuple[float, float]:

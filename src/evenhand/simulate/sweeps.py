@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.contracts import HypothesisClass
-from evenhand.environments.truth import TablePopulation
+from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner

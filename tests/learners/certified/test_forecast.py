@@ -448,7 +448,7 @@ def test_to_look_at_the_forecast_changes_nothing():
     )
     for _ in range(8):
         for learner in (looked, other):
-            sample = WORLD.sample(300, np.random.default_rng(learner.round))
+            sample = WORLD.draw(300, np.random.default_rng(learner.round))
             decided = learner.decide(sample.features, sample.group)
             accepted = np.flatnonzero(decided.accept)
             learner.observe(decided.first_round + accepted, sample.label[accepted])
@@ -465,7 +465,7 @@ def test_a_loaded_learner_says_the_same(tmp_path, hopeless):
 def test_only_people_of_closed_cohorts_enter():
     """A forecast that is made in the middle of an epoch is the one that was made when it began."""
     learner = CertifiedLearner(WORLD.hypotheses, RATES["FPR"], 0.05, 0.05, horizon=5_000, seed=1)
-    sample = WORLD.sample(700, np.random.default_rng(0))
+    sample = WORLD.draw(700, np.random.default_rng(0))
     told = []
     for first in range(0, 700, 50):
         part = slice(first, first + 50)
