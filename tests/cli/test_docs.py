@@ -1,4 +1,4 @@
-"""docs/cli.md cannot rot: its options are those of the commands, both ways, and its examples run."""
+"""docs/cli.md cannot rot: its options are those of the commands, and its examples run."""
 
 import re
 import shlex

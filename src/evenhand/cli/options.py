@@ -1,4 +1,4 @@
-"""The options that several commands share, and the problem that a table and its options describe."""
+"""Options that several commands share, and the problem that a table and its options describe."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
