@@ -214,7 +214,7 @@ def show_evaluation(
 
     def figures(estimate: Any, sign: str = "") -> tuple[str, str, str]:
         value = "unknown" if estimate.value is None else f"{estimate.value:{sign}.4f}"
-        return value, f"{estimate.low:{sign}.4f}", f"{estimate.high:{sign}.4f}"
+        return value, f"{estimate.lower:{sign}.4f}", f"{estimate.upper:{sign}.4f}"
 
     table.add_row("cost per person" if priced else "error rate", *figures(evaluation.loss))
     for rate in evaluation.rates:
