@@ -19,7 +19,7 @@ from evenhand.service.state import Service
 
 
 class Shop:
-    """`people` draws (features, group, label); `chosen` is where the shop's own chance comes from."""
+    """`people` draws (features, group, label); `chosen` is the shop's own source of chance."""
 
     def __init__(self, where, product, *, people=PEOPLE, seed=0, clock=None, first=0):
         self.product, self.people, self.clock = product, people, clock or Clock()

@@ -132,4 +132,4 @@ def _table(found: Evaluation, options: Mapping[str, Any]) -> Table:
 
 def _figures(estimate: Any, sign: str) -> tuple[str, str, str]:
     told = "unknown" if estimate.value is None else f"{estimate.value:{sign}.4f}"
-    return told, f"{estimate.low:{sign}.4f}", f"{estimate.high:{sign}.4f}"
+    return told, f"{estimate.lower:{sign}.4f}", f"{estimate.upper:{sign}.4f}"

@@ -64,6 +64,17 @@ class TableRequest:
     price_false_reject: str = "1"
     group_use: str = "certify-only"
 
+    @property
+    def threshold_column(self) -> str:
+        """The one column that thresholds cut."""
+        if self.score is None or self.features:
+            given = "--features was given" if self.features else "--score is missing"
+            raise InvalidInput(
+                f"--class thresholds cuts one score column; {given}.",
+                hint="name it with --score COL, without --features.",
+            )
+        return self.score
+
 
 @dataclass(frozen=True, eq=False)
 class TableProblem:
@@ -112,15 +123,8 @@ def prepare(request: TableRequest) -> TableProblem:
     values = {name: number(price) for name, price in prices.items()}
     described = {"fewest": request.fewest_unsaid, **meaning(vars(request))}
     described["needed"] = tuple(prices[name] for name, value in values.items() if value is None)
-    # one score column for thresholds, any columns for other classes
     if request.kind == "thresholds":
-        if request.score is None or request.features:
-            given = "--features was given" if request.features else "--score is missing"
-            raise InvalidInput(
-                f"--class thresholds cuts one score column; {given}.",
-                hint="name it with --score COL, without --features.",
-            )
-        described["features"] = (request.score,)
+        described["features"] = (request.threshold_column,)
     elif request.score:
         raise InvalidInput(
             f"--score {request.score} belongs to --class thresholds, "
