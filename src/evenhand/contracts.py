@@ -547,6 +547,125 @@ class Rate(Protocol):
         return weights
 
 
+class AuditEvidence(Protocol):
+    """What was counted on the first N_k audited people, as the pessimist counts them.
+
+    Audited people were accepted by a coin that ignores them, so they are labelled draws of the
+    population. The arrays have one entry for each of M hypotheses, R rates and G groups. A person
+    whose label has not come may or may not count for a rate: `most` has every such person in whom
+    the hypothesis accepts, `least` every such person in whom it rejects. Where all labels have come
+    the two agree.
+    """
+
+    @property
+    def most(self) -> FloatArray:
+        """(M, R, G): accepted people who count for the rate, with the doubtful accepted ones."""
+        ...
+
+    @property
+    def most_people(self) -> FloatArray:
+        """(M, R, G): everybody who counts for the rate, with the doubtful accepted ones."""
+        ...
+
+    @property
+    def least(self) -> FloatArray:
+        """(M, R, G): accepted people who count for the rate, without the doubtful ones."""
+        ...
+
+    @property
+    def least_people(self) -> FloatArray:
+        """(M, R, G): everybody who counts for the rate, with the doubtful rejected ones."""
+        ...
+
+    @property
+    def people(self) -> FloatArray:
+        """(R, G): people who are known to count for the rate."""
+        ...
+
+    @property
+    def signs(self) -> FloatArray:
+        """(R,): +1 if accepting raises the rate, -1 if it lowers it."""
+        ...
+
+    @property
+    def groups(self) -> int:
+        """G."""
+        ...
+
+    @property
+    def rates(self) -> int:
+        """R."""
+        ...
+
+
+class GapLimits(Protocol):
+    """Between which values gaps lie."""
+
+    @property
+    def lower(self) -> FloatArray:
+        """(M, gaps): rate by rate and pair by pair of groups (0-1, 0-2, 1-2, ...), the rate of the
+        later group minus that of the earlier one.
+        """
+        ...
+
+    @property
+    def upper(self) -> FloatArray:
+        """The same for the upper ends."""
+        ...
+
+
+@runtime_checkable
+class FixedCountBound(Protocol):
+    """A confidence bound: intervals for the gaps of all hypotheses at once, from one preset look at
+    audited people. `CertifiedLearner(..., bound=...)` takes one of your own.
+
+    Notes
+    -----
+    The learner looks at exactly the first N_1 < N_2 < ... audited people, the N_k preset, and gives
+    each look its own share of the failure probability, so that a bound for a fixed number of
+    independent people is enough. It intersects the intervals of all looks, and it treats accept-all
+    and reject-all, whose gaps are 0, by itself.
+
+    Laws: with probability at least 1 - failure_probability every gap of every hypothesis lies in its
+    interval, whatever the population is; lower <= upper, both in [-1, 1]; exchanging two groups
+    mirrors them; the rate of a group in which nobody counts may be anything in [0, 1]; to add
+    doubtful people widens the intervals.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the bound in reports and certificates."""
+        ...
+
+    @property
+    def params(self) -> Mapping[str, object]:
+        """What distinguishes the bound from another one, as plain values."""
+        return {}
+
+    def intervals(
+        self, counts: AuditEvidence, *, failure_probability: float, log_size: float, columns: int
+    ) -> GapLimits:
+        """The intervals of one look.
+
+        Parameters
+        ----------
+        counts : AuditEvidence
+            What was counted on the audited people of this look.
+        failure_probability : float
+            The share of this look.
+        log_size : float
+            ln|H| of the class that was fixed before the data.
+        columns : int
+            How many feature columns a threshold may look at.
+
+        Returns
+        -------
+        GapLimits
+            One interval for each hypothesis and gap.
+        """
+        ...
+
+
 class FairAnswer(Protocol):
     """What a fair oracle answers.
 

@@ -47,9 +47,9 @@ class Thaws(LeavesOut):
     kept = staticmethod(lambda row: row.acceptance > 0)
 
     def _close(self, upto, at):
-        life = self._learner._life
+        life = self._learner.state.run
         if life.frozen:
-            life.frozen, self._learner._frozen_certificate = False, None
+            life.frozen, self._learner.state.frozen_certificate = False, None
             life.prepare(
                 {self._learner.epoch.number: self._learner.policy},
                 self._learner._resolved_or_none(),

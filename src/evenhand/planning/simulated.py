@@ -16,10 +16,10 @@ from evenhand.bounds import BettingBound, JointHoeffding, people_needed
 from evenhand.contracts import Rate
 from evenhand.environments.population import ZERO_ONE
 from evenhand.learners import CertifiedLearner, EpochLearner
-from evenhand.learners.certified.cohorts import group_codes
+from evenhand.learners.certified.evidence import FIRST_PEOPLE, group_codes
 from evenhand.learners.certified.forecast import Prospect, RateForecast, epoch_length
 from evenhand.learners.certified.learner import FIRST_FITTED, FIRST_ROUNDS
-from evenhand.learners.certified.run import FIRST_PEOPLE, LATER_GROUPS
+from evenhand.learners.certified.run import LATER_GROUPS
 from evenhand.planning.population import PlannedPopulation
 from evenhand.simulate import promises, simulate
 from evenhand.simulate.record import audit_weight, learned_weight, value_at
@@ -174,7 +174,7 @@ def forecast(planned: PlannedPopulation, terms: LaunchTerms) -> tuple[RateForeca
     cost = accepts @ (
         world.probability * (negative * false_accept - world.positive_rate * false_reject)
     )
-    delta = (1.0 - LATER_GROUPS) * learner._promise().share(1)
+    delta = (1.0 - LATER_GROUPS) * learner.guarantee.share(1)
     thresholds = BettingBound(groups, terms.rates, len(rules), delta).pair_thresholds.T
     # nothing is known of a rule's gap, and the two constants have none
     lower, upper = (

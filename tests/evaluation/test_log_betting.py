@@ -1,17 +1,30 @@
-"""The loss process against its product form on tiny logs, and the laws that its proof uses."""
+"""The loss process against its product form on tiny logs, and the laws that its proof uses; the
+fractional counts of a randomised policy: below the exact wealth of the mixture.
+"""
 
 import itertools
 import math
 
 import numpy as np
 import pytest
+from tests.bounds.exact_wealth import clamped_regression, terms
 from tests.evaluation.worlds import POLICY, logged
 
+from evenhand.bounds import BettingBound
+from evenhand.bounds.betting_wealth import CLASS_OF_NODE, NODES, THETA
 from evenhand.errors import InvalidInput
-from evenhand.evaluation.evaluate import _loss_rows
-from evenhand.evaluation.loss_betting import LossBound, LossRows, LossState, largest_consistent
+from evenhand.evaluation.log_betting import (
+    LoggedGaps,
+    LossBound,
+    LossRows,
+    LossState,
+    cohort_of,
+    largest_consistent,
+)
+from evenhand.fairness import FalsePositiveRate
 from evenhand.words import Prices
 
+FPR = FalsePositiveRate()
 BOUND = LossBound(Prices(2.0, 1.0), 0.05)
 
 
@@ -170,7 +183,7 @@ def test_intervals_narrow_and_a_contradiction_is_seen():
     widths = []
     for start in range(0, 20_000, 2000):
         at = slice(start, start + 2000)
-        state = bound.update(state, _loss_rows(log, at, pi, np.full(2000, 0.4)))
+        state = bound.update(state, LossRows.of(log, at, pi, np.full(2000, 0.4)))
         widths.append(state.upper - state.lower)
     truth = np.where(label == 1, 1 - pi, pi).mean()
     assert state.lower < truth < state.upper
@@ -184,3 +197,81 @@ def test_refusals():
         LossBound(Prices(0.0, 0.0), 0.05)
     with pytest.raises(InvalidInput, match="one entry per person"):
         LossBound(Prices(np.ones(3), 1.0), 0.05)
+
+
+# the gaps
+
+
+def bound():
+    return BettingBound(("a", "b"), (FPR,), 1, 0.05)
+
+
+def gap_phi(m, p, reach, dangerous, accept, label):
+    w = 1 / p
+    clamped = float(
+        clamped_regression(np.array(m), np.array(w), np.array(reach), np.array(dangerous))
+    )
+    return clamped + (w * ((label == -1) - clamped) if accept else 0.0)
+
+
+def exact_gap_wealth(log, q, m, group, plan, j, side, k, node):
+    """ln prod [q (1 -+ g phi_1 (1 - f)) + (1 - q)(1 +- g phi_0 f)], one person after the other."""
+    f, total, sign = NODES[node], 0.0, (-1.0, 1.0)[side]
+    for i in np.flatnonzero(group == j):
+        parts = []
+        for h in (1, 0):
+            g, reach = terms(plan.bets[0, 0, k], plan.inverse_share[0, j], CLASS_OF_NODE[node], h)
+            value = gap_phi(
+                m[i], log.acceptance[i], reach, h == (side == 0), log.accept[i], log.label[i]
+            )
+            parts.append(1 + sign * g * value * (h - f))
+        total += math.log(q[i] * parts[0] + (1 - q[i]) * parts[1])
+    return total
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_evidence_is_below_the_exact_wealth_of_the_mixture(seed):
+    log, _ = logged(60, seed, floor=0.02)
+    rng = np.random.default_rng(seed)
+    q, m = rng.random(60), rng.random(60)
+    group = (log.group == "b").astype(np.int64)
+    process = LoggedGaps.start(bound())
+    plan = process.plan()
+    after = process.step(cohort_of(log, slice(0, 60), q, group, m))
+    for j, k, side, node in itertools.product((0, 1), range(6), (0, 1), range(0, len(NODES), 5)):
+        exact = exact_gap_wealth(log, q, m, group, plan, j, side, k, node)
+        assert after.state.wealth[0, 0, j, k, side, node] <= exact + 1e-9
+
+
+def test_the_mixture_s_factor_has_mean_one_at_the_truth():
+    """Two kinds of people, every outcome and coin: the mean of the factor at f = E[N q]/E[N] is 1,
+    and it is at least 1 - THETA.
+    """
+    kinds = [(0.3, 0.9, 0.05, 0.2), (0.7, 0.25, 0.6, 0.8)]  # share, q, p, P[y = -1]
+    f = sum(s * q * n for s, q, p, n in kinds) / sum(s * n for s, q, p, n in kinds)
+    for g, side in itertools.product((0.02, 0.4, 0.5), (0, 1)):
+        mean = 0.0
+        for (share, q, p, rate), label, accept in itertools.product(kinds, (-1, 1), (True, False)):
+            chance = share * (rate if label == -1 else 1 - rate) * (p if accept else 1 - p)
+            parts = []
+            for h in (1, 0):
+                deviation = 1.0
+                value = gap_phi(0.5, p, THETA / (g * deviation), h == (side == 0), accept, label)
+                parts.append(1 + (-1.0, 1.0)[side] * g * value * (h - f))
+            assert min(parts) >= 1 - THETA - 1e-12
+            mean += chance * (q * parts[0] + (1 - q) * parts[1])
+        assert mean == pytest.approx(1.0, abs=1e-12)
+
+
+def test_estimates_are_the_self_normalised_doubly_robust_ones():
+    log, _ = logged(500, 5)
+    q, m = np.random.default_rng(0).random(500), np.full(500, 0.3)
+    group = (log.group == "b").astype(np.int64)
+    process = LoggedGaps.start(bound()).step(cohort_of(log, slice(0, 500), q, group, m))
+    weight = m + np.where(log.accept, ((log.label == -1) - m) / log.acceptance, 0.0)
+    by_hand = [(weight * q)[group == j].sum() / weight[group == j].sum() for j in (0, 1)]
+    assert process.estimates[0].tolist() == pytest.approx(by_hand, rel=1e-12)
+
+
+def test_nobody_in_a_denominator_is_unknown_not_zero():
+    assert np.isnan(LoggedGaps.start(bound()).estimates).all()
