@@ -82,8 +82,7 @@ def render(drawn: Drawn) -> bytes:
 
 def audit_and_learned_weight(mixture: Mixture) -> tuple[float, float]:
     """How much of a mixture accepts everybody (the audit), and how much of it is no constant."""
-    parts = list(zip(mixture.hypotheses, mixture.weights, strict=True))
-    accept, reject = (sum(w for h, w in parts if h == c) for c in (ACCEPT_ALL, REJECT_ALL))
+    accept, reject = mixture.weight_of(ACCEPT_ALL), mixture.weight_of(REJECT_ALL)
     return accept, max(1.0 - accept - reject, 0.0)
 
 
