@@ -23,6 +23,7 @@ from evenhand.ledger.decision_draw import (
     Window,
     WindowPlan,
     render_answer,
+    require_name,
 )
 from evenhand.ledger.history import Counts, Explained, LateGroup, Overruled, Row
 from evenhand.ledger.keyring import Keyring, verify_signature
@@ -51,7 +52,6 @@ from evenhand.ledger.refusals import (
     Refusal,
     StalePolicy,
     TooEarly,
-    require_name,
 )
 from evenhand.ledger.standalone_verifier import Problem
 

@@ -16,7 +16,7 @@ from functools import cache
 from itertools import chain
 from operator import itemgetter
 from queue import Empty, SimpleQueue
-from typing import Any
+from typing import Any, Protocol
 
 from sqlalchemy import (
     ClauseElement,
@@ -341,8 +341,15 @@ def insert_text(table: Table, rows: int, verb: str, mark: str) -> str:
 
 # Group commit
 
-Draw = Callable[[Transaction, list[Any]], list[Any]]
-"""Draws decisions: (transaction, those who asked) -> their answers, in the same order."""
+
+class Draws(Protocol):
+    """What draws decisions for the writer."""
+
+    def draw(self, transaction: Transaction, asked: list[Any], /) -> list[Any]:
+        """The answers, in the order of those who asked."""
+
+    def forget(self) -> None:
+        """After a rollback: what was remembered may not be in the chain."""
 
 
 @dataclass(eq=False)
@@ -382,20 +389,20 @@ class Writer:
     holds: no result is delivered, and the writer stops for good (opening the ledger again
     recovers). PostgreSQL looks after its own disk; there the next transaction is tried.
 
-    `forget` is called after a rollback, `fail_stop` says that a failed commit ends everything.
+    `fail_stop` says that a failed commit ends everything.
     """
 
     def __init__(
         self,
         engine: Engine,
-        begin: Callable[[Connection], Transaction],
-        draw: Draw,
-        forget: Callable[[], None],
+        clock: Clock,
+        keyring: Keyring,
+        drawer: Draws,
         *,
         fail_stop: bool,
     ) -> None:
-        self._engine, self._begin, self._draw = engine, begin, draw
-        self._forget, self._fail_stop = forget, fail_stop
+        self._engine, self._clock, self._keyring = engine, clock, keyring
+        self._drawer, self._fail_stop = drawer, fail_stop
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._broken: str | None = None
         self._disk_failed = False
@@ -466,14 +473,14 @@ class Writer:
                 if connection.dialect.name == "sqlite" and any(job.tidy for job in jobs):
                     connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except Exception as error:  # noqa: BLE001 - whoever waits must be told, whatever it was
-            self._forget()
+            self._drawer.forget()
             for job in jobs:
                 job.result, job.error = None, error
 
     def _transact(self, connection: Connection, jobs: list[Job]) -> None:
         with connection.begin() as handle:
-            transaction = self._begin(connection)
-            perform(transaction, jobs, self._draw)
+            transaction = Transaction(connection, self._clock(), self._keyring)
+            perform(transaction, jobs, self._drawer)
             transaction.flush()
             try:
                 handle.commit()
@@ -491,7 +498,7 @@ class Writer:
         return _unavailable(reason)
 
 
-def perform(transaction: Transaction, jobs: list[Job], draw: Draw) -> None:
+def perform(transaction: Transaction, jobs: list[Job], drawer: Draws) -> None:
     """Do the jobs in their order; decisions that follow one another are drawn together."""
     run: list[Job] = []
     for job in [*jobs, None]:
@@ -499,7 +506,7 @@ def perform(transaction: Transaction, jobs: list[Job], draw: Draw) -> None:
             run.append(job)
             continue
         if run:
-            answers = iter(draw(transaction, [asked for one in run for asked in one.asked]))
+            answers = iter(drawer.draw(transaction, [asked for one in run for asked in one.asked]))
             for one in run:
                 one.result = [next(answers) for _ in one.asked]
             run = []

@@ -31,11 +31,43 @@ from evenhand.ledger.refusals import (
     Invalid,
     NotFound,
     Refusal,
-    require_name,
 )
 from evenhand.randomness import keyed_uniform
 
 Mode = Literal["live", "shadow", "killed"]
+MAX_NAME = 200
+"""Characters in a tenant, a key, a person or a product."""
+
+
+def require_name(what: str, value: object) -> None:
+    """Refuse what is no name: a text of 1 to 200 printable characters.
+
+    Parameters
+    ----------
+    what : str
+        What is named, for the message.
+    value : object
+        The name. The message does not repeat it, because it may be personal.
+
+    Raises
+    ------
+    Invalid
+        If it is no name.
+
+    Examples
+    --------
+    >>> require_name("tenant", "bank")
+    >>> require_name("tenant", "")
+    Traceback (most recent call last):
+        ...
+    evenhand.ledger.refusals.Invalid: tenant must be a text of 1 to 200 characters.
+    """
+    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
+        raise Invalid(f"{what} must be a text of 1 to {MAX_NAME} characters.")
+    if not value.isprintable():
+        raise Invalid(
+            f"{what} contains characters that cannot be printed.", hint="send plain text."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -579,8 +611,7 @@ class Drawer:
         number, wrapped = group.people.get(lookup, (None, None))
         if number is not None and wrapped is not None:
             return number, self.keyring.unwrap(wrapped)
-        key = self.entropy(32)
-        wrapped = self.keyring.wrap(key, self.entropy)
+        key, wrapped = self.keyring.new_key(self.entropy)
         if number is None:
             # the number of the person's first row: nobody else can have it
             number = group.transaction.seq + 1

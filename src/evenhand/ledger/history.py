@@ -78,6 +78,33 @@ _REPORTS = (
     )
     .order_by(OUTCOMES.c.seq)
 )
+
+
+def _number(table: Any, *conditions: Any) -> Any:
+    mine = select(func.count()).where(table.c.decision == DECISIONS.c.seq, *conditions)
+    return mine.scalar_subquery()
+
+
+def _reported(report: str, value: str) -> Any:
+    return _number(OUTCOMES, OUTCOMES.c.report == report, OUTCOMES.c.value == value)
+
+
+_PER_DECISION = select(
+    DECISIONS.c.accept,
+    DECISIONS.c.usable,
+    (_reported("label", "+1") + _reported("label", "-1")).label("labels"),
+    (_reported("settlement", "+1") + _reported("settlement", "-1")).label("settlements"),
+    case(
+        (DECISIONS.c.accept, _reported("override", "reject")),
+        else_=_reported("override", "accept"),
+    ).label("overruled"),
+    _number(QUARANTINE).label("quarantined"),
+    select(PERSONAL.c.sealed.is_(None))
+    .where(PERSONAL.c.seq == DECISIONS.c.seq)
+    .scalar_subquery()
+    .label("erased"),
+)
+"""One row per decision, with the number of its reports of each kind."""
 FOREVER = 2**62
 """A row that no ledger reaches."""
 
@@ -562,29 +589,8 @@ class LedgerReader:
         Counts
             The numbers of now.
         """
-        d = DECISIONS.c
-
-        def number(table: Any, *conditions: Any) -> Any:
-            mine = select(func.count()).where(table.c.decision == d.seq, *conditions)
-            return mine.scalar_subquery()
-
-        def told(report: str, value: str) -> Any:
-            return number(OUTCOMES, OUTCOMES.c.report == report, OUTCOMES.c.value == value)
-
-        # one row per decision, with the number of its reports of each kind
-        emptied = select(PERSONAL.c.sealed.is_(None)).where(PERSONAL.c.seq == d.seq)
-        against = case((d.accept, told("override", "reject")), else_=told("override", "accept"))
         c = (
-            select(
-                d.accept,
-                d.usable,
-                (told("label", "+1") + told("label", "-1")).label("labels"),
-                (told("settlement", "+1") + told("settlement", "-1")).label("settlements"),
-                against.label("overruled"),
-                number(QUARANTINE).label("quarantined"),
-                emptied.scalar_subquery().label("erased"),
-            )
-            .where(d.tenant == tenant, d.product == product)
+            _PER_DECISION.where(DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
             .subquery()
             .c
         )

@@ -101,6 +101,7 @@ class Keyring:
                 hint="use Keyring.generate().",
             )
         self._root = root
+        self._peppered = KeyedHash(self._derive("pepper"))
 
     def __repr__(self) -> str:
         return f"Keyring(public_key={self.public_key})"
@@ -186,10 +187,6 @@ class Keyring:
         """
         return self._derive("window", ledger, window)
 
-    @cached_property
-    def _peppered(self) -> KeyedHash:
-        return KeyedHash(self._derive("pepper"))
-
     def digest(self, *parts: str) -> bytes:
         """Give a keyed fingerprint: equal parts are equal, and nothing can be read from it without
         the keyring.
@@ -229,6 +226,22 @@ class Keyring:
     @cached_property
     def _wrapping(self) -> AESGCM:
         return AESGCM(self._derive("wrap"))
+
+    def new_key(self, entropy: Entropy) -> tuple[bytes, bytes]:
+        """Make the key of a person.
+
+        Parameters
+        ----------
+        entropy : callable
+            Gives so many random bytes.
+
+        Returns
+        -------
+        (bytes, bytes)
+            The key, and the same key wrapped.
+        """
+        key = entropy(32)
+        return key, self.wrap(key, entropy)
 
     def wrap(self, key: bytes, entropy: Entropy) -> bytes:
         """Seal the key of a person.

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Self, TypeVar, cast
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
 from evenhand.contracts import Json
 from evenhand.ledger import decision_draw, publishing
@@ -31,14 +31,7 @@ from evenhand.ledger.history import LedgerReader
 from evenhand.ledger.keyring import Entropy, Keyring, Reserve
 from evenhand.ledger.outcome_status import Report, Reporter, Told, Verdict
 from evenhand.ledger.publishing import Lease, PolicyRecord, Publication
-from evenhand.ledger.refusals import (
-    Damaged,
-    Invalid,
-    NotFound,
-    Refusal,
-    TooEarly,
-    require_json,
-)
+from evenhand.ledger.refusals import Damaged, Invalid, NotFound, Refusal, TooEarly
 
 Kind = TypeVar("Kind")
 
@@ -104,13 +97,10 @@ class Ledger(LedgerReader):
         self.store, self.keyring, self.clock = store, keyring, clock
         self.entropy, self.window_plan = entropy, windows
 
-        def begin(connection: Connection) -> Transaction:
-            return Transaction(connection, clock(), keyring)
-
         with store.writer.begin() as connection:
             if migrate(connection):
                 info = {"ledger": entropy(16).hex(), "public_key": keyring.public_key, "format": 1}
-                transaction = begin(connection)
+                transaction = Transaction(connection, clock(), keyring)
                 publishing.append_event(transaction, "genesis", "evenhand", info=info)
                 transaction.flush()
             first_row = select(EVENTS.c.body).where(EVENTS.c.seq == 1)
@@ -130,11 +120,7 @@ class Ledger(LedgerReader):
         self._drawer = Drawer(self.id, keyring, windows, render, Reserve(entropy))
         self._reporter = Reporter(keyring, entropy)
         self._writer = self.writer_class(
-            store.writer,
-            begin,
-            self._drawer.draw,
-            self._drawer.forget,
-            fail_stop=store.path is not None,
+            store.writer, clock, keyring, self._drawer, fail_stop=store.path is not None
         )
 
     @classmethod
@@ -469,7 +455,7 @@ class Ledger(LedgerReader):
         int
             The number of its row.
         """
-        require_json("the certificate", certificate)
+        publishing.require_json("the certificate", certificate)
         return self._write(lambda t: publishing.certify(t, tenant, product, epoch, certificate))
 
     def operate(

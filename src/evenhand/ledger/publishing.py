@@ -14,21 +14,15 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.sql import Select
 
-from evenhand.canonical import canonical_digest
+from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
+from evenhand.errors import NotSerialisable
 from evenhand.fairness.certificate import RULES
 from evenhand.ledger.chain import Transaction
 from evenhand.ledger.database import LEASES, POLICIES
-from evenhand.ledger.decision_draw import Mode
+from evenhand.ledger.decision_draw import Mode, require_name
 from evenhand.ledger.keyring import Keyring, verify_signature
-from evenhand.ledger.refusals import (
-    Invalid,
-    LeaseHeld,
-    NotFound,
-    StalePolicy,
-    require_json,
-    require_name,
-)
+from evenhand.ledger.refusals import Invalid, LeaseHeld, NotFound, StalePolicy
 
 ACTIONS = ("kill", "revive", "rollback", "shadow", "live", "suspend", "epoch_closed", "note")
 """What operators and trainers may record; the ledger itself adds genesis, revealed, restored and
@@ -279,6 +273,16 @@ class Lease:
     holder: str
     token: int
     expires: float
+
+
+def require_json(what: str, document: Json) -> None:
+    """Refuse a document that has no canonical text."""
+    try:
+        canonical(document)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"{what} cannot be written as JSON ({error}).") from NotSerialisable(
+            str(error)
+        )
 
 
 @dataclass(frozen=True)

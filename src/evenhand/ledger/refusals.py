@@ -15,9 +15,7 @@ Refusal
 └── Damaged             something does not verify
 """
 
-from evenhand.canonical import canonical
-from evenhand.contracts import Json
-from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable
+from evenhand.errors import EvenhandError, InvalidInput
 
 
 class Refusal(EvenhandError):
@@ -151,48 +149,3 @@ class Damaged(Refusal):
         ...
     evenhand.ledger.refusals.Damaged: this is no signed head. Hint: ...
     """
-
-
-MAX_NAME = 200
-"""Characters in a tenant, a key, a person or a product."""
-
-
-def require_name(what: str, value: object) -> None:
-    """Refuse what is no name: a text of 1 to 200 printable characters.
-
-    Parameters
-    ----------
-    what : str
-        What is named, for the message.
-    value : object
-        The name. The message does not repeat it, because it may be personal.
-
-    Raises
-    ------
-    Invalid
-        If it is no name.
-
-    Examples
-    --------
-    >>> require_name("tenant", "bank")
-    >>> require_name("tenant", "")
-    Traceback (most recent call last):
-        ...
-    evenhand.ledger.refusals.Invalid: tenant must be a text of 1 to 200 characters.
-    """
-    if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
-        raise Invalid(f"{what} must be a text of 1 to {MAX_NAME} characters.")
-    if not value.isprintable():
-        raise Invalid(
-            f"{what} contains characters that cannot be printed.", hint="send plain text."
-        )
-
-
-def require_json(what: str, document: Json) -> None:
-    """Refuse a document that has no canonical text."""
-    try:
-        canonical(document)
-    except (TypeError, ValueError) as error:
-        raise Invalid(f"{what} cannot be written as JSON ({error}).") from NotSerialisable(
-            str(error)
-        )
