@@ -11,14 +11,13 @@ FairOnGathered        greedy, with the constraint measured on the labels that we
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil
 from typing import Any
 
 import numpy as np
 
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
-from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass, RowOracle
+from evenhand.contracts import Enumeration, GroupUse, HypothesisClass, RowOracle
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided
 from evenhand.faircsc import bind_fair
@@ -320,19 +319,14 @@ class AnyPolicy:
 
     def cheapest(self, acceptance_cost: FloatArray) -> AnyAnswer:
         """The cheapest hypothesis of all."""
-        answers = [
-            self._answer(rule) for rule in (self.oracle.best(acceptance_cost), *self._permanent)
-        ]
+        features, group = self.loss.features, self.loss.group
+        groups = () if group is None else dict.fromkeys(group.tolist())
+        permanent = (ACCEPT_ALL, REJECT_ALL, *map(GroupClassifier, groups))
+        answers = []
+        for rule in (self.oracle.best(acceptance_cost), *permanent):
+            policy = Mixture((rule,), (1.0,), self.group_use)
+            answers.append(AnyAnswer(policy, policy.acceptance_of_checked(features, group)))
         return min(answers, key=lambda answer: float(acceptance_cost @ answer.acceptance))
-
-    @cached_property
-    def _permanent(self) -> tuple[Hypothesis, ...]:
-        groups = () if self.loss.group is None else dict.fromkeys(self.loss.group.tolist())
-        return (ACCEPT_ALL, REJECT_ALL, *map(GroupClassifier, groups))
-
-    def _answer(self, rule: Hypothesis) -> AnyAnswer:
-        policy = Mixture((rule,), (1.0,), self.group_use)
-        return AnyAnswer(policy, policy.acceptance_of_checked(self.loss.features, self.loss.group))
 
 
 class Unconstrained(_Greedy):
@@ -409,7 +403,11 @@ class FairOnGathered(_Greedy):
         if log is None:
             return self._accept(number, round)
         gathered = self.state.history.of(with_group=self.group_use == "decide") or log
-        shown = one_sided(_as_if_accepted_by_all(gathered), self.loss)
+        # the accepted rows as ordinary tools see them: a plain labelled table
+        seen = gathered.where(gathered.accepted > 0)
+        ones = np.ones(len(seen))
+        columns = (seen.features, seen.group, ones, 0 * ones, seen.positive, seen.negative)
+        shown = one_sided(RoundLog(*columns, seen.prices).aggregated(), self.loss)
         try:
             fair = bind_fair(
                 self.hypotheses,
@@ -424,12 +422,3 @@ class FairOnGathered(_Greedy):
             return self._accept(number, round)
         found = fair.cheapest(shown.acceptance_cost)
         return Epoch(number, "greedy", round, round, found.policy, oracle_calls=found.oracle_calls)
-
-
-def _as_if_accepted_by_all(log: RoundLog) -> RoundLog:
-    """The accepted rows as ordinary tools see them: a plain labelled table."""
-    seen = log.where(log.accepted > 0)
-    ones = seen.accepted * 0 + 1
-    return RoundLog(
-        seen.features, seen.group, ones, ones * 0, seen.positive, seen.negative, seen.prices
-    ).aggregated()

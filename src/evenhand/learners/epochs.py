@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.contracts import GroupUse, Rate
 from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
-from evenhand.estimation.log import History
+from evenhand.estimation.log import History, prices_of
 from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
 from evenhand.learners.rounds import Block, Lost, RoundBook, Single
@@ -528,7 +528,9 @@ class EpochLearner(ABC):
                 self.open_epoch()
             if people <= self._left:
                 return _as_decisions(
-                    self._decide_block(rows, seen, prices and _part(prices, slice(None), people)),
+                    self._decide_block(
+                        rows, seen, prices and prices_of(prices, people, slice(None))
+                    ),
                     first,
                 )
             state.book.hold(first)  # the block goes on beyond the end of the epoch
@@ -538,7 +540,7 @@ class EpochLearner(ABC):
                     self.open_epoch()
                     part = slice(start, min(people, start + self._left))
                     shown = None if seen is None else seen[part]
-                    own_prices = _part(prices, part, people)
+                    own_prices = prices_of(prices, people, part)
                     pieces.append(self._decide_block(rows[part], shown, own_prices))
                     start = part.stop
                 return _joined(pieces, first)
@@ -781,16 +783,6 @@ def _own(checked: Kind, given: object) -> Kind:
 def round_count(log: RoundLog) -> int:
     """How many rounds a log holds."""
     return round(log.rounds)
-
-
-def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:
-    if prices is None:
-        return None
-    columns = (
-        np.broadcast_to(np.asarray(value), (rows,))[part]
-        for value in (prices.false_accept, prices.false_reject)
-    )
-    return Prices(*columns)
 
 
 def _as_decisions(block: Block, first: int) -> Decisions:

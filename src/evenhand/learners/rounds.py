@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.log import joined
+from evenhand.estimation.log import joined, joined_prices, prices_of
 from evenhand.learners.storage import storable
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, as_known_groups
 
@@ -210,7 +210,7 @@ class Block:
             group=self.group[rows]
             if self.group is not None and self.knows_group(rows).all()
             else None,
-            prices=None if self.prices is None else _rows_of(self.prices, len(self.accept), rows),
+            prices=prices_of(self.prices, len(self.accept), rows),
         )
 
     def write(self, name: str, rows: IntArray, value: Any) -> None:
@@ -232,9 +232,7 @@ class Block:
                 accept=bool(self.accept[row]),
                 acceptance=float(self.acceptance[row]),
                 label=int(self.label[row]),
-                prices=None
-                if self.prices is None
-                else _rows_of(self.prices, len(self.accept), slice(row, row + 1)),
+                prices=prices_of(self.prices, len(self.accept), slice(row, row + 1)),
                 closed=bool(self.logged[row]),
                 learned=bool(self.learned[row]),
             )
@@ -277,9 +275,7 @@ def _opened(singles: list[Single]) -> list[Block]:
         group=groups[0] if rows == 1 else joined(groups),
         accept=np.array(accept),
         acceptance=np.array(acceptance),
-        prices=prices[0]
-        if rows == 1 or prices[0] is None
-        else _end_to_end(list(prices), [1] * rows),
+        prices=prices[0] if rows == 1 else joined_prices(prices, [1] * rows),
         label=np.zeros(rows, np.int64),
         logged=np.zeros(rows, bool),
         audit=None if audited[0] is None else np.array(audited),
@@ -368,7 +364,7 @@ def merged(blocks: list[Block]) -> Block:
     return Block(
         first=blocks[0].first,
         epoch=blocks[0].epoch,
-        prices=None if any(p is None for p in prices) else _end_to_end(prices, sizes),
+        prices=joined_prices(prices, sizes),
         audit=None if any(a is None for a in audits) else np.concatenate(audits),
         at=blocks[-1].at,
         **{"group": None, **columns},
@@ -389,24 +385,6 @@ def _copied(block: Block) -> Block:
 
 
 _first = attrgetter("first")
-
-
-def _end_to_end(prices: list[Prices], sizes: list[int]) -> Prices:
-    columns = [
-        np.concatenate(
-            [np.broadcast_to(getattr(p, name), (n,)) for p, n in zip(prices, sizes, strict=True)]
-        )
-        for name in ("false_accept", "false_reject")
-    ]
-    return Prices(*columns)
-
-
-def _rows_of(prices: Prices, people: int, rows: BoolArray | slice) -> Prices:
-    columns = (
-        np.broadcast_to(column, (people,))[rows]
-        for column in (prices.false_accept, prices.false_reject)
-    )
-    return Prices(*columns)
 
 
 @storable

@@ -410,14 +410,20 @@ class Stored:
 
 def write(path: str | os.PathLike[str], stored: Stored) -> None:
     """Store, or NotSerialisable and the file untouched."""
-    hypotheses = stored.settings.get("hypotheses")
+    hypotheses, known_class = stored.settings.get("hypotheses"), None
+    if hypotheses is not None:  # by its params a class that is given on loading is recognised
+        try:
+            data = class_to_json(hypotheses)
+        except NotSerialisable as reason:
+            data = {"kind": "given", "reason": str(reason)}
+        known_class = {"class": data, "params": dict(hypotheses.params)}
     encoder = Encoder(hypotheses)
     document = {
         "format": FORMAT,
         "version": VERSION,
         "rules": RULES,
         "learner": stored.learner,
-        "hypotheses": None if hypotheses is None else _class_document(hypotheses),
+        "hypotheses": known_class,
         "settings": encoder.encode(dict(stored.settings)),
         "state": encoder.encode(dict(stored.state)),
     }
@@ -428,9 +434,17 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
                 hint="something went wrong before: keep the older file, and report it if the "
                 "learner is evenhand's own.",
             )
-    _replace(
-        Path(path), np.frombuffer(json.dumps(document).encode(), dtype=np.uint8), encoder.arrays
-    )
+    # write a neighbour, then move it into place
+    final, text = Path(path), np.frombuffer(json.dumps(document).encode(), dtype=np.uint8)
+    beside = final.with_name(f".{final.name}.{token_hex(4)}.tmp")
+    try:
+        with beside.open("xb") as file:
+            np.savez(file, allow_pickle=False, **{_DOCUMENT: text}, **encoder.arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, final)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None) -> Stored:
@@ -457,15 +471,6 @@ def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None
     return Stored(document["learner"], settings, decoder.decode(document["state"]), rules)
 
 
-def _class_document(hypotheses: HypothesisClass) -> Json:
-    """The class, and its params, by which a class that is given on loading is recognised."""
-    try:
-        stored = class_to_json(hypotheses)
-    except NotSerialisable as reason:
-        stored = {"kind": "given", "reason": str(reason)}
-    return {"class": stored, "params": dict(hypotheses.params)}
-
-
 def _class_of(document: Json | None, given: HypothesisClass | None) -> HypothesisClass | None:
     if document is None:
         return None
@@ -483,19 +488,6 @@ def _class_of(document: Json | None, given: HypothesisClass | None) -> Hypothesi
             hint="pass the class with which the learner was made.",
         )
     return given
-
-
-def _replace(path: Path, document: NDArray[np.uint8], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a neighbour, then move it into place."""
-    beside = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
-    try:
-        with beside.open("xb") as file:
-            np.savez(file, allow_pickle=False, **{_DOCUMENT: document}, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:

@@ -315,7 +315,10 @@ class TwoPhaseLearner(EpochLearner):
 
     def _plan(self, number: int, round: int) -> Epoch:
         if self.slack is None:
-            return self._explore(number, round)
+            # step 1: accept everybody up to the next preset size
+            length = self._cut_off(self._next_stop(round) - round, round)
+            everybody = Mixture((ACCEPT_ALL,), (1.0,), self.group_use)
+            return Epoch(number, "explore", round, length, everybody)
         if not self.explorer.keeps(self.slack):
             # the policy that is deployed was chosen while it did, and so keeps the promise for good
             length = self._cut_off(max(FIRST_EPOCH, round), round)
@@ -330,13 +333,6 @@ class TwoPhaseLearner(EpochLearner):
         return self._exploit(number, round)
 
     # step 1
-
-    def _explore(self, number: int, round: int) -> Epoch:
-        """Accept everybody up to the next preset size."""
-        length = self._cut_off(self._next_stop(round) - round, round)
-        return Epoch(
-            number, "explore", round, length, Mixture((ACCEPT_ALL,), (1.0,), self.group_use)
-        )
 
     def _next_stop(self, round: int) -> int:
         """The first round after `round` at which the people since `_first` are as many as one of

@@ -194,7 +194,7 @@ def from_block(block: Block) -> ClosedCohort:
         first=block.first,
         stop=block.first + len(block.accept),
         log=block.log(block.resolved),
-        features=features if len(contexts) == len(features) else features[contexts.first],
+        features=features if len(contexts.first) == len(features) else features[contexts.first],
         group=group[first],
         acceptance=block.acceptance[first],
         rejected=count(~block.accept),

@@ -318,14 +318,10 @@ class CertificationRun:
         The N-th books 6 rho delta_r / (pi^2 N^2), and its processes see later cohorts only. Until
         its intervals are narrow the limit for its pairs is kept by weight on constants.
         """
-        if (
-            not isinstance(self.process, BettingProcess)
-            or self.groups is None
-            or not self._reserved
-        ):
+        if not isinstance(self.process, BettingProcess) or self.groups is None:
             return
         for group in self.evidence.groups:
-            if group not in self.groups:
+            if group not in self.groups and self._reserved:
                 self.joined += 1
                 share = inverse_square_share(self._reserved, self.joined)
                 self.ledger = self.ledger.book(
