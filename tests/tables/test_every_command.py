@@ -199,8 +199,8 @@ def test_a_published_table_needs_no_options_and_takes_none(run, command):
 
 
 LOG = "id,group,accept,acceptance,label,x\n" + "".join(
-    f"k{i},{'ab'[i % 2]},{i % 2 ^ i // 2 % 2},0.5,{'' if (i + i // 2) % 2 == 0 else i % 3 % 2},{i}\n"
-    for i in range(200)
+    f"k{i},{'ab'[i % 2]},{accept},0.5,{i % 3 % 2 if accept else ''},{i}\n"
+    for i, accept in enumerate([0, 1, 1, 0] * 50)
 )
 
 
