@@ -8,7 +8,6 @@ errors.
 import os
 import subprocess
 import sys
-from importlib.metadata import EntryPoint
 from threading import Lock
 from typing import ClassVar
 
@@ -19,7 +18,6 @@ from evenhand import CertifiedLearner, simulate
 from evenhand.contracts import Rate
 from evenhand.errors import BadLabel, InvalidInput, NotSerialisable, ProtocolError
 from evenhand.fairness.rates import RATES, as_rates
-from evenhand.registry import Registry
 from evenhand.simulate import compare
 from evenhand.testing import (
     LawBroken,
@@ -354,18 +352,3 @@ def test_another_package_adds_a_class_to_solve(installed):
     assert wrong.returncode == 2
     assert "'nine-cuts' is not one of" in wrong.stderr
     assert "'ten-cuts'" in wrong.stderr
-
-
-def test_a_name_of_ours_is_not_replaced(monkeypatch):
-    foreign = Registry("thing", "evenhand.things", {"ours": 1})
-    monkeypatch.setattr(
-        "evenhand.registry.entry_points",
-        lambda group: [
-            EntryPoint("ours", "math:pi", group),
-            EntryPoint("theirs", "math:pi", group),
-        ],
-    )
-    assert foreign["ours"] == 1
-    assert foreign["theirs"] == pytest.approx(3.14159, abs=1e-4)
-    assert list(foreign) == ["ours", "theirs"]
-    assert len(foreign) == 2
