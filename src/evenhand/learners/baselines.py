@@ -121,13 +121,13 @@ class ExploreThenCommit(TwoPhaseLearner):
     """
 
     def __init__(self, *args: Any, same_exploration: bool = False, **settings: Any) -> None:
-        told = (
+        length_given = (
             settings.get("exploration_rounds") is not None
             or settings.get("tradeoff_exponent") is not None
         )
         horizon = settings["horizon"] if "horizon" in settings else args[4]
         require_horizon(horizon, 2)
-        if not (told or same_exploration):
+        if not (length_given or same_exploration):
             settings["exploration_rounds"] = ceil(horizon ** (2 / 3))
         super().__init__(*args, **settings)
         self._settings["same_exploration"] = same_exploration
@@ -143,10 +143,8 @@ class ExploreThenCommit(TwoPhaseLearner):
         log = self._bandit_log()
         assert log is not None  # the exploration is over, so it has rows
         loss = one_sided(log, self.loss)
-        found = self.fair_oracle(loss).cheapest(loss.acceptance_cost)
-        return Epoch(
-            number, "commit", round, FOREVER, found.policy, oracle_calls=found.oracle_calls
-        )
+        best = self.fair_oracle(loss).cheapest(loss.acceptance_cost)
+        return Epoch(number, "commit", round, FOREVER, best.policy, oracle_calls=best.oracle_calls)
 
 
 LARGEST_NET = 12_800_000
@@ -240,12 +238,12 @@ def _net(gaps: FloatArray, limit: float, grid: int) -> tuple[IntArray, IntArray,
             hint="use a smaller class, or TwoPhaseLearner, which needs no net.",
         )
     first, second = np.triu_indices(members)
-    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    pairs: list[tuple[IntArray, IntArray, FloatArray]] = []
     for weight in np.linspace(1.0 / grid, 1.0, grid):
         mixed = weight * gaps[:, first] + (1 - weight) * gaps[:, second]
         keep = (np.abs(mixed).max(axis=0) <= limit) & ((first != second) | (weight == 1.0))
-        found.append((first[keep], second[keep], np.full(int(keep.sum()), weight)))
-    firsts, seconds, weights = zip(*found, strict=True)
+        pairs.append((first[keep], second[keep], np.full(int(keep.sum()), weight)))
+    firsts, seconds, weights = zip(*pairs, strict=True)
     return np.concatenate(firsts), np.concatenate(seconds), np.concatenate(weights)
 
 
@@ -358,10 +356,10 @@ class Unconstrained(_Greedy):
         loss, schedule = one_sided(log, self.loss), PracticalSchedule()
         floor = schedule.exploration_floor(max(1, int(loss.rounds)))
         every = AnyPolicy(self.hypotheses.bind(loss.features, loss.group), loss, self.group_use)
-        found = coordinate_descent(
+        chosen = coordinate_descent(
             loss, every, exploration_floor=floor, regret_scale=schedule.regret_scale, sides=1
         )
-        policy = found.weights.smoothed(floor, explored(1))
+        policy = chosen.weights.smoothed(floor, explored(1))
         return Epoch(
             number,
             "bandit",
@@ -369,8 +367,8 @@ class Unconstrained(_Greedy):
             round,
             policy,
             floor,
-            found.report.iterations,
-            found.report.oracle_calls,
+            chosen.report.iterations,
+            chosen.report.oracle_calls,
         )
 
 
@@ -420,5 +418,7 @@ class FairOnGathered(_Greedy):
             )
         except CannotEstimateRate:
             return self._accept(number, round)
-        found = fair.cheapest(shown.acceptance_cost)
-        return Epoch(number, "greedy", round, round, found.policy, oracle_calls=found.oracle_calls)
+        chosen = fair.cheapest(shown.acceptance_cost)
+        return Epoch(
+            number, "greedy", round, round, chosen.policy, oracle_calls=chosen.oracle_calls
+        )

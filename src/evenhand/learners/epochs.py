@@ -629,15 +629,15 @@ class EpochLearner(ABC):
         ProtocolError
             If a round is unknown, or was erased. Then nothing has changed.
         """
-        rounds, told = as_rounds(round), np.asarray(accept)
-        if told.dtype.kind != "b" or told.shape not in ((), rounds.shape):
+        rounds, decided = as_rounds(round), np.asarray(accept)
+        if decided.dtype.kind != "b" or decided.shape not in ((), rounds.shape):
             raise InvalidInput(
                 f"accept is {accept!r} for {rounds.size} rounds; what a human decided is True or "
                 "False, for each round or for all."
             )
         window_open = self.state.book.window_open(rounds, *self._clock)
         for lost in self.state.book.overrule(
-            rounds, np.broadcast_to(told, rounds.shape), window_open
+            rounds, np.broadcast_to(decided, rounds.shape), window_open
         ):
             self._lose(lost, erased=False)
 
@@ -707,9 +707,9 @@ class EpochLearner(ABC):
 
     def _collect(self) -> bool:
         """Move what has been resolved into the history; whether there was anything."""
-        found = self.state.book.harvest()
-        self.state.history.add(found)
-        return bool(found)
+        logs = self.state.book.harvest()
+        self.state.history.add(logs)
+        return bool(logs)
 
     @locked
     def absorb(self, log: RoundLog) -> None:

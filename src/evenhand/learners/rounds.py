@@ -140,14 +140,14 @@ class Block:
                 f"features, group, audit or prices of the block of round {self.first} have "
                 "another length."
             )
-        p, told = self.acceptance, self.label != 0
+        p, labelled = self.acceptance, self.label != 0
         laws = {
             "an acceptance probability lies outside [0, 1]": ~((p >= 0) & (p <= 1)),
             "somebody was accepted with probability 0, or rejected with probability 0": p
             == np.where(self.accept, 0, 1),
             "a label is none of -1, 0 and +1": (np.abs(self.label) > 1)
             | (np.abs(self.settled) > 1),
-            "somebody has a label who was rejected, refused or erased": told
+            "somebody has a label who was rejected, refused or erased": labelled
             & ~(self.accept & ~self._mute),
             "somebody was audited who was rejected": ~self.accept
             & (False if self.audit is None else self.audit),
@@ -174,10 +174,10 @@ class Block:
         """What the loss may learn from and has not been handed over: of the rounds before `stop`,
         if it is given.
         """
-        found = np.asarray(self.resolved & ~self.logged)
+        rows = np.asarray(self.resolved & ~self.logged)
         if stop is not None:
-            found[max(stop - self.first, 0) :] = False
-        return found
+            rows[max(stop - self.first, 0) :] = False
+        return rows
 
     def knows_group(self, rows: IntArray | BoolArray) -> BoolArray:
         """Whether the group of each of these rounds is known."""
@@ -466,7 +466,7 @@ class RoundBook:
             else None
         )
         numbers, values = rounds.tolist(), labels.tolist()
-        places, told = [], dict[int, int]()
+        places, labels_now = [], dict[int, int]()
         for place in range(len(rounds)) if others is None else others.tolist():
             round, label = numbers[place], values[place]
             block, row = self._find(round, "its label cannot be told")
@@ -486,7 +486,7 @@ class RoundBook:
                     "counts for nothing.",
                     hint="do not tell the labels of people who were refused.",
                 )
-            before = told.setdefault(round, int(block.label[row]) or int(label))
+            before = labels_now.setdefault(round, int(block.label[row]) or int(label))
             if before != label:
                 raise ProtocolError(
                     f"round {round} was observed before with label {before:+d} and now has "
@@ -598,13 +598,13 @@ class RoundBook:
         self.check_group(rounds, groups)
         entered = 0
         for block, rows, which in self._by_block(rounds):
-            told = groups[which]
-            new = np.array([value is not None for value in told.tolist()], dtype=bool)
+            values = groups[which]
+            new = np.array([value is not None for value in values.tolist()], dtype=bool)
             new &= ~block.logged[rows] & ~block.knows_group(rows)
             if new.any():
                 if block.group is None:
                     block.group = np.full(len(block.accept), None)
-                block.group[rows[new]] = told[new]
+                block.group[rows[new]] = values[new]
                 block.write("group_late", rows[new], True)
                 entered += len(np.unique(rows[new]))
         return entered
@@ -648,16 +648,16 @@ class RoundBook:
         `_find`.
         """
         order = np.argsort(rounds, kind="stable")
-        ascending, start, found = rounds[order], 0, []
+        ascending, start, parts = rounds[order], 0, []
         while start < len(rounds):
             block, _ = self._find(int(ascending[start]))
             stop = int(np.searchsorted(ascending, block.first + len(block.accept)))
             rows = ascending[start:stop] - block.first
             if refused is not None and (erased := block.erased[rows]).any():
                 self._find(block.first + int(rows[int(np.argmax(erased))]), refused)
-            found.append((block, rows, order[start:stop]))
+            parts.append((block, rows, order[start:stop]))
             start = stop
-        return found
+        return parts
 
     # handing over
 
@@ -679,19 +679,19 @@ class RoundBook:
         """(epoch, log) of the rounds that were resolved since the last harvest; of those before
         `stop`, if it is given.
         """
-        found, waiting = [], self._waiting()
+        logs, waiting = [], self._waiting()
         for epoch, run in groupby(waiting, key=lambda block: block.epoch):
             blocks = list(run)
             whole, fresh = merged(blocks), np.concatenate([block.fresh(stop) for block in blocks])
             known = whole.knows_group(np.ones(len(fresh), bool))
-            found += [
+            logs += [
                 (epoch, whole.log(part)) for part in (fresh & known, fresh & ~known) if part.any()
             ]
         for block in waiting:
             fresh = block.fresh(stop)
             block.learned = block.learned | fresh
             block.logged = block.logged | fresh | block._mute
-        return found
+        return logs
 
     def close(self, now: float | None, window: float | None) -> list[Block]:
         """Whole blocks, in the order of arrival, whose maturity window has passed; each is handed

@@ -272,13 +272,13 @@ class Decoder:
                 f"the file holds a {kind!r}, which is not registered.",
                 hint="import its module first.",
             )
-        found = {name: self.decode(value) for name, value in data["fields"].items()}
+        decoded = {name: self.decode(value) for name, value in data["fields"].items()}
         for name, (low, high) in _RANGES.get(kind, {}).items():
-            value = np.asarray(found[name])
+            value = np.asarray(decoded[name])
             if value.dtype.kind not in "iuf" or (value < low).any() or (value > high).any():
                 raise StorageError(f"{name} of the stored {kind} leaves [{low:g}, {high:g}].")
         names = stored_fields(_RECORDS[kind])
-        return _RECORDS[kind](**{names.get(key, key): value for key, value in found.items()})
+        return _RECORDS[kind](**{names.get(key, key): value for key, value in decoded.items()})
 
     def mixture(self, data: Any) -> Mixture:
         """Weights and rules."""
@@ -428,9 +428,9 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
         "state": encoder.encode(dict(stored.state)),
     }
     for part in ("settings", "state"):
-        if (found := not_finite(document[part], encoder.arrays, part)) is not None:
+        if (bad_number := not_finite(document[part], encoder.arrays, part)) is not None:
             raise NotSerialisable(
-                f"{found}; every number of a stored learner is finite.",
+                f"{bad_number}; every number of a stored learner is finite.",
                 hint="something went wrong before: keep the older file, and report it if the "
                 "learner is evenhand's own.",
             )
@@ -452,14 +452,15 @@ def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None
     document, arrays = _contents(Path(path))
     try:
         parts = (not_finite(document[part], arrays, part) for part in ("settings", "state"))
-        found = next((bad for bad in parts if bad is not None), None)
+        bad_number = next((bad for bad in parts if bad is not None), None)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise StorageError(
             f"{path} is damaged: its document is malformed ({error}).", hint=_RESTORE
         ) from error
-    if found is not None:
+    if bad_number is not None:
         raise StorageError(
-            f"{path} is no sound learner: {found}; every stored number is finite.", hint=_RESTORE
+            f"{path} is no sound learner: {bad_number}; every stored number is finite.",
+            hint=_RESTORE,
         )
     decoder = Decoder(arrays, _class_of(document["hypotheses"], hypotheses))
     settings = decoder.decode(document["settings"])
@@ -517,13 +518,13 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
     return _known_document(document, path), arrays
 
 
-def _known_document(found: Any, path: Path) -> Json:
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+def _known_document(data: Any, path: Path) -> Json:
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise StorageError(
             f"{path} is no stored learner; its format is "
-            f"{getattr(found, 'get', lambda _: None)('format')!r}."
+            f"{getattr(data, 'get', lambda _: None)('format')!r}."
         )
-    document: Json = found
+    document: Json = data
     written = (document.get("version"), document.get("rules"))
     if written not in ((VERSION, RULES), (2, 2), (1, None)):
         raise StorageError(
