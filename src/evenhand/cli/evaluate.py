@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli.options import (
+    CSV_OPTIONS,
     JSON_FILE,
     MANY_RATES,
     PICTURE_FILE,
@@ -60,6 +61,7 @@ STYLES = {
             help="The value of the label (VW: the cost of an accept) that is the good outcome.",
         ),
         click.Option(["--features"], metavar="A,B,C", help="Features to keep.  [default: all]"),
+        *CSV_OPTIONS,
         click.Option(
             ["--groups"],
             metavar="A,B",
@@ -186,8 +188,15 @@ def asked_log(logs: str, options: Mapping[str, Any]) -> "DecisionLog":
         roles[role.strip()] = column.strip()
     if logs == DEMO:
         return demo_log()
-    kind, names, good = options["kind"], split(options["features"]), options["good"]
-    return read_log(logs, kind, columns=roles, features=names or None, good=good)
+    return read_log(
+        logs,
+        options["kind"],
+        columns=roles,
+        features=split(options["features"]) or None,
+        good=options["good"],
+        delimiter=options["delimiter"],
+        missing=split(options["missing"]) or None,
+    )
 
 
 def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":
