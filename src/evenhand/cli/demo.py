@@ -216,7 +216,7 @@ def tell_the_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
     from evenhand.cli.compare import CompareRequest, run, show_comparison, write
     from evenhand.cli.show import heading, show_lines
     from evenhand.cli.simulate import Play
-    from evenhand.report.findings import findings
+    from evenhand.report.pages import findings
 
     out.print(
         heading(
