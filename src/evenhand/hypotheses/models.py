@@ -86,7 +86,7 @@ def store_model(model: Any) -> StoredModel:
         archive = sio.dumps(model)
         types = tuple(sorted(sio.get_untrusted_types(data=archive)))
         sio.loads(archive, trusted=types)  # a lambda is written, and cannot be read
-    except Exception as error:  # noqa: BLE001  any type may fail in its own way
+    except Exception as error:
         raise NotSerialisable(
             f"a {type(model).__name__} cannot be saved: {error}.",
             hint="models of scikit-learn, LightGBM and XGBoost can; functions and open files inside "
