@@ -16,8 +16,8 @@ from tests.without_clocks import calls, peak
 
 import evenhand as eh
 from evenhand import theory
+from evenhand.bounds import BettingBound
 from evenhand.environments import ScoreGroup
-from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.planning import lives as lives_module
 from evenhand.planning.lives import LaunchTerms, commit_exploration, two_phase_exploration
 from evenhand.planning.plan import Milestone, Spread

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds import JointHoeffding
 from evenhand.estimation import RoundLog
-from evenhand.fairness.bounds.slack import JointHoeffding
 from evenhand.hypotheses.finite import TableRow
 from evenhand.learners import Epoch, TwoPhaseLearner
 from evenhand.learners.exploration import Arrivals

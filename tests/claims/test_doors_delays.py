@@ -27,7 +27,7 @@ from evenhand.learners import CertifiedLearner
 from evenhand.learners.certified import learner as certified
 from evenhand.learners.certified.cohorts import from_block
 from evenhand.learners.certified.run import Life
-from evenhand.simulate.delays import LabelDelays, simulate_late
+from evenhand.simulate import LabelDelays, simulate_late
 
 WINDOW, STEP, ROUNDS = 10.0, 50, 20_000
 LIVES, CONTROLS, CHANGED = 300, 20, 50

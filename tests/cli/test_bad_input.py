@@ -58,7 +58,11 @@ TABLES = {
         COMMON,
         ["'z' is missing in row 8 (line 9)", "1 of 60", "--drop-missing"],
     ),
-    "missing group": (changed(3, "1,2,,1"), COMMON, ["'g' is missing in row 2 (line 3)"]),
+    "missing group": (
+        changed(3, "1,2,,1"),
+        COMMON,
+        ["group 'g' is missing in 1 of 60 rows", "line 3"],
+    ),
     "nothing but missing": (
         "x,g,y\n,a,1\n,b,0\n",
         (*COMMON, "--drop-missing"),
@@ -86,13 +90,18 @@ TABLES = {
     ),
     "unknown good": (GOOD, (*COMMON, "--good", "yes"), ["--good 'yes' does not occur", "0, 1"]),
     "one outcome": (GOOD.replace(",0\n", ",1\n"), COMMON, ["every row has y = 1"]),
-    "one group": (GOOD.replace(",b,", ",a,"), COMMON, ["only the group 'a' (60 people)"]),
+    "one group": (GOOD.replace(",b,", ",a,"), COMMON, ["everybody is of group 'a' (60 people)"]),
     "unknown group": (GOOD, (*COMMON, "--groups", "a,c"), ["--groups 'c' does not occur", "a, b"]),
     "too many groups": (GOOD, ("--label", "y", "--group", "id"), None),
     "no negatives": (
         "\n".join(line[:-1] + "1" if ",b," in line else line for line in GOOD.splitlines()),
         COMMON,
         ["group 'b' has 30 people in the sample but 0 negatives"],
+    ),
+    "a small group": (
+        GOOD,
+        (*COMMON, "--fewest", "30"),
+        ["group 'a' has 30 people", "at least 30 of each", "--fewest"],
     ),
     "label as feature": (GOOD, (*COMMON, "--features", "x,y"), ["'y' cannot be a feature"]),
     "group as feature": (

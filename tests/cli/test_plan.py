@@ -142,7 +142,7 @@ def test_a_table_brings_its_own_numbers(run, lending):
     result = run("plan", "--data", lending, *TABLE, "--shares", "a=1")
     assert result.exit_code == 2
     assert "--shares belongs to a plan from numbers" in result.stderr
-    assert "--data needs --label" in run("plan", "--data", lending).stderr
+    assert "Missing option '--label'" in run("plan", "--data", lending).stderr
 
 
 def test_pairs():

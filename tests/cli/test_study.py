@@ -74,9 +74,9 @@ def test_a_description_does_as_well(run, lending, tmp_path):
     ],
 )
 def test_refusals(run, lending, words, message, monkeypatch):
-    from evenhand.simulate.study import workers
+    from evenhand.simulate.study import Dask
 
-    monkeypatch.setattr(workers.Dask.__init__, "__defaults__", ("local", 2, 1.0))
+    monkeypatch.setattr(Dask.__init__, "__defaults__", ("local", 2, 1.0))
     refused = run("study", *words, "--out", "s")
     assert refused.exit_code == 2
     assert message in refused.stderr

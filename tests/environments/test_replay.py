@@ -21,7 +21,7 @@ from evenhand.hypotheses.thresholds import Threshold
 
 
 def table(rows: int = 200, seed: int = 0) -> LabelledSample:
-    return Scores().sample(rows, np.random.default_rng(seed))
+    return Scores().draw(rows, np.random.default_rng(seed))
 
 
 def test_loss_and_gap_are_those_of_the_table() -> None:

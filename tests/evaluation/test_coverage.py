@@ -13,12 +13,12 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from evenhand.bounds import BettingBound
 from evenhand.evaluation import DecisionLog
 from evenhand.evaluation.evaluate import _loss_rows
 from evenhand.evaluation.gap_process import LoggedGaps, cohort_of
 from evenhand.evaluation.loss_betting import LossBound
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.words import Prices
 
 LOGS, ROWS, BLOCK, DELTA = 150, 3000, 750, 0.1

@@ -7,13 +7,13 @@ import math
 
 import numpy as np
 import pytest
+from tests.bounds.exact_wealth import clamped_regression, terms
 from tests.evaluation.worlds import logged
-from tests.fairness.bounds.exact_wealth import clamped_regression, terms
 
+from evenhand.bounds import BettingBound
+from evenhand.bounds.betting_wealth import CLASS_OF_NODE, NODES, THETA
 from evenhand.evaluation.gap_process import LoggedGaps, cohort_of
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_wealth import CLASS_OF_NODE, NODES, THETA
 
 FPR = FalsePositiveRate()
 

@@ -14,21 +14,22 @@ from evenhand import (
     TwoPhaseLearner,
     simulate,
 )
-from evenhand.environments.datasets import load
+from evenhand.environments import Replay
 from evenhand.errors import InvalidInput
 from evenhand.learners.fitted import candidates, score_cuts
+from evenhand.tables import read_table
 
 RATE = FalsePositiveRate()
 
 
 @pytest.fixture(scope="module")
 def world():
-    return load("lending").population(Linear())
+    return Replay.of_table(read_table("lending").encoded(), Linear())
 
 
 @pytest.fixture(scope="module")
 def audits(world):
-    return world.sample(1_500, np.random.default_rng(0))
+    return world.draw(1_500, np.random.default_rng(0))
 
 
 def tree():

@@ -39,7 +39,7 @@ def learner(**settings):
 
 def people(rows, seed, *, unknown=7):
     """A sample, and the groups of which every seventh is unknown."""
-    sample = WORLD.sample(rows, np.random.default_rng(seed))
+    sample = WORLD.draw(rows, np.random.default_rng(seed))
     return sample, [None if i % unknown == 0 else g for i, g in enumerate(sample.group.tolist())]
 
 
@@ -57,7 +57,7 @@ def played(way, blocks=6):
         told.tell_group(
             decisions.round[:20], way([None if i % 3 == 0 else sample.group[i] for i in range(20)])
         )
-    sample = WORLD.sample(50, np.random.default_rng(99))
+    sample = WORLD.draw(50, np.random.default_rng(99))
     told.decide(sample.features, sample.group)  # a clean call, at which earlier people were lost
     told.open_epoch()
     return told
@@ -87,7 +87,7 @@ def test_everybody_counts_whether_the_group_is_known_or_not(plainly):
 def test_nobody_s_group_is_known():
     told = learner()
     for seed in range(3):
-        sample = WORLD.sample(200, np.random.default_rng(seed))
+        sample = WORLD.draw(200, np.random.default_rng(seed))
         decisions = told.decide(sample.features, [float("nan")] * 200)
         told.observe(decisions.round, sample.label)
     told.open_epoch()

@@ -117,7 +117,7 @@ class TestRules2:
         assert "rules 2" in learner.certificate.reason
         world, people = random_population(7, contexts=20, hypotheses=12), stream(2, "people")
         while learner.epoch.phase == "explore":
-            came = world.sample(min(100, max(learner.rounds_left, 1)), people)
+            came = world.draw(min(100, max(learner.rounds_left, 1)), people)
             decisions = learner.decide(came.features, came.group)
             accepted = np.flatnonzero(decisions.accept)
             learner.observe(decisions.first_round + accepted, came.label[accepted])

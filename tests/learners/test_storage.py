@@ -16,9 +16,9 @@ from tests.learners.play import FPR, WORLD, everybody, play, two_phase, world
 
 import evenhand as eh
 from evenhand.bandit import PracticalSchedule
+from evenhand.bounds import ClopperPearson
 from evenhand.errors import InvalidInput, NotSerialisable, StorageError
 from evenhand.fairness import FalseNegativeRate, SelectionRate
-from evenhand.fairness.bounds.slack import ClopperPearson
 from evenhand.hypotheses import (
     ACCEPT_ALL,
     Estimator,
@@ -459,7 +459,7 @@ def lived(learner, *, at=False):
     """
     people = np.random.default_rng(0)
     for now in range(5):
-        sample = WORLD.sample(250, people)
+        sample = WORLD.draw(250, people)
         told = sample.group.astype(object)
         told[::10] = None
         decisions = learner.decide(sample.features, told, **({"at": float(now)} if at else {}))

@@ -14,7 +14,7 @@ from tests.ledger.helpers import decided, person
 from evenhand.canonical import canonical
 from evenhand.ledger import Application, Terms, chain
 from evenhand.ledger.chain import LOOKUPS, lookup_values
-from evenhand.ledger.decision_draw import decision_text
+from evenhand.ledger.decision_draw import decision_text, text_agrees
 from evenhand.ledger.keyring import KeyedHash, Reserve, Sealed
 from evenhand.ledger.records import Drawn
 from evenhand.ledger.standalone_verifier import uniform
@@ -45,6 +45,37 @@ def test_the_text_of_a_decision(drawn, key, slot, digests):
         "sealed": digests[0],
     }
     assert decision_text(drawn, key, slot, Sealed(commit, digests[0], b"")) == canonical(body)
+
+
+def stored(drawn, key, slot, digests):
+    """(text of a decision, its columns and its fingerprint as a parser finds them)."""
+    commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
+    text = decision_text(drawn, key, slot, Sealed(commit, digests[0], b""))
+    return text, [*lookup_values("decision", json.loads(text)), digests[0]]
+
+
+@given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5))
+def test_a_text_agrees_with_its_own_columns(drawn, key, slot, digests):
+    text, (*columns, fingerprint) = stored(drawn, key, slot, digests)
+    assert text_agrees(text, tuple(columns), fingerprint)
+
+
+@given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5), st.data())
+def test_a_text_agrees_with_no_other_columns(drawn, key, slot, digests, data):
+    """Also not with a name that goes on as the text does after it: `bank","u":0.5,"window":"w1`."""
+    text, values = stored(drawn, key, slot, digests)
+    place = data.draw(st.integers(0, 6))
+    if isinstance(values[place], bool):
+        values[place] = data.draw(st.sampled_from([not values[place], 7, None, "true"]))
+    else:
+        literal = canonical(values[place])
+        after = text[text.index(literal) + len(literal) :]
+        longer = [values[place] + '"' + after[: end + 1] for end in range(len(after))]
+        values[place] = data.draw(
+            st.sampled_from([*longer, values[place] + "0", None, 1, b"x"])
+            | TEXT.filter(lambda other: other != values[place])
+        )
+    assert not text_agrees(text, tuple(values[:-1]), values[-1])
 
 
 @given(

@@ -11,13 +11,13 @@ import copy
 from unittest.mock import patch
 
 import numpy as np
-from tests.fairness.bounds import exact_wealth
-from tests.fairness.bounds.betting_checks import pair_log_wealth
+from tests.bounds import exact_wealth
+from tests.bounds.betting_checks import pair_log_wealth
 
+from evenhand.bounds import BettingBound
+from evenhand.bounds.betting_wealth import counts_labels
 from evenhand.environments import Discrete
 from evenhand.fairness import FalsePositiveRate, SelectionRate
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import counts_labels
 from evenhand.learners import CertifiedLearner
 from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.randomness import stream
@@ -61,7 +61,7 @@ def learner_at_work(rounds=600, limit=0.3, rate=FPR, **settings):
     learner = CertifiedLearner(world().hypotheses, rate, limit, 0.05, **told)
     people = stream(1, "people")
     while learner.round < rounds or learner.rounds_left:
-        play(learner, world().sample(min(50, max(learner.rounds_left, 1)), people))
+        play(learner, world().draw(min(50, max(learner.rounds_left, 1)), people))
     learner.open_epoch()
     return learner
 

@@ -129,7 +129,7 @@ def check_closed_sums_stay():
     """
     learner, people, rejected, bad = learner_at_work(0), stream(1, "people"), [], []
     while learner.round < 1500 or learner.rounds_left:
-        sample = world().sample(min(50, max(learner.rounds_left, 1)), people)
+        sample = world().draw(min(50, max(learner.rounds_left, 1)), people)
         decisions = play(learner, sample)
         rejected += decisions.round[~decisions.accept].tolist()
         bad += decisions.round[decisions.accept & (sample.label == -1)].tolist()
@@ -165,7 +165,7 @@ def check_categories_are_settled_in_the_window():
     """
     learner = learner_at_work(rate=FPR, maturity=10.0)
     before, now = label_counts(learner), float(learner.round)
-    people = world().sample(learner.rounds_left, stream(2, "people"))
+    people = world().draw(learner.rounds_left, stream(2, "people"))
     decisions = learner.decide(people.features, people.group, at=now)
     accepted = np.flatnonzero(decisions.accept)
     early, late = accepted[::2], accepted[1::2]
@@ -192,7 +192,7 @@ def check_streams_wait_in_order():
     before, owed, audited = label_counts(learner), None, 0
     people = stream(2, "people")
     for turn in range(3):
-        sample = world().sample(learner.rounds_left, people)
+        sample = world().draw(learner.rounds_left, people)
         decisions = learner.decide(sample.features, sample.group)
         accepted = np.flatnonzero(decisions.accept)
         audited += int(decisions.audit.sum())
@@ -205,7 +205,7 @@ def check_streams_wait_in_order():
         learner.open_epoch()
         np.testing.assert_array_equal(label_counts(learner), before)
     learner.observe(*owed)
-    play(learner, world().sample(learner.rounds_left, people))
+    play(learner, world().draw(learner.rounds_left, people))
     learner.open_epoch()
     assert (label_counts(learner) - before).sum() > audited
 
@@ -244,7 +244,7 @@ def check_groups_told_with_outcomes_stay_outside():
     learner = learner_at_work()
     for told_apart in (False, True):
         before = learner.certificate
-        people = world().sample(learner.rounds_left, stream(3, "people"))
+        people = world().draw(learner.rounds_left, stream(3, "people"))
         decisions = learner.decide(people.features, np.full(len(people), None))
         accepted = np.flatnonzero(decisions.accept)
         learner.observe(
@@ -286,7 +286,7 @@ def check_rare_groups_join():
     while learner.certificate.groups != ("a", "b", "c"):
         assert learner.round < 2000, f"the certificate covers {learner.certificate.groups} alone"
         weight = learner.learned_weight
-        sample = world().sample(min(50, learner.rounds_left), people)
+        sample = world().draw(min(50, learner.rounds_left), people)
         play(learner, with_group(sample, (learner.round + np.arange(len(sample))) % 97 == 50, "c"))
         if learner.rounds_left == 0:
             learner.open_epoch()
@@ -306,9 +306,9 @@ def check_typing_errors_stop_nobody():
     """
     learner = CertifiedLearner(world().hypotheses, FPR, 0.3, 0.05, audit_rate=0.08, seed=3)
     people = stream(1, "people")
-    play(learner, with_group(world().sample(learner.rounds_left, people), 7, "Femal"))
+    play(learner, with_group(world().draw(learner.rounds_left, people), 7, "Femal"))
     while learner.round < 1500 or learner.rounds_left:
-        play(learner, world().sample(min(50, max(learner.rounds_left, 1)), people))
+        play(learner, world().draw(min(50, max(learner.rounds_left, 1)), people))
     learner.open_epoch()
     assert learner.epoch.phase == "certified"
     assert learner.learned_weight > 0
@@ -326,10 +326,10 @@ def check_frozen_is_frozen():
         stream(1, "people"),
     )
     while learner.epoch.phase != "frozen":
-        play(learner, world().sample(50, people))
+        play(learner, world().draw(50, people))
     policy, certificate = learner.policy, learner.certificate
     for _ in range(4):
-        play(learner, world().sample(500, people))
+        play(learner, world().draw(500, people))
         learner._collect()
         learner.replay([], learner.round)
         assert learner.epoch.phase == "frozen"

@@ -15,9 +15,9 @@ import pytest
 from tests.mutants import door_checks as checks
 from tests.mutants.test_mutants import Mutant
 
+from evenhand.bounds import Cohort
 from evenhand.errors import EvenhandError
 from evenhand.estimation import RoundLog
-from evenhand.fairness.bounds.betting_records import Cohort
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
 from evenhand.learners.certified import intervals
 from evenhand.learners.certified import learner as certified
@@ -64,14 +64,12 @@ def overruled_rows_dropped(patch):
 def erased_rows_dropped(patch):
     """Whoever is erased before the closing is left out, at no price."""
 
-    class Present:
-        @staticmethod
-        def of(*arguments, **columns):
-            return Cohort.of(
-                *arguments, **{**columns, "lost_count": np.zeros(0), "lost_weight": np.zeros(0)}
-            )
+    def present(*arguments, **columns):
+        return Cohort(
+            *arguments, **{**columns, "lost_count": np.zeros(0), "lost_weight": np.zeros(0)}
+        )
 
-    patch.setattr(intervals, "Cohort", Present)
+    patch.setattr(intervals, "Cohort", present)
 
 
 def rebuilt_without_the_erased(learner):

@@ -1,7 +1,7 @@
 """Twelve ways to break the promise, each applied to the real code, and the check that must then
 fail (it passes on the code as it is).
 
-Three kinds of checks, all exact: the proof's steps at the bound (`fairness/bounds/betting_checks`),
+Three kinds of checks, all exact: the proof's steps at the bound (`bounds/betting_checks`),
 the mean wealth through the learner as it is played, and what is booked and looked at when
 (`checks`). False alarms: none, there is no chance in them.
 """
@@ -12,15 +12,13 @@ from unittest.mock import PropertyMock
 
 import numpy as np
 import pytest
-from tests.fairness.bounds import betting_checks
-from tests.fairness.bounds.betting_worlds import FPR, random_plan, random_world, small_bound
+from tests.bounds import betting_checks
+from tests.bounds.betting_worlds import FPR, random_plan, random_world, small_bound
 from tests.mutants import checks
 
+from evenhand.bounds import BettingBound, Cohort, betting, betting_wealth
 from evenhand.errors import EvenhandError
 from evenhand.estimation.outcomes import ConstantOutcome, fit_outcomes
-from evenhand.fairness.bounds import betting, betting_wealth
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import Cohort
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified import intervals
 from evenhand.learners.certified import learner as certified
@@ -71,12 +69,10 @@ def every_nominee_gets_all_of_delta(patch):
 def only_arrived_labels(patch):
     """Accepted people without a label are left out, as if they had never come."""
 
-    class Arrived:
-        @staticmethod
-        def of(*arguments, **columns):
-            return Cohort.of(*arguments, **{**columns, "unresolved": 0.0})
+    def arrived(*arguments, **columns):
+        return Cohort(*arguments, **{**columns, "unresolved": 0.0})
 
-    patch.setattr(intervals, "Cohort", Arrived)
+    patch.setattr(intervals, "Cohort", arrived)
 
 
 def groups_swapped(patch):

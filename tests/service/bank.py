@@ -12,7 +12,7 @@ from evenhand.environments import Scores
 from evenhand.environments.scores import ScoreGroup
 from evenhand.ledger import Keyring, Ledger, WindowPlan
 from evenhand.service import SCOPES, KeyStore, Product, Settings, create_app, render
-from evenhand.service.limits import Buckets
+from evenhand.service.keys import RateLimiter
 
 DAY = 86400.0
 KEYRING = Keyring(bytes(range(32)))
@@ -53,7 +53,7 @@ class Bank:
         self.keys = KeyStore(None)
         self.app = create_app(self.ledger, settings(**options), self.keys)
         self.service = self.app.app.state.service
-        self.service.strangers = Buckets(1e6, 1e6)
+        self.service.key_guard.by_address = RateLimiter(1e6, 1e6)
         self.tokens = {scope: self.keys.add("bank", [scope]) for scope in SCOPES}
         self.all = self.keys.add("bank", SCOPES)
         self.rival = self.keys.add("rival", SCOPES)
@@ -83,7 +83,7 @@ class Bank:
 
     def arrive(self, number, seed, *, first=0, days=0.0):
         """People apply in batches; their outcomes are kept until `repay`."""
-        sample = PEOPLE.sample(number, np.random.default_rng(seed))
+        sample = PEOPLE.draw(number, np.random.default_rng(seed))
         answers = []
         for start in range(0, number, 500):
             part = range(start, min(start + 500, number))

@@ -17,8 +17,8 @@ from evenhand.errors import InvalidInput
 from evenhand.fairness.certificate import RULES
 from evenhand.ledger import Ledger
 from evenhand.service import Settings, load_settings
-from evenhand.service.packing import selection
-from evenhand.service.running import require_safe_address
+from evenhand.service.audit_pack import selection
+from evenhand.service.server import require_safe_address
 
 TOML = """[service]
 ledger = "ledger.sqlite"

@@ -11,13 +11,13 @@ from tests.torture.identity import _throw_coins
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.service.board import SMALLEST, ProductCounts, read_board
+from evenhand.service.dashboard_data import SMALLEST_GROUP, ProductCounts, read_dashboard
 
 
 def lines(bank, tally):
     return {
         line.name: (line.people, line.accepted)
-        for line in read_board(bank.service.desk, LOAN, tally).groups
+        for line in read_dashboard(bank.service.decider, LOAN, tally).groups
     }
 
 
@@ -32,7 +32,7 @@ def test_groups_that_are_told_late_are_shown(bank):
     bank.post("/v1/decisions/batch", {"decisions": [application(key) for key in keys]})
     assert lines(bank, tally) == {}
     tell(bank, keys[:9], "north")
-    board = read_board(bank.service.desk, LOAN, tally)
+    board = read_dashboard(bank.service.decider, LOAN, tally)
     assert (board.groups, board.hidden) == ((), True)
     tell(bank, keys[9:12], "north")
     tell(bank, keys[12:], "south")
@@ -43,7 +43,10 @@ def test_groups_that_are_told_late_are_shown(bank):
 
 
 def test_a_disputed_group_leaves_its_line_and_small_ones_are_never_named(bank):
-    tally, keys = ProductCounts(bank.ledger, LOAN), [f"k{number}" for number in range(SMALLEST)]
+    tally, keys = (
+        ProductCounts(bank.ledger, LOAN),
+        [f"k{number}" for number in range(SMALLEST_GROUP)],
+    )
     bank.post("/v1/decisions/batch", {"decisions": [application(key) for key in keys]})
     tell(bank, keys, "rare-group")
     assert lines(bank, tally) == {"rare-group": (10, 10)}
@@ -57,7 +60,7 @@ def test_however_often_it_is_looked_at_the_table_is_that_of_the_history(bank, mo
     """Decisions, groups, disputes and overrides in random order, with looks in between, in small
     portions.
     """
-    monkeypatch.setattr("evenhand.service.board.ONE_GO", 7)
+    monkeypatch.setattr("evenhand.service.dashboard_data.ROWS_AT_ONCE", 7)
     _throw_coins(bank)
     chosen, tally, number = random.Random(4), ProductCounts(bank.ledger, LOAN), 0
     for _ in range(150):
@@ -103,7 +106,7 @@ def test_overruled_decisions_are_shown_by_group_and_direction_without_small_grou
     bank.ledger.publish(
         "bank", "loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=certificate
     )
-    bank.service.desk.refresh(LOAN)
+    bank.service.decider.refresh(LOAN)
     keys = [f"k{number}" for number in range(60)]
     asked = [
         application(key, group="north" if n < 50 else "rare-group") for n, key in enumerate(keys)
@@ -127,7 +130,7 @@ def test_overruled_decisions_are_shown_by_group_and_direction_without_small_grou
     expected = collections.Counter(
         ("north" if key in keys[:50] else None, answers[key]) for key in chosen
     )
-    board = read_board(bank.service.desk, LOAN, ProductCounts(bank.ledger, LOAN))
+    board = read_dashboard(bank.service.decider, LOAN, ProductCounts(bank.ledger, LOAN))
     assert {
         (line.group, line.drawn == "accept"): line.decisions for line in board.overruled
     } == expected
@@ -149,7 +152,7 @@ def test_a_typing_error_is_named_on_the_certificate_and_not_on_the_page(bank):
     for _ in range(2):
         bank.clock.now += 6 * DAY
         bank.service.trainer(LOAN).close()
-        bank.service.desk.refresh(LOAN)
+        bank.service.decider.refresh(LOAN)
         bank.repay(*bank.arrive(50, seed=8, first=10_000 + int(bank.clock.now)))
     document = bank.get("/v1/certificate?product=loan").json()["certificate"]
     assert {"group": "Nroth", "people": 1} in document["outside"]

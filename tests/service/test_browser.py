@@ -13,7 +13,7 @@ from tests.service.bank import Bank, settings
 from tests.service.test_trainer import live
 from tests.without_clocks import PATIENCE, until
 
-from evenhand.service.running import server
+from evenhand.service.server import make_server
 
 CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 XSS = '<img src=x onerror="document.title=1">"\'><script>document.title="owned"</script>'
@@ -56,7 +56,7 @@ def served(tmp_path_factory):
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    running = server(bank.app, settings(port=port))
+    running = make_server(bank.app, settings(port=port))
     thread = threading.Thread(target=running.run, daemon=True)
     thread.start()
     until(lambda: running.started, "the start of the service")

@@ -20,8 +20,9 @@ from tests.service.attacks import (
 from tests.service.bank import Bank, application
 
 from evenhand.service import SCOPES, KeyStore, dashboard
-from evenhand.service.app import TURN
-from evenhand.service.limits import Buckets, depth_of
+from evenhand.service.app import SWITCH_INTERVAL
+from evenhand.service.keys import RateLimiter
+from evenhand.service.request_guard import nesting_depth
 
 
 def test_the_scope_matrix(bank):
@@ -110,7 +111,7 @@ def test_a_deep_body_is_refused(bank, pair):
 
 
 def test_brackets_in_strings_are_not_depth():
-    assert depth_of(json.dumps({"a": "[[[[[[[", "b": ['\\"[[', []]}).encode()) == 3
+    assert nesting_depth(json.dumps({"a": "[[[[[[[", "b": ['\\"[[', []]}).encode()) == 3
 
 
 def test_a_batch_has_at_most_a_thousand(bank):
@@ -123,7 +124,7 @@ def test_a_batch_has_at_most_a_thousand(bank):
 
 def test_somebody_who_comes_too_often_waits():
     now = [0.0]
-    buckets = Buckets(rate=10.0, burst=3.0, clock=lambda: now[0])
+    buckets = RateLimiter(rate=10.0, burst=3.0, clock=lambda: now[0])
     assert [buckets.take("a") for _ in range(3)] == [0.0, 0.0, 0.0]
     assert buckets.take("a") == pytest.approx(0.1)
     assert buckets.take("b") == 0.0
@@ -133,7 +134,7 @@ def test_somebody_who_comes_too_often_waits():
 
 def test_the_rate_limit_answers_429(tmp_path):
     bank = Bank(tmp_path / "ledger.sqlite")
-    bank.service.buckets = Buckets(rate=0.001, burst=2.0, clock=lambda: 0.0)
+    bank.service.key_guard.by_key = RateLimiter(rate=0.001, burst=2.0, clock=lambda: 0.0)
     found = [bank.get("/v1/head") for _ in range(3)]
     assert [one.status_code for one in found] == [200, 200, 429]
     assert int(found[2].headers["retry-after"]) > 1
@@ -145,7 +146,7 @@ def test_turns_are_short_while_the_service_runs_and_as_before_afterwards(tmp_pat
     bank = Bank(tmp_path / "ledger.sqlite")
     during = sys.getswitchinterval()
     bank.close()
-    assert during == pytest.approx(TURN)
+    assert during == pytest.approx(SWITCH_INTERVAL)
     assert sys.getswitchinterval() == before
 
 
@@ -197,7 +198,7 @@ def test_a_crash_says_nothing_about_itself(bank, caplog, monkeypatch):
     def crash(*_):
         raise RuntimeError(canary)
 
-    monkeypatch.setattr(bank.service.desk, "prepare", crash)
+    monkeypatch.setattr(bank.service.decider, "prepare", crash)
     found = bank.post("/v1/decisions", application(group=canary))
     assert found.status_code == 503
     assert canary not in found.text + caplog.text

@@ -14,7 +14,7 @@ from tests.service.enemies import CLEAR, MIXED, World, product, served
 
 from evenhand.ledger import verify
 from evenhand.service import Trainer
-from evenhand.service.packing import Period, pack
+from evenhand.service.audit_pack import Period, pack
 
 SIZES = (100, 300, 900, 1500)
 FEWER = (100, 300, 1000)

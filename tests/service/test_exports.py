@@ -7,8 +7,8 @@ import pytest
 from evenhand.errors import InvalidInput
 from evenhand.evaluation import read_log
 from evenhand.ledger import Row
-from evenhand.service.config import Product
-from evenhand.service.exports import FORMATS
+from evenhand.service.audit_pack import export_decisions
+from evenhand.service.settings import Product
 
 LOAN = Product(tenant="bank", name="loan", features=("score",), limit=0.1)
 
@@ -36,7 +36,7 @@ ROWS = [
 def test_an_export_is_a_log(tmp_path, kind, name):
     if kind == "parquet":
         pytest.importorskip("pyarrow")
-    assert FORMATS[kind](ROWS, LOAN, tmp_path / name) == 5
+    assert export_decisions(ROWS, LOAN, tmp_path / name, kind) == 5
     log = read_log(tmp_path / name)
     assert log.ids == ["1", "2", "3", "4", "5"]
     assert log.names == ("score",)
@@ -48,4 +48,4 @@ def test_an_export_is_a_log(tmp_path, kind, name):
 
 def test_nobody_left_to_export(tmp_path):
     with pytest.raises(InvalidInput, match="no decision to export"):
-        FORMATS["obp"]([ROWS[-1]], LOAN, tmp_path / "log.npz")
+        export_decisions([ROWS[-1]], LOAN, tmp_path / "log.npz", "obp")

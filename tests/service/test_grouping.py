@@ -1,7 +1,7 @@
 """Requests that come in together share a commit; nobody waits for somebody who does not come, or
 suffers for another.
 
-The event loop's clock stands still, so that turns of the loop count and seconds do not; PATIENCE
+The event loop's clock stands still, so that turns of the loop count and seconds do not; LONGEST_WAIT
 passes when a test says so.
 """
 
@@ -10,7 +10,7 @@ import asyncio
 import pytest
 
 from evenhand.ledger import LedgerUnavailable
-from evenhand.service.grouping import PATIENCE, QUIET, Grouping
+from evenhand.service.decider import LONGEST_WAIT, QUIET_TURNS, GroupCommit
 
 
 class StillLoop(asyncio.SelectorEventLoop):
@@ -61,15 +61,15 @@ class Book:
 
 def test_those_who_come_in_together_share_a_job():
     """They need different numbers of turns of the event loop until they are ready; none brings
-    QUIET turns in which nobody comes.
+    QUIET_TURNS turns in which nobody comes.
     """
 
     async def story():
         book = Book()
-        grouping = Grouping(book)
+        grouping = GroupCommit(book)
 
         async def one(i):
-            await turns(i * (QUIET - 1))
+            await turns(i * (QUIET_TURNS - 1))
             return await grouping.decide([f"{i}", f"{i}'"])
 
         return book.jobs, await answers(*(asyncio.create_task(one(i)) for i in range(5)))
@@ -80,28 +80,28 @@ def test_those_who_come_in_together_share_a_job():
 
 
 def test_a_lone_client_does_not_wait():
-    """QUIET turns and a few to and fro; no second passes, so no timer can have let it go."""
+    """QUIET_TURNS turns and a few to and fro; no second passes, so no timer can have let it go."""
 
     async def story():
-        alone = asyncio.create_task(Grouping(Book()).decide(["a"]))
-        await turns(3 * QUIET)
+        alone = asyncio.create_task(GroupCommit(Book()).decide(["a"]))
+        await turns(3 * QUIET_TURNS)
         return alone.done()
 
     assert played(story)
 
 
 def test_those_who_never_stop_coming_are_not_waited_for():
-    """Somebody new in every turn, of which a hundred make PATIENCE: without it the first would wait
+    """Somebody new in every turn, of which a hundred make LONGEST_WAIT: without it the first would wait
     for the last.
     """
 
     async def story():
         book, loop = Book(), asyncio.get_running_loop()
-        grouping = Grouping(book)
+        grouping = GroupCommit(book)
         first, others = asyncio.create_task(grouping.decide(["first"])), []
         while not first.done() and len(others) < 1_000:
             others.append(asyncio.create_task(grouping.decide([str(len(others))])))
-            loop.now += PATIENCE / 100
+            loop.now += LONGEST_WAIT / 100
             await asyncio.sleep(0)
         await answers(first, *others)
         return len(book.jobs[0]), len(others)
@@ -114,15 +114,15 @@ def test_those_who_never_stop_coming_are_not_waited_for():
 def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done():
     async def story():
         book = Book()
-        grouping = Grouping(book)
+        grouping = GroupCommit(book)
         book.disk.clear()
         first = asyncio.create_task(grouping.decide(["a"]))
-        await turns(2 * QUIET)
+        await turns(2 * QUIET_TURNS)
         assert book.jobs == [["a"]]
         second = asyncio.create_task(grouping.decide(["b"]))
-        await turns(2 * QUIET)
+        await turns(2 * QUIET_TURNS)
         third = asyncio.create_task(grouping.decide(["c"]))
-        await turns(2 * QUIET)
+        await turns(2 * QUIET_TURNS)
         book.disk.set()
         await answers(first, second, third)
         return book.jobs
@@ -132,7 +132,7 @@ def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done():
 
 def test_nobody_suffers_for_another():
     async def story():
-        grouping = Grouping(Book())
+        grouping = GroupCommit(Book())
         return await answers(
             *(asyncio.create_task(grouping.decide([one])) for one in ("a", "bad", "c"))
         )
@@ -144,7 +144,7 @@ def test_nobody_suffers_for_another():
 
 def test_a_client_who_leaves_takes_nobody_along():
     async def story():
-        grouping = Grouping(Book())
+        grouping = GroupCommit(Book())
         gone = asyncio.create_task(grouping.decide(["gone"]))
         await turns(1)
         gone.cancel()

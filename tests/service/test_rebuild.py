@@ -3,6 +3,7 @@ certificate and checkpoint are the same.
 """
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -13,7 +14,6 @@ from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.learners.codec import array_from_json
 from evenhand.ledger import Damaged, Label, Ledger, verify
 from evenhand.service import Product, Trainer
-from evenhand.service.operations import Operator
 from evenhand.service.trainer import Closing, blocks_of
 
 PRODUCTS = {
@@ -65,14 +65,13 @@ def eventful(shop, epoch):
     shop.repay(new, 0.5)
     shop.erase(pick.choice(new, 4, replace=False).tolist())
     shop.erase(pick.choice(everybody, 4, replace=False).tolist())
-    operator = Operator(shop.service.desk, "operator", "a test")
-    operator.kill(shop.product)
+    operate = partial(shop.service.decider.operate, shop.product, by="operator", note="a test")
+    operate("kill")
     shop.arrive(5, told=told)
-    operator.revive(shop.product)
+    operate("revive")
     if epoch > 2:
-        operator.rollback(
-            shop.product, shop.lineage[1].id
-        )  # people whom an older policy of the lineage decides
+        # people whom an older policy of the lineage decides
+        operate("rollback", policy=shop.lineage[1].id)
         shop.repay(shop.arrive(20, told=told))
 
 
@@ -285,8 +284,8 @@ class Canary:
     value = 1234.5678
 
     @staticmethod
-    def sample(people, generator):
-        found = PEOPLE.sample(people, generator)
+    def draw(people, generator):
+        found = PEOPLE.draw(people, generator)
         return type(found)(np.full_like(found.features, Canary.value), found.group, found.label)
 
 

@@ -16,7 +16,7 @@ from evenhand.fairness.certificate import Certificate
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger import Damaged, LeaseHeld, Policy, StalePolicy, recompute
 from evenhand.service import Trainer
-from evenhand.service.in_force import load
+from evenhand.service.decider import verified_mixture
 from evenhand.service.trainer import PromiseChanged
 
 
@@ -123,8 +123,8 @@ def test_rollback_returns_to_a_certified_policy_until_the_next_publication(bank)
     unknown = bank.post("/v1/rollback", {"product": "loan", "by": "op", "policy": "0" * 64})
     assert unknown.status_code == 422
     bank.service.trainer(LOAN).close()
-    bank.service.desk.refresh(LOAN)
-    assert bank.service.desk.in_force(LOAN).policy.epoch == 5
+    bank.service.decider.refresh(LOAN)
+    assert bank.service.decider.active(LOAN).policy.epoch == 5
 
 
 def test_shadow_mode_decides_and_does_not_act(bank):
@@ -158,7 +158,7 @@ def test_no_flipped_byte_is_loaded(bank):
     loaded = 0
     for flipped in flips(policy):
         try:
-            load(flipped, bank.ledger.keyring.public_key)
+            verified_mixture(flipped, bank.ledger.keyring.public_key)
             loaded += flipped != policy
         except (Damaged, EvenhandError, ValueError, TypeError, AttributeError):
             continue
@@ -176,14 +176,14 @@ def test_a_policy_that_does_not_verify_is_replaced_by_the_last_certified_one(ban
         verify(self, key)
 
     monkeypatch.setattr(Policy, "verify", refuse)
-    force = bank.service.desk.refresh(LOAN)
+    force = bank.service.decider.refresh(LOAN)
     assert force.policy.epoch == 2
     monkeypatch.setattr(
         Policy,
         "verify",
         lambda self, key: (_ for _ in ()).throw(Damaged("bad")) if self.in_lineage else None,
     )
-    force = bank.service.desk.refresh(LOAN)
+    force = bank.service.decider.refresh(LOAN)
     assert (force.mode, policy_from_json(force.policy.document).describe()) == (
         "killed",
         "always: accept everybody",
@@ -193,7 +193,7 @@ def test_a_policy_that_does_not_verify_is_replaced_by_the_last_certified_one(ban
 def test_swaps_under_load_keep_every_probability(bank):
     """Decisions that started under a policy are drawn by it, whatever is published meanwhile."""
     bank.arrive(100, seed=1)
-    started = bank.service.desk.prepare("bank", [])
+    started = bank.service.decider.prepare("bank", [])
     assert started == []
     for swap in range(10):
         bank.post("/v1/kill" if swap % 2 else "/v1/revive", {"product": "loan", "by": "op"})
@@ -247,7 +247,7 @@ def test_a_replica_that_does_not_train_takes_up_what_is_published(bank):
     """
     import asyncio
 
-    from evenhand.service.app import _keep_up
+    from evenhand.service.app import keep_up
 
     seen = []
 
@@ -255,11 +255,11 @@ def test_a_replica_that_does_not_train_takes_up_what_is_published(bank):
         loop, both = asyncio.get_running_loop(), asyncio.Event()
 
         def look(product) -> None:
-            seen.append(bank.service.desk.refresh(product))
+            seen.append(bank.service.decider.refresh(product))
             if {found.policy.product for found in seen} >= {"loan", "card"}:
                 loop.call_soon_threadsafe(both.set)
 
-        task = asyncio.create_task(_keep_up(bank.service, look))
+        task = asyncio.create_task(keep_up(bank.service, look))
         await asyncio.wait_for(both.wait(), PATIENCE)
         task.cancel()
 

@@ -19,7 +19,7 @@ from evenhand.environments import (
 from evenhand.hypotheses import ScoreThresholds
 from evenhand.testing import ENVIRONMENT_LAWS, EnvironmentCase, LawBroken, check_environment
 
-TABLE = Scores().sample(400, np.random.default_rng(0))
+TABLE = Scores().draw(400, np.random.default_rng(0))
 ENVIRONMENTS = [
     WORLD,
     LowerBound(1, 0.05),

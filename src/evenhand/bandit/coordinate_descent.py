@@ -23,9 +23,9 @@ import numpy as np
 from evenhand.bandit import feasibility
 from evenhand.contracts import FairAnswer, FairOracle, Hypothesis
 from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.estimation.importance import EstimatedLoss
+from evenhand.estimation import EstimatedLoss
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.policies.mixture import Mixture
+from evenhand.policies import Mixture
 from evenhand.policies.weights import PolicyWeights, policy_key
 from evenhand.words import FloatArray
 

@@ -113,7 +113,7 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
     from evenhand.cli.show import progress
     from evenhand.errors import InvalidInput
     from evenhand.simulate import compare
-    from evenhand.simulate.catalogue import make_learner
+    from evenhand.simulate.named import make_learner
 
     twice = sorted({name for name in asked.learners if asked.learners.count(name) > 1})
     if twice:
@@ -144,7 +144,7 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
 def _tradeoff(asked: CompareRequest, world: Any) -> "Tradeoff":
     from evenhand.cli.show import progress
     from evenhand.simulate import tradeoff
-    from evenhand.simulate.tradeoff import EXPONENTS, HORIZONS
+    from evenhand.simulate.sweeps import EXPONENTS, HORIZONS
 
     setting = asked.play.setting(world)
     with progress("runs of the trade-off", len(EXPONENTS) * HORIZONS * asked.seeds) as told:

@@ -17,8 +17,8 @@ from evenhand.fairness.rates import RATES
 from evenhand.learners import CertifiedLearner
 from evenhand.report import Report
 from evenhand.simulate import Comparison, PromiseCost, Summary, Tradeoff, promise_cost
-from evenhand.simulate.catalogue import POPULATIONS, about, make_learner, split
-from evenhand.simulate.promise import LIMITS, MOST_SEEDS
+from evenhand.simulate.named import POPULATIONS, describe_learner, make_learner, split_options
+from evenhand.simulate.sweeps import LIMITS, MOST_SEEDS
 
 
 def tell(out: Console, comparison: Comparison) -> None:
@@ -96,7 +96,7 @@ def promise_costs(asked: CompareRequest) -> PromiseCost | None:
     """The cost of the promise over a grid of limits, where a certified learner is compared on a
     discrete population.
     """
-    name = next((one for one in asked.learners if split(one)[0] == "certified"), None)
+    name = next((one for one in asked.learners if split_options(one)[0] == "certified"), None)
     world = asked.play.world()
     if name is None or not isinstance(world, Discrete):
         return None
@@ -170,7 +170,7 @@ def _report(
 ) -> Report:
     return Report(
         comparison=comparison,
-        about={name: about(name) for name in asked.learners},
+        about={name: describe_learner(name) for name in asked.learners},
         facts=_facts(asked, comparison),
         rate=RATES[asked.play.rate].name,
         command=asked.command,

@@ -32,25 +32,19 @@ CLASS_NAME = _named(
     "evenhand.hypotheses.named", "CLASSES", "[stumps|thresholds|linear|tree|logistic|lightgbm]"
 )
 
-TABLE_OPTIONS = (
-    click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
-    click.option(
-        "--label",
-        required=True,
-        metavar="COL",
-        help="Column with the outcome (was the loan repaid?).",
-    ),
+MEANING_OPTIONS = (
+    click.option("--label", metavar="COL", help="Column with the outcome (was the loan repaid?)."),
     click.option(
         "--good",
         metavar="VALUE",
-        help="The value of the label that is the good outcome; the rest is bad. Default: 1 of 0/1 or -1/1.",
+        help="The value of the label that is the good outcome. Default: 1 of 0/1 or -1/1.",
     ),
     click.option(
-        "--group",
-        required=True,
-        metavar="COL",
-        help="Column with the group whose rates are compared.",
+        "--bad",
+        metavar="A,B",
+        help="The values that are bad outcomes, to be named where there are several.",
     ),
+    click.option("--group", metavar="COL", help="Column with the group whose rates are compared."),
     click.option("--groups", metavar="A,B", help="Keep only the rows of these groups."),
     click.option(
         "--features",
@@ -64,13 +58,31 @@ TABLE_OPTIONS = (
         help="Leave out rows with a missing value in a column that is used.",
     ),
     click.option(
+        "--drop-unlabelled",
+        is_flag=True,
+        help="Leave out people without a label, those who were rejected in the past.",
+    ),
+    click.option(
+        "--missing",
+        metavar="A,B",
+        help="How a missing value is written.  [default: ?, na, n/a, nan, null, none]",
+    ),
+    click.option(
         "--delimiter",
         default=",",
         show_default=True,
         metavar="CHAR",
-        help="What separates the cells of the file.",
+        help="What separates the cells of a CSV.",
+    ),
+    click.option(
+        "--fewest",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="People with each outcome that every group needs.  [default: 10; solve, frontier: 0]",
     ),
 )
+"""What the columns of a table mean; `evenhand.cli.task.meaning` reads them."""
+TABLE_OPTIONS = (click.argument("data", metavar="DATA"), *MEANING_OPTIONS)
 
 PROBLEM_OPTIONS = (
     click.option(

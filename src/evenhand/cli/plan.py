@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import CLASS_NAME, MANY_RATES, output_path, with_options
+from evenhand.cli.options import (
+    CLASS_NAME,
+    MANY_RATES,
+    MEANING_OPTIONS,
+    output_path,
+    with_options,
+)
 
 if TYPE_CHECKING:
     from evenhand.planning import LaunchPlan
@@ -32,26 +38,10 @@ NUMBERS = (
 TABLE = (
     click.option(
         "--data",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Past people with known outcomes (CSV), instead of the four numbers above.",
+        metavar="TABLE",
+        help="Past people with known outcomes, instead of the four numbers above.",
     ),
-    click.option("--label", metavar="COL", help="Column of --data with the outcome."),
-    click.option(
-        "--good", metavar="VALUE", help="The value of the label that is the good outcome."
-    ),
-    click.option("--group", metavar="COL", help="Column of --data with the group."),
-    click.option(
-        "--features",
-        metavar="A,B,C",
-        help="Columns a decision may use. Default: all but label and group.",
-    ),
-    click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value."),
-    click.option(
-        "--drop-missing",
-        is_flag=True,
-        help="Leave out rows with a missing value in a column that is used.",
-    ),
+    *MEANING_OPTIONS,
     click.option(
         "--class",
         "kind",

@@ -1,25 +1,24 @@
 """From the words of `evenhand plan` to a plan, and the plan as a table."""
 
-from pathlib import Path
 from typing import Any, cast
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.cli import table as tables
 from evenhand.cli.show import heading, show_task
-from evenhand.cli.task import TableRequest, prepare
+from evenhand.cli.task import LISTS, PLAIN, TableRequest, prepare
 from evenhand.contracts import GroupUse
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
 from evenhand.planning import Course, LaunchPlan, plan, plan_from_sample
 from evenhand.planning.plan import ASSUMPTIONS
+from evenhand.tables import FEWEST, number
 from evenhand.words import Prices
 
 DEFAULT_PEOPLE = 100_000
 FROM_NUMBERS = ("shares", "bad_rates", "separation", "auc")
-FROM_TABLE = ("label", "good", "group", "features", "score", "kind")
+FROM_TABLE = ("label", "good", "bad", "group", "groups", "features", "score", "kind")
 COLOURS = {
     "worth it": "green",
     "close call": "yellow",
@@ -40,7 +39,7 @@ def make(options: dict[str, Any], out: Console) -> LaunchPlan:
                 f"--{name.replace('_', '-')} is missing.",
                 hint="give --shares, --bad-rates and --auc, or a table of past people with --data.",
             )
-    rates = tables.number(options["bad_rates"])
+    rates = number(options["bad_rates"])
     return plan(
         group_shares=pairs(options["shares"], "--shares"),
         bad_rates=rates if rates is not None else pairs(options["bad_rates"], "--bad-rates"),
@@ -70,16 +69,9 @@ def _shared(options: dict[str, Any]) -> dict[str, Any]:
 
 def _from_table(options: dict[str, Any], shared: dict[str, Any], out: Console) -> LaunchPlan:
     _refuse(options, FROM_NUMBERS, "numbers", "the table of --data tells them; leave it out.")
-    for name in ("label", "group"):
-        if options[name] is None:
-            raise InvalidInput(
-                f"--data needs --{name}.", hint="name the columns with --label and --group."
-            )
     kind = options["kind"] or ("thresholds" if options["score"] else "stumps")
-    names = ("label", "good", "group", "features", "encode", "drop_missing", "score", "group_use")
-    asked = TableRequest(
-        data=cast(Path, options["data"]), kind=kind, **{name: options[name] for name in names}
-    )
+    names = (*PLAIN, *LISTS, "drop_unlabelled", "score", "group_use", "data")
+    asked = TableRequest(kind=kind, fewest_unsaid=FEWEST, **{name: options[name] for name in names})
     task = prepare(asked)
     show_task(out, task)
     return plan_from_sample(task.sample, task.hypotheses, **shared)
@@ -97,12 +89,12 @@ def pairs(text: str, option: str) -> dict[str, float]:
     found: dict[str, float] = {}
     for part in text.split(","):
         name, equals, value = part.partition("=")
-        number = tables.number(value)
-        if not equals or number is None or not name.strip():
+        share = number(value)
+        if not equals or share is None or not name.strip():
             raise InvalidInput(f"{option} is {text!r}; it is a list like a=0.6,b=0.4.")
         if name.strip() in found:
             raise InvalidInput(f"{option} names group {name.strip()!r} twice.")
-        found[name.strip()] = number
+        found[name.strip()] = share
     return found
 
 

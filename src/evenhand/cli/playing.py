@@ -11,7 +11,7 @@ import click
 from evenhand.cli.options import RATE_NAME
 
 if TYPE_CHECKING:
-    from evenhand.simulate.catalogue import Setting
+    from evenhand.simulate.named import Setting
 
 PLAY_OPTIONS = (
     click.option(
@@ -101,7 +101,7 @@ class Play:
     def world(self) -> Any:
         """The environment; refuses what no run could have."""
         from evenhand.errors import InvalidInput
-        from evenhand.simulate.catalogue import make_environment
+        from evenhand.simulate.named import make_environment
 
         if self.rounds < 1:
             raise InvalidInput(f"rounds is {self.rounds}; a run has at least one round.")
@@ -110,7 +110,7 @@ class Play:
     def setting(self, world: Any) -> "Setting":
         """What the learners are told."""
         from evenhand.fairness.rates import RATES
-        from evenhand.simulate.catalogue import Setting
+        from evenhand.simulate.named import Setting
 
         return Setting(
             hypotheses=world.hypotheses,
@@ -150,7 +150,7 @@ class CompareRequest:
     @classmethod
     def of(cls, options: dict[str, Any]) -> "CompareRequest":
         """From the command's options."""
-        from evenhand.simulate.catalogue import COMPARED
+        from evenhand.simulate.named import COMPARED
 
         own = {name: options.pop(name) for name in ("seeds", "first_seed", "tradeoff", "out")}
         learners, jobs = (

@@ -75,7 +75,7 @@ def show_task(out: Console, task: TableProblem) -> None:
     out.print(Text(f"  groups in {task.group}: {sizes}"))
     if task.dropped:
         out.print(Text(f"  left out: {task.dropped:,} rows (other groups, or a missing value)"))
-    for name, columns in task.columns.encoded.items():
+    for name, columns in task.table.encoded.items():
         out.print(
             Text(
                 f"  encoded: {name} as {len(columns)} column{'s' * (len(columns) > 1)} of 0 and 1 ({columns[0]}, ...)"

@@ -69,7 +69,7 @@ def play(asked: Play, learner: str, seed: int) -> "tuple[Run[Learner], Any]":
     """The run and its environment, with a bar of rounds on stderr."""
     from evenhand.cli.show import progress
     from evenhand.simulate import simulate
-    from evenhand.simulate.catalogue import make_learner
+    from evenhand.simulate.named import make_learner
 
     world = asked.world()
     made = make_learner(learner, asked.setting(world))

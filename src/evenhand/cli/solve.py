@@ -47,8 +47,8 @@ if TYPE_CHECKING:
 def command(method: str, max_calls: int | None, out: Path | None, **options: Any) -> None:
     """Find the cheapest mixture of rules whose rates differ by at most a limit.
 
-    DATA is a CSV file with a header: one row per person, with the outcome, the group and what a
-    decision may look at.
+    DATA is a known table (evenhand data list), a description (.toml), or a CSV or Parquet file: one
+    row per person, with the outcome, the group and what a decision may look at.
 
     \b
     Example: loans, where group and outcome are known for everybody
@@ -131,7 +131,7 @@ def policy_document(task: "TableProblem", solution: "FairSolution") -> dict[str,
         "policy": solution.policy.to_json(),
         "in_words": solution.policy.describe(task.names).splitlines(),
         "columns": list(task.names),
-        "encoded_columns": {name: list(columns) for name, columns in task.columns.encoded.items()},
+        "encoded_columns": {name: list(columns) for name, columns in task.table.encoded.items()},
         "label": {"column": task.label, "good": task.good},
         "group": {"column": task.group, "use": task.group_use, "values": list(task.sample.groups)},
         "class": dict(task.hypotheses.params),

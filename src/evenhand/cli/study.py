@@ -7,44 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import CLASS_NAME, RATE_NAME, with_options
+from evenhand.cli.options import CLASS_NAME, MEANING_OPTIONS, RATE_NAME, with_options
 
 if TYPE_CHECKING:
     from evenhand.simulate.study import Source, Study, StudyPlan, Workers
 
 TABLE = (
     click.argument("tables", nargs=-1, required=True, metavar="TABLE..."),
-    click.option(
-        "--label", metavar="COL", help="For a CSV or Parquet file: the column with the outcome."
-    ),
-    click.option(
-        "--good", metavar="VALUE", help="The value of the label that is the good outcome."
-    ),
-    click.option("--group", metavar="COL", help="The column with the group."),
-    click.option("--groups", metavar="A,B", help="Keep only the rows of these groups."),
-    click.option(
-        "--features",
-        metavar="A,B,C",
-        help="Columns a decision may use. Default: all but label and group.",
-    ),
-    click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value."),
-    click.option(
-        "--drop-missing",
-        is_flag=True,
-        help="Leave out rows with a missing value in a column that is used.",
-    ),
-    click.option(
-        "--drop-unlabelled",
-        is_flag=True,
-        help="Leave out people without a label, those who were rejected in the past.",
-    ),
-    click.option(
-        "--delimiter",
-        default=",",
-        show_default=True,
-        metavar="CHAR",
-        help="What separates the cells of a CSV.",
-    ),
+    *MEANING_OPTIONS,
 )
 SWEEP = (
     click.option(
@@ -179,7 +149,7 @@ def command(**options: Any) -> None:
 
 def made_plan(options: dict[str, Any]) -> "StudyPlan":
     """The plan, with every complaint about tables and names made before anything runs."""
-    from evenhand.simulate.catalogue import STUDIED
+    from evenhand.simulate.named import STUDIED
     from evenhand.simulate.study import StudyPlan
 
     return StudyPlan(
@@ -206,30 +176,16 @@ def tell_notes(plan: "StudyPlan") -> None:
 
 def made_source(name: str, options: dict[str, Any]) -> "Source":
     """A published table, a description, or a file whose columns the options name."""
-    from evenhand.environments.datasets import DATASETS, Description, read_description
-    from evenhand.errors import InvalidInput
-    from evenhand.simulate.study import source_of
+    from dataclasses import replace
 
-    path = Path(name)
-    if name in DATASETS or not path.exists():
-        return source_of(name)
-    if path.suffix.lower() == ".toml":
-        return source_of(name, read_description(path.absolute()))
-    if options["label"] is None or options["group"] is None:
-        raise InvalidInput(
-            f"{name} is a file of rows, and nothing says what its columns mean.",
-            hint="add --label COL and --group COL, or describe it in a .toml file.",
-        )
-    told: dict[str, Any] = {
-        key: tuple(part.strip() for part in (options[key] or "").split(",") if part.strip())
-        for key in ("groups", "features")
-    }
-    told |= {
-        key: options[key]
-        for key in ("label", "good", "group", "encode", "drop_missing", "delimiter")
-    }
-    unlabelled = "drop" if options["drop_unlabelled"] else None
-    return source_of(name, Description(path=path.absolute(), unlabelled=unlabelled, **told))
+    from evenhand.cli.task import meaning
+    from evenhand.simulate.study import source_of
+    from evenhand.tables import describe
+
+    described = describe(name, **meaning(options))
+    if described is not None:  # workers may run in another folder
+        described = replace(described, path=described.path.absolute())
+    return source_of(name, described)
 
 
 def made_workers(options: dict[str, Any]) -> "Workers":
@@ -271,14 +227,14 @@ def report(found: "Study", options: dict[str, Any]) -> str:
     """The HTML page."""
     from evenhand import __version__
     from evenhand.cli.data import about
-    from evenhand.environments.datasets import DATASETS
     from evenhand.fairness.rates import RATES
     from evenhand.report import StudyReport, study_page
+    from evenhand.tables import TABLES
 
     told = {
         source.name: about(
             source.table(),
-            None if source.description else DATASETS.get(source.name),
+            None if source.description else TABLES[source.name],
             source.description,
         )
         for source in found.plan.sources
@@ -296,10 +252,12 @@ def command_line(options: dict[str, Any]) -> str:
         words += ["--learner", learner]
     for limit in options["limits"]:
         words += ["--limit", f"{limit:g}"]
-    for name in ("label", "good", "group", "groups", "features"):
+    for name in ("label", "good", "bad", "group", "groups", "features", "missing"):
         words += [f"--{name}", options[name]] if options[name] else []
     for name in ("encode", "drop_missing", "drop_unlabelled"):
         words += [f"--{name.replace('_', '-')}"] * options[name]
+    words += [] if options["fewest"] is None else ["--fewest", str(options["fewest"])]
+    words += ["--delimiter", options["delimiter"]] * (options["delimiter"] != ",")
     words += ["--class", options["kind"]] * (options["kind"] != "linear")
     words += ["--rate", options["rate"]] * (options["rate"] != "fpr")
     for name in ("price_false_accept", "price_false_reject"):

@@ -52,10 +52,8 @@ class Candidate:
         """
         if type(self.policy) is not Mixture:
             return 0.0, 1.0
-        parts = list(zip(self.policy.hypotheses, self.policy.weights, strict=True))
-        base, never = (
-            sum(w for h, w in parts if h == constant) for constant in (ACCEPT_ALL, REJECT_ALL)
-        )
+        base, never = (self.policy.weight_of(constant) for constant in (ACCEPT_ALL, REJECT_ALL))
+        parts = zip(self.policy.hypotheses, self.policy.weights, strict=True)
         rules = [h for h, w in parts if h not in (ACCEPT_ALL, REJECT_ALL) and w > 0]
         return (base, max(1.0 - base - never, 0.0)) if rules else (base, 0.0)
 

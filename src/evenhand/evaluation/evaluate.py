@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds import BettingBound
 from evenhand.contracts import Policy
 from evenhand.errors import InvalidInput
-from evenhand.estimation.log import RoundLog
+from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
 from evenhand.evaluation.candidate import Candidate
 from evenhand.evaluation.decision_log import DecisionLog
@@ -25,10 +26,9 @@ from evenhand.evaluation.gap_process import LoggedGaps, cohort_of
 from evenhand.evaluation.loss_betting import LossBound, LossRows, LossState
 from evenhand.evaluation.support import denominator_warnings, effective, require_honest, support_of
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import Rate
-from evenhand.hypotheses._threads import one_blas_thread
+from evenhand.hypotheses.common import one_blas_thread
 from evenhand.words import FloatArray, IntArray, Prices
 
 FIRST_BLOCK = 100

@@ -1,4 +1,4 @@
-"""The betting bound of `fairness.bounds` on a randomised candidate: a person whom pi accepts with
+"""The betting bound of `bounds` on a randomised candidate: a person whom pi accepts with
 probability q is two parts of a round.
 
 `betting` bets on h in {0, 1}. For a fixed policy with acceptance q = pi(x), f = E[N q]/E[N], use in
@@ -21,9 +21,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from evenhand.bounds import BettingBound, BettingState, Cohort, EpochPlan, Forecast
 from evenhand.evaluation.decision_log import DecisionLog
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
 from evenhand.words import FloatArray, IntArray
 
 MOST_FORESEEN = 5000
@@ -46,7 +45,7 @@ def cohort_of(
         "negative": label == -1,
         "unresolved": accepted & (label == 0),
     }
-    return Cohort.of(
+    return Cohort(
         accepts[np.newaxis],
         np.tile(group[at], 2)[rows],
         acceptance=np.tile(log.acceptance[at], 2)[rows],
@@ -72,7 +71,7 @@ class LoggedGaps:
 
     def step(self, cohort: Cohort) -> "LoggedGaps":
         """Add a block; a process that has contradicted itself claims nothing any more."""
-        state, _ = self.bound.update(self.state, cohort, self.plan())
+        state = self.bound.update(self.state, cohort, self.plan())
         return replace(self, state=state, last=cohort)
 
     def plan(self) -> EpochPlan:
@@ -92,7 +91,7 @@ class LoggedGaps:
 def _forecast(cohort: Cohort) -> Forecast:
     step = max(1, len(cohort) // MOST_FORESEEN)
     every = slice(None, None, step)
-    return Forecast.of(
+    return Forecast(
         cohort.accepts[:, every],
         cohort.group[every],
         weight=cohort.rounds[every],

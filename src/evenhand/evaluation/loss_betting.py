@@ -33,8 +33,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from evenhand.bounds.betting import HORIZONS
 from evenhand.errors import InvalidInput
-from evenhand.fairness.bounds.betting import HORIZONS
 from evenhand.words import BoolArray, FloatArray, Prices
 
 ROUNDING = 1e-12

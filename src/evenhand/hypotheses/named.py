@@ -5,8 +5,7 @@ from collections.abc import Callable
 from evenhand.contracts import HypothesisClass
 from evenhand.hypotheses.estimator import Estimator
 from evenhand.hypotheses.linear import Linear
-from evenhand.hypotheses.stumps import Stumps
-from evenhand.hypotheses.thresholds import ScoreThresholds
+from evenhand.hypotheses.thresholds import ScoreThresholds, Stumps
 from evenhand.registry import Registry
 
 

@@ -18,11 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.bandit import PracticalSchedule, TheorySchedule
+from evenhand.bounds import ClopperPearson, Dkw, JointHoeffding
 from evenhand.contracts import Hypothesis, HypothesisClass
 from evenhand.errors import EvenhandError, NotSerialisable, StorageError
 from evenhand.estimation import RoundLog
+from evenhand.estimation.log import History
 from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRate
-from evenhand.fairness.bounds.slack import ClopperPearson, Dkw, JointHoeffding
 from evenhand.hypotheses import FiniteClass, hypothesis_from_json
 from evenhand.policies import Mixture
 from evenhand.words import LabelledSample, Prices
@@ -57,7 +58,7 @@ for _known in (
     *(FalsePositiveRate, FalseNegativeRate, SelectionRate),
     *(PracticalSchedule, TheorySchedule),
     *(JointHoeffding, Dkw, ClopperPearson),
-    *(Prices, LabelledSample, RoundLog),
+    *(Prices, LabelledSample, RoundLog, History),
 ):
     storable(_known)
 

@@ -12,10 +12,9 @@ learner's own lock.
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import isfunction
-from operator import is_not
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -25,6 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.contracts import GroupUse, Rate
 from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
+from evenhand.estimation.log import History
 from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
 from evenhand.learners.codec import storable, stored_name
@@ -81,95 +81,6 @@ class LearnerReport:
     missing_labels: int
     notes: tuple[str, ...] = ()
     forecast: tuple[str, ...] = ()
-
-
-@storable
-@dataclass(eq=False)
-class History:
-    """Everything resolved so far: logs per epoch, and how many rounds were played."""
-
-    logs: list[tuple[int, RoundLog]] = field(default_factory=list)
-    _known: tuple[tuple[RoundLog, ...], bool, RoundLog] | None = field(
-        default=None, init=False, repr=False
-    )
-    """The logs that were asked for last, whether their groups were, and all of them as one: mostly
-    the next question adds some.
-    """
-
-    def of(self, epochs: set[int] | None = None, *, with_group: bool = True) -> RoundLog | None:
-        """The log of some epochs (all by default) as one, aggregated by context; None if it is
-        empty.
-        """
-        chosen = tuple(log for epoch, log in self.logs if epochs is None or epoch in epochs)
-        if not chosen:
-            self._known = None
-            return None
-        known, shown, whole = self._known or ((), with_group, None)
-        if shown != with_group or len(known) > len(chosen) or any(map(is_not, known, chosen)):
-            known, whole = (), None
-        parts = [log if with_group else without_group(log) for log in chosen[len(known) :]]
-        if parts:
-            whole = RoundLog.merged(parts if whole is None else [whole, *parts])
-            self._known = (chosen, with_group, whole)
-        return whole
-
-    def forget(
-        self,
-        epoch: int,
-        features: FloatArray,
-        group: Any,
-        acceptance: float,
-        kind: str,
-        prices: Prices | None = None,
-    ) -> bool:
-        """Take one round out of the log of its epoch; a row that is left without rounds disappears.
-        False if there is no such round.
-
-        Whatever was fitted to the log is remembered with the log (see `fit_outcomes`), so it is
-        forgotten with it.
-        """
-        for place, (number, log) in enumerate(self.logs):
-            if number != epoch or log.features.shape[1] != len(features):
-                continue
-            same = (
-                (log.features == features).all(axis=1)
-                & (log.acceptance == acceptance)
-                & (getattr(log, kind) > 0)
-            )
-            if log.group is not None:
-                same &= np.array([value == group for value in log.group.tolist()], dtype=bool)
-            if log.prices is not None and prices is not None:
-                for name in ("false_accept", "false_reject"):
-                    same &= getattr(log.prices, name) == getattr(prices, name)
-            if same.any():
-                self._known = None
-                counts = getattr(log, kind).copy()
-                counts[int(np.argmax(same))] -= 1
-                left: RoundLog = replace(log, **{kind: counts})
-                self.logs[place : place + 1] = (
-                    [(number, left.where(left.count > 0))] if left.rounds > 0 else []
-                )
-                return True
-        return False
-
-    def compact(self) -> None:
-        """One log per epoch (two, if the group was told for some and not for others)."""
-        merged: dict[tuple[int, bool], list[RoundLog]] = {}
-        for epoch, log in self.logs:
-            merged.setdefault((epoch, log.group is None), []).append(log)
-        self.logs = [
-            (e, logs[0] if len(logs) == 1 else RoundLog.merged(logs))
-            for (e, _), logs in merged.items()
-        ]
-
-
-def without_group(log: RoundLog) -> RoundLog:
-    """The same rounds, the group not shown."""
-    if log.group is None:
-        return log
-    return RoundLog(
-        log.features, None, log.acceptance, log.rejected, log.positive, log.negative, log.prices
-    )
 
 
 def locked(
@@ -553,9 +464,7 @@ class EpochLearner(ABC):
         Subclasses forget more.
         """
         if lost.learned and (erased or lost.accept):
-            self._history.forget(
-                lost.epoch, lost.features, lost.group, lost.acceptance, lost.kind, lost.prices
-            )
+            self._history.forget(lost.epoch, lost.log)
 
     @locked
     def open_epoch(self) -> Epoch:
@@ -585,8 +494,7 @@ class EpochLearner(ABC):
     def _collect(self) -> bool:
         """Move what has been resolved into the history; whether there was anything."""
         found = self._book.harvest()
-        self._history.logs.extend(found)
-        self._history.compact()
+        self._history.add(found)
         return bool(found)
 
     @locked

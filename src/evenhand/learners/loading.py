@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds import BettingState
 from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput, StorageError
-from evenhand.fairness.bounds.betting_records import BettingState
 from evenhand.fairness.certificate import RULES
 from evenhand.learners import storage
 from evenhand.learners.certified.cohorts import ClosedCohort

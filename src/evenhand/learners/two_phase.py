@@ -25,12 +25,12 @@ from evenhand.bandit import (
     explored,
 )
 from evenhand.bandit.schedule import LARGEST_FLOOR
+from evenhand.bounds import SlackBound
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided, two_sided
-from evenhand.estimation.contexts import joined
+from evenhand.estimation.log import joined
 from evenhand.faircsc import FairCSC, bind_fair
-from evenhand.fairness.bounds.slack import SlackBound
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.epochs import Epoch, EpochLearner, round_count
@@ -207,8 +207,7 @@ class TwoPhaseLearner(EpochLearner):
         if settled == self._taken:
             return exploring
         found, self._taken = self._book.harvest(settled), settled
-        self._history.logs.extend(found)
-        self._history.compact()
+        self._history.add(found)
         return exploring or bool(found)
 
     def _examine(self) -> None:

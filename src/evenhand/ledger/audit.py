@@ -17,9 +17,8 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
@@ -35,6 +34,7 @@ from evenhand.ledger.chain import (
     read_head,
     read_head_seal,
 )
+from evenhand.ledger.decision_draw import text_agrees
 from evenhand.ledger.keyring import Keyring, fingerprint, open_fields
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.publishing import append_event
@@ -45,14 +45,6 @@ from evenhand.ledger.standalone_verifier import FORMAT, GENESIS, Lineages, Probl
 FIELDS = ("who", "features", "group", "reply")
 DATABASE, ANCHOR = "ledger.sqlite", "head.json"
 _decode = json.JSONDecoder().raw_decode
-
-
-def _read_json(text: str) -> Json:
-    """The document that the whole text is."""
-    document, end = _decode(text)
-    if end != len(text):
-        raise ValueError("there is more than one document.")
-    return cast(Json, document)
 
 
 @dataclass(frozen=True)
@@ -69,150 +61,129 @@ class Verification:
         return not self.problems
 
 
-@dataclass
-class _Walk:
-    """Where the walk along the chain stands."""
-
-    keyring: Keyring
-    deep: bool
-    personal: Iterator[Stored]
-    anchor: Head | None
-    previous: bytes = GENESIS
-    seq: int = 0
-    at: float = float("-inf")
-    rows: int = 0
-    lineages: Lineages = field(default_factory=Lineages)
-    emptied: set[int] = field(default_factory=set)
-    erased: set[int] = field(default_factory=set)
-    problems: list[Problem] = field(default_factory=list)
-    beside: Stored | None = None
-    anchored: bool = False
-
-    def refuse(self, seq: int, what: str) -> None:
-        self.problems.append(Problem(seq, what))
-
-
 def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False) -> Verification:
     """Check every row; `anchor` is a head that was published before, `deep` also opens what is
     sealed.
     """
     with ledger.store.reader.connect() as connection, connection.begin():
-        walk = _Walk(
-            ledger.keyring, deep, personal_rows(connection), anchor.head if anchor else None
-        )
-        walk.beside = next(walk.personal, None)
-        head = read_head(connection)
+        checks = _Checks(ledger.keyring, personal_rows(connection, keys=deep), deep)
+        head, seal = read_head(connection), read_head_seal(connection)
+        # whatever was put into a row, the walk along the chain goes on
         for seq, kind, row in chain_rows(connection):
-            _check_readable(walk, seq, kind, row)
-        _check_end(walk, head)
-        if read_head_seal(connection) != ledger.keyring.head_seal(
-            head.seq, bytes.fromhex(head.hash)
-        ):
-            walk.refuse(
-                head.seq,
-                "the head was not written by the holder of the keyring: the end was cut off or added",
-            )
+            try:
+                checks.row(seq, kind, row)
+            except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+                checks.refuse(seq, "its content is not one that this ledger writes")
+                checks.seq = seq
+            if anchor is not None and seq == anchor.head.seq:
+                checks.anchored = checks.previous.hex() == anchor.head.hash
+        checks.end(head, seal)
     if anchor is not None:
-        _check_anchor(walk, anchor, ledger)
-    return Verification(walk.rows, head, tuple(walk.problems))
+        try:
+            anchor.verify(ledger.keyring.public_key)
+        except Damaged as damage:
+            checks.refuse(anchor.head.seq, str(damage))
+        if anchor.ledger != ledger.id:
+            checks.refuse(anchor.head.seq, "the published head belongs to another ledger")
+        if not checks.anchored:
+            what = "the published head is not in the chain: it was truncated or rewritten"
+            checks.refuse(anchor.head.seq, what)
+    return Verification(checks.rows, head, tuple(checks.problems))
 
 
-def _check_readable(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
-    """Whatever was put into a row, the walk goes on."""
-    try:
-        _check_row(walk, seq, kind, row)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        walk.refuse(seq, "its content is not one that this ledger writes")
-        walk.seq = seq
+class _Checks:
+    """The laws of the chain, row by row: where the walk stands, and what it has seen."""
 
+    def __init__(self, keyring: Keyring, personal: Iterator[Stored], deep: bool) -> None:
+        self.keyring, self.personal, self.deep = keyring, personal, deep
+        self.beside = next(personal, None)
+        self.previous, self.seq, self.at, self.rows = GENESIS, 0, float("-inf"), 0
+        self.lineages = Lineages()
+        self.emptied: set[int] = set()
+        self.erased: set[int] = set()
+        self.problems: list[Problem] = []
+        self.anchored = False
 
-def _check_row(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
-    walk.rows += 1
-    at, body, stored = row[1], row[-2], bytes(row[-1])
-    if seq != walk.seq + 1:
-        walk.refuse(seq, f"row {walk.seq + 1} was expected here")
-    if at < walk.at:
-        walk.refuse(seq, "its time is before that of the row before")
-    if link(walk.previous, seq, kind, at, body) != stored:
-        walk.refuse(seq, "its hash is not that of its content")
-    walk.previous, walk.seq, walk.at = stored, seq, at
-    if walk.anchor is not None and seq == walk.anchor.seq:
-        walk.anchored = stored.hex() == walk.anchor.hash
-    _check_content(walk, seq, kind, row)
+    def refuse(self, seq: int, what: str) -> None:
+        self.problems.append(Problem(seq, what))
 
+    def row(self, seq: int, kind: str, row: Stored) -> None:
+        """A row of the chain: its place, its hash, its columns, and the laws of its kind."""
+        self.rows += 1
+        at, text, stored = row[1], row[-2], bytes(row[-1])
+        if seq != self.seq + 1:
+            self.refuse(seq, f"row {self.seq + 1} was expected here")
+        if at < self.at:
+            self.refuse(seq, "its time is before that of the row before")
+        if link(self.previous, seq, kind, at, text) != stored:
+            self.refuse(seq, "its hash is not that of its content")
+        self.previous, self.seq, self.at = stored, seq, at
+        # most rows are decisions, and most of them are as they should be
+        beside = None if kind != "decision" or self.deep else self.beside
+        if (
+            beside is not None
+            and beside[0] == seq
+            and beside[1] is not None
+            and text_agrees(text, row[2:-2], fingerprint(beside[1]))
+        ):
+            self.beside = next(self.personal, None)
+            return
+        body, end = _decode(text)
+        if end != len(text):
+            raise ValueError("there is more than one document.")
+        if row[2:-2] != lookup_values(kind, body):
+            self.refuse(seq, "its columns are not what its body says")
+        if "sealed" in body:
+            self.sealed(seq, body)
+        elif kind == "erasure":
+            self.erased.update(body["rows"])
+        elif kind == "policy":
+            try:
+                Policy.from_body(seq, body).verify(self.keyring.public_key)
+            except Damaged:
+                self.refuse(seq, "the signature of the policy does not verify")
+            for what in self.lineages.policy(body):
+                self.refuse(seq, what)
+        elif kind == "checkpoint":
+            for what in self.lineages.checkpoint(seq, body):
+                self.refuse(seq, what)
 
-def _check_content(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
-    body: Json = _read_json(row[-2])
-    if row[2:-2] != lookup_values(kind, body):
-        walk.refuse(seq, "its columns are not what its body says")
-    if "sealed" in body:
-        _check_sealed(walk, seq, body)
-    elif kind == "erasure":
-        walk.erased.update(body["rows"])
-    elif kind == "policy":
-        _check_policy(walk, seq, body)
-    elif kind == "checkpoint":
-        for what in walk.lineages.checkpoint(seq, body):
-            walk.refuse(seq, what)
+    def sealed(self, seq: int, body: Json) -> None:
+        """The sealed fields beside a row."""
+        while self.beside is not None and self.beside[0] < seq:
+            self.refuse(self.beside[0], "a sealed field belongs to no row")
+            self.beside = next(self.personal, None)
+        if self.beside is None or self.beside[0] != seq:
+            self.refuse(seq, "its sealed fields are missing")
+            return
+        (_, sealed, wrapped), self.beside = self.beside, next(self.personal, None)
+        if sealed is None:
+            self.emptied.add(seq)
+        elif fingerprint(sealed) != body["sealed"]:
+            self.refuse(seq, "its sealed fields have been changed")
+        elif self.deep:
+            try:
+                opened = open_fields(self.keyring.unwrap(wrapped or b""), sealed)
+            except Damaged as damage:
+                self.refuse(seq, str(damage))
+                return
+            for name in opened.mismatches(body["commit"]):
+                self.refuse(seq, f"its sealed {name} is not what was committed to")
 
-
-def _check_sealed(walk: _Walk, seq: int, body: Json) -> None:
-    while walk.beside is not None and walk.beside[0] < seq:
-        walk.refuse(walk.beside[0], "a sealed field belongs to no row")
-        walk.beside = next(walk.personal, None)
-    if walk.beside is None or walk.beside[0] != seq:
-        walk.refuse(seq, "its sealed fields are missing")
-        return
-    (_, sealed, wrapped), walk.beside = walk.beside, next(walk.personal, None)
-    if sealed is None:
-        walk.emptied.add(seq)
-    elif fingerprint(sealed) != body["sealed"]:
-        walk.refuse(seq, "its sealed fields have been changed")
-    elif walk.deep:
-        _check_opened(walk, seq, body, sealed, wrapped)
-
-
-def _check_opened(walk: _Walk, seq: int, body: Json, sealed: bytes, wrapped: bytes | None) -> None:
-    try:
-        wrong = open_fields(walk.keyring.unwrap(wrapped or b""), sealed).mismatches(body["commit"])
-    except Damaged as damage:
-        walk.refuse(seq, str(damage))
-        return
-    for name in wrong:
-        walk.refuse(seq, f"its sealed {name} is not what was committed to")
-
-
-def _check_policy(walk: _Walk, seq: int, body: Json) -> None:
-    try:
-        Policy.from_body(seq, body).verify(walk.keyring.public_key)
-    except Damaged:
-        walk.refuse(seq, "the signature of the policy does not verify")
-    for what in walk.lineages.policy(body):
-        walk.refuse(seq, what)
-
-
-def _check_end(walk: _Walk, head: Head) -> None:
-    if (head.seq, head.hash) != (walk.seq, walk.previous.hex()):
-        walk.refuse(walk.seq, f"the chain ends here, but its head is row {head.seq}")
-    for seq, what in walk.lineages.end():
-        walk.refuse(seq, what)
-    for seq in sorted(walk.emptied ^ walk.erased):
-        walk.refuse(seq, "its sealed fields are empty without an erasure, or the other way round")
-    if walk.beside is not None:
-        walk.refuse(walk.beside[0], "a sealed field belongs to no row")
-
-
-def _check_anchor(walk: _Walk, anchor: SignedHead, ledger: Ledger) -> None:
-    try:
-        anchor.verify(ledger.keyring.public_key)
-    except Damaged as damage:
-        walk.refuse(anchor.head.seq, str(damage))
-    if anchor.ledger != ledger.id:
-        walk.refuse(anchor.head.seq, "the published head belongs to another ledger")
-    if not walk.anchored:
-        walk.refuse(
-            anchor.head.seq, "the published head is not in the chain: it was truncated or rewritten"
-        )
+    def end(self, head: Head, seal: bytes) -> None:
+        """The head is the last row and was written with the keyring, and nothing is left over."""
+        if (head.seq, head.hash) != (self.seq, self.previous.hex()):
+            self.refuse(self.seq, f"the chain ends here, but its head is row {head.seq}")
+        for seq, what in self.lineages.end():
+            self.refuse(seq, what)
+        for seq in sorted(self.emptied ^ self.erased):
+            what = "its sealed fields are empty without an erasure, or the other way round"
+            self.refuse(seq, what)
+        if self.beside is not None:
+            self.refuse(self.beside[0], "a sealed field belongs to no row")
+        if seal != self.keyring.head_seal(head.seq, bytes.fromhex(head.hash)):
+            what = "the head was not written by the holder of the keyring"
+            self.refuse(head.seq, f"{what}: the end was cut off or added")
 
 
 def recompute(ledger: Ledger, tenant: str, product: str) -> int:
@@ -262,7 +233,7 @@ def _lines(ledger: Ledger, opened: tuple[str, ...]) -> Iterator[str]:
         for seq, kind, row in chain_rows(connection):
             at, body, digest = row[1], row[-2], bytes(row[-1]).hex()
             line = {"at": repr(at), "body": body, "hash": f'"{digest}"', "kind": f'"{kind}"'}
-            if "sealed" in json.loads(body):
+            if kind == "decision" or (kind == "outcome" and "sealed" in json.loads(body)):
                 line["open"] = canonical(_proofs(ledger.keyring, next(beside), opened))
             yield join_object(line | {"seq": str(seq)})
 

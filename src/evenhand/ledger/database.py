@@ -283,7 +283,8 @@ def open_store(where: str | os.PathLike[str]) -> Store:
             hint="give a path, or postgresql://...",
         )
     url = f"postgresql+psycopg://{rest}"
-    common: dict[str, Any] = {"pool_pre_ping": True}
+    # paramstyle: positional parameters, as SQLite has them
+    common: dict[str, Any] = {"pool_pre_ping": True, "paramstyle": "format"}
     writer = create_engine(
         url, pool_size=1, max_overflow=0, isolation_level="READ COMMITTED", **common
     )

@@ -11,7 +11,13 @@ from sqlalchemy import Connection, Engine, and_, bindparam, case, func, not_, se
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.database import DECISIONS, ERASURES, OUTCOMES, PEOPLE, PERSONAL, QUARANTINE
-from evenhand.ledger.decision_draw import KNOWN_BY_KEY, Known, key_digest, open_known
+from evenhand.ledger.decision_draw import (
+    KNOWN_BY_KEY,
+    Known,
+    StoredDecision,
+    key_digest,
+    open_known,
+)
 from evenhand.ledger.keyring import Keyring, Opened, open_fields
 from evenhand.ledger.outcome_status import Facts, Standing, facts_from, missing_key
 from evenhand.ledger.records import Counts, Drawn, LateGroup, Overruled, Row
@@ -74,7 +80,7 @@ def known(connection: Connection, keyring: Keyring, tenant: str, key: str) -> Kn
     ).one_or_none()
     if row is None:
         raise missing_key()
-    return open_known(keyring, row)
+    return open_known(keyring, StoredDecision(*row))
 
 
 def explained(connection: Connection, keyring: Keyring, found: Known) -> Explained:

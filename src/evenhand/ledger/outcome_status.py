@@ -23,7 +23,13 @@ from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.chain import Transaction
 from evenhand.ledger.database import OUTCOMES, PERSONAL, QUARANTINE
-from evenhand.ledger.decision_draw import KNOWN_BY_KEY, Known, key_digest, open_known
+from evenhand.ledger.decision_draw import (
+    KNOWN_BY_KEY,
+    Known,
+    StoredDecision,
+    key_digest,
+    open_known,
+)
 from evenhand.ledger.keyring import Entropy, Keyring, seal_fields
 from evenhand.ledger.refusals import Invalid, NotFound, Refusal
 
@@ -236,7 +242,8 @@ class Reporter:
         others.
         """
         digests = [key_digest(self._keyring, tenant, key) for tenant, key, _ in told]
-        rows = {row.key: row for row in transaction.rows_among(KNOWN_BY_KEY, list(set(digests)))}
+        stored = transaction.rows_among(KNOWN_BY_KEY, list(set(digests)))
+        rows = {row[0]: StoredDecision(*row) for row in stored}
         book = _Book(transaction, [row.seq for row in rows.values()])
         return [
             self._one(transaction, rows.get(digest), report, book)
@@ -244,7 +251,7 @@ class Reporter:
         ]
 
     def _one(
-        self, transaction: Transaction, row: Any, report: Report, book: "_Book"
+        self, transaction: Transaction, row: StoredDecision | None, report: Report, book: "_Book"
     ) -> Verdict | Refusal:
         try:
             if row is None:
@@ -255,7 +262,12 @@ class Reporter:
         return self._enter(transaction, row, known, report, book)
 
     def _enter(
-        self, transaction: Transaction, row: Any, known: Known, report: Report, book: "_Book"
+        self,
+        transaction: Transaction,
+        row: StoredDecision,
+        known: Known,
+        report: Report,
+        book: "_Book",
     ) -> Verdict:
         digest = self._digest(row.seq, report)
         before = self._with_known_group(
@@ -275,7 +287,7 @@ class Reporter:
     def _append(
         self,
         transaction: Transaction,
-        row: Any,
+        row: StoredDecision,
         report: Report,
         kind: str,
         value: str,

@@ -71,8 +71,8 @@ class Application:
 
     @cached_property
     def features_text(self) -> str:
-        """The features as canonical JSON."""
-        return canonical(self.features)
+        """The features as canonical JSON: they are finite numbers of the type float."""
+        return f"[{','.join(map(float.__repr__, self.features))}]"
 
 
 @dataclass(frozen=True, slots=True)

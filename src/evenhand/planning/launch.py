@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds.slack import require_probability
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.bounds.slack import require_probability
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import EpochLearner
@@ -29,7 +29,7 @@ from evenhand.planning.population import Planned, from_numbers, separation_of
 from evenhand.planning.tables import from_table
 from evenhand.planning.verdict import MOST_ROUNDS, Stakes, advice, answer, break_even, verdict
 from evenhand.policies import Mixture
-from evenhand.simulate.trail import learned_weight
+from evenhand.simulate.record import learned_weight
 from evenhand.words import LabelledSample, Prices
 
 FALSE_POSITIVES = FalsePositiveRate()

@@ -13,10 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds import BettingBound, JointHoeffding, people_needed
 from evenhand.contracts import Policy
-from evenhand.environments.truth import ZERO_ONE
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.slack import JointHoeffding, people_needed
+from evenhand.environments.population import ZERO_ONE
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, EpochLearner, ExploreThenCommit, TwoPhaseLearner
 from evenhand.learners.certified.cohorts import group_codes
@@ -25,8 +24,7 @@ from evenhand.learners.certified.learner import FIRST_FITTED, FIRST_ROUNDS
 from evenhand.learners.certified.run import FIRST_PEOPLE, LATER_GROUPS
 from evenhand.planning.population import Planned
 from evenhand.simulate import Run, simulate
-from evenhand.simulate.record import promises
-from evenhand.simulate.trail import audit_weight, learned_weight
+from evenhand.simulate.record import audit_weight, learned_weight, promises
 from evenhand.words import FloatArray, Prices
 
 POINTS = 72
@@ -185,16 +183,15 @@ def commit_exploration(planned: Planned, terms: LaunchTerms) -> float:
 
 def _rounds_until(planned: Planned, terms: LaunchTerms, slack: float) -> float:
     """Expected people to accept until the slack is that small; infinity if it never is."""
-    people = 1.0
-    need = people_needed(
-        JointHoeffding(),
-        np.maximum(planned.denominators(terms.rates) * people, 1e-9),
-        slack,
-        log_size=log(len(planned.world.hypotheses)),
-        columns=1,
-        failure_probability=_delta(planned, terms),
-    )
-    return float(ceil(people * need.multiple)) if np.isfinite(need.multiple) else inf
+    log_size, delta = log(len(planned.world.hypotheses)), _delta(planned, terms)
+
+    def beta(counts: FloatArray) -> float:
+        return JointHoeffding().slack(
+            counts, log_size=log_size, columns=1, failure_probability=delta
+        )
+
+    need = people_needed(beta, np.maximum(planned.denominators(terms.rates), 1e-9), slack)
+    return float(ceil(need.multiple)) if np.isfinite(need.multiple) else inf
 
 
 def _settings(planned: Planned, terms: LaunchTerms) -> dict[str, Any]:

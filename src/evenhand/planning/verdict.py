@@ -9,7 +9,7 @@ import numpy as np
 from evenhand.planning.lives import LaunchTerms, Lives, certified, live
 from evenhand.planning.plan import Answer, Spread
 from evenhand.planning.population import Planned
-from evenhand.simulate.trail import learned_weight
+from evenhand.simulate.record import learned_weight
 from evenhand.words import FloatArray
 
 WIDER = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)

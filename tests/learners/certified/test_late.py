@@ -35,7 +35,7 @@ LOST = LabelDelays(
 def test_nothing_is_learned_before_the_window_has_closed():
     told = learner(maturity=1000.0)
     for now in range(10):
-        people = WORLD.sample(100, stream(now, "people"))
+        people = WORLD.draw(100, stream(now, "people"))
         decisions = told.decide(people.features, people.group, at=float(now))
         told.observe(decisions.first_round + np.arange(100), people.label, at=float(now))
     assert told.certificate.counts == ()
@@ -95,7 +95,7 @@ def _alone(hypothesis):
 def test_early_labels_are_a_biased_sample():
     """Why there is a window: after 5 steps the arrived labels are bad far too often."""
     generator = stream(4, "early")
-    people = WORLD.sample(20_000, generator)
+    people = WORLD.draw(20_000, generator)
     arrived = DELAYS.draw(people, generator) <= 5
     assert (people.label[arrived] == -1).mean() > (people.label == -1).mean() + 0.15
 

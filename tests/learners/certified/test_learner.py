@@ -37,7 +37,7 @@ def played(told, rounds, *, hide=None, block=200, world=WORLD, prices=None):
     """People one by one; `hide` gives the groups that are told instead of the true ones."""
     generator = stream(5, "people")
     while told.round < rounds:
-        people = world.sample(min(block, rounds - told.round), generator)
+        people = world.draw(min(block, rounds - told.round), generator)
         group = people.group if hide is None else hide(people, told.round)
         decisions = told.decide(people.features, group, prices=prices(people) if prices else None)
         accepted = np.flatnonzero(decisions.accept)
@@ -248,7 +248,7 @@ class TestWhoCounts:
     def test_a_group_that_arrives_later_counts_from_then_on(self):
         told, generator, late = learner(), stream(7, "late"), []
         while told.round < 4000:
-            people = WORLD.sample(50, generator)
+            people = WORLD.draw(50, generator)
             decisions = told.decide(people.features)
             accepted = np.flatnonzero(decisions.accept)
             told.observe(decisions.first_round + accepted, people.label[accepted])

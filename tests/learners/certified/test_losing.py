@@ -14,7 +14,6 @@ from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.learners import AcceptAll, CertifiedLearner, Unconstrained, Uniform
-from evenhand.learners.epochs import History
 from evenhand.learners.rounds import Block, RoundBook, merged
 from evenhand.words import Prices
 
@@ -503,85 +502,14 @@ class TestBlocks:
         assert (gathered(copy) == gathered(learner)).all()
 
 
-class TestHistory:
-    def log(self, **changed):
-        columns = dict(
-            features=[[0.0], [1.0]],
-            group=["a", "b"],
-            acceptance=[0.5, 0.25],
-            rejected=[2.0, 0.0],
-            positive=[0.0, 1.0],
-            negative=[1.0, 0.0],
-        )
-        return RoundLog(**{**columns, **changed})
-
-    def test_one_round_is_taken_out_of_the_log_of_its_epoch(self):
-        history = History([(1, self.log()), (2, self.log())])
-        assert history.forget(2, np.array([0.0]), "a", 0.5, "rejected")
-        assert history.logs[0][1].rejected.tolist() == [2.0, 0.0]
-        assert history.logs[1][1].rejected.tolist() == [1.0, 0.0]
-        assert history.forget(2, np.array([1.0]), "b", 0.25, "positive")
-        assert history.logs[1][1].features.tolist() == [[0.0]]
-
-    @pytest.mark.parametrize(
-        "other",
-        [
-            (3, [0.0], "a", 0.5, "rejected"),
-            (1, [9.0], "a", 0.5, "rejected"),
-            (1, [0.0], "b", 0.5, "rejected"),
-            (1, [0.0], None, 0.5, "rejected"),
-            (1, [0.0], "a", 0.6, "rejected"),
-            (1, [0.0], "a", 0.5, "positive"),
-            (1, [0.0, 0.0], "a", 0.5, "rejected"),
-        ],
-    )
-    def test_a_round_that_is_not_there_is_not_forgotten(self, other):
-        history = History([(1, self.log())])
-        epoch, features, *rest = other
-        assert not history.forget(epoch, np.array(features), *rest)
-        assert history.logs[0][1].rounds == 4
-
-    def test_where_the_history_does_not_show_the_group_it_is_not_asked_for(self):
-        history = History([(1, self.log(group=None))])
-        assert history.forget(1, np.array([0.0]), "whoever", 0.5, "negative")
-        assert history.logs[0][1].rounds == 3
-
-    def test_only_what_is_new_is_merged_into_what_is_known(self, monkeypatch):
-        history, merged, merge = (
-            History([(1, self.log()), (2, self.log(acceptance=0.5))]),
-            [],
-            RoundLog.merged,
-        )
-        count = staticmethod(lambda logs: merged.append([len(log) for log in logs]) or merge(logs))
-        monkeypatch.setattr(RoundLog, "merged", count)
-        whole = history.of()
-        assert history.of() is whole
-        history.logs.append((3, self.log(features=[[1.0], [2.0]])))
-        grown = history.of()
-        assert merged == [[2, 2], [3, 2]]
-        slow = RoundLog.concatenate([log for _, log in history.logs]).aggregated()
-        for name in ("features", "group", "acceptance", "rejected", "positive", "negative"):
-            np.testing.assert_array_equal(getattr(grown, name), getattr(slow, name))
-        assert history.of(with_group=False).group is None
-        assert history.of({2}).rounds == 4
-
-    def test_whoever_is_forgotten_is_not_kept_in_what_is_known(self):
-        history = History([(1, self.log())])
-        assert history.of().rounds == 4
-        history.forget(1, np.array([1.0]), "b", 0.25, "positive")
-        assert history._known is None
-        assert history.of().features.tolist() == [[0.0]]
-        history.logs = []
-        assert history.of() is history._known is None
-
-    def test_after_a_suspension_nobody_is_taken_out_of_the_new_history(self):
-        learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, seed=1)
-        decided(learner, 100)
-        learner.open_epoch()
-        learner._suspend()
-        learner._history.logs = [(1, RoundLog(np.zeros((1, 1)), None, [1.0], [0.0], [5.0], [5.0]))]
-        learner.erase(range(100))
-        assert learner._history.logs[0][1].rounds == 10
+def test_after_a_suspension_nobody_is_taken_out_of_the_new_history():
+    learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, seed=1)
+    decided(learner, 100)
+    learner.open_epoch()
+    learner._suspend()
+    learner._history.logs = [(1, RoundLog(np.zeros((1, 1)), None, [1.0], [0.0], [5.0], [5.0]))]
+    learner.erase(range(100))
+    assert learner._history.logs[0][1].rounds == 10
 
 
 def test_groups_that_are_unknown_for_some_lose_nobody():

@@ -10,10 +10,10 @@ import numpy as np
 
 from evenhand.errors import BadLabel, InvalidInput, MissingColumn
 from evenhand.evaluation.decision_log import DecisionLog, no_propensities
+from evenhand.tables import MISSING
 from evenhand.words import FloatArray
 
 ROLES = ("id", "group", "accept", "acceptance", "propensity", "label", "count")
-MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
 YES, NO = (
     frozenset({"1", "1.0", "true", "yes", "accept", "accepted"}),
     frozenset({"0", "0.0", "false", "no", "reject", "rejected"}),

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.environments.datasets.columns import read_table
 from evenhand.errors import InvalidInput
 from evenhand.evaluation.decision_log import DecisionLog
-from evenhand.evaluation.formats.reading import MISSING, Reading, log_of_columns
+from evenhand.evaluation.formats.reading import Reading, log_of_columns
+from evenhand.tables import MISSING, read_frame
 
 
 def columns_of(log: DecisionLog) -> dict[str, list[Any]]:
@@ -93,7 +93,8 @@ def write_csv(log: DecisionLog, path: Path) -> None:
 
 def read_csv(path: Path, told: Reading) -> DecisionLog:
     """CSV with a header."""
-    return log_of_columns(read_table(path).columns, replace(told, plain=True))
+    columns = {name: column.cells for name, column in read_frame(path).columns.items()}
+    return log_of_columns(columns, replace(told, plain=True))
 
 
 def write_jsonl(log: DecisionLog, path: Path) -> None:

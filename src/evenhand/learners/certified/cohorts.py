@@ -22,7 +22,7 @@ import numpy as np
 
 from evenhand.errors import ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.contexts import find_contexts
+from evenhand.estimation.log import find_contexts
 from evenhand.hypotheses.constants import ACCEPT_ALL, GroupClassifier
 from evenhand.learners.codec import storable
 from evenhand.learners.rounds import Block

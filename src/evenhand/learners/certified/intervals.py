@@ -12,6 +12,17 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from evenhand.bounds import (
+    AuditCounts,
+    BettingBound,
+    BettingState,
+    Cohort,
+    EpochPlan,
+    FixedCountBound,
+    Forecast,
+    GroupJoin,
+    PresetLooks,
+)
 from evenhand.contracts import Hypothesis
 from evenhand.estimation.outcomes import (
     ConstantOutcome,
@@ -19,9 +30,6 @@ from evenhand.estimation.outcomes import (
     OutcomeRegression,
     TabularOutcome,
 )
-from evenhand.fairness.bounds.betting import BettingBound, GroupJoin
-from evenhand.fairness.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
-from evenhand.fairness.bounds.fixed_count import AuditCounts, FixedCountBound, PresetLooks
 from evenhand.fairness.rates import Rate
 from evenhand.learners.certified.cohorts import OUTSIDE, ClosedCohort, group_codes
 from evenhand.learners.codec import storable
@@ -215,7 +223,7 @@ class BettingProcess:
         past = codes >= 0
         if past.any():
             features, group = outlook.features[past], outlook.group[past]
-            forecast = Forecast.of(
+            forecast = Forecast(
                 self.table(features, group if self.group_decides else None),
                 codes[past],
                 weight=outlook.weight[past],
@@ -237,7 +245,7 @@ class BettingProcess:
             cohort.lost_acceptance,
         )
         chance, gone = np.where(cohort.lost_accepted > 0, chance, 1.0), lost > 0
-        seen = Cohort.of(
+        seen = Cohort(
             self.table(cohort.features[used], cohort.group[used] if self.group_decides else None),
             codes[used],
             acceptance=cohort.acceptance[used],
@@ -251,7 +259,7 @@ class BettingProcess:
             lost_weight=np.concatenate([np.ones(len(chance)), 1.0 / chance])[gone],
         )
         plan = prepared.plan.grown_to(len(self.members), len(self.bound.groups))
-        self.state, _ = self.bound.update(self.state, seen, plan)
+        self.state = self.bound.update(self.state, seen, plan)
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The gaps' intervals."""
@@ -416,7 +424,7 @@ class AuditProcess:
         found = self.bound.intervals(
             counts, failure_probability=delta, log_size=self.log_size, columns=self.columns
         )
-        sums.lo, sums.hi = np.maximum(sums.lo, found.low.T), np.minimum(sums.hi, found.high.T)
+        sums.lo, sums.hi = np.maximum(sums.lo, found.lower.T), np.minimum(sums.hi, found.upper.T)
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The intersection over looks."""

@@ -59,7 +59,6 @@ from evenhand.learners.epochs import (
     as_told_groups,
     holds_lock,
     locked,
-    without_group,
 )
 from evenhand.learners.rounds import Block, Lost, Single, merged
 from evenhand.learners.settings import as_groups, require_hypotheses, require_number
@@ -313,10 +312,9 @@ class CertifiedLearner(EpochLearner):
 
     def _remember(self, cohort: ClosedCohort) -> None:
         """What the loss needs of a cohort."""
-        shown = cohort.log if self.group_use == "decide" else without_group(cohort.log)
+        shown = cohort.log if self.group_use == "decide" else cohort.log.without_group()
         if shown.rounds > 0:
-            self._history.logs.append((cohort.epoch, shown.where(shown.acceptance > 0)))
-            self._history.compact()
+            self._history.add([(cohort.epoch, shown.where(shown.acceptance > 0))])
 
     def _watch_late_labels(self) -> None:
         """Without a maturity window: show the drift tests the cohorts that have all their labels by
@@ -874,7 +872,7 @@ class CertifiedLearner(EpochLearner):
                 cohort, None, billed=False, judged=False, keep_audits=self._life.promise.nominates
             )
         self._history.logs.append(
-            (0, history if self.group_use == "decide" else without_group(history))
+            (0, history if self.group_use == "decide" else history.without_group())
         )
         self._news = True  # the first epoch was planned without it
 

@@ -64,7 +64,7 @@ from functools import cached_property
 import numpy as np
 
 from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
-from evenhand.estimation.contexts import find_contexts
+from evenhand.estimation.log import find_contexts
 from evenhand.estimation.outcomes import PRIOR, OutcomeRegression, TabularOutcome
 from evenhand.fairness.rates import Rate
 from evenhand.learners.certified.deployable import CertifiedSet, MixtureProgram

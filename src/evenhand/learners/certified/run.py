@@ -12,16 +12,19 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds import (
+    AuditBinomial,
+    AuditDkw,
+    AuditHoeffding,
+    AuditKl,
+    BettingBound,
+    FixedCountBound,
+)
 from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.contexts import find_contexts, numbered
+from evenhand.estimation.log import find_contexts, numbered
 from evenhand.estimation.outcomes import fit_outcomes
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.chernoff import AuditBinomial, AuditKl
-from evenhand.fairness.bounds.dkw import AuditDkw
-from evenhand.fairness.bounds.fixed_count import FixedCountBound
-from evenhand.fairness.bounds.hoeffding import AuditHoeffding
 from evenhand.fairness.delta_ledger import Booking, DeltaLedger, inverse_square_share, life_share
 from evenhand.fairness.drift import ConstancyTest, DriftMonitor
 from evenhand.fairness.rates import Rate

@@ -159,6 +159,10 @@ class VwPolicy(Mixture):
         found = [predict([shared, "|a yes", "|a no"])[0] for shared in as_examples(features)]
         return np.clip(np.array(found, dtype=np.float64), 0.0, 1.0)
 
+    def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
+        """The same for one such row."""
+        return float(self.acceptance_of_checked(person, None)[0])
+
     @cached_property
     def _ready(self) -> Any:
         with tempfile.TemporaryDirectory() as folder:
