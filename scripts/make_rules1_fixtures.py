@@ -380,9 +380,9 @@ def learners(target: Path) -> None:
         if name == "certified-suspended":
             for _ in range(40):
                 play(learner, 150, flip=True)
-                if learner._life.number > 1:
+                if learner.state.run.number > 1:
                     break
-            assert learner._life.number == 2
+            assert learner.state.run.number == 2
         with tempfile.TemporaryDirectory() as scratch:
             learner.save(f"{scratch}/learner")
             packed = lzma.compress(Path(f"{scratch}/learner").read_bytes(), preset=9)

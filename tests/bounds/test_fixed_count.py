@@ -16,10 +16,10 @@ from evenhand.bounds import (
     AuditHoeffding,
     AuditIntervals,
     AuditKl,
-    FixedCountBound,
     PresetLooks,
     fixed_count,
 )
+from evenhand.contracts import FixedCountBound
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.randomness import stream
 

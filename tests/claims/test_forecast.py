@@ -28,9 +28,10 @@ from evenhand import (
 )
 from evenhand.environments import LowerBound, Replay, random_population, threshold_population
 from evenhand.learners.certified.forecast import Prospect
-from evenhand.planning import lives as planned_lives
-from evenhand.planning.lives import LaunchTerms, foreseen
-from evenhand.planning.population import Planned
+from evenhand.planning import simulated
+from evenhand.planning.population import PlannedPopulation
+from evenhand.planning.simulated import LaunchTerms
+from evenhand.planning.simulated import forecast as expected
 from evenhand.planning.tables import from_table
 from evenhand.simulate.record import learned_weight
 from evenhand.tables import DataUnavailable, read_table
@@ -49,7 +50,7 @@ TABLES = ("adult", "compas", "taiwan", "gmsc")
 
 def forecast(population, rate, limit, rounds):
     """The forecast round, or inf."""
-    told = foreseen(population, LaunchTerms(limit, DELTA, rounds, (RATES[rate],)))
+    told = expected(population, LaunchTerms(limit, DELTA, rounds, (RATES[rate],)))
     return inf if not told or told[0].half is None else told[0].half
 
 
@@ -72,7 +73,7 @@ def agrees(foretold, halves):
 
 @lru_cache(maxsize=2)
 def population(name):
-    return Planned(world := POPULATIONS[name](), len(world.hypotheses), name)
+    return PlannedPopulation(world := POPULATIONS[name](), len(world.hypotheses), name)
 
 
 class IgnoresTheRule(Prospect):
@@ -90,7 +91,7 @@ def test_a_life_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monke
     world = population(name).world
     halves = [lived(world, world.hypotheses, "selection rate", 0.05, rounds, 0)]
     assert agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
-    monkeypatch.setattr(planned_lives, "Prospect", IgnoresTheRule)
+    monkeypatch.setattr(simulated, "Prospect", IgnoresTheRule)
     assert not agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
 
 

@@ -29,11 +29,9 @@ from evenhand import FalsePositiveRate, Prices
 from evenhand.environments import Replay, lending
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_logistic_outcomes
-from evenhand.evaluation import DecisionLog
+from evenhand.evaluation import Candidate, DecisionLog
 from evenhand.evaluation import evaluate as whole
-from evenhand.evaluation.candidate import Candidate
-from evenhand.evaluation.evaluate import _booked, _Play
-from evenhand.fairness.delta_ledger import DeltaLedger
+from evenhand.evaluation.evaluate import LogEvaluator
 from evenhand.hypotheses import Linear
 from evenhand.hypotheses.common import one_blas_thread
 from evenhand.hypotheses.finite import TableRow
@@ -114,8 +112,8 @@ def course(log, candidate):
     """Loss and gap with their intervals at every block, without the check of the propensities
     (broken ones are to be judged too).
     """
-    ledger = _booked(DeltaLedger(DELTA), (FPR,))
-    return _Play(log, Candidate(candidate), (FPR,), log.groups, ledger, PRICES).told(0.05).course
+    judge = LogEvaluator(log, Candidate(candidate), (FPR,), log.groups, PRICES, DELTA)
+    return judge.evaluation(0.05).course
 
 
 def misses(found, loss, gap):

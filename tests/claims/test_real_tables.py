@@ -73,7 +73,7 @@ def life(name, seed, rounds, price=1.0, rates="FPR"):
     run = simulate(learner, world, rounds, seed, LIMIT)
     worth = best_constant(name, price) - run.optimum
     ratios = [run.regret_at(t) / (t * worth) for t in (rounds / 3, rounds)]
-    return (*ratios, run.worst_gap, run.learner._life.number > 1)
+    return (*ratios, run.worst_gap, run.learner.state.run.number > 1)
 
 
 def available(name):

@@ -88,8 +88,9 @@ def test_the_command_in_the_report_repeats_it(compared, run, tmp_path):
 
 def test_the_command_keeps_every_option(run, tmp_path):
     asked = (
-        "compare --environment random --env-option seed=3 --env-option contexts=5 --learner accept-all --rate fnr --delta 0.1 "
-        "--regret-gap 0.2 --engine events --rounds 50 --seeds 2 --first-seed 7 --jobs 1 --out o"
+        "compare --environment random --env-option seed=3 --env-option contexts=5 "
+        "--learner accept-all --rate fnr --delta 0.1 --regret-gap 0.2 --engine events --rounds 50 "
+        "--seeds 2 --first-seed 7 --jobs 1 --out o"
     )
     assert run(*asked.split()).exit_code == 0
     document = json.loads((tmp_path / "o" / "results.json").read_text())
@@ -150,26 +151,69 @@ def test_the_tradeoff(run, tmp_path):
 
 
 REFUSED = {
-    "unknown environment": (["--environment", "lendign"], ["there is no environment 'lendign'", *POPULATIONS]),
+    "unknown environment": (
+        ["--environment", "lendign"],
+        ["there is no environment 'lendign'", *POPULATIONS],
+    ),
     "unknown learner": (["--learner", "two-fase"], ["there is no learner 'two-fase'", *LEARNERS]),
-    "option typo": (["--learner", "two-phase:estimater=two-sided"], ["no option 'estimater'", "estimator, schedule, bound"]),
-    "option without options": (["--learner", "accept-all:x=1"], ["no option 'x'", "it takes no options"]),
-    "environment option typo": (["--environment", "random", "--env-option", "sed=1"], ["no option 'sed'", "seed, contexts"]),
+    "option typo": (
+        ["--learner", "two-phase:estimater=two-sided"],
+        ["no option 'estimater'", "estimator, schedule, bound"],
+    ),
+    "option without options": (
+        ["--learner", "accept-all:x=1"],
+        ["no option 'x'", "it takes no options"],
+    ),
+    "environment option typo": (
+        ["--environment", "random", "--env-option", "sed=1"],
+        ["no option 'sed'", "seed, contexts"],
+    ),
     "no value": (["--learner", "two-phase:estimator"], ["has no value", "estimator=VALUE"]),
-    "bad choice": (["--learner", "two-phase:estimator=three-sided"], ["'three-sided'", "one-sided or two-sided"]),
-    "bad number": (["--environment", "random", "--env-option", "seed=x"], ["'x'", "a whole number"]),
-    "bad truth": (["--learner", "explore-then-commit:same_exploration=maybe"], ["'maybe'", "yes or no"]),
+    "bad choice": (
+        ["--learner", "two-phase:estimator=three-sided"],
+        ["'three-sided'", "one-sided or two-sided"],
+    ),
+    "bad number": (
+        ["--environment", "random", "--env-option", "seed=x"],
+        ["'x'", "a whole number"],
+    ),
+    "bad truth": (
+        ["--learner", "explore-then-commit:same_exploration=maybe"],
+        ["'maybe'", "yes or no"],
+    ),
     "twice in one": (["--learner", "exp4:grid=2,grid=3"], ["'grid'", "given twice"]),
-    "same learner twice": (["--learner", "uniform", "--learner", "uniform"], ["'uniform' is given twice"]),
+    "same learner twice": (
+        ["--learner", "uniform", "--learner", "uniform"],
+        ["'uniform' is given twice"],
+    ),
     "rounds": (["--rounds", "0"], ["rounds is 0"]),
     "negative rounds": (["--rounds", "-5"], ["rounds is -5"]),
-    "exploration too long": (["--learner", "two-phase:exploration_rounds=6000", "--rounds", "6000"], ["does not fit into a horizon"]),
+    "exploration too long": (
+        ["--learner", "two-phase:exploration_rounds=6000", "--rounds", "6000"],
+        ["does not fit into a horizon"],
+    ),
     "exponent": (["--learner", "two-phase:tradeoff_exponent=0.6"], ["0.6"]),
     "delta": (["--delta", "0"], ["0"]),
-    "comparator above the promise": (["--comparator-gap", "0.2"], ["comparator_gap is 0.2", "Hint"]),
+    "comparator above the promise": (
+        ["--comparator-gap", "0.2"],
+        ["comparator_gap is 0.2", "Hint"],
+    ),
     "lower bound": (["--environment", "lower-bound", "--env-option", "gap=0.2"], ["1/16"]),
-    "no tradeoff": (["--environment", "scores", "--learner", "accept-all", "--tradeoff", "--rounds", "1000", "--seeds", "1"], ["a table"]),
-}  # fmt: skip
+    "no tradeoff": (
+        [
+            "--environment",
+            "scores",
+            "--learner",
+            "accept-all",
+            "--tradeoff",
+            "--rounds",
+            "1000",
+            "--seeds",
+            "1",
+        ],
+        ["a table"],
+    ),
+}
 
 
 @pytest.mark.parametrize("name", REFUSED)

@@ -234,8 +234,10 @@ def test_very_many_cut_offs_are_offered_in_runs_with_the_cheapest_among_them(mon
 def test_a_fair_linear_rule_needs_neither_scipys_optimisers_nor_numba():
     """Both are slow to load; in a fresh interpreter, because others may have loaded them."""
     code = (
-        "import sys, numpy as np, evenhand as eh; r = np.random.default_rng(0); x = r.normal(size=(200, 3))\n"
-        "sample = eh.LabelledSample(x, np.repeat([0, 1], 100), np.where(x[:, 0] + r.normal(size=200) > 0, 1, -1))\n"
+        "import sys, numpy as np, evenhand as eh\n"
+        "r = np.random.default_rng(0); x = r.normal(size=(200, 3))\n"
+        "label = np.where(x[:, 0] + r.normal(size=200) > 0, 1, -1)\n"
+        "sample = eh.LabelledSample(x, np.repeat([0, 1], 100), label)\n"
         "problem = eh.Prices().problem(x, None, sample.label)\n"
         "eh.solve_fair(problem, eh.Linear(), eh.FalsePositiveRate(), sample, 0.05)\n"
         "print({'scipy.optimize', 'numba'} & set(sys.modules))"

@@ -232,7 +232,10 @@ def test_bad_input_to_stumps():
 
 
 def test_numba_is_not_loaded_before_stumps_are_used():
-    code = "import sys, evenhand.hypotheses; print([m for m in ('numba', 'sklearn', 'scipy.optimize') if m in sys.modules])"
+    code = (
+        "import sys, evenhand.hypotheses; "
+        "print([m for m in ('numba', 'sklearn', 'scipy.optimize') if m in sys.modules])"
+    )
     assert (
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

@@ -14,7 +14,7 @@ import evenhand as eh
 from evenhand.bounds import BettingBound
 from evenhand.estimation import RoundLog
 from evenhand.learners import CertifiedLearner, Unconstrained
-from evenhand.learners.certified.run import Life
+from evenhand.learners.certified.run import CertificationRun
 
 SIZES = (20_000, 50_000)
 
@@ -46,7 +46,7 @@ def work(monkeypatch):
 
     counted(CertifiedLearner, "_decide_block", "parts")
     counted(CertifiedLearner, "_plan", "plans")
-    counted(Life, "look", "looks")
+    counted(CertificationRun, "look", "looks")
     counted(BettingBound, "update", "updates")
     return done
 

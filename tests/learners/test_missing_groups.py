@@ -73,14 +73,14 @@ def test_all_ways_of_saying_unknown_lead_the_same_life(way, plainly):
     told = played(WAYS[way])
     assert told.report == plainly.report
     assert told.certificate.to_json() == plainly.certificate.to_json()
-    for mine, theirs in zip(told._book.blocks, plainly._book.blocks, strict=True):
+    for mine, theirs in zip(told.state.book.blocks, plainly.state.book.blocks, strict=True):
         assert [str(g) for g in mine.group] == [str(g) for g in theirs.group]
 
 
 def test_everybody_counts_whether_the_group_is_known_or_not(plainly):
-    closed = sum(len(block.accept) for block in plainly._book.blocks if block.logged.all())
+    closed = sum(len(block.accept) for block in plainly.state.book.blocks if block.logged.all())
     assert closed >= 800
-    assert plainly._life.tally.people == closed
+    assert plainly.state.run.evidence.people == closed
     assert plainly.certificate.unknown_group > 50
 
 
@@ -91,7 +91,7 @@ def test_nobody_s_group_is_known():
         decisions = told.decide(sample.features, [float("nan")] * 200)
         told.observe(decisions.round, sample.label)
     told.open_epoch()
-    assert told._life.tally.people > 0
+    assert told.state.run.evidence.people > 0
     assert told.learned_weight == 0
 
 
@@ -109,9 +109,9 @@ def test_one_person_at_a_time(unknown):
     decision = told.decide(WORLD.features[:1], [unknown])[0]
     told.observe(decision.round, 1, group=unknown)
     told.tell_group(decision.round, unknown)
-    assert merged(told._book.blocks).group.tolist() == [None]
+    assert merged(told.state.book.blocks).group.tolist() == [None]
     told.tell_group(decision.round, "a")
-    assert merged(told._book.blocks).group.tolist() == ["a"]
+    assert merged(told.state.book.blocks).group.tolist() == ["a"]
 
 
 def test_a_history_from_before_may_have_unknown_groups():
@@ -122,7 +122,7 @@ def test_a_history_from_before_may_have_unknown_groups():
         taken.warm_start(RoundLog(rows, group, one, 0 * one, 20 * one, 20 * one), audited=True)
         taken.decide(WORLD.features[np.zeros(101, int)], ["a"] * 101)
     assert told.report == other.report
-    assert told._life.tally.counts == {(g, y): 40.0 for g in "ab" for y in (1, -1)}
+    assert told.state.run.evidence.counts == {(g, y): 40.0 for g in "ab" for y in (1, -1)}
     deciding = learner(group_use="decide")
     with pytest.raises(InvalidInput, match="group is missing"):
         deciding.warm_start(RoundLog(rows, group, one, 0 * one, 20 * one, 20 * one), audited=True)
@@ -139,7 +139,7 @@ def test_rounds_that_were_decided_elsewhere_may_have_unknown_groups():
         taken.replay(blocks, 600)
     assert told.report == other.report
     assert told.certificate.to_json() == other.certificate.to_json()
-    assert told._life.tally.people == 600
+    assert told.state.run.evidence.people == 600
 
 
 def _block(first, sample, group):

@@ -53,7 +53,7 @@ def some_cannot_be_accepted(rate):
     hide what is wrong.
     """
     learner = learner_at_work(rate=rate)
-    members = learner._life.process.members
+    members = learner.state.run.process.members
     rules = Mixture((members[0], members[-1], REJECT_ALL), (0.5, 0.3, 0.2))
     with patch.object(intervals, "LEAST_FORESEEN", 0.1):
         learner.replay([], learner.round, published=rules)
@@ -138,10 +138,15 @@ def check_closed_sums_stay():
     assert len(rejected) > 60
     learner.erase(np.array(bad[:60] + rejected[:60]))
     resumed = learner.restarted(3)  # as a service's trainer takes up the checkpoint
-    closed = [learner._book.between(first, stop) for _, first, stop in learner._life.closed]
+    closed = [
+        learner.state.book.between(first, stop) for _, first, stop in learner.state.run.closed
+    ]
     resumed.resume(learner.checkpoint(), [epoch.policy for epoch in learner.report.epochs], closed)
     for one in (learner, resumed):
-        arrays, kept = one._life.process.state.to_arrays(), before._life.process.state.to_arrays()
+        arrays, kept = (
+            one.state.run.process.state.to_arrays(),
+            before.state.run.process.state.to_arrays(),
+        )
         for name, array in arrays.items():
             np.testing.assert_array_equal(array, kept[name], err_msg=name)
         assert one.bookings == before.bookings
@@ -171,7 +176,7 @@ def check_categories_are_settled_in_the_window():
     early, late = accepted[::2], accepted[1::2]
     learner.observe(decisions.round[early], people.label[early], at=now + 9)
     learner.observe(decisions.round[late], people.label[late], at=now + 11)
-    negatives = learner._life.tally.negatives
+    negatives = learner.state.run.evidence.negatives
     learner.open_epoch()
     audited = decisions.audit
     expected = [
@@ -181,7 +186,7 @@ def check_categories_are_settled_in_the_window():
     ]
     assert min(expected) > 0
     np.testing.assert_array_equal(label_counts(learner) - before, expected)
-    assert learner._life.tally.negatives - negatives == (people.label[accepted] == -1).sum()
+    assert learner.state.run.evidence.negatives - negatives == (people.label[accepted] == -1).sum()
 
 
 def check_streams_wait_in_order():

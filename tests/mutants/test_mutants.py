@@ -23,7 +23,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified import intervals
 from evenhand.learners.certified import learner as certified
 from evenhand.learners.certified import run as certification
-from evenhand.learners.certified.cohorts import ClosedCohort
+from evenhand.learners.certified.evidence import ClosedCohort
 from evenhand.learners.certified.intervals import AuditProcess, BettingProcess
 from evenhand.policies import Mixture
 
@@ -99,7 +99,7 @@ def floor_dropped(patch):
 
 def certified_on_fitting_rows(patch):
     """A newly nominated hypothesis is shown the cohorts it was fitted on."""
-    seen, look, join = [], certification.Life.look, BettingProcess.join
+    seen, look, join = [], certification.CertificationRun.look, BettingProcess.join
 
     def remembering(life, cohort, policy):
         seen.append(cohort)
@@ -119,7 +119,7 @@ def certified_on_fitting_rows(patch):
             **{k: np.concatenate([v[:-1], last[k]]) for k, v in arrays.items()}
         )
 
-    patch.setattr(certification.Life, "look", remembering)
+    patch.setattr(certification.CertificationRun, "look", remembering)
     patch.setattr(BettingProcess, "join", judged_by_the_past)
 
 
@@ -161,7 +161,7 @@ def every_counted_accept_is_an_audit(patch):
 
 
 def regression_on_its_own_epoch(patch):
-    real = certification.Life.look
+    real = certification.CertificationRun.look
 
     def hindsight(life, cohort, policy):
         if cohort.epoch in life.prepared:
@@ -170,7 +170,7 @@ def regression_on_its_own_epoch(patch):
             )
         real(life, cohort, policy)
 
-    patch.setattr(certification.Life, "look", hindsight)
+    patch.setattr(certification.CertificationRun, "look", hindsight)
 
 
 def clamp_left_out(patch):

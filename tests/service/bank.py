@@ -14,6 +14,19 @@ from evenhand.ledger import Keyring, Ledger, WindowPlan
 from evenhand.service import SCOPES, KeyStore, Product, Settings, create_app, render
 from evenhand.service.keys import RateLimiter
 
+TOML = """[service]
+ledger = "ledger.sqlite"
+keyring = "keyring.json"
+
+[[product]]
+tenant = "bank"
+name = "loan"
+features = ["score"]
+class = "thresholds"
+limit = 0.2
+maturity_days = 5
+seed = 3
+"""
 DAY = 86400.0
 KEYRING = Keyring(bytes(range(32)))
 LOAN = Product(
@@ -122,3 +135,14 @@ def application(key="k1", *, person=None, product="loan", features=(0.5,), **mor
         "features": list(features),
         **more,
     }
+
+
+def ledger_with_settings(folder):
+    """A ledger of 120 people, one of them overruled, closed, with its keyring and settings."""
+    bank = Bank(folder / "ledger.sqlite")
+    bank.repay(*bank.arrive(120, seed=4))
+    bank.post("/v1/overrides", {"key": "k0", "accept": False, "by": "officer"})
+    bank.close()
+    KEYRING.save(folder / "keyring.json")
+    (folder / "service.toml").write_text(TOML)
+    return folder

@@ -12,14 +12,14 @@ from tests.service.bank import DAY, KEYRING, PEOPLE, Clock
 
 from evenhand.ledger import GroupTold, Label, Ledger, Override, WindowPlan
 from evenhand.ledger.audit import backup
-from evenhand.ledger.erasing import erase
+from evenhand.ledger.decision_draw import erase
 from evenhand.service import KeyStore, Settings, Trainer, render
 from evenhand.service.schemas import Asked
 from evenhand.service.state import Service
 
 
 class Shop:
-    """`people` draws (features, group, label); `chosen` is where the shop's own chance comes from."""
+    """`people` draws (features, group, label); `chosen` is the shop's own source of chance."""
 
     def __init__(self, where, product, *, people=PEOPLE, seed=0, clock=None, first=0):
         self.product, self.people, self.clock = product, people, clock or Clock()

@@ -11,7 +11,7 @@ from tests.service.bank import DAY, LOAN, PEOPLE
 from tests.service.shop import Shop, record, twin_closes
 
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.learners.codec import array_from_json
+from evenhand.learners.storage import array_from_json
 from evenhand.ledger import Damaged, Label, Ledger, verify
 from evenhand.service import Product, Trainer
 from evenhand.service.trainer import Closing, blocks_of
@@ -237,7 +237,7 @@ def test_an_erasure_of_open_people_counts_at_its_worst(tmp_path):
         learner = shop.trainer.learner
         found[erased] = (
             record(shop.ledger, newest)[1],
-            np.stack(learner._life.certified()[1:]),
+            np.stack(learner.state.run.certified()[1:]),
             newest.info["delta"],
         )
         assert len(chosen) == erased
@@ -257,7 +257,8 @@ def test_nothing_of_an_erased_person_stays_in_memory_or_on_record(tmp_path):
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=5)
     shop.repay(shop.arrive(200))
     shop.clock.now += 6 * DAY
-    shop.close()  # the rules that are judged are fixed here: cuts at the values of these people, which stay for good
+    # the rules that are judged are fixed here: cuts at the values of these people, for good
+    shop.close()
     shop.people = Canary()
     canary = shop.arrive(1)
     shop.repay(canary)
@@ -290,10 +291,10 @@ class Canary:
 
 
 def seen_values(learner):
-    logs = [log.features for _, log in learner._history.logs]
+    logs = [log.features for _, log in learner.state.history.logs]
     return set(
         np.concatenate(
-            [np.ravel(part) for part in (*logs, learner._life.tally.past.features)]
+            [np.ravel(part) for part in (*logs, learner.state.run.evidence.past.features)]
         ).tolist()
     )
 

@@ -72,7 +72,7 @@ def test_the_in_sample_gap_is_what_the_greedy_learner_limits_itself_to(world, gr
 
 def test_the_in_sample_gap_by_hand(world, greedy):
     """Count every label of the first epoch once."""
-    first = greedy.learner._history.logs[0][1]
+    first = greedy.learner.state.history.logs[0][1]
     context = first.features[:, 0].astype(int)
     yes = greedy.policies[1].acceptance(first.features, None)
     rates = [

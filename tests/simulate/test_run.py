@@ -48,7 +48,9 @@ def learner_of(name, world, horizon=3000):
 
 def log_of(learner):
     """Everything a learner has seen, harvested or not."""
-    logs = [log for _, log in learner._history.logs] + [log for _, log in learner._book.harvest()]
+    logs = [log for _, log in learner.state.history.logs] + [
+        log for _, log in learner.state.book.harvest()
+    ]
     return RoundLog.concatenate(logs)
 
 

@@ -71,13 +71,13 @@ def test_laws_hold_on_other_populations(environment):
 class Skipping(Uniform):
     def observe(self, round, label):
         super().observe(round, label)
-        self._round += 1
+        self.state.round += 1
 
 
 class Nosy(Uniform):
     @property
     def policy(self):
-        self._coins.random()
+        self.state.coins.random()
         return super().policy
 
 
@@ -104,13 +104,13 @@ class Gullible(Uniform):
 
 class Careless(Uniform):
     def _decide_block(self, rows, group, prices):
-        self._coins = np.random.default_rng()
+        self.state.coins = np.random.default_rng()
         return super()._decide_block(rows, group, prices)
 
 
 class Global(Uniform):
     def _decide_block(self, rows, group, prices):
-        self._coins = np.random.default_rng(np.random.randint(100))  # noqa: NPY002
+        self.state.coins = np.random.default_rng(np.random.randint(100))  # noqa: NPY002
         return super()._decide_block(rows, group, prices)
 
 
@@ -143,7 +143,7 @@ class Hoarding(Uniform):
     kept = ()
 
     def erase(self, round):
-        block, row = self._book._find(int(round))
+        block, row = self.state.book._find(int(round))
         self.kept = (*self.kept, block.features[row].tolist())
         super().erase(round)
 

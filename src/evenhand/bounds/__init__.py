@@ -20,7 +20,6 @@ from evenhand.bounds.fixed_count import (
     AuditHoeffding,
     AuditIntervals,
     AuditKl,
-    FixedCountBound,
     PresetLooks,
 )
 from evenhand.bounds.slack import (
@@ -45,7 +44,6 @@ __all__ = [
     "Cohort",
     "Dkw",
     "EpochPlan",
-    "FixedCountBound",
     "Forecast",
     "GapIntervals",
     "GroupJoin",

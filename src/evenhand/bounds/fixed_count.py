@@ -40,11 +40,10 @@ wider at rates of .02 and unequal groups. Not taken.
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import Protocol, Self, runtime_checkable
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,6 +55,7 @@ from evenhand.bounds.slack import (
     require_finite_class,
     require_probability,
 )
+from evenhand.contracts import AuditEvidence, FixedCountBound
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness.delta_ledger import inverse_square_share
 from evenhand.words import BoolArray, FloatArray
@@ -224,61 +224,6 @@ class AuditIntervals:
         return np.asarray(self.lower > self.upper)
 
 
-@runtime_checkable
-class FixedCountBound(Protocol):
-    """Intervals for the gaps of all hypotheses at once, from one preset look at the audit rows.
-
-    Subclass it, or write the same members, to bring your own.
-
-    Notes
-    -----
-    Laws: with probability at least 1 - failure_probability every gap of every hypothesis *of the
-    class* lies in its interval, whatever D; intervals lie in [-1, 1]; exchanging two groups mirrors
-    them; the rate of a group with an empty denominator may be anything in [0, 1]. The constants
-    have a gap of exactly 0; the caller sets that.
-
-    Examples
-    --------
-    >>> isinstance(AuditBinomial(), FixedCountBound)
-    True
-    """
-
-    @property
-    def name(self) -> str:
-        """The name of the bound in reports and certificates."""
-        ...
-
-    @property
-    def params(self) -> Mapping[str, object]:
-        """What distinguishes the bound from another one, as plain values."""
-        return {}
-
-    def intervals(
-        self, counts: AuditCounts, *, failure_probability: float, log_size: float, columns: int
-    ) -> AuditIntervals:
-        """The intervals of one look.
-
-        Parameters
-        ----------
-        counts : AuditCounts
-            What was counted on the audit rows of this look.
-        failure_probability : float
-            The share of delta of this look.
-        log_size : float
-            ln|H| of the class that was fixed before the data, not of the rows in `counts`. (A list
-            of cut-offs found in the audited features is not fixed before the data; DKW covers
-            those.)
-        columns : int
-            How many feature columns a threshold may look at.
-
-        Returns
-        -------
-        AuditIntervals
-            One interval for each hypothesis and gap.
-        """
-        ...
-
-
 @dataclass(frozen=True)
 class PresetLooks:
     """How many audit rows each look waits for, and its share of delta.
@@ -387,7 +332,7 @@ class AuditHoeffding(FixedCountBound):
     name = "joint Hoeffding on audits"
 
     def intervals(
-        self, counts: AuditCounts, *, failure_probability: float, log_size: float, columns: int
+        self, counts: AuditEvidence, *, failure_probability: float, log_size: float, columns: int
     ) -> AuditIntervals:
         """The intervals; `columns` is not used. See `FixedCountBound.intervals`."""
         require_probability(failure_probability)
@@ -428,7 +373,7 @@ class AuditDkw(FixedCountBound):
     name = "joint DKW on audits"
 
     def intervals(
-        self, counts: AuditCounts, *, failure_probability: float, log_size: float, columns: int
+        self, counts: AuditEvidence, *, failure_probability: float, log_size: float, columns: int
     ) -> AuditIntervals:
         """The intervals; `log_size` is not used. See `FixedCountBound.intervals`."""
         require_probability(failure_probability)
@@ -454,7 +399,7 @@ class _JointTails(FixedCountBound):
         raise NotImplementedError
 
     def intervals(
-        self, counts: AuditCounts, *, failure_probability: float, log_size: float, columns: int
+        self, counts: AuditEvidence, *, failure_probability: float, log_size: float, columns: int
     ) -> AuditIntervals:
         """The intervals; `columns` is not used. See `FixedCountBound.intervals`."""
         require_finite_class(log_size, self.name)
@@ -604,7 +549,7 @@ def staircase(log_alpha: float) -> Staircase:
     return Staircase.at_radius(upper)
 
 
-def _log_share(counts: AuditCounts, log_size: float, failure_probability: float) -> float:
+def _log_share(counts: AuditEvidence, log_size: float, failure_probability: float) -> float:
     """ln alpha of each one-sided test: delta over |H|, rates and ordered pairs of groups."""
     tests = counts.rates * counts.groups * (counts.groups - 1)
     return math.log(failure_probability / tests) - log_size
@@ -626,7 +571,7 @@ def _largest_rise(upper: FloatArray, lower: FloatArray) -> FloatArray:
     return np.asarray(rise)
 
 
-def _of_rises(counts: AuditCounts, rises: FloatArray) -> AuditIntervals:
+def _of_rises(counts: AuditEvidence, rises: FloatArray) -> AuditIntervals:
     """Intervals from one-sided limits of acceptance differences, clipped to [-1, 1] and turned by
     the rates' signs.
 

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import MEANING_OPTIONS, with_options
+from evenhand.cli.options import MEANING_OPTIONS, column_meaning
 
 if TYPE_CHECKING:
     from evenhand.tables import Description, PublishedTable, Table
@@ -33,18 +33,14 @@ def command() -> None:
 @command.command("list")
 def list_tables() -> None:
     """All tables that are known by name."""
-    from rich.table import Table as Grid
-
-    from evenhand.cli.show import console
+    from evenhand.cli.show import console, grid
     from evenhand.tables import TABLES
 
-    grid = Grid(box=None, padding=(0, 1))
-    for name in ("name", "what", "decision", "good outcome", "groups", "here"):
-        grid.add_column(name, no_wrap=name == "name", overflow="fold")
+    table = grid("name", "~what", "~decision", "~good outcome", "~groups", "~here")
     for entry in TABLES.values():
         here = "yes" if entry.cached else "evenhand data get " + entry.name
-        grid.add_row(entry.name, entry.title, entry.decision, entry.good, entry.groups, here)
-    console().print(grid)
+        table.add_row(entry.name, entry.title, entry.decision, entry.good, entry.groups, here)
+    console().print(table)
 
 
 @command.command("get")
@@ -59,11 +55,15 @@ def get(names: tuple[str, ...]) -> None:
     click.echo(f"kept in {cache_folder()}")
 
 
-@command.command("show")
-@with_options(
-    click.argument("name"),
-    click.option("--by", metavar="COL", help="Another grouping, where a published table has one."),
-    *MEANING_OPTIONS,
+@command.command(
+    "show",
+    params=[
+        click.Argument(["name"]),
+        click.Option(
+            ["--by"], metavar="COL", help="Another grouping, where a published table has one."
+        ),
+        *MEANING_OPTIONS,
+    ],
 )
 def show(name: str, by: str | None, **options: Any) -> None:
     """One table: its groups and base rates, where it comes from, and what one must know before
@@ -72,12 +72,11 @@ def show(name: str, by: str | None, **options: Any) -> None:
     NAME is a known table, the path of a description (.toml), or a CSV or Parquet file together with
     --label and --group.
     """
-    from evenhand.cli.task import meaning
     from evenhand.tables import TABLES, describe, read_table
 
-    told = meaning(options) | ({} if by is None else {"group": by})
-    table = read_table(name, **told).encoded()
-    described = describe(name, **told)
+    meaning = column_meaning(options) | ({} if by is None else {"group": by})
+    table = read_table(name, **meaning).encoded()
+    described = describe(name, **meaning)
     for line in about(table, TABLES[name] if described is None else None, described):
         click.echo(line)
 

@@ -168,7 +168,7 @@ class Rows:
         return cls(stacked, both, np.zeros(len(stacked)), channels, constraints.pairs)
 
     def column(self, hypothesis: Hypothesis) -> Column:
-        """Evaluate one hypothesis. The gaps of a constant are zero by definition, not by summation."""
+        """Evaluate one hypothesis; a constant has no gaps by definition, not by summation."""
         if isinstance(hypothesis, Constant):
             cost = float(self.cost.sum()) if hypothesis.accept else 0.0
             return Column.of(hypothesis, cost, np.zeros(len(self.pairs)))

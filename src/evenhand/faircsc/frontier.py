@@ -1,4 +1,4 @@
-"""Figure 1 of the paper: the region of (gap, cost) that mixtures reach, and what each limit costs."""
+"""Figure 1 of the paper: the region of (gap, cost) that mixtures reach, and what a limit costs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass

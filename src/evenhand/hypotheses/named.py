@@ -1,4 +1,4 @@
-"""Classes of rules by name, with the settings that they have in every command, study and service."""
+"""Classes of rules by name, with the same settings in every command, study and service."""
 
 from collections.abc import Callable
 

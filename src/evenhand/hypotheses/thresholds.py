@@ -37,7 +37,10 @@ MANY_BINS = 16_384
 
 @dataclass(frozen=True, eq=False)
 class ThresholdBatch:
-    """Thresholds, asked together: x_column >= value, or its negation; value, below: (members, 1)."""
+    """Thresholds, asked together: x_column >= value, or its negation.
+
+    value, below: (members, 1).
+    """
 
     column: IntArray
     value: FloatArray

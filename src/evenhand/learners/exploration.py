@@ -19,7 +19,7 @@ from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
 from evenhand.fairness.rates import Rate
-from evenhand.learners.codec import storable
+from evenhand.learners.storage import storable
 from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample
 
 Reading = Literal["evenhand", "paper"]

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import joined
-from evenhand.learners.codec import storable
+from evenhand.learners.storage import storable
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, as_known_groups
 
 LOOSE = 1024

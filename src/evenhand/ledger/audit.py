@@ -17,6 +17,7 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,6 +27,9 @@ from evenhand.canonical import canonical, join_object
 from evenhand.contracts import Json
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger.chain import (
+    Clock,
+    Head,
+    SignedHead,
     Stored,
     chain_rows,
     link,
@@ -37,8 +41,7 @@ from evenhand.ledger.chain import (
 from evenhand.ledger.decision_draw import text_agrees
 from evenhand.ledger.keyring import Keyring, fingerprint, open_fields
 from evenhand.ledger.ledger import Ledger
-from evenhand.ledger.publishing import append_event
-from evenhand.ledger.records import Clock, Head, Policy, SignedHead
+from evenhand.ledger.publishing import PolicyRecord
 from evenhand.ledger.refusals import Damaged, Invalid
 from evenhand.ledger.standalone_verifier import FORMAT, GENESIS, Lineages, Problem
 
@@ -49,7 +52,22 @@ _decode = json.JSONDecoder().raw_decode
 
 @dataclass(frozen=True)
 class Verification:
-    """What was found."""
+    """What `verify` found.
+
+    Parameters
+    ----------
+    rows : int
+        How many rows were checked.
+    head : Head
+        The end of the chain.
+    problems : tuple of Problem
+        The laws that are broken, with their rows.
+
+    Examples
+    --------
+    >>> Verification(1, Head(1, "6f" * 32, 0.0), (Problem(1, "its hash is wrong"),)).ok
+    False
+    """
 
     rows: int
     head: Head
@@ -62,8 +80,32 @@ class Verification:
 
 
 def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False) -> Verification:
-    """Check every row; `anchor` is a head that was published before, `deep` also opens what is
-    sealed.
+    """Check every row of a ledger.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    anchor : SignedHead, optional
+        A head that was published before: the chain must still hold it.
+    deep : bool
+        Whether to open what is sealed, and compare it with what was committed to.
+
+    Returns
+    -------
+    Verification
+        What is wrong; see `Verification.ok`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     verify(ledger, anchor=ledger.signed_head(), deep=True).ok
+    True
     """
     with ledger.store.reader.connect() as connection, connection.begin():
         checks = _Checks(ledger.keyring, personal_rows(connection, keys=deep), deep)
@@ -139,7 +181,7 @@ class _Checks:
             self.erased.update(body["rows"])
         elif kind == "policy":
             try:
-                Policy.from_body(seq, body).verify(self.keyring.public_key)
+                PolicyRecord.from_body(seq, body).verify(self.keyring.public_key)
             except Damaged:
                 self.refuse(seq, "the signature of the policy does not verify")
             for what in self.lineages.policy(body):
@@ -187,12 +229,39 @@ class _Checks:
 
 
 def recompute(ledger: Ledger, tenant: str, product: str) -> int:
-    """acceptance = pi(x) for every decision, bit for bit, pi being the policy that its row names;
-    how many were checked.
+    """Compute acceptance = pi(x) of every decision again, bit for bit, pi being the policy that its
+    row names.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    tenant, product : str
+        Whose decisions.
+
+    Returns
+    -------
+    int
+        How many were checked; those of erased people cannot be.
+
+    Raises
+    ------
+    Damaged
+        If a policy does not give the acceptance that a row says.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     recompute(ledger, "bank", "loan")
+    0
     """
-    policies = {
-        policy.id: policy_from_json(policy.document) for policy in ledger.policies(tenant, product)
-    }
+    records = ledger.policies(tenant, product)
+    policies = {record.id: policy_from_json(record.document) for record in records}
     checked = 0
     for row in ledger.history(tenant, product, usable_only=False):
         if row.features is None:
@@ -201,7 +270,8 @@ def recompute(ledger: Ledger, tenant: str, product: str) -> int:
         group = np.array([row.group], dtype=object) if policy.group_use == "decide" else None
         if float(policy.acceptance([row.features], group)[0]) != row.acceptance:
             raise Damaged(
-                f"decision {row.seq}: policy {row.policy} does not give the acceptance {row.acceptance}."
+                f"decision {row.seq}: policy {row.policy} does not give "
+                f"the acceptance {row.acceptance}."
             )
         checked += 1
     return checked
@@ -210,8 +280,38 @@ def recompute(ledger: Ledger, tenant: str, product: str) -> int:
 def export(
     ledger: Ledger, path: str | os.PathLike[str], *, opened: tuple[str, ...] = ("who",)
 ) -> int:
-    """Write the whole chain; how many rows. `opened`: "who" (needed to recompute draws),
-    "features", "group", "reply".
+    """Write the whole chain into a file, for the stand-alone verifier.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    path : path-like
+        The file.
+    opened : tuple of str
+        Which personal fields are opened: "who" (needed to recompute draws), "features", "group",
+        "reply".
+
+    Returns
+    -------
+    int
+        How many rows were written.
+
+    Raises
+    ------
+    Invalid
+        If there is no such field.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     export(ledger, f"{folder}/export.jsonl")
+    1
     """
     unknown = set(opened) - set(FIELDS)
     if unknown:
@@ -219,36 +319,61 @@ def export(
             f"{', '.join(sorted(unknown))} cannot be opened; the fields are {', '.join(FIELDS)}."
         )
     rows = 0
-    with Path(path).open("w", encoding="utf-8") as file:
+    with (
+        Path(path).open("w", encoding="utf-8") as file,
+        ledger.store.reader.connect() as connection,
+        connection.begin(),
+    ):
         file.write(canonical({"format": FORMAT}) + "\n")
-        for line in _lines(ledger, opened):
-            file.write(line + "\n")
+        personal = personal_rows(connection)
+        for seq, kind, row in chain_rows(connection):
+            body, digest = row[-2], bytes(row[-1]).hex()
+            line = {"at": repr(row[1]), "body": body, "hash": f'"{digest}"', "kind": f'"{kind}"'}
+            if kind == "decision" or (kind == "outcome" and "sealed" in json.loads(body)):
+                _, sealed, wrapped = next(personal)
+                proofs = {}
+                if sealed is not None:
+                    fields = open_fields(ledger.keyring.unwrap(wrapped), sealed)
+                    names = [name for name in opened if name in fields.fields]
+                    proofs = {name: fields.proof(name) for name in names}
+                line["open"] = canonical(proofs)
+            file.write(join_object(line | {"seq": str(seq)}) + "\n")
             rows += 1
     return rows
 
 
-def _lines(ledger: Ledger, opened: tuple[str, ...]) -> Iterator[str]:
-    with ledger.store.reader.connect() as connection, connection.begin():
-        beside = personal_rows(connection)
-        for seq, kind, row in chain_rows(connection):
-            at, body, digest = row[1], row[-2], bytes(row[-1]).hex()
-            line = {"at": repr(at), "body": body, "hash": f'"{digest}"', "kind": f'"{kind}"'}
-            if kind == "decision" or (kind == "outcome" and "sealed" in json.loads(body)):
-                line["open"] = canonical(_proofs(ledger.keyring, next(beside), opened))
-            yield join_object(line | {"seq": str(seq)})
-
-
-def _proofs(keyring: Keyring, row: Stored, names: tuple[str, ...]) -> Json:
-    _, sealed, wrapped = row
-    if sealed is None:
-        return {}
-    opened = open_fields(keyring.unwrap(wrapped), sealed)
-    return {name: opened.proof(name) for name in names if name in opened.fields}
-
-
 def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
-    """Copy the database while it is in use into a new directory, with the signed head that it must
-    contain.
+    """Copy the database while it is in use, with the signed head that it must contain.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        A ledger in SQLite.
+    directory : path-like
+        The directory, which is made.
+
+    Returns
+    -------
+    Path
+        The directory.
+
+    Raises
+    ------
+    Invalid
+        If the ledger is in PostgreSQL.
+    FileExistsError
+        If the directory exists.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     sorted(path.name for path in backup(ledger, f"{folder}/backup").iterdir())
+    ['head.json', 'ledger.sqlite']
     """
     if ledger.store.path is None:
         raise Invalid(
@@ -258,25 +383,18 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
     target = Path(directory)
     target.mkdir(parents=True)
     anchor = ledger.signed_head()
-    _copy(ledger.store.path, target / DATABASE)
+    # SQLite's own online copy: one state, although the writer goes on. It needs no WAL beside it.
+    source = f"{ledger.store.path.absolute().as_uri()}?mode=ro"
+    with (
+        closing(sqlite3.connect(source, uri=True)) as reading,
+        closing(sqlite3.connect(target / DATABASE)) as writing,
+    ):
+        reading.backup(writing)
+        writing.execute("PRAGMA journal_mode=DELETE").fetchall()
     (target / ANCHOR).write_text(canonical(anchor.to_json()))
     for path in (target / DATABASE, target / ANCHOR, target):
         _sync(path)
     return target
-
-
-def _copy(source: Path, target: Path) -> None:
-    """SQLite's own online copy: one state, although the writer goes on. The copy needs no WAL
-    beside it.
-    """
-    reading = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
-    writing = sqlite3.connect(target)
-    try:
-        reading.backup(writing)
-        writing.execute("PRAGMA journal_mode=DELETE").fetchall()
-    finally:
-        writing.close()
-        reading.close()
 
 
 def restore(
@@ -287,8 +405,39 @@ def restore(
     clock: Clock,
     by: str,
 ) -> None:
-    """Put a backup in the place of a ledger that is lost; verify it; refuse draws until
-    `confirm_gap`. Replaces nothing.
+    """Put a backup in the place of a ledger that is lost, and verify it.
+
+    It draws nothing until `Ledger.confirm_gap`.
+
+    Parameters
+    ----------
+    directory : path-like
+        What `backup` made.
+    where : path-like
+        The place of the ledger. Nothing is replaced.
+    keyring : Keyring
+        The keyring of the ledger.
+    clock : callable
+        Gives the time, in seconds.
+    by : str
+        Who restores it.
+
+    Raises
+    ------
+    Invalid
+        If there is a file already.
+    Damaged
+        If the backup does not verify.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> keyring = Keyring.generate()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Ledger.open(f"{folder}/l.sqlite", keyring=keyring, clock=float) as ledger:
+    ...         copy = backup(ledger, f"{folder}/backup")
+    ...     restore(copy, f"{folder}/again.sqlite", keyring=keyring, clock=float, by="Ada")
     """
     source, target = Path(directory), Path(where)
     if target.exists():
@@ -301,10 +450,10 @@ def restore(
     _sync(target)
     with Ledger.open(target, keyring=keyring, clock=clock) as ledger:
         mark_restored(ledger, by)
-        found = verify(ledger, anchor)
-    if not found.ok:
+        verification = verify(ledger, anchor)
+    if not verification.ok:
         target.unlink()
-        first = found.problems[0]
+        first = verification.problems[0]
         raise Damaged(
             f"the backup does not verify: row {first.seq}: {first.what}.",
             hint="use another backup.",
@@ -312,10 +461,28 @@ def restore(
 
 
 def mark_restored(ledger: Ledger, by: str) -> None:
-    """From now on nothing is drawn until `confirm_gap`."""
-    info = {"head": ledger.head().seq}
-    ledger._write(lambda transaction: append_event(transaction, "restored", by, "", info=info))
-    ledger._drawer.hold()
+    """Draw nothing from now on until `Ledger.confirm_gap`; call it after PostgreSQL's pg_restore.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        A ledger that was restored from a backup.
+    by : str
+        Who restored it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     mark_restored(ledger, by="Ada")
+    ...     ledger.events()[-1].action
+    'restored'
+    """
+    ledger.mark_restored(by)
 
 
 def _sync(path: Path) -> None:

@@ -10,7 +10,7 @@ from evenhand.planning.population import (
     BINS,
     MOST_RULES,
     THRESHOLD_RULES,
-    Planned,
+    PlannedPopulation,
     binned,
     paid_rules,
 )
@@ -29,7 +29,7 @@ too late (decision 0011)."""
 
 def from_table(
     sample: LabelledSample, hypotheses: HypothesisClass, group_use: GroupUse, rules: int | None
-) -> Planned:
+) -> PlannedPopulation:
     """The table as a population. Thresholds: its score in bins; finite classes and stumps: its
     rows; fitted classes: an out-of-fold score of the same kind of model in bins."""
     sample.require_two_groups()
@@ -39,7 +39,7 @@ def from_table(
             sample.features[:, hypotheses.column],
             "decide" if hypotheses.per_group else group_use,
         )
-        return Planned(
+        return PlannedPopulation(
             world,
             paid_rules(rules, THRESHOLD_RULES, world),
             f"{len(sample):,} rows, their score in bins",
@@ -55,14 +55,14 @@ def from_table(
             if isinstance(hypotheses, Stumps)
             else len(world.hypotheses)
         )
-        return Planned(
+        return PlannedPopulation(
             world,
             paid_rules(rules, size, world),
             f"{len(sample):,} rows, {len(world)} kinds of people",
         )
     world = _score_bins(sample, _out_of_fold(sample, hypotheses), group_use)
     told = f"{len(sample):,} rows, an out-of-fold score in bins"
-    return Planned(world, paid_rules(rules, FITTED_RULES, world), told, fitted=True)
+    return PlannedPopulation(world, paid_rules(rules, FITTED_RULES, world), told, fitted=True)
 
 
 def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) -> Discrete:

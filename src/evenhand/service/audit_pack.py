@@ -15,9 +15,7 @@ import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.evaluation import DecisionLog
-from evenhand.evaluation.formats import write_log
-from evenhand.evaluation.formats.tables import write_parquet
+from evenhand.evaluation import DecisionLog, write_log, write_parquet
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger import Ledger, Row, TooEarly, export, standalone_verifier
 from evenhand.service.explanations import AS_DRAWN, mark_of_older_rules

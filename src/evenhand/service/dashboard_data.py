@@ -85,7 +85,7 @@ class ProductCounts:
         return sorted(large, key=str)
 
     def overruled_lines(self, named: Sequence[Any] | None = None) -> tuple[OverruledLine, ...]:
-        """By group and direction; groups that are not in `named` (default: all) count as unknown."""
+        """By group and direction; groups not in `named` (default: all) count as unknown."""
         lines: Counter[tuple[str | None, Literal["accept", "reject"]]] = Counter()
         for (group, accept), decisions in self.overruled.items():
             if decisions:

@@ -1,6 +1,6 @@
 """Deciding: which policy is active for each product, and how an application becomes an answer.
 
-    active policy  ->  terms (probability, audit weight)  ->  the ledger draws and writes  ->  answer
+    active policy -> terms (probability, audit weight) -> the ledger draws and writes -> answer
 
 A policy is loaded only if its signature verifies. Requests that come in together share a commit.
 """

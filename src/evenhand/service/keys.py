@@ -19,7 +19,7 @@ from typing import Literal, cast, get_args
 from starlette.requests import Request
 
 from evenhand.errors import InvalidInput
-from evenhand.ledger.records import require_name
+from evenhand.ledger import require_name
 from evenhand.service.problems import ProblemError
 
 Scope = Literal["decide", "observe", "audit", "admin"]
@@ -260,7 +260,7 @@ class KeyGuard:
     by_address: RateLimiter
 
     def require(self, request: Request, scope: Scope) -> Key:
-        """The key of a request; 401 without a valid key, 403 without the scope, 429 if too often."""
+        """The key of a request; 401 without a valid one, 403 without the scope, or 429."""
         words = request.headers.get("authorization", "").split()
         key = self.keys.find(words[1]) if len(words) == 2 and words[0].lower() == "bearer" else None
         limiter = self.by_address if key is None else self.by_key

@@ -13,7 +13,7 @@ from evenhand.service.problems import ProblemError, problem_response
 
 LOG = logging.getLogger("evenhand.service")
 MOST_DRAINED = 64 * 2**20
-"""Bytes of a refused body that are read and thrown away, so that the client can read the refusal."""
+"""Bytes of a refused body that are read and thrown away; then the client can read the refusal."""
 SLOWEST_BODY = 30.0
 """Seconds that a body may take."""
 SECURITY_HEADERS = (
@@ -81,7 +81,8 @@ class RequestGuard:
             return
         try:
             await self.app(scope, receive_body_once, send_with_headers)
-        except Exception as error:  # noqa: BLE001 - it has been answered; a traceback in the log could quote the request
+        # it has been answered; a traceback in the log could quote the request
+        except Exception as error:  # noqa: BLE001
             LOG.error("a request failed with %s", type(error).__name__)
 
     async def _checked_body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:

@@ -100,7 +100,8 @@ async def tell(body: schemas.Told, caller: MayObserve) -> Response:
 
 @ROUTER.post("/v1/outcomes/batch", tags=["outcomes"])
 async def tell_many(body: schemas.ToldMany, caller: MayObserve) -> Json:
-    """Up to 1,000 outcomes in one transaction: results and problems, in the order of the request."""
+    """Up to 1,000 outcomes in one transaction: results and problems, in the order of the request.
+    """  # fmt: skip
     reports = [(caller.tenant, one.key, Label(one.label)) for one in body.outcomes]
     return {"outcomes": await _report_many(caller, reports)}
 

@@ -21,7 +21,7 @@ from evenhand.service.settings import DAY, Settings
 
 
 def open_keyring(settings: Settings) -> Keyring:
-    """The keyring; a new one only where there is no ledger yet, because no other opens an old one."""
+    """The keyring; a new one is made only where there is no ledger yet."""
     path = Path(settings.keyring)
     if path.exists():
         return Keyring.load(path)

@@ -12,8 +12,17 @@ of decisions.
 """
 
 from evenhand.tables.described import FEWEST, Description, describe, read_description, read_table
-from evenhand.tables.encoding import GroupFigures, LabelledFrame, Table
-from evenhand.tables.frame import MISSING, Frame, TableColumn, listed, number, same_value
+from evenhand.tables.frame import (
+    MISSING,
+    Frame,
+    GroupFigures,
+    LabelledFrame,
+    Table,
+    TableColumn,
+    listed,
+    number,
+    same_value,
+)
 from evenhand.tables.published import TABLES, PublishedTable, people
 from evenhand.tables.reading import import_pyarrow, read_frame
 from evenhand.tables.wheels import DataUnavailable, WheelFile, cache_folder

