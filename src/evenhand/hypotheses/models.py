@@ -9,6 +9,7 @@ differently in memory, so it is not written again: who loads it keeps its `Store
 A type is loaded only if it belongs to a package of `TRUSTED_PACKAGES` or is named by the reader.
 """
 
+import base64
 import hashlib
 import io
 import json
@@ -17,6 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, NotSerialisable
 
 __all__ = ["TRUSTED_PACKAGES", "StoredModel", "load_model", "store_model"]
@@ -52,6 +54,35 @@ class StoredModel:
     data: bytes
     types: tuple[str, ...]
     sha256: str
+
+    def to_json(self) -> Json:
+        """Write the archive in base64, beside its hash and its types.
+
+        Returns
+        -------
+        dict
+            Plain JSON.
+        """
+        data = base64.b64encode(self.data).decode()
+        return {"format": "skops", "sha256": self.sha256, "types": list(self.types), "data": data}
+
+    @classmethod
+    def from_json(cls, data: Json) -> "StoredModel":
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        data : dict
+            As it was written.
+
+        Returns
+        -------
+        StoredModel
+            The model; its hash is checked by `load_model`.
+        """
+        if data["format"] != "skops":
+            raise InvalidInput(f"a model of format {data['format']!r} is unknown; skops is known.")
+        return cls(base64.b64decode(data["data"]), tuple(data["types"]), data["sha256"])
 
 
 def store_model(model: Any) -> StoredModel:
