@@ -29,10 +29,9 @@ from evenhand import (
 from evenhand.environments import LowerBound, Replay, random_population, threshold_population
 from evenhand.learners.certified.forecast import Prospect
 from evenhand.planning import simulated
-from evenhand.planning.population import PlannedPopulation
+from evenhand.planning.population import PlannedPopulation, from_table
 from evenhand.planning.simulated import LaunchTerms
 from evenhand.planning.simulated import forecast as expected
-from evenhand.planning.tables import from_table
 from evenhand.simulate.record import learned_weight
 from evenhand.tables import DataUnavailable, read_table
 

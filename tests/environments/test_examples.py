@@ -23,7 +23,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL
 
 def losses_and_gaps(env: LowerBound) -> tuple[list[float], list[float]]:
     bound = env.hypotheses.bind(env.features, None)
-    policies = [Mixture((bound.hypothesis(h),), (1.0,)) for h in range(4)]  # type: ignore[attr-defined]
+    policies = [Mixture((bound.hypothesis(h),), (1.0,)) for h in range(4)]
     return [env.loss(p) for p in policies], [env.gap(p) for p in policies]
 
 

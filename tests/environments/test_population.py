@@ -101,7 +101,7 @@ def points(
     env: Discrete, kind: type[FalsePositiveRate] | type[FalseNegativeRate] = FalsePositiveRate
 ) -> tuple[np.ndarray, np.ndarray]:
     bound = env.hypotheses.bind(env.features, None)
-    members = [bound.hypothesis(h) for h in range(len(env.hypotheses))] + [ACCEPT_ALL, REJECT_ALL]  # type: ignore[attr-defined]
+    members = [bound.hypothesis(h) for h in range(len(env.hypotheses))] + [ACCEPT_ALL, REJECT_ALL]
     policies = [Mixture((member,), (1.0,)) for member in members]
     return np.array([env.loss(p) for p in policies]), np.array(
         [env.gap(p, kind()) for p in policies]

@@ -133,7 +133,7 @@ def test_a_heuristic_class_still_keeps_the_limit() -> None:
         (lambda: Replay(table()).draw(0, np.random.default_rng(0)), InvalidInput, "at least one"),
     ],
 )
-def test_what_cannot_be_is_refused(build, error: type[Exception], words: str) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_be_is_refused(build, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         build()
 

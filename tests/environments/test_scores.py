@@ -138,6 +138,6 @@ def test_three_groups_have_three_gaps() -> None:
         ),
     ],
 )
-def test_impossible_populations_are_refused(build, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_impossible_populations_are_refused(build, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         build()

@@ -69,7 +69,8 @@ def test_nothing_to_gain():
     )
     assert plan.answer == "nothing to gain"
     assert plan.verdict == (
-        "Nothing to gain: within a gap of 0.05 no mixture of the rules is cheaper than accepting everybody, at any volume."
+        "Nothing to gain: within a gap of 0.05 no mixture of the rules is cheaper than "
+        "accepting everybody, at any volume."
     )
     assert plan.full_weight == 0.0
     assert len(plan.advice) == 1

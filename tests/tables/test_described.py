@@ -264,12 +264,22 @@ def test_a_frame_of_another_library_is_a_table():
         read_table(pandas.DataFrame(columns), label="repaid", group="sex")
 
 
+def test_what_is_said_comes_before_the_description(made, tmp_path):
+    made(rows(income=""), BASIC + "drop_missing = true\nfewest = 3\n")
+    path = tmp_path / "loans.toml"
+    assert read_table(path).features == ("id", "income")
+    assert read_table(path, features=("id",), fewest_by_default=40).features == ("id",)
+    with pytest.raises(InvalidInput, match="at least 40 of each"):
+        read_table(path, fewest=40)
+
+
 def test_options_that_a_table_answers_itself_are_refused(made, tmp_path):
     made(rows())
     with pytest.raises(InvalidInput, match="--encode cannot be given for lending"):
         read_table("lending", encode=True)
-    with pytest.raises(InvalidInput, match=r"--drop-missing cannot be given for .*loans\.toml"):
-        read_table(tmp_path / "loans.toml", drop_missing=True)
+    assert read_table("lending", features=("income",)).encoded().names == ("income",)
+    with pytest.raises(MissingColumn, match="lending has no column 'age'"):
+        read_table("lending", features=("age",))
     assert describe("lending", encode=True) is None
     assert describe(tmp_path / "loans.toml", encode=True).encode is False
 

@@ -17,7 +17,12 @@ from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.learners import ExploreThenCommit, TwoPhaseLearner
 from evenhand.planning.plan import Answer, Course, Curve, LaunchPlan, Milestone, Spread
-from evenhand.planning.population import PlannedPopulation, from_numbers, separation_of
+from evenhand.planning.population import (
+    PlannedPopulation,
+    from_numbers,
+    from_table,
+    separation_of,
+)
 from evenhand.planning.simulated import (
     LaunchTerms,
     SimulatedRuns,
@@ -28,7 +33,6 @@ from evenhand.planning.simulated import (
     simulate_runs,
     two_phase_exploration,
 )
-from evenhand.planning.tables import from_table
 from evenhand.simulate.record import constant_costs, learned_weight
 from evenhand.words import FloatArray, LabelledSample, Prices
 

@@ -27,7 +27,7 @@ The options of the command line have the same names.
 import tomllib
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +81,8 @@ class Description:
         How a missing value is written, instead of the usual ways (`MISSING`).
     needed : tuple of str
         Further columns that must have a value in every row, such as prices.
-    fewest : int
-        How many people with each outcome every group needs.
+    fewest : int, optional
+        How many people with each outcome every group needs; by default 10.
     title, licence, caveat : str
         What `evenhand data show` tells.
     name : str
@@ -114,7 +114,7 @@ class Description:
     delimiter: str = ","
     missing: tuple[str, ...] | None = None
     needed: tuple[str, ...] = ()
-    fewest: int = FEWEST
+    fewest: int | None = None
     title: str = ""
     licence: str = ""
     caveat: str = ""
@@ -261,7 +261,7 @@ def describe(source: str | Path, **meaning: Any) -> Description | None:
     return Description(path, **meaning)
 
 
-def read_table(source: Any, **meaning: Any) -> LabelledFrame:
+def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) -> LabelledFrame:
     """Read a table of people, whatever it is: the one way in for every command.
 
     Parameters
@@ -269,9 +269,11 @@ def read_table(source: Any, **meaning: Any) -> LabelledFrame:
     source : str, Path, Description or data frame
         The name of a published table, a description (.toml), a CSV or Parquet file, a
         `Description`, or a frame of pandas, polars or pyarrow.
+    fewest_by_default : int
+        What `fewest` is where neither `meaning` nor a description says it.
     **meaning
-        For files and frames: the fields of `Description`. A published table takes `group` alone,
-        the name of another grouping that it offers.
+        The fields of `Description`; they come before those of a description. A published table
+        takes `group`, the name of another grouping that it offers, and `features`.
 
     Returns
     -------
@@ -294,34 +296,38 @@ def read_table(source: Any, **meaning: Any) -> LabelledFrame:
     >>> len(table), table.names[:2], [one.group for one in table.figures]
     (1200, ('income', 'credit_score'), ['a', 'b'])
     """
-    described: Description | None
+    usual = {entry.name: entry.default for entry in fields(Description)}
+    given = {key: value for key, value in meaning.items() if value != usual.get(key)}
     if isinstance(source, str | Path):
         described = describe(source, **meaning)
-        if described is None or Path(source).suffix.lower() == ".toml":
-            _require_unsaid(str(source), meaning, ("group",) if described is None else ())
         if described is None:
-            return TABLES[str(source)].read(meaning.get("group"))
-        source = described
+            return _published(str(source), given)
+        source = replace(described, **given)
     if isinstance(source, Description):
         if not source.path.is_file():
             raise InvalidInput(
                 f"there is no file {source.path}.", hint="path is relative to the description."
             )
-        return _checked(read_frame(source.path, source.delimiter, source.missing), source)
-    described = Description(Path("frame"), **meaning)
-    return _checked(read_frame(source, missing=described.missing), described)
+        frame = read_frame(source.path, source.delimiter, source.missing)
+    else:
+        frame = read_frame(source, missing=meaning.get("missing"))
+        source = Description(Path("frame"), **meaning)
+    fewest = fewest_by_default if source.fewest is None else source.fewest
+    return _checked(frame, replace(source, fewest=fewest))
 
 
-def _require_unsaid(name: str, meaning: dict[str, Any], allowed: tuple[str, ...]) -> None:
-    """Refuse options about columns where the table says itself what they mean."""
-    usual = {entry.name: entry.default for entry in fields(Description)}
-    for key, value in meaning.items():
-        if key not in allowed and value != usual[key]:
+def _published(name: str, given: dict[str, Any]) -> LabelledFrame:
+    """A published table by name, with another grouping or with some of its features."""
+    for key in given:
+        if key not in ("group", "features", "needed", "fewest"):
             raise InvalidInput(
                 f"--{key.replace('_', '-')} cannot be given for {name}, "
                 "which says itself what its columns mean.",
                 hint="leave the option out, or name the columns of a CSV or Parquet file.",
             )
+    table = TABLES[name].read(given.get("group"))
+    table.frame.require([*given.get("features", ()), *given.get("needed", ())])
+    return replace(table, features=given.get("features", table.features))
 
 
 def _features(frame: Frame, described: Description) -> tuple[str, ...]:
@@ -517,7 +523,7 @@ def _groups(frame: Frame, described: Description, label: IntArray) -> GroupArray
     for value in distinct:
         here = label[group == value]
         good, bad = int((here == 1).sum()), int((here == -1).sum())
-        if min(good, bad) < described.fewest:
+        if min(good, bad) < (described.fewest or 0):
             raise InvalidInput(
                 f"{frame.source}: group {value!r} has {len(here)} people, {good} with a good and "
                 f"{bad} with a bad outcome; at least {described.fewest} of each are needed to "

@@ -8,6 +8,7 @@ learner must lose nothing, count nobody twice, and learn nothing from what it ma
 
 import sys
 from collections.abc import Mapping
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,16 +26,18 @@ from evenhand.contracts import (
 )
 from evenhand.errors import NotSerialisable, ProtocolError
 from evenhand.learners import load
-from evenhand.testing.laws import LawBroken, require
-from evenhand.testing.playing import (
+from evenhand.testing.laws import (
     BLOCK,
+    Broken,
     Copy,
     Decided,
-    Law,
     LearnerCase,
+    LearnerLaw,
     decide,
+    law,
     nothing_fails,
     play,
+    require,
     require_labels,
     require_refusal,
     require_same_decisions,
@@ -59,11 +62,29 @@ def tell_all(learner: Any, decided: Decided) -> None:
 # labels
 
 
+@law
 def late_labels_find_their_round(case: LearnerCase) -> None:
-    """A label may come any number of rounds after its decision: it is taken then, for its own round
-    and no other.
+    """A label may come any number of rounds after its decision.
+
+    It is taken then, for its own round and no other.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> late_labels_find_their_round(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law = "late_labels_find_their_round"
     met: list[Decided] = []
 
     def some_late(learner: Any, decided: Decided) -> None:
@@ -72,17 +93,35 @@ def late_labels_find_their_round(case: LearnerCase) -> None:
         if len(met) > LATE:
             met[-LATE].tell(learner, met[-LATE].every(4, 1))
 
-    (learner,) = play(case, law, Copy(some_late))
+    (learner,) = play(case, Copy(some_late))
     for number, decided in enumerate(met):
         late = decided.every(4, 1) & (number + LATE <= len(met))
-        require_labels(law, learner, decided, decided.every(2) | late)
+        require_labels(learner, decided, decided.every(2) | late)
 
 
+@law
 def missing_labels_stop_nobody(case: LearnerCase) -> None:
-    """Where all labels, all good ones or all bad ones never come, everybody is still decided, and
-    the report counts what is missing.
+    """Where labels never come, everybody is still decided.
+
+    All labels, all good ones or all bad ones may be missing; the report counts what is missing.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> missing_labels_stop_nobody(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law = "missing_labels_stop_nobody"
     for told in ((), (1,), (-1,)):
         missing = 0
 
@@ -92,16 +131,33 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
             decided.tell(learner, coming)
             missing += int((decided.accepted & ~coming).sum())
 
-        (learner,) = play(case, law, Copy(some))
+        (learner,) = play(case, Copy(some))
         counted = getattr(getattr(learner, "report", None), "missing_labels", missing)
         figures = f"the report counts {counted} missing labels after {case.rounds} rounds"
-        require(
-            counted == missing, law, f"{figures}, but {missing} never came (told: {told or 'none'})"
-        )
+        require(counted == missing, f"{figures}, but {missing} never came (told: {told or 'none'})")
 
 
+@law
 def repeated_reports_change_nothing(case: LearnerCase) -> None:
-    """A label that is told again, in the same report or in a later one, changes nothing."""
+    """A label that is told again, in the same report or in a later one, changes nothing.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> repeated_reports_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
 
     def twice(learner: Any, decided: Decided) -> None:
         told = np.flatnonzero(decided.accepted)
@@ -118,12 +174,31 @@ def repeated_reports_change_nothing(case: LearnerCase) -> None:
         for block in before[-HELD:]:
             tell_all(learner, block)
 
-    play(case, "repeated_reports_change_nothing", Copy(tell_all), Copy(twice), Copy(again_later))
+    play(case, Copy(tell_all), Copy(twice), Copy(again_later))
 
 
+@law
 def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
-    """Labels that are told between the same two decisions, in any order, one by one or together,
-    teach the same.
+    """The order of the labels between two decisions changes nothing.
+
+    They may be told in any order, one by one or together.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> the_order_of_reports_is_irrelevant(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
     def held_back(order: str) -> Copy:
@@ -147,18 +222,32 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
 
         return Copy(tell_held)
 
-    play(
-        case,
-        "the_order_of_reports_is_irrelevant",
-        *map(held_back, ("forwards", "one by one", "backwards", "shuffled")),
-    )
+    play(case, *map(held_back, ("forwards", "one by one", "backwards", "shuffled")))
 
 
+@law
 def refused_reports_change_nothing(case: LearnerCase) -> None:
-    """A report of several labels of which one is refused enters none of them, and what was told
-    before it stands.
+    """A report of which one label is refused enters none of its labels.
+
+    What was told before it stands.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> refused_reports_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law = "refused_reports_change_nothing"
 
     def with_refusals(learner: Any, decided: Decided) -> None:
         accepted, label = decided.accepted, decided.people.label
@@ -180,24 +269,42 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
                 [*decided.rounds[fresh].tolist(), round],
                 [*(-label[fresh]).tolist(), false],
             )
-            require_refusal(law, f"a report that ends with {what}", learner.observe, rounds, labels)
+            require_refusal(f"a report that ends with {what}", learner.observe, rounds, labels)
         decided.tell(learner, fresh)
 
     def without(learner: Any, decided: Decided) -> None:
         decided.tell(learner, ~decided.every(2))
         decided.tell(learner, decided.every(2))
 
-    play(case, law, Copy(without), Copy(with_refusals))
+    play(case, Copy(without), Copy(with_refusals))
 
 
 # humans who decide otherwise
 
 
+@law
 def refused_accepts_teach_nothing(case: LearnerCase) -> None:
-    """The label of an accept that a human refused changes no later policy: told before, it is
-    forgotten; told afterwards, it is refused.
+    """The label of an accept that a human refused changes no later policy.
+
+    Told before the refusal, it is forgotten; told afterwards, it is refused.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> refused_accepts_teach_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law = "refused_accepts_teach_nothing"
 
     def refusing(label: int | None, *, attempted: bool = False) -> Copy:
         def refuse_some(learner: Any, decided: Decided) -> None:
@@ -208,9 +315,7 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
                 learner.overrule(decided.rounds[chosen], np.zeros(int(chosen.sum()), bool))
             decided.tell(learner, ~chosen)
             for round in decided.rounds[chosen].tolist() if attempted or label is not None else ():
-                require_refusal(
-                    law, "the label of a refused person", learner.observe, round, label or 1
-                )
+                require_refusal("the label of a refused person", learner.observe, round, label or 1)
 
         return Copy(refuse_some)
 
@@ -224,22 +329,36 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
             round, label = int(long_ago.rounds[place]), int(long_ago.people.label[place])
             learner.overrule(round, False)
             require_refusal(
-                law,
-                "the label of a person who was refused long after",
-                learner.observe,
-                round,
-                label,
+                "the label of a person who was refused long after", learner.observe, round, label
             )
 
-    play(case, law, refusing(None), refusing(1), refusing(-1), refusing(None, attempted=True))
-    play(case, law, Copy(refuse_late))
+    play(case, refusing(None), refusing(1), refusing(-1), refusing(None, attempted=True))
+    play(case, Copy(refuse_late))
 
 
+@law
 def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
-    """A reject that a human turned into an accept stays a reject: its label is refused, and the run
-    is the same without the human.
+    """A reject that a human turned into an accept stays a reject.
+
+    Its label is refused, and the run is the same without the human.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> accepted_rejects_stay_rejected(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law = "accepted_rejects_stay_rejected"
 
     def accept_some(learner: Any, decided: Decided) -> None:
         chosen = ~decided.accepted & decided.every(2)
@@ -248,18 +367,36 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
         for place in np.flatnonzero(chosen).tolist():
             round, label = int(decided.rounds[place]), int(decided.people.label[place])
             require_refusal(
-                law, "the label of a reject that a human accepted", learner.observe, round, label
+                "the label of a reject that a human accepted", learner.observe, round, label
             )
         tell_all(learner, decided)
 
-    play(case, law, Copy(tell_all), Copy(accept_some))
+    play(case, Copy(tell_all), Copy(accept_some))
 
 
+@law
 def agreeing_humans_change_nothing(case: LearnerCase) -> None:
-    """To overrule with what was decided anyway changes nothing, to overrule again changes no more,
-    and what is refused nothing at all.
+    """To overrule with what was decided anyway changes nothing.
+
+    To overrule again changes no more, and what is refused changes nothing at all.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> agreeing_humans_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law = "agreeing_humans_change_nothing"
 
     def agree(learner: Any, decided: Decided) -> None:
         decided.tell(learner, decided.every(2))
@@ -271,7 +408,6 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
             [*(~decided.accepted).tolist(), False],
         )
         require_refusal(
-            law,
             "an overruling that ends with a round that was never played",
             learner.overrule,
             rounds,
@@ -295,32 +431,51 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
 
         return Copy(overrule_some)
 
-    play(case, law, Copy(alone), Copy(agree))
-    play(case, law, overruled(1), overruled(3))
+    play(case, Copy(alone), Copy(agree))
+    play(case, overruled(1), overruled(3))
 
 
 # people who are forgotten
 
 
+@law
 def erased_people_leave_no_trace(case: LearnerCase) -> None:
-    """Two runs that differ only in who somebody was who is erased before the next decision are
-    equal from then on; so are their files.
+    """Who an erased person was changes nothing from then on.
+
+    Two runs that differ only in who somebody was who is erased before the next decision are equal
+    from then on; so are their files.
 
     The last person of every other block is somebody else in the second run: other features and
     another group (where the policy accepts both with the same probability, so that the draw is the
     same), and the other label.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> erased_people_leave_no_trace(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law, people = "erased_people_leave_no_trace", case.people()
-    one, two = case.fresh(), case.fresh()
+    people, one, two = case.people(), case.fresh(), case.fresh()
     for number, block in enumerate(case.blocks()):
-        with nothing_fails(law, f"playing the people from round {number * BLOCK} on"):
+        with nothing_fails(f"playing the people from round {number * BLOCK} on"):
             last = rows_of(block, slice(-1, None))
             if len(block) > 1:
                 rest = rows_of(block, slice(None, -1))
                 first, second = (
                     decide(learner, rest.features, rest.group) for learner in (one, two)
                 )
-                require_same_decisions(first, second, law)
+                require_same_decisions(first, second)
                 for learner in (one, two):
                     tell_all(learner, Decided(rest, first))
             other, gone = last, number % 2 == 0
@@ -339,17 +494,17 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
                 decide(one, last.features, last.group),
                 decide(two, other.features, other.group),
             )
-            require_same_decisions(first, second, law)
+            require_same_decisions(first, second)
             for learner, decided in ((one, Decided(last, first)), (two, Decided(other, second))):
                 tell_all(learner, decided)
                 if gone:
                     learner.erase(int(decided.rounds[0]))
             if number % 8 == 0:
-                _require_same_files(law, one, two, first[0].round)
-    _require_same_files(law, one, two, case.rounds - 1)
+                _require_same_files(one, two, first[0].round)
+    _require_same_files(one, two, case.rounds - 1)
 
 
-def _require_same_files(law: str, one: Any, two: Any, round: int) -> None:
+def _require_same_files(one: Any, two: Any, round: int) -> None:
     """LawBroken unless both learners are stored in the same bytes; says nothing about learners
     whose files are never the same twice.
     """
@@ -363,19 +518,37 @@ def _require_same_files(law: str, one: Any, two: Any, round: int) -> None:
             except NotSerialisable:
                 return
             files.append((Path(folder) / name).read_bytes())
-    figures = f"after round {round} the files of the two runs differ ({len(files[0])} and {len(files[2])} bytes)"
+    figures = f"after round {round} the files of the two runs differ "
+    figures += f"({len(files[0])} and {len(files[2])} bytes)"
     require(
         files[0] != files[1] or files[0] == files[2],
-        law,
         f"{figures}: the erased person is still in them",
     )
 
 
+@law
 def erased_rounds_stay_erased(case: LearnerCase) -> None:
-    """An erased round takes no label, group or overruling, however long ago it was played; to erase
-    it again changes nothing.
+    """An erased round takes no label, group or overruling.
+
+    It does not matter how long ago it was played; to erase it again changes nothing.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> erased_rounds_stay_erased(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law = "erased_rounds_stay_erased"
 
     def erasing(*, attempts: bool) -> Copy:
         met: list[Decided] = []
@@ -393,37 +566,53 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
                 if attempts:
                     learner.erase(int(rounds[0]))
                     learner.erase(rounds)
-                    _require_closed(law, learner, int(rounds[0]))
+                    _require_closed(learner, int(rounds[0]))
             if attempts:
                 more = [*decided.rounds.tolist(), case.rounds + 10**6]
                 require_refusal(
-                    law,
-                    "an erasure that ends with a round that was never played",
-                    learner.erase,
-                    more,
+                    "an erasure that ends with a round that was never played", learner.erase, more
                 )
 
         return Copy(erase_some)
 
-    play(case, law, erasing(attempts=False), erasing(attempts=True))
+    play(case, erasing(attempts=False), erasing(attempts=True))
 
 
-def _require_closed(law: str, learner: Any, round: int) -> None:
+def _require_closed(learner: Any, round: int) -> None:
     for label in (1, -1):
-        require_refusal(law, f"label {label:+d} of an erased person", learner.observe, round, label)
+        require_refusal(f"label {label:+d} of an erased person", learner.observe, round, label)
     if isinstance(learner, SupportsOverrule):
-        require_refusal(law, "the overruling of an erased decision", learner.overrule, round, True)
-        require_refusal(law, "the overruling of an erased decision", learner.overrule, round, False)
+        require_refusal("the overruling of an erased decision", learner.overrule, round, True)
+        require_refusal("the overruling of an erased decision", learner.overrule, round, False)
     if isinstance(learner, SupportsLateGroups):
-        require_refusal(law, "the group of an erased person", learner.tell_group, round, "a")
+        require_refusal("the group of an erased person", learner.tell_group, round, "a")
 
 
 # groups
 
 
+@law
 def missing_groups_are_the_same(case: LearnerCase) -> None:
-    """None, NaN and pandas.NA in the group all mean "unknown": all are refused alike or taken
-    alike, and teach the same.
+    """None, NaN and pandas.NA in the group all mean "unknown".
+
+    All of them are refused alike or taken alike, and teach the same.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> missing_groups_are_the_same(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     numeric = bool(case.people().group.dtype.kind in "iuf")
 
@@ -451,13 +640,32 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
 
         some += [hiding(pandas.NA), Copy(tell_all, categories)]
         everybody.append(Copy(tell_all, lambda group: np.full(len(group), pandas.NA, dtype=object)))
-    play(case, "missing_groups_are_the_same", *some)
-    play(case, "missing_groups_are_the_same", *everybody)
+    play(case, *some)
+    play(case, *everybody)
 
 
+@law
 def new_groups_stop_nobody(case: LearnerCase) -> None:
-    """A group that nobody had before, as a mistyped one, is decided like everybody else and makes
-    no later call fail.
+    """A group that nobody had before makes no call fail.
+
+    People of such a group, as a mistyped one, are decided like everybody else.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> new_groups_stop_nobody(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     people = case.people()
     strange: Any = (
@@ -477,14 +685,33 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
                     shown[min(place, len(shown) - 1)] = strange
                 return shown
 
-            play(case, "new_groups_stop_nobody", Copy(tell_all, once))
+            play(case, Copy(tell_all, once))
 
 
+@law
 def late_groups_are_told_once(case: LearnerCase) -> None:
-    """A group that was unknown may be told afterwards, once: telling it again changes nothing, and
-    another one is refused.
+    """A group that was unknown may be told afterwards, once.
+
+    Telling it again changes nothing, and another one is refused.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> from evenhand.testing import LearnerCase
+    >>> world = eh.environments.lending()
+    >>> learner = eh.CertifiedLearner(world.hypotheses, eh.FalsePositiveRate(), 0.2, 0.05)
+    >>> late_groups_are_told_once(LearnerCase(learner, world, rounds=50))
     """
-    law = "late_groups_are_told_once"
     values = sorted(set(case.people().group.tolist()))
 
     def hide_some(group: GroupArray) -> Any:
@@ -500,7 +727,6 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
             if attempts:
                 more, false = [*rounds.tolist(), case.rounds + 10**6], [*other, values[0]]
                 require_refusal(
-                    law,
                     "groups that end with a round that was never played",
                     learner.tell_group,
                     more,
@@ -511,77 +737,100 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
                 learner.tell_group(rounds, group)
                 told = (int(rounds[0]), other[0])
                 require_refusal(
-                    law,
-                    f"group {other[0]!r} after {group.tolist()[0]!r}",
-                    learner.tell_group,
-                    *told,
+                    f"group {other[0]!r} after {group.tolist()[0]!r}", learner.tell_group, *told
                 )
 
         return Copy(tell_groups, hide_some)
 
-    play(case, law, telling(attempts=False), telling(attempts=True))
+    play(case, telling(attempts=False), telling(attempts=True))
 
 
 # many at once
 
 
+@law
 def a_large_block_counts_everybody(case: LearnerCase) -> None:
-    """All people in one call are as many rounds as block by block: each is counted once, with its
-    own number, draw and label.
+    """All people in one call are as many rounds as block by block.
+
+    Each person is counted once, with a number, a draw and a label of their own.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> a_large_block_counts_everybody(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law, people, whole = "a_large_block_counts_everybody", case.people(), case.fresh()
-    (cut,) = play(case, law, Copy(tell_all))
-    with nothing_fails(
-        law, f"deciding {len(people)} people in one call, and telling their labels,"
-    ):
+    people, whole = case.people(), case.fresh()
+    (cut,) = play(case, Copy(tell_all))
+    with nothing_fails(f"deciding {len(people)} people in one call, and telling their labels,"):
         everybody = Decided(people, decide(whole, people.features, people.group))
         rounds = everybody.rounds
         wrong = int(np.argmax(rounds != np.arange(len(rounds)))) if len(rounds) else 0
+        require(len(rounds) == len(people), f"{len(rounds)} decisions about {len(people)} people")
         require(
-            len(rounds) == len(people), law, f"{len(rounds)} decisions about {len(people)} people"
+            rounds[wrong] == wrong, f"person {wrong} of {len(people)} has round {rounds[wrong]}"
         )
         require(
-            rounds[wrong] == wrong,
-            law,
-            f"person {wrong} of {len(people)} has round {rounds[wrong]}",
-        )
-        require(
-            whole.round == cut.round,
-            law,
-            f"the counter says {whole.round}, block by block {cut.round}",
+            whole.round == cut.round, f"the counter says {whole.round}, block by block {cut.round}"
         )
         chances = np.array([decision.propensity for decision in everybody.decisions])
         unlike = int(np.argmax(~((chances > 0) & (chances <= 1))))
-        require(0 < chances[unlike] <= 1, law, f"round {unlike} has propensity {chances[unlike]!r}")
+        require(0 < chances[unlike] <= 1, f"round {unlike} has propensity {chances[unlike]!r}")
         back = int(
             np.argmin(np.diff([decision.epoch for decision in everybody.decisions], prepend=0))
         )
         epochs = [decision.epoch for decision in everybody.decisions[max(back - 1, 0) : back + 1]]
-        require(
-            epochs == sorted(epochs), law, f"rounds {back - 1} and {back} are of epochs {epochs}"
-        )
+        require(epochs == sorted(epochs), f"rounds {back - 1} and {back} are of epochs {epochs}")
         everybody.tell(whole, everybody.every(2))
-        require_labels(law, whole, everybody, everybody.every(2))
+        require_labels(whole, everybody, everybody.every(2))
         for learner in (whole, cut):
             counted = getattr(getattr(learner, "report", None), "missing_labels", 0)
             require(
                 counted == 0,
-                law,
                 f"{counted} labels count as missing after all {case.rounds} rounds have theirs",
             )
             later = decide(learner, people.features[:BLOCK], people.group[:BLOCK])
             require(
                 later[0].round == case.rounds,
-                law,
                 f"the next person has round {later[0].round}, not {case.rounds}",
             )
 
 
+@law
 def threads_share_the_rounds(case: LearnerCase) -> None:
-    """decide, observe and save may be called from any thread: every person is one round, and every
-    label goes to its own person.
+    """decide, observe and save may be called from any thread.
+
+    Every person is one round, and every label goes to its own person.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> threads_share_the_rounds(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law, learner, people = "threads_share_the_rounds", case.fresh(), case.people()
+    learner, people = case.fresh(), case.people()
     parts = [rows_of(people, slice(start, start + 5)) for start in range(0, len(people), 5)]
     met: list[Decided] = []
     lock, interval = Lock(), sys.getswitchinterval()
@@ -605,40 +854,58 @@ def threads_share_the_rounds(case: LearnerCase) -> None:
 
     sys.setswitchinterval(1e-6)
     try:
-        raised = together([lambda number=number: job(number) for number in range(THREADS)])  # type: ignore[misc]
+        raised = together([partial(job, number) for number in range(THREADS)])
     finally:
         sys.setswitchinterval(interval)
     if raised:
         figures = f"{len(raised)} of {THREADS} threads failed after {len(met)} calls"
-        raise LawBroken(law, f"{figures}: {type(raised[0]).__name__}: {raised[0]}") from raised[0]
+        raise Broken(f"{figures}: {type(raised[0]).__name__}: {raised[0]}") from raised[0]
     rounds = np.sort(np.concatenate([decided.rounds for decided in met]))
     twice = rounds[:-1][np.diff(rounds) == 0]
     figures = f"{len(rounds)} decisions of {THREADS} threads have {len(np.unique(rounds))} rounds"
-    require(len(twice) == 0, law, f"{figures}, first twice: round {twice[0] if len(twice) else ''}")
+    require(len(twice) == 0, f"{figures}, first twice: round {twice[0] if len(twice) else ''}")
     require(
-        learner.round == len(people),
-        law,
-        f"the counter says {learner.round} after {len(people)} people",
+        learner.round == len(people), f"the counter says {learner.round} after {len(people)} people"
     )
-    require(bool((rounds == np.arange(len(people))).all()), law, f"{figures} up to {rounds[-1]}")
+    require(bool((rounds == np.arange(len(people))).all()), f"{figures} up to {rounds[-1]}")
     last = max(int(np.max([decision.epoch for decision in decided.decisions])) for decided in met)
     for decided in met:
         chances = learner.policy.acceptance(decided.people.features, decided.people.group)
         for decision, chance in zip(decided.decisions, chances.tolist(), strict=True):
             said = chance if decision.accept else 1.0 - chance
-            figures = f"round {decision.round} has propensity {decision.propensity!r}, the policy says {said!r}"
-            require(decision.epoch != last or decision.propensity == said, law, figures)
-        require_labels(law, learner, decided, decided.accepted)
+            figures = f"round {decision.round} has propensity {decision.propensity!r}, "
+            figures += f"the policy says {said!r}"
+            require(decision.epoch != last or decision.propensity == said, figures)
+        require_labels(learner, decided, decided.accepted)
 
 
 # storage
 
 
+@law
 def reports_survive_storage(case: LearnerCase) -> None:
-    """A copy that was stored and loaded knows what was reported: it takes and refuses what the
-    original does, and decides like it.
+    """A copy that was stored and loaded knows what was reported.
+
+    It takes and refuses what the original does, and decides like it.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> reports_survive_storage(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
-    law, learner, blocks = "reports_survive_storage", case.fresh(), case.blocks()
+    learner, blocks = case.fresh(), case.blocks()
     half, met = len(blocks) // 2, []
     for people in blocks[:half]:
         decided = Decided(people, decide(learner, people.features, people.group))
@@ -661,11 +928,12 @@ def reports_survive_storage(case: LearnerCase) -> None:
         ):
             for told in (label, -label):
                 answers = [_answer(one, round, told) for one in (learner, copy)]
-                figures = f"label {told:+d} of round {round} is {answers[0]} before and {answers[1]} after storage"
-                require(answers[0] == answers[1], law, figures)
+                figures = f"label {told:+d} of round {round} is {answers[0]} before "
+                figures += f"and {answers[1]} after storage"
+                require(answers[0] == answers[1], figures)
     for people in blocks[half:]:
         one, two = (decide(player, people.features, people.group) for player in (learner, copy))
-        require_same_decisions(one, two, law)
+        require_same_decisions(one, two)
         for player in (learner, copy):
             tell_all(player, Decided(people, one))
 
@@ -678,7 +946,7 @@ def _answer(learner: Any, round: int, label: int) -> str:
     return "taken"
 
 
-EVERY_LEARNER: tuple[Law, ...] = (
+EVERY_LEARNER: tuple[LearnerLaw, ...] = (
     late_labels_find_their_round,
     missing_labels_stop_nobody,
     repeated_reports_change_nothing,
@@ -689,7 +957,7 @@ EVERY_LEARNER: tuple[Law, ...] = (
     a_large_block_counts_everybody,
     threads_share_the_rounds,
 )
-CAPABLE_LEARNERS: Mapping[type, tuple[Law, ...]] = {
+CAPABLE_LEARNERS: Mapping[type, tuple[LearnerLaw, ...]] = {
     SupportsOverrule: (
         refused_accepts_teach_nothing,
         accepted_rejects_stay_rejected,
