@@ -36,7 +36,7 @@ THRESHOLD_RULES = 100
 """Thresholds on a continuous score that a learner starts with: about one for each of its first
 people.
 """
-MOST_CONTEXTS = 2_000
+MOST_CONTEXTS = 4_000
 """Kinds of people above which fewer of the rules that spread evenly over the class are kept."""
 FRONTIER = (0.0, 0.5, 1.0, 2.0, 4.0)
 """Multiples of the limit at which the rules of the cheapest policy are looked for, besides no limit
@@ -260,33 +260,48 @@ def _rows(
     """
     size = bound.totals(np.zeros((1, len(sample)))).shape[1]
     best = [] if size <= MOST_RULES else _cheapest_rules(sample, hypotheses, terms)
-    codes, spread = _codes(sample), MOST_RULES
-    while True:
-        chosen = np.unique(np.linspace(0, size - 1, min(size, spread)).astype(int))
-        others = [bound.hypothesis(int(member)) for member in chosen] if spread else []
-        table = np.array([rule.accepts(sample.features, None) for rule in [*best, *others]])
-        table = table[table.any(axis=1) & ~table.all(axis=1)]
-        if len(table) == 0:
-            raise InvalidInput(
-                "every rule of the class accepts everybody or nobody on this table; "
-                "there is nothing to learn."
-            )
-        accepts = np.unique(table, axis=0)
-        # the group and the answers of all rules, as a few bytes per row
-        answers = np.packbits(accepts, axis=0).T
-        pattern = np.ascontiguousarray(np.column_stack([codes.astype(np.uint8), answers]))
-        _, first, place = np.unique(
-            pattern.view([("", pattern.dtype)] * pattern.shape[1]).ravel(),
-            return_index=True,
-            return_inverse=True,
-        )
-        if len(first) <= MOST_CONTEXTS or not spread or not best:
+    codes, spread = _codes(sample), min(size, 4 if best else MOST_RULES)
+    accepts, first, place = _kinds(sample, codes, best, bound, size, spread)
+    while best and spread < min(size, MOST_RULES):  # more rules, while the kinds are not too many
+        spread = min(size, 2 * spread, MOST_RULES)
+        more = _kinds(sample, codes, best, bound, size, spread)
+        if len(more[1]) > MOST_CONTEXTS:
             break
-        spread //= 2
+        accepts, first, place = more
     mass = np.bincount(place, sample.weight)
     good = np.bincount(place, sample.weight * (sample.label == 1))
     group: GroupArray = sample.group[first]
     return Discrete(mass / mass.sum(), good / mass, group, accepts[:, first], name="table")
+
+
+def _kinds(
+    sample: LabelledSample,
+    codes: IntArray,
+    best: list[Hypothesis],
+    bound: Enumeration,
+    size: int,
+    spread: int,
+) -> tuple[BoolArray, IntArray, IntArray]:
+    """What `best` and `spread` others say: (rules, rows); the first row of each kind of people, and
+    the kind of each row.
+    """
+    members = np.unique(np.linspace(0, size - 1, spread).astype(int))
+    rules = [*best, *(bound.hypothesis(int(member)) for member in members)]
+    table = np.array([rule.accepts(sample.features, None) for rule in rules])
+    table = table[table.any(axis=1) & ~table.all(axis=1)]
+    if len(table) == 0:
+        raise InvalidInput(
+            "every rule of the class accepts everybody or nobody on this table; "
+            "there is nothing to learn."
+        )
+    accepts = np.unique(table, axis=0)
+    # the group and the answers of all rules, as a few bytes per row
+    answers = np.packbits(accepts, axis=0).T
+    pattern = np.ascontiguousarray(np.column_stack([codes.astype(np.uint8), answers]))
+    _, first, place = np.unique(
+        pattern.view(f"V{pattern.shape[1]}").ravel(), return_index=True, return_inverse=True
+    )
+    return accepts, first, place
 
 
 def _cheapest_rules(
