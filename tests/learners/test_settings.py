@@ -22,8 +22,7 @@ from evenhand.learners import (
     Unconstrained,
     Uniform,
 )
-from evenhand.learners.rivals.explore_exploit import ExploreExploit
-from evenhand.learners.rivals.semi_logistic import SemiLogistic
+from evenhand.learners.rivals import ExploreExploit, SemiLogistic
 from evenhand.words import Prices
 
 NAN, INF = float("nan"), float("inf")

@@ -4,6 +4,7 @@ with one score.
 
 import contextlib
 import json
+import os
 
 import numpy as np
 from starlette.testclient import TestClient
@@ -58,10 +59,15 @@ def settings(**options):
 class Bank:
     """The application with a client that may do everything, and tokens for single scopes."""
 
-    def __init__(self, path, clock=None, **options):
+    def __init__(self, path, clock=None, entropy=os.urandom, **options):
         self.clock = clock or Clock()
         self.ledger = Ledger.open(
-            path, keyring=KEYRING, clock=self.clock, windows=WindowPlan(30 * DAY), render=render
+            path,
+            keyring=KEYRING,
+            clock=self.clock,
+            windows=WindowPlan(30 * DAY),
+            render=render,
+            entropy=entropy,
         )
         self.keys = KeyStore(None)
         self.app = create_app(self.ledger, settings(**options), self.keys)

@@ -13,8 +13,7 @@ from evenhand.environments import LowerBound, Scores
 from evenhand.errors import ProtocolError
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, GroupClassifier, ScoreThresholds
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner, Uniform
-from evenhand.learners.rivals.explore_exploit import ExploreExploit
-from evenhand.learners.rivals.semi_logistic import SemiLogistic
+from evenhand.learners.rivals import ExploreExploit, SemiLogistic
 from evenhand.learners.rounds import RoundBook
 from evenhand.policies import Mixture
 from evenhand.testing import (

@@ -176,7 +176,7 @@ def export_command(
     settings = load_settings(config)
     chosen, period = _product(settings, product), _period(start, end)
     with _ledger(settings) as (ledger, _):
-        rows = (row for row in ledger.history(chosen.tenant, chosen.name) if period.holds(row.at))
+        rows = (row for row in ledger.history(*chosen.names) if period.holds(row.at))
         click.echo(f"{export_decisions(rows, chosen, out, kind):,} decisions: {out}")
 
 

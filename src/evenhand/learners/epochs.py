@@ -30,7 +30,7 @@ from evenhand.learners import storage
 from evenhand.learners.rounds import Block, Lost, RoundBook, Single
 from evenhand.learners.settings import require_common
 from evenhand.learners.storage import storable, stored_as, stored_fields, stored_name
-from evenhand.policies import Mixture
+from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
 from evenhand.words import (
     Decisions,
@@ -64,7 +64,7 @@ class Epoch:
         What the learner does in it: "explore", "bandit", "certified", "frozen", ...
     first_round, rounds : int
         Where it begins, and how many rounds it has.
-    policy : Mixture
+    policy : DeployedPolicy
         What is deployed.
     exploration_floor : float
         The least probability that the exploration keeps.
@@ -83,11 +83,17 @@ class Epoch:
     phase: str
     first_round: int
     rounds: int
-    policy: Mixture
+    policy: DeployedPolicy
     exploration_floor: float = 0.0
     iterations: int = 0
     oracle_calls: int = 0
     halted: bool = True
+
+    @property
+    def mixture(self) -> Mixture:
+        """The policy of a learner that deploys mixtures alone."""
+        assert isinstance(self.policy, Mixture)
+        return self.policy
 
 
 @dataclass(frozen=True)
@@ -362,7 +368,7 @@ class EpochLearner(ABC):
         return self.state.epochs[-1]
 
     @property
-    def policy(self) -> Mixture:
+    def policy(self) -> DeployedPolicy:
         """The policy of that epoch."""
         return self.epoch.policy
 

@@ -43,6 +43,10 @@ class DeployedPolicy(Policy, Protocol):
     0.5
     """
 
+    def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
+        """The probability of accepting each person; see `Policy`."""
+        ...
+
     def acceptance_of_checked(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
         """P[pi(x) = +1] for arrays that `as_features` and `as_group` have let pass.
 

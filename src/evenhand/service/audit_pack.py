@@ -21,24 +21,6 @@ from evenhand.ledger import Ledger, Row, TooEarly, export, standalone_verifier
 from evenhand.service.explanations import AS_DRAWN, mark_of_older_rules
 from evenhand.service.settings import Product
 
-CONTENTS = {
-    "README.md": "what is what, and how to verify it",
-    "ledger.jsonl": "the whole chain with the people's identifiers opened; verifier.py reads it "
-    "with the standard library alone",
-    "head.json": "the signed end of the chain",
-    "decisions.csv": "decisions of the period with propensities, policy, group and outcome",
-    "policies.json": "lineage: every policy with parent, signature and words",
-    "certificates.json": "every certificate with its assumptions, the rules it was issued under, "
-    "and the delta ledger",
-    "randomisation.json": "the windows and the hashes of their secrets; revealed secrets, if asked "
-    "for",
-    "overrides.csv": "decisions that people overruled; the certificate is about the policy as "
-    "drawn, before that",
-    "overruled.csv": "how many of them, by group and direction",
-    "events.json": "kills, rollbacks, suspensions, closings",
-    "selection.csv": "selection rates by group with the four-fifths ratio",
-}
-"""The files of a pack."""
 DRAW_LAW = (
     "U = first 53 bits of HMAC-SHA256(secret of the window, tenant | person | product | window); "
     "accept iff U < acceptance; audit iff U < audit_weight"
@@ -76,13 +58,12 @@ class Period:
 def pack(
     ledger: Ledger, product: Product, period: Period, target: Path, *, reveal_by: str | None = None
 ) -> Path:
-    """Write the pack into a new directory.
+    """Write the pack into a new directory; `pages/pack-readme.md` says what is in it.
 
     `reveal_by`: reveal the secrets of ended windows in this person's name.
     """
     target.mkdir(parents=True)
-    names = (product.tenant, product.name)
-    every = ledger.history(*names, usable_only=False, maturity=product.maturity)
+    every = ledger.history(*product.names, usable_only=False, maturity=product.maturity)
     rows = [row for row in every if period.holds(row.at)]
     secrets: dict[str, str] = {}
     for window in ledger.windows() if reveal_by is not None else ():
@@ -105,7 +86,7 @@ def pack(
             writer = csv.writer(file)
             writer.writerow(header)
             writer.writerows(map(_without_formulas, lines))
-    events = [asdict(event) for event in ledger.events(*names) if period.holds(event.at)]
+    events = [asdict(event) for event in ledger.events(*product.names) if period.holds(event.at)]
     windows = [
         {**asdict(window), "revealed": window.name in secrets} for window in ledger.windows()
     ]
@@ -121,7 +102,11 @@ def pack(
         text = json.dumps(document, indent=1, sort_keys=True) + "\n"
         (target / name).write_text(text, encoding="utf-8")
     shutil.copyfile(Path(standalone_verifier.__file__), target / "verifier.py")
-    (target / "README.md").write_text(_readme(product, len(rows)), encoding="utf-8")
+    readme = (Path(__file__).parent / "pages" / "pack-readme.md").read_text(encoding="utf-8")
+    filled = readme.format(
+        product=product.name, tenant=product.tenant, decisions=len(rows), as_drawn=AS_DRAWN
+    )
+    (target / "README.md").write_text(filled, encoding="utf-8")
     return target
 
 
@@ -179,20 +164,20 @@ def policies_json(ledger: Ledger, product: Product) -> list[Json]:
             "row": policy.seq,
             "words": policy_from_json(policy.document).describe(product.features),
         }
-        for policy in ledger.policies(product.tenant, product.name)
+        for policy in ledger.policies(*product.names)
     ]
 
 
 def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:
-    names = (product.tenant, product.name)
-    lineage = {policy.epoch: policy for policy in ledger.policies(*names) if policy.in_lineage}
+    policies = ledger.policies(*product.names)
+    lineage = {policy.epoch: policy for policy in policies if policy.in_lineage}
     certificates = [
         {
             **asdict(row),
             "rules": lineage[row.epoch].rules,
             **mark_of_older_rules(ledger, product, lineage[row.epoch]),
         }
-        for row in ledger.certificates(*names)
+        for row in ledger.certificates(*product.names)
         if period.holds(row.at)
     ]
     last = max(lineage, default=None)
@@ -202,21 +187,6 @@ def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:
         "certificates": certificates,
         "delta_ledger": [] if last is None else lineage[last].info.get("delta", []),
     }
-
-
-def _readme(product: Product, decisions: int) -> str:
-    contents = "\n".join(f"{name:<21}{what}" for name, what in CONTENTS.items())
-    return (
-        f"# Auditor's pack: {product.name} of {product.tenant}\n\n"
-        f"{decisions:,} decisions of the period, and the whole chain.\n\n{contents}\n\n"
-        "Verify it with any Python 3.11, no package needed:\n\n"
-        "    python verifier.py ledger.jsonl --secrets secrets.json --head head.json\n\n"
-        f"{AS_DRAWN}\n\n"
-        "A draw can be recomputed where its window's secret is in secrets.json; "
-        "the chain and the commitments are checked in any case.\n"
-        "Compare head.json with a head that was published earlier: "
-        "whatever was rewritten before it would show.\n"
-    )
 
 
 def export_decisions(rows: Iterable[Row], product: Product, path: Path, format: str) -> int:

@@ -7,16 +7,15 @@ content policy allows no inline script or style.
 
 import asyncio
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, ClassVar
 from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, Depends, Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup, escape
 
 from evenhand.errors import EvenhandError
 from evenhand.service.dashboard_data import PublishedPolicy, read_dashboard
@@ -29,8 +28,43 @@ from evenhand.service.state import Service
 ROUTER = APIRouter(include_in_schema=False)
 PAGES = Path(__file__).parent / "pages"
 COOKIE = "evenhand_session"
-WIDTH, HEIGHT = 460.0, 240.0
-LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 12.0, 30.0
+
+
+@dataclass(frozen=True)
+class Axes:
+    """From a time and a value to a place in a chart; `pages/charts.html` draws it."""
+
+    first: float
+    last: float
+    lowest: float
+    highest: float
+    width: ClassVar[float] = 460.0
+    height: ClassVar[float] = 240.0
+    left: ClassVar[float] = 52.0
+    right: ClassVar[float] = 448.0
+    top: ClassVar[float] = 12.0
+    bottom: ClassVar[float] = 210.0
+
+    def x(self, at: float) -> float:
+        """Where a time lies."""
+        share = (self.right - self.left) * (at - self.first) / max(self.last - self.first, 1e-9)
+        return self.left + share
+
+    def y(self, value: float) -> float:
+        """Where a value lies; what is outside is drawn at the border."""
+        inside = min(max(value, self.lowest), self.highest)
+        share = (inside - self.lowest) / (self.highest - self.lowest)
+        return self.top + (self.bottom - self.top) * (1 - share)
+
+    def steps(self, past: Sequence[PublishedPolicy], name: str) -> list[str]:
+        """The corners of a step function: each policy's value holds until the next one, or the
+        end.
+        """
+        return [
+            f"{self.x(at):.1f},{self.y(getattr(policy, name)):.1f}"
+            for policy, end in zip(past, [*(p.at for p in past[1:]), self.last], strict=True)
+            for at in (policy.at, end)
+        ]
 
 
 @cache
@@ -43,7 +77,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters.update(
-        stamp=lambda at: time.strftime("%Y-%m-%d %H:%M", time.gmtime(at)) + " UTC",
+        stamp=lambda at: time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at)),
+        day=lambda at: time.strftime("%Y-%m-%d", time.gmtime(at)),
         percent=lambda share: f"{share:.1%}",
         number=lambda number: f"{number:,}",
     )
@@ -107,14 +142,15 @@ async def _dashboard(visitor: Visitor, template: str) -> Response:
     service, product = visitor.service, visitor.product
     if product is None:
         return _redirect("/dashboard/login")
-    counts = service.counts[product.tenant, product.name]
+    counts = service.counts[product.names]
     data = await asyncio.to_thread(read_dashboard, service.decider, product, counts)
-    past = data.history
+    first, last = (data.history[0].at, data.history[-1].at) if data.history else (0.0, 0.0)
+    until, highest = max(data.now, last + 1.0), max(1.35 * product.limit, 1e-3)
     return _page(
         template,
         data=data,
-        gap_svg=gap_chart(past, product.limit, data.now) if past else None,
-        share_svg=share_chart(past, data.now) if past else None,
+        gap_axes=Axes(first, until, -highest, highest),
+        share_axes=Axes(first, until, 0.0, 1.0),
         as_drawn=AS_DRAWN,
         products=visitor.products,
         product=product,
@@ -213,96 +249,3 @@ async def script() -> Response:
 async def icon() -> Response:
     """An equals sign."""
     return Response((PAGES / "icon.svg").read_bytes(), media_type="image/svg+xml")
-
-
-# charts: inline SVG; the colours come from the page's classes
-
-
-@dataclass(frozen=True)
-class Axes:
-    """From a time and a value to a place in the chart."""
-
-    first: float
-    last: float
-    lowest: float
-    highest: float
-
-    def x(self, at: float) -> float:
-        """Where a time lies."""
-        return LEFT + (WIDTH - LEFT - RIGHT) * (at - self.first) / max(self.last - self.first, 1e-9)
-
-    def y(self, value: float) -> float:
-        """Where a value lies; what is outside is drawn at the border."""
-        inside = min(max(value, self.lowest), self.highest)
-        share = (inside - self.lowest) / (self.highest - self.lowest)
-        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share)
-
-    def steps(self, times: Sequence[float], values: Sequence[float]) -> list[str]:
-        """The corners of a step function; each value holds until the next time, or the end."""
-        return [
-            f"{self.x(at):.1f},{self.y(value):.1f}"
-            for begin, end, value in zip(times, [*times[1:], self.last], values, strict=True)
-            for at in (begin, end)
-        ]
-
-    def line(self, kind: str, value: float) -> str:
-        """A horizontal line."""
-        y = f"{self.y(value):.1f}"
-        return f'<line class="{kind}" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>'
-
-    def svg(
-        self,
-        name: str,
-        title: str,
-        ticks: Sequence[float],
-        words: Callable[[float], str],
-        parts: Sequence[str],
-    ) -> Markup:
-        """The chart with its title, its ticks and its first and last day."""
-        frame = []
-        for tick in ticks:
-            place = f'x="{LEFT - 6}" y="{self.y(tick) + 4:.1f}"'
-            frame.append(self.line("grid", tick))
-            frame.append(f'<text class="tick end" {place}>{escape(words(tick))}</text>')
-        for at, anchor in ((self.first, ""), (self.last, " end")):
-            place = f'x="{self.x(at):.1f}" y="{HEIGHT - 8}"'
-            day = time.strftime("%Y-%m-%d", time.gmtime(at))
-            frame.append(f'<text class="tick{anchor}" {place}>{day}</text>')
-        box = f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-labelledby="{name}"'
-        titled = f'<svg {box}><title id="{name}">{escape(title)}</title>'
-        return Markup(f"{titled}{''.join([*frame, *parts])}</svg>")
-
-
-def gap_chart(past: Sequence[PublishedPolicy], limit: float, now: float) -> Markup:
-    """The band in which the gap of each policy is certified to lie, and the two limits."""
-    top, times = max(1.35 * limit, 1e-3), [one.at for one in past]
-    axes = Axes(times[0], max(now, times[-1] + 1.0), -top, top)
-    upper = axes.steps(times, [one.upper for one in past])
-    lower = axes.steps(times, [one.lower for one in past])
-    parts = [f'<polygon class="band" points="{" ".join([*upper, *reversed(lower)])}"/>']
-    parts += [f'<polyline class="edge" points="{" ".join(line)}"/>' for line in (upper, lower)]
-    parts += [axes.line("limit", edge) for edge in (limit, -limit)]
-    place = f'x="{WIDTH - RIGHT - 4}" y="{axes.y(limit) - 6:.1f}"'
-    parts.append(f'<text class="limit-word end" {place}>limit {limit:g}</text>')
-    title = (
-        f"Gap of the deployed policy: between {past[-1].lower:+.3f} and {past[-1].upper:+.3f}, "
-        f"limit {limit:g}"
-    )
-    ticks = (-limit, 0.0, limit)
-    return axes.svg("gap-title", title, ticks, lambda v: f"{v:+.2g}" if v else "0", parts)
-
-
-def share_chart(past: Sequence[PublishedPolicy], now: float) -> Markup:
-    """The weights of the learned policy and of the audit over time."""
-    times = [one.at for one in past]
-    axes = Axes(times[0], max(now, times[-1] + 1.0), 0.0, 1.0)
-    lines = {
-        "learned": ("learned policy", [one.learned for one in past]),
-        "audit": ("audit coin", [one.audit for one in past]),
-    }
-    parts = [
-        f'<polyline class="line {kind}" points="{" ".join(axes.steps(times, values))}"/>'
-        for kind, (_, values) in lines.items()
-    ]
-    title = ", ".join(f"{name} {values[-1]:.1%}" for name, values in lines.values())
-    return axes.svg("share-title", title, (0.0, 0.5, 1.0), lambda v: f"{v:.0%}", parts)

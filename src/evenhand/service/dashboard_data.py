@@ -23,7 +23,9 @@ SMALLEST_GROUP = 10
 ROWS_AT_ONCE = 20_000
 """Rows that one refresh reads at most."""
 
-Light = Literal["green", "amber", "red"]
+State = Literal[
+    "broken", "killed", "uncertified", "suspended", "shadow", "older rules", "learning", "certified"
+]
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ class ProductCounts:
 
     def refresh(self, rows: int | None = None) -> None:
         """Read all groups and overrides that were told since, and `rows` new decisions at most."""
-        names = (self.product.tenant, self.product.name)
+        names = self.product.names
         limit = ROWS_AT_ONCE if rows is None else rows
         with self._lock:
             since, upto = self._last_row, self.ledger.head().seq
@@ -142,62 +144,68 @@ class PublishedPolicy:
 
 @dataclass(frozen=True)
 class DashboardData:
-    """Everything on the page of a product."""
+    """Everything on the page of a product; `newest` is what the newest policy says of itself."""
 
-    light: Light
-    headline: str
-    sentence: str
+    broken: str | None
     active: ActivePolicy
+    certificate: Certificate | None
     older_rules: Json
     gaps: tuple[str, ...]
-    spent: float
-    assumptions: tuple[str, ...]
     counts: Counts
     overruled: tuple[OverruledLine, ...]
     groups: tuple[GroupLine, ...]
     hidden: bool
     history: tuple[PublishedPolicy, ...]
-    bookings: tuple[Json, ...]
+    newest: Json
     drift: tuple[Json, ...]
     notes: tuple[str, ...]
-    forecast: tuple[str, ...]
     events: tuple[Event, ...]
     now: float
+
+    @property
+    def state(self) -> State:
+        """What the traffic light is about."""
+        if self.broken is not None:
+            return "broken"
+        if self.active.mode == "killed":
+            return "killed"
+        if self.certificate is None:
+            return "uncertified"
+        if self.certificate.status == "suspended":
+            return "suspended"
+        if self.active.mode == "shadow":
+            return "shadow"
+        if self.active.policy.rules < RULES:
+            return "older rules"
+        return "learning" if self.active.learned_weight == 0.0 else "certified"
 
 
 def read_dashboard(decider: Decider, product: Product, counts: ProductCounts) -> DashboardData:
     """Read the ledger once."""
-    ledger, names = decider.ledger, (product.tenant, product.name)
+    ledger, names = decider.ledger, product.names
     counts.refresh()
-    active = decider.active(product)
-    rows = {row.epoch: row for row in ledger.certificates(*names)}
-    lineage = [policy for policy in ledger.policies(*names) if policy.in_lineage]
+    active, rows = decider.active(product), {r.epoch: r for r in ledger.certificates(*names)}
     issued = rows.get(active.policy.epoch)
     certificate = None if issued is None else Certificate.from_json(issued.document)
+    lineage = [policy for policy in ledger.policies(*names) if policy.in_lineage]
     newest = lineage[-1].info if lineage else {}
     shown = {str(plain_label(group)) for group in counts.shown}
     gaps = () if certificate is None else certificate.gaps
-    light, headline, sentence = verdict(active, certificate, broken=ledger.broken)
+    mark = {} if certificate is None else mark_of_older_rules(ledger, product, active.policy)
     return DashboardData(
-        light=light,
-        headline=headline,
-        sentence=sentence,
+        broken=ledger.broken,
         active=active,
-        older_rules={}
-        if certificate is None
-        else mark_of_older_rules(ledger, product, active.policy),
+        certificate=certificate,
+        older_rules=mark,
         gaps=tuple(g.describe() for g in gaps if {str(g.group), str(g.reference)} <= shown),
-        spent=0.0 if certificate is None else certificate.spent,
-        assumptions=() if certificate is None else certificate.assumptions,
         counts=ledger.counts(*names),
         overruled=counts.overruled_lines(counts.shown),
         groups=tuple(GroupLine(str(g), counts.people[g], counts.accepted[g]) for g in counts.shown),
         hidden=any(0 < n < SMALLEST_GROUP for g, n in counts.people.items() if g is not None),
         history=tuple(PublishedPolicy.of(policy, rows[policy.epoch]) for policy in lineage),
-        bookings=tuple(newest.get("delta", ())),
+        newest=newest,
         drift=tuple(one for one in newest.get("drift", ()) if one["people"] >= SMALLEST_GROUP),
         notes=tuple(_without_small_groups(note, shown) for note in newest.get("notes", ())),
-        forecast=tuple(newest.get("forecast", ())),
         events=tuple(ledger.events(*names)[-8:][::-1]),
         now=ledger.clock(),
     )
@@ -212,55 +220,3 @@ def _without_small_groups(note: str, shown: set[str]) -> str:
     if " group " not in note or any(f"group {group!r} " in note for group in shown):
         return note
     return "only constants are deployed: a group lacks people."
-
-
-def verdict(
-    active: ActivePolicy, certificate: Certificate | None, *, broken: str | None
-) -> tuple[Light, str, str]:
-    """The traffic light, two or three words, and the certificate in one sentence."""
-    if broken is not None:
-        return (
-            "red",
-            "Not answering",
-            "Nothing can be made durable, so nobody is answered. Look at the disk, then restart.",
-        )
-    if active.mode == "killed":
-        what = "accepted" if active.audit_weight == 1.0 else "rejected"
-        return (
-            "amber",
-            "Kill switch on",
-            f"Everybody is {what} until the switch is turned off; "
-            "a constant has a gap of exactly 0.",
-        )
-    if certificate is None:
-        return (
-            "amber",
-            "No certificate",
-            "The policy in force is a constant outside the lineage; its gap is exactly 0.",
-        )
-    if certificate.status == "suspended":
-        return (
-            "red",
-            "Suspended",
-            f"The certificate is suspended: {certificate.reason}. "
-            "Only a constant decides until the evidence suffices again.",
-        )
-    claim = certificate.claim.replace(
-        ", under the assumptions below:", ", under the assumptions listed on this page:"
-    )
-    if active.mode == "shadow":
-        return "amber", "Shadow mode", f"Decisions are logged, none is acted upon. {claim}"
-    if active.policy.rules < RULES:
-        return (
-            "amber",
-            f"Issued under rules {active.policy.rules}",
-            f"{claim} This was claimed under rules {active.policy.rules}; below stands what may "
-            "concern it. The next training starts a new life of the certificate from the reserve.",
-        )
-    if active.learned_weight == 0.0:
-        return (
-            "green",
-            "Certified, still learning",
-            f"{claim} So far a constant decides, which keeps the limit exactly.",
-        )
-    return "green", "Certified", claim

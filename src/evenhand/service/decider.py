@@ -71,18 +71,18 @@ def render(drawn: Drawn) -> bytes:
     {"accept":true,"act":true,"at":1.5,...,"propensity":0.5,"row":7,"window":"w0"}
     """
     d, flag = drawn, ("false", "true")
+    propensity = d.acceptance if d.accept else 1.0 - d.acceptance
     return (
         f'{{"accept":{flag[d.accept]},"act":{flag[d.mode != "shadow"]},"at":{canonical(d.at)},'
         f'"audit":{flag[d.audit]},"epoch":{d.epoch},"key":{text_literal(d.key)},"mode":"{d.mode}",'
-        f'"policy":{text_literal(d.policy)},"propensity":{canonical(d.propensity)},"row":{d.seq},'
+        f'"policy":{text_literal(d.policy)},"propensity":{canonical(propensity)},"row":{d.seq},'
         f'"window":{text_literal(d.window)}}}'
     ).encode()
 
 
 def audit_and_learned_weight(mixture: Mixture) -> tuple[float, float]:
     """How much of a mixture accepts everybody (the audit), and how much of it is no constant."""
-    parts = list(zip(mixture.hypotheses, mixture.weights, strict=True))
-    accept, reject = (sum(w for h, w in parts if h == c) for c in (ACCEPT_ALL, REJECT_ALL))
+    accept, reject = mixture.weight_of(ACCEPT_ALL), mixture.weight_of(REJECT_ALL)
     return accept, max(1.0 - accept - reject, 0.0)
 
 
@@ -116,11 +116,11 @@ def verified_mixture(policy: Policy, public_key: str) -> Mixture:
 
 def certified_policies(ledger: Ledger, product: Product) -> list[str]:
     """The ids of the policies that were certified under the present rules, oldest first."""
-    names = (product.tenant, product.name)
-    status = {row.epoch: row.document.get("status") for row in ledger.certificates(*names)}
+    rows = ledger.certificates(*product.names)
+    status = {row.epoch: row.document.get("status") for row in rows}
     certified = (
         policy.id
-        for policy in ledger.policies(*names)
+        for policy in ledger.policies(*product.names)
         if policy.in_lineage and policy.rules == RULES and status.get(policy.epoch) == "certified"
     )
     return list(dict.fromkeys(certified))
@@ -209,7 +209,7 @@ class Decider:
 
     def __init__(self, ledger: Ledger, products: Sequence[Product]) -> None:
         self.ledger = ledger
-        self.products = {(product.tenant, product.name): product for product in products}
+        self.products = {product.names: product for product in products}
         self._active: dict[tuple[str, str], ActivePolicy] = {}
         self._commits = GroupCommit(ledger)
 
@@ -233,7 +233,7 @@ class Decider:
         If that policy does not verify, the last certified one that does takes its place; else the
         constant of the settings.
         """
-        names = (product.tenant, product.name)
+        names = product.names
         on_record = self.ledger.active(*names)
 
         def candidates() -> Iterator[tuple[Policy, str]]:
@@ -262,13 +262,14 @@ class Decider:
 
     def constants(self, product: Product) -> dict[str, Policy]:
         """The policies that accept and reject everybody, registered if they are not yet."""
-        names = (product.tenant, product.name)
-        known = {str(p.info.get("constant")): p for p in self.ledger.policies(*names)
-                 if not p.in_lineage}  # fmt: skip
+        registered = [p for p in self.ledger.policies(*product.names) if not p.in_lineage]
+        known = {str(policy.info.get("constant")): policy for policy in registered}
         for constant, rule in (("accept", ACCEPT_ALL), ("reject", REJECT_ALL)):
             if constant not in known:
                 document = Mixture((rule,), (1.0,), product.group_use).to_json()
-                known[constant] = self.ledger.register(*names, document, {"constant": constant})
+                known[constant] = self.ledger.register(
+                    *product.names, document, {"constant": constant}
+                )
         return known
 
     def operate(
@@ -301,7 +302,7 @@ class Decider:
                 )
         else:
             policy = None
-        self.ledger.operate(product.tenant, product.name, action, by, note, policy)
+        self.ledger.operate(*product.names, action, by, note, policy)
         return self.refresh(product)
 
     # deciding

@@ -197,19 +197,18 @@ def concerns(ledger: Ledger, product: Product, policy: Policy) -> Iterator[str]:
             "which cannot continue the sums of the one before"
         )
         return
-    names = (product.tenant, product.name)
     if policy.info.get("phase") == "frozen":
         yield (
             "the audit budget was spent: a policy that was called frozen could still change, "
             "and people whom a policy could not accept were left out"
         )
-    overrides = ledger.count_overrides(*names, upto=policy.seq)
+    overrides = ledger.count_overrides(*product.names, upto=policy.seq)
     if overrides:
         yield (
             f"{overrides:,} overrides had been reported: "
             "the decisions concerned were left out of the certificate"
         )
-    if ledger.newest_erasure(*names, upto=policy.seq):
+    if ledger.newest_erasure(*product.names, upto=policy.seq):
         yield (
             "people had been erased: they were left out, and everything was certified anew from "
             "those who were left, with the full failure probability again"

@@ -152,11 +152,5 @@ async def answer_error(_: Request, error: Exception) -> Response:
     )
 
 
-ANSWERED_ERRORS = (
-    ProblemError,
-    EvenhandError,
-    RequestValidationError,
-    HTTPException,
-    Exception,
-)
+ANSWERED_ERRORS = (ProblemError, EvenhandError, RequestValidationError, HTTPException, Exception)
 """What `answer_error` is registered for."""

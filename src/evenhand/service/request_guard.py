@@ -1,17 +1,22 @@
-"""What is checked of every request before anything is parsed: the host, the size of the body, how
-long it takes, and how deeply it is nested. Every answer gets the security headers.
+"""What is checked of every request: first the host, and the size, the time and the depth of the
+body, before anything is parsed; then the key. Every answer gets the security headers.
 """
 
 import asyncio
-import logging
 import re
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from fastapi import Depends, Request
+from starlette import types
+from starlette.types import ASGIApp, Message, Receive, Send
 
+from evenhand.service.keys import Key, Scope
 from evenhand.service.problems import ProblemError, problem_response
+from evenhand.service.state import LOG, Service
 
-LOG = logging.getLogger("evenhand.service")
 MOST_DRAINED = 64 * 2**20
 """Bytes of a refused body that are read and thrown away; then the client can read the refusal."""
 SLOWEST_BODY = 30.0
@@ -52,7 +57,7 @@ class RequestGuard:
     ) -> None:
         self.app, self.hosts, self.max_body, self.max_depth = app, hosts, max_body, max_depth
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: types.Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
@@ -130,3 +135,28 @@ class RequestGuard:
                 hint="send plain objects.",
             )
         return body
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Somebody with a valid key, and the service that answers."""
+
+    service: Service
+    key: Key
+    tenant: str
+
+
+def _with_scope(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
+    # a coroutine, because FastAPI sends plain functions through a pool of threads
+    async def caller(request: Request) -> Caller:
+        service: Service = request.app.state.service
+        key = service.key_guard.require(request, scope)
+        return Caller(service, key, key.tenant)
+
+    return caller
+
+
+MayDecide = Annotated[Caller, Depends(_with_scope("decide"))]
+MayObserve = Annotated[Caller, Depends(_with_scope("observe"))]
+MayAudit = Annotated[Caller, Depends(_with_scope("audit"))]
+MayAdmin = Annotated[Caller, Depends(_with_scope("admin"))]

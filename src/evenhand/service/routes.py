@@ -30,7 +30,7 @@ from evenhand.service.audit_pack import policies_json
 from evenhand.service.decider import Action, ActivePolicy
 from evenhand.service.explanations import AS_DRAWN, explain, mark_of_older_rules
 from evenhand.service.problems import problem, problem_response, refusal_problem
-from evenhand.service.state import Caller, MayAdmin, MayAudit, MayDecide, MayObserve
+from evenhand.service.request_guard import Caller, MayAdmin, MayAudit, MayDecide, MayObserve
 from evenhand.words import Prices
 
 ROUTER = APIRouter()
@@ -186,7 +186,7 @@ async def certificate(product: str, caller: MayAudit) -> Json:
 
     def read() -> Json:
         active = decider.active(chosen)
-        rows = ledger.certificates(chosen.tenant, chosen.name)
+        rows = ledger.certificates(*chosen.names)
         row = next((row for row in reversed(rows) if row.epoch == active.policy.epoch), None)
         if row is None:
             raise NotFound(
@@ -390,7 +390,7 @@ async def list_keys(caller: MayAdmin) -> Json:
         "keys": [
             {"id": k.id, "name": k.name, "scopes": sorted(k.scopes), "revoked": k.revoked}
             for k in caller.service.keys.all(caller.tenant)
-        ],
+        ]
     }
 
 

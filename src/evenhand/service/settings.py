@@ -171,6 +171,11 @@ class Product:
         self.learner()  # refuses what is wrong with the rest
 
     @property
+    def names(self) -> tuple[str, str]:
+        """The tenant and the name, by which the ledger knows the product."""
+        return self.tenant, self.name
+
+    @property
     def hypothesis_class(self) -> HypothesisClass:
         """The class of rules from which a policy is learned."""
         if self.hypotheses == "thresholds":
@@ -284,7 +289,7 @@ class Settings:
     open_dashboard: bool = False
 
     def __post_init__(self) -> None:
-        names = [(product.tenant, product.name) for product in self.products]
+        names = [product.names for product in self.products]
         if not names or len(set(names)) < len(names):
             raise InvalidInput("the service needs at least one product, and no product twice.")
 

@@ -1,18 +1,13 @@
-"""What the routes of one process share, and who may call them."""
+"""What the routes of one process share."""
 
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
-from typing import Annotated
-
-from fastapi import Depends, Request
 
 from evenhand.ledger import Ledger
 from evenhand.service.dashboard_data import ProductCounts
 from evenhand.service.decider import Decider
-from evenhand.service.keys import Key, KeyGuard, KeyStore, RateLimiter, Scope, Sessions
+from evenhand.service.keys import KeyGuard, KeyStore, RateLimiter, Sessions
 from evenhand.service.metrics import Metrics
 from evenhand.service.settings import Product, Settings
 from evenhand.service.trainer import Trainer
@@ -40,13 +35,13 @@ class Service:
         """Give every product a policy, if its ledger has none yet."""
         for product in self.settings.products:
             self.decider.constants(product)
-            if self.ledger.active(product.tenant, product.name) is None:
+            if self.ledger.active(*product.names) is None:
                 self.trainer(product).begin()
             self.decider.refresh(product)
 
     def trainer(self, product: Product) -> Trainer:
         """The trainer of a product."""
-        return self.trainers[product.tenant, product.name]
+        return self.trainers[product.names]
 
     def train(self, product: Product) -> None:
         """Close the epoch if it is due, and decide by what was published, here or elsewhere."""
@@ -54,28 +49,3 @@ class Service:
         if published is not None:
             LOG.info("product %s: epoch %d published", product.name, published.epoch)
         self.decider.refresh(product)
-
-
-@dataclass(frozen=True)
-class Caller:
-    """Somebody with a valid key, and the service that answers."""
-
-    service: Service
-    key: Key
-    tenant: str
-
-
-def _with_scope(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
-    # a coroutine, because FastAPI sends plain functions through a pool of threads
-    async def caller(request: Request) -> Caller:
-        service: Service = request.app.state.service
-        key = service.key_guard.require(request, scope)
-        return Caller(service, key, key.tenant)
-
-    return caller
-
-
-MayDecide = Annotated[Caller, Depends(_with_scope("decide"))]
-MayObserve = Annotated[Caller, Depends(_with_scope("observe"))]
-MayAudit = Annotated[Caller, Depends(_with_scope("audit"))]
-MayAdmin = Annotated[Caller, Depends(_with_scope("admin"))]

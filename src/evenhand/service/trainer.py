@@ -95,7 +95,7 @@ class Trainer:
     ) -> None:
         self.ledger, self.product = ledger, product
         self.holder, self.lease_seconds = holder, lease_seconds
-        self._names = (product.tenant, product.name)
+        self._names = product.names
         self._busy = threading.RLock()
         self._forget()
 

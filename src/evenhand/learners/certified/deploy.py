@@ -242,7 +242,8 @@ class Situation:
         # past epochs, and which processes saw them
         rounds, played, later = np.r_[0.0, 0.0, process.rounds, np.zeros(others)], [], 0.0
         for epoch, first, stop in reversed(run.closed):
-            saw, policy, length = rounds > later, self.epochs[epoch - 1].policy, float(stop - first)
+            saw, length = rounds > later, float(stop - first)
+            policy = self.epochs[epoch - 1].mixture
             if saw.any():
                 acceptance = policy.acceptance(people.features, shown)
                 played.append((length, acceptance, accept_weight(policy), saw))

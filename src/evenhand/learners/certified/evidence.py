@@ -118,7 +118,7 @@ def accept_weight(policy: Mixture, group: Any = None) -> float:
     "accept iff this group" in a group.
     """
     everybody = (ACCEPT_ALL,) if group is None else (ACCEPT_ALL, GroupClassifier(group))
-    return sum(w for h, w in zip(policy.hypotheses, policy.weights, strict=True) if h in everybody)
+    return policy.weight_of(*everybody)
 
 
 def labelled_groups(policy: Mixture, groups: tuple[Any, ...]) -> BoolArray:

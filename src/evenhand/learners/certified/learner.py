@@ -346,7 +346,7 @@ class CertifiedLearner(EpochLearner):
         """The probability of the audit coin: the weight of accept-all, which ignores the person;
         remembered as long as the policy lasts.
         """
-        policy = self.policy
+        policy = self.epoch.mixture
         if self._coin is None or self._coin[0] is not policy:
             self._coin = (policy, accept_weight(policy))
         return self._coin[1]
@@ -373,7 +373,7 @@ class CertifiedLearner(EpochLearner):
         run, epochs = self.state.run, self.state.epochs
         self._watch_late_labels()
         for number, cohort in enumerate(closed):
-            policy = epochs[cohort.epoch - 1].policy
+            policy = epochs[cohort.epoch - 1].mixture
             if number > 0:  # the first one was prepared for when the last closing ended
                 run.prepare({cohort.epoch: policy}, self._resolved_or_none())
             run.look(cohort, policy)
@@ -400,7 +400,7 @@ class CertifiedLearner(EpochLearner):
             cohort = from_block(book.between(first, stop))
             if not cohort.complete:
                 return
-            run.watch_labels(cohort, self.state.epochs[epoch - 1].policy)
+            run.watch_labels(cohort, self.state.epochs[epoch - 1].mixture)
             run.awaiting.pop(0)
 
     def replay(
@@ -469,7 +469,7 @@ class CertifiedLearner(EpochLearner):
         epochs, run = self.state.epochs, self.state.run
         ends = [*(epoch.first_round for epoch in epochs[1:]), opened.first_round]
         waiting = [epoch for epoch, end in zip(epochs, ends, strict=True) if end > run.next_round]
-        policies = {epoch.number: epoch.policy for epoch in (*waiting, opened)}
+        policies = {epoch.number: epoch.mixture for epoch in (*waiting, opened)}
         run.prepare(policies, self._resolved_or_none())
 
     def _choose(self, number: int, round: int) -> Epoch:
@@ -603,7 +603,7 @@ class CertifiedLearner(EpochLearner):
         if state.frozen_certificate is not None:
             return state.frozen_certificate
         gaps = state.certified_gaps.get(epoch.number)
-        return state.run.certificate(epoch.policy, gaps, epoch.first_round + epoch.rounds)
+        return state.run.certificate(epoch.mixture, gaps, epoch.first_round + epoch.rounds)
 
     def certify(self, policy: Mixture) -> Certificate:
         """A certificate for any mixture of the learner's hypotheses.
@@ -649,11 +649,8 @@ class CertifiedLearner(EpochLearner):
     @property
     def learned_weight(self) -> float:
         """How much of the deployed policy is not a constant."""
-        return sum(
-            w
-            for h, w in zip(self.policy.hypotheses, self.policy.weights, strict=True)
-            if h not in (ACCEPT_ALL, REJECT_ALL)
-        )
+        parts = zip(self.epoch.mixture.hypotheses, self.epoch.mixture.weights, strict=True)
+        return sum(w for h, w in parts if h not in (ACCEPT_ALL, REJECT_ALL))
 
     @property
     def bookings(self) -> tuple[Booking, ...]:

@@ -91,7 +91,7 @@ class WatchedRules:
             if cohort.epoch < since:
                 continue
             accepts = np.asarray(rule.accepts(cohort.features, shown))
-            always = _weight(policy, rule) + _weight(policy, ACCEPT_ALL)
+            always = policy.weight_of(rule) + policy.weight_of(ACCEPT_ALL)
             chance = np.divide(
                 always, cohort.acceptance, out=np.zeros(len(accepts)), where=cohort.acceptance > 0
             )
@@ -115,7 +115,7 @@ class WatchedRules:
             self.rules, self.numbers = (*self.rules, rule), (*self.numbers, self.opened)
             self.since = (*self.since, epoch)
         while len(self.rules) > MOST_RULES:
-            least = int(np.argmin([_weight(policy, rule) for rule in self.rules]))
+            least = int(np.argmin([policy.weight_of(rule) for rule in self.rules]))
             for group in groups:
                 for what in ("labels", "share"):
                     monitor = monitor.retire(_stream(what, group, self.numbers[least]))
@@ -127,12 +127,6 @@ class WatchedRules:
 
 def _shown(cohort: ClosedCohort, policy: Mixture) -> GroupArray | None:
     return cohort.group if policy.group_use == "decide" else None
-
-
-def _weight(policy: Mixture, rule: Hypothesis) -> float:
-    return sum(
-        weight for h, weight in zip(policy.hypotheses, policy.weights, strict=True) if h == rule
-    )
 
 
 def _stream(what: str, group: Any, number: int) -> str:

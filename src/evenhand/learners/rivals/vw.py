@@ -17,13 +17,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, NotSerialisable
-from evenhand.estimation import RoundLog
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.epochs import Epoch, EpochLearner
-from evenhand.policies import Mixture
-from evenhand.words import FloatArray, GroupArray, Prices, as_features
+from evenhand.policies import DeployedPolicy, Mixture
+from evenhand.words import FloatArray, Prices, as_features
 
 FIRST_ROUNDS = 128
 GROWTH = 0.5
@@ -31,7 +31,33 @@ Exploration = Literal["epsilon-greedy", "squarecb"]
 
 
 class VwBandit(EpochLearner):
-    """`exploration`: "epsilon-greedy" (with `epsilon`) or "squarecb"."""
+    """A contextual bandit of Vowpal Wabbit.
+
+    Parameters
+    ----------
+    rate : Rate or sequence of Rate
+        Whose gaps it is judged by.
+    exploration : "epsilon-greedy" or "squarecb", default "epsilon-greedy"
+        How VW explores.
+    epsilon : float, default 0.05
+        The share of exploration of "epsilon-greedy".
+    prices : Prices, optional
+        What errors cost; 1 and 1 by default.
+    seed : int, optional
+        The seed of its coins.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such exploration, or VW is not installed when it is first needed.
+
+    Examples
+    --------
+    >>> from evenhand import FalsePositiveRate
+    >>> learner = VwBandit(FalsePositiveRate(), exploration="squarecb", seed=1)
+    >>> learner.policy.describe()
+    'with probability 0.5: accept everybody\\nwith probability 0.5: reject everybody'
+    """
 
     needs_group = False
     _not_stored = EpochLearner._not_stored | {"_workspace"}
@@ -45,9 +71,7 @@ class VwBandit(EpochLearner):
         prices: Prices | None = None,
         seed: int | None = None,
     ) -> None:
-        settings = {
-            name: value for name, value in locals().items() if name not in ("self", "__class__")
-        }
+        settings = {"rate": rate, "exploration": exploration, "epsilon": epsilon}
         if exploration not in ("epsilon-greedy", "squarecb"):
             raise InvalidInput(
                 f'exploration is {exploration!r}; it is "epsilon-greedy" or "squarecb".'
@@ -60,11 +84,22 @@ class VwBandit(EpochLearner):
             prices=Prices() if prices is None else prices,
             group_use="certify_only",
             seed=seed,
-            settings=settings,
+            settings={**settings, "prices": prices, "seed": seed},
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Always NotSerialisable: the state is VW's own."""
+        """Refuse: the state of the learner is VW's own.
+
+        Parameters
+        ----------
+        path : str or path
+            Not used.
+
+        Raises
+        ------
+        NotSerialisable
+            Always.
+        """
         raise NotSerialisable(
             "a VW learner keeps its state in VW.", hint="save the model with VW's own tools."
         )
@@ -72,38 +107,32 @@ class VwBandit(EpochLearner):
     def _plan(self, number: int, round: int) -> Epoch:
         length = max(FIRST_ROUNDS, int(GROWTH * round))
         if round == 0:
-            return Epoch(
-                number, "bandit", round, length, Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
-            )
-        return Epoch(number, "bandit", round, length, VwPolicy.of(self.arguments, self._model()))
+            coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
+            return Epoch(number, "bandit", round, length, coin)
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "model"
+            self._vw.save(str(path))
+            policy = VwPolicy(self.arguments, path.read_bytes())
+        return Epoch(number, "bandit", round, length, policy)
 
     def _collect(self) -> bool:
-        found = self.state.book.harvest()
-        for _, log in found:
-            self._learn(log)
-        return bool(found)
-
-    def _learn(self, log: RoundLog) -> None:
-        vw = self._vw
-        priced = self.loss.priced(log.prices)
-        wrong, reject = (
-            np.broadcast_to(v, (len(log),)) for v in (priced.of_false_accept, priced.of_reject)
-        )
-        for i, shared in enumerate(as_examples(log.features)):
-            for times, action, cost, chance in (
-                (log.rejected[i], 1, reject[i], 1.0 - log.acceptance[i]),
-                (log.positive[i], 0, 0.0, log.acceptance[i]),
-                (log.negative[i], 0, wrong[i], log.acceptance[i]),
-            ):
-                for _ in range(int(times)):
-                    told = f"0:{cost:g}:{max(chance, 1e-6):g} "
-                    vw.learn(
-                        [
-                            shared,
-                            (told if action == 0 else "") + "|a yes",
-                            (told if action == 1 else "") + "|a no",
-                        ]
-                    )
+        harvest = self.state.book.harvest()
+        for _, log in harvest:
+            priced, p = self.loss.priced(log.prices), log.acceptance
+            wrong, reject = (
+                np.broadcast_to(v, (len(log),)) for v in (priced.of_false_accept, priced.of_reject)
+            )
+            for i, shared in enumerate(as_examples(log.features)):
+                for times, accepted, cost, chance in (
+                    (log.rejected[i], False, reject[i], 1.0 - p[i]),
+                    (log.positive[i], True, 0.0, p[i]),
+                    (log.negative[i], True, wrong[i], p[i]),
+                ):
+                    seen = f"0:{cost:g}:{max(chance, 1e-6):g} "
+                    yes, no = (seen, "") if accepted else ("", seen)
+                    for _ in range(int(times)):
+                        self._vw.learn([shared, f"{yes}|a yes", f"{no}|a no"])
+        return bool(harvest)
 
     @property
     def _vw(self) -> Any:
@@ -111,17 +140,11 @@ class VwBandit(EpochLearner):
             self._workspace = workspace(self.arguments)
         return self._workspace
 
-    def _model(self) -> bytes:
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model"
-            self._vw.save(str(path))
-            return path.read_bytes()
-
 
 def workspace(arguments: str) -> Any:
     """A VW workspace; InvalidInput where VW is not installed."""
     try:
-        from vowpalwabbit import Workspace  # type: ignore[import-untyped]  # optional, and without types
+        from vowpalwabbit import Workspace  # type: ignore[import-untyped]  # it is optional
     except ImportError:
         raise InvalidInput(
             "Vowpal Wabbit is not installed.", hint="pip install 'evenhand[vw]'."
@@ -138,44 +161,75 @@ def as_examples(features: FloatArray) -> list[str]:
 
 
 @dataclass(frozen=True)
-class VwPolicy(Mixture):
-    """What a stored VW model does."""
+class VwPolicy(DeployedPolicy):
+    """What a stored VW model does; it is no mixture of hypotheses.
 
-    arguments: str = ""
+    Parameters
+    ----------
+    arguments : str
+        The options that the model was trained with.
+    model : bytes
+        The model, as VW saves it.
+
+    Examples
+    --------
+    >>> VwPolicy("--cb_explore_adf --epsilon 0.05").describe()
+    'what the Vowpal Wabbit model of this epoch says'
+    """
+
+    arguments: str
     model: bytes = field(default=b"", repr=False)
 
-    @classmethod
-    def of(cls, arguments: str, model: bytes) -> "VwPolicy":
-        """The policy of a model; as a mixture it is opaque."""
-        return cls((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5), "certify_only", arguments, model)
-
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
-        """The probability that VW gives to accepting."""
-        return self.acceptance_of_checked(as_features(features), None)
+        """The probability that VW gives to accepting each person.
 
-    def acceptance_of_checked(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
-        """The same for arrays that have been checked."""
-        predict = self._ready.predict
-        found = [predict([shared, "|a yes", "|a no"])[0] for shared in as_examples(features)]
-        return np.clip(np.array(found, dtype=np.float64), 0.0, 1.0)
+        Parameters
+        ----------
+        features : array_like, shape (rows, columns)
+            One person per row.
+        group : array_like, optional
+            Not looked at.
 
-    def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
-        """The same for one such row."""
-        return float(self.acceptance_of_checked(person, None)[0])
+        Returns
+        -------
+        array, shape (rows,)
+            The probabilities.
+        """
+        predict = self._workspace.predict
+        rows = as_examples(as_features(features))
+        chances = [predict([shared, "|a yes", "|a no"])[0] for shared in rows]
+        return np.clip(np.array(chances, dtype=np.float64), 0.0, 1.0)
 
     @cached_property
-    def _ready(self) -> Any:
+    def _workspace(self) -> Any:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
             path.write_bytes(self.model)
             return workspace(f"-i {path} -t --quiet")
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """In words."""
+        """The policy in words.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            Not used.
+
+        Returns
+        -------
+        str
+            That a model of VW decides.
+        """
         return "what the Vowpal Wabbit model of this epoch says"
 
-    def to_json(self) -> dict[str, Any]:
-        """Always NotSerialisable."""
+    def to_json(self) -> Json:
+        """Refuse: a VW model has no plain JSON form.
+
+        Raises
+        ------
+        NotSerialisable
+            Always.
+        """
         raise NotSerialisable(
             "a VW model has no plain JSON form.", hint="save it with VW's own tools."
         )

@@ -20,7 +20,6 @@ from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.fairness.rates import RATES
 from evenhand.hypotheses import policy_from_json
 from evenhand.hypotheses.named import CLASSES
-from evenhand.learners.rivals.vw import VwPolicy
 from evenhand.simulate.named import LEARNERS, Setting, make_learner, require_playable
 from evenhand.simulate.record import audit_weight, constant_costs, notes_of, promises
 from evenhand.simulate.run import Run, simulate
@@ -278,8 +277,7 @@ def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> di
     share = run.lengths / run.rounds[-1]
     regret = float((run.lengths * (run.losses - optimum)).sum())
     worth = float(run.rounds[-1]) * (constant - optimum)
-    # what VW does is no mixture of ours
-    audits = [0.0 if isinstance(p, VwPolicy) else audit_weight(p) for p in run.policies]
+    audits = [audit_weight(policy) for policy in run.policies]
     return {
         "error": float(share @ run.losses),
         "last_error": float(run.losses[-1]),

@@ -3,30 +3,12 @@
 import numpy as np
 import pytest
 
-from evenhand import FalsePositiveRate, LabelledSample, Linear, Mixture, Prices, simulate
-from evenhand.environments import Replay
-from evenhand.errors import InvalidInput, NotSerialisable
-from evenhand.learners.rivals import ExploreExploit, RandomCutoff, SemiLogistic, VwBandit
-from evenhand.learners.rivals.cutoffs import logistic, random_cutoff
-from evenhand.learners.rivals.semi_logistic import semi_logistic
+from evenhand import FalsePositiveRate, Mixture, Prices, simulate
+from evenhand.learners.rivals import ExploreExploit, RandomCutoff, SemiLogistic
+from evenhand.learners.rivals.scores import logistic, random_cutoff, semi_logistic
 from evenhand.simulate.record import promises
 
 RATE = FalsePositiveRate()
-
-
-@pytest.fixture(scope="module")
-def world():
-    """600 people with three columns; the group moves a column that tells nothing about the
-    outcome's cause.
-    """
-    rng = np.random.default_rng(5)
-    group = rng.choice(["a", "b"], 600)
-    quality = rng.normal(size=600)
-    features = np.c_[
-        quality + 0.8 * rng.normal(size=600) + 0.6 * (group == "a"), rng.normal(size=(600, 2))
-    ]
-    label = np.where(quality + 0.5 * rng.normal(size=600) > 0, 1, -1)
-    return Replay(LabelledSample(features, group, label), hypotheses=Linear())
 
 
 def test_a_random_cutoff_is_the_mixture_of_its_rules():
@@ -97,21 +79,3 @@ def test_one_group_and_one_label_do_not_break_them():
     learner.observe(np.arange(50), np.ones(50, dtype=int))
     learner.decide(np.zeros((300, 1)), np.array(["a", "b"] * 150))
     assert learner.epoch.phase == "explore"
-
-
-@pytest.mark.parametrize("exploration", ["epsilon-greedy", "squarecb"])
-def test_vowpal_wabbit_learns(world, exploration):
-    pytest.importorskip("vowpalwabbit")
-    run = simulate(VwBandit(RATE, exploration=exploration), world, 1_500, 0, 0.05)
-    assert run.losses[-1] < run.losses[0]
-    again = run.policies[-1].acceptance(world.population_sample().features)
-    np.testing.assert_array_equal(
-        again, run.policies[-1].acceptance(world.population_sample().features)
-    )
-
-
-def test_vowpal_wabbit_refuses(tmp_path):
-    with pytest.raises(InvalidInput, match="epsilon-greedy"):
-        VwBandit(RATE, exploration="boltzmann")
-    with pytest.raises(NotSerialisable):
-        VwBandit(RATE).save(tmp_path / "vw")
