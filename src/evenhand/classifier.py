@@ -276,7 +276,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             The accuracy of one draw per row.
         """
         right = self.predict(X, sensitive_features=sensitive_features) == np.asarray(y)
-        return float(np.average(right, weights=sample_weight))
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(right, weights=weight))
 
     def describe(self) -> str:
         """The mixture in words.
