@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from evenhand.canonical import (
     canonical,
     canonical_digest,
-    join_object,
     text_literal,
 )
 from evenhand.ledger import standalone_verifier as verifier
@@ -23,7 +22,6 @@ VALUE = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
     max_leaves=8,
 )
-NAME = st.text("abcxyz_019", min_size=1, max_size=6)
 
 
 @given(VALUE)
@@ -64,12 +62,6 @@ def test_scalars_take_a_shorter_way_to_the_text_of_the_encoder(value):
 @given(TEXT)
 def test_texts_alone(text):
     assert text_literal(text) == canonical(text)
-
-
-@given(st.dictionaries(NAME, VALUE, max_size=4))
-def test_an_object_joined_from_its_members_is_the_object(value):
-    members = {name: canonical(value[name]) for name in sorted(value)}
-    assert join_object(members) == canonical(value)
 
 
 @given(VALUE)

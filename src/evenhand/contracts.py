@@ -332,7 +332,7 @@ class HypothesisClass(Protocol):
     """Whether its hypotheses look at the group (then it needs group_use="decide")."""
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Mapping[str, object]:
         """What distinguishes this class from another, as plain values."""
         ...
 
@@ -548,13 +548,20 @@ class Rate(Protocol):
 
 
 class AuditEvidence(Protocol):
-    """What was counted on the first N_k audited people, as the pessimist counts them.
+    """What was counted on the first N_k audited people, each doubtful person at the worst.
 
     Audited people were accepted by a coin that ignores them, so they are labelled draws of the
     population. The arrays have one entry for each of M hypotheses, R rates and G groups. A person
     whose label has not come may or may not count for a rate: `most` has every such person in whom
     the hypothesis accepts, `least` every such person in whom it rejects. Where all labels have come
     the two agree.
+
+    Examples
+    --------
+    >>> from evenhand.bounds import AuditCounts
+    >>> evidence: AuditEvidence = AuditCounts.of([[30, 20]], [[100, 100]])
+    >>> evidence.groups, evidence.rates, evidence.most
+    (2, 1, array([[[30., 20.]]]))
     """
 
     @property
@@ -599,7 +606,15 @@ class AuditEvidence(Protocol):
 
 
 class GapLimits(Protocol):
-    """Between which values gaps lie."""
+    """Between which values gaps lie.
+
+    Examples
+    --------
+    >>> from evenhand.bounds import AuditIntervals
+    >>> limits: GapLimits = AuditIntervals(np.array([[-0.1]]), np.array([[0.3]]))
+    >>> limits.upper - limits.lower
+    array([[0.4]])
+    """
 
     @property
     def lower(self) -> FloatArray:
@@ -616,8 +631,9 @@ class GapLimits(Protocol):
 
 @runtime_checkable
 class FixedCountBound(Protocol):
-    """A confidence bound: intervals for the gaps of all hypotheses at once, from one preset look at
-    audited people. `CertifiedLearner(..., bound=...)` takes one of your own.
+    """A confidence bound: intervals for the gaps of all hypotheses, from one look at audits.
+
+    `CertifiedLearner(..., bound=...)` takes one of your own.
 
     Notes
     -----
@@ -626,10 +642,19 @@ class FixedCountBound(Protocol):
     independent people is enough. It intersects the intervals of all looks, and it treats accept-all
     and reject-all, whose gaps are 0, by itself.
 
-    Laws: with probability at least 1 - failure_probability every gap of every hypothesis lies in its
-    interval, whatever the population is; lower <= upper, both in [-1, 1]; exchanging two groups
+    Laws: with probability at least 1 - failure_probability every gap of every hypothesis lies in
+    its interval, whatever the population is; lower <= upper, both in [-1, 1]; exchanging two groups
     mirrors them; the rate of a group in which nobody counts may be anything in [0, 1]; to add
     doubtful people widens the intervals.
+
+    Examples
+    --------
+    >>> from evenhand.bounds import AuditBinomial, AuditCounts
+    >>> bound: FixedCountBound = AuditBinomial()
+    >>> counts = AuditCounts.of([[30, 20]], [[100, 100]])
+    >>> look = bound.intervals(counts, failure_probability=0.05, log_size=0.0, columns=1)
+    >>> look.lower.round(2), look.upper.round(2)
+    (array([[-0.25]]), array([[0.06]]))
     """
 
     @property
@@ -768,7 +793,7 @@ class Learner(Protocol):
         ...
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Mapping[str, object]:
         """The learner's settings as plain values."""
         ...
 
@@ -981,7 +1006,7 @@ class Environment(Protocol):
     """
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Mapping[str, object]:
         """What distinguishes this environment from another, as plain values."""
         ...
 

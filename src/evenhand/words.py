@@ -5,7 +5,7 @@ Arrays are checked here, once, at the border; everything below may rely on finit
 of shape (rows, columns), labels in {-1, +1} and arrays of equal length.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, isinf
@@ -249,7 +249,7 @@ class LabelledSample:
         return np.ones(len(self)) if self.count is None else self.count
 
     @cached_property
-    def groups(self) -> tuple[Any, ...]:
+    def groups(self) -> tuple[Hashable, ...]:
         """The distinct groups in ascending order (by text where they cannot be compared)."""
         values = set(self.group[self.weight > 0].tolist())
         try:
@@ -537,7 +537,11 @@ class OneDecision(Decisions):
     def __len__(self) -> int:
         return 1 if "alone" in self.__dict__ else super().__len__()
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Decision: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Decision, ...]: ...
+    def __getitem__(self, index: int | slice) -> Decision | tuple[Decision, ...]:
         alone = self.__dict__.get("alone")
         if alone is None or index not in (0, -1):
             return super().__getitem__(index)

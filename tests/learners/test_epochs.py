@@ -88,7 +88,7 @@ def test_looking_changes_nothing(learner):
 
 
 def test_the_coin_has_the_policy_s_probability(learner):
-    """80,000 coins: a probability that is off by .01 is found with probability .99 at level 1e-6."""
+    """80,000 coins: a probability off by .01 is found with probability .99 at level 1e-6."""
     play(learner, 1500, 4)
     learner.open_epoch()
     rows = np.zeros((4000, 1))

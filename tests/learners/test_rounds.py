@@ -228,7 +228,7 @@ def test_prices_are_given_for_everybody_or_for_nobody():
         plain.decide([[0.0]], prices=Prices(0.5, 0.5))
 
 
-def test_prices_above_the_preset_bound_or_of_another_length_are_refused_and_nothing_is_fixed_by_them():
+def test_prices_above_the_bound_or_of_another_length_are_refused_and_nothing_is_fixed_by_them():
     learner = Uniform(prices=Prices(1.0, 1.0))
     with pytest.raises(InvalidInput, match="above the normaliser 2"):
         learner.decide([[0.0]], prices=Prices(5.0, 1.0))

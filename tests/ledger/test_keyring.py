@@ -2,15 +2,20 @@
 
 import hmac
 import json
+import os
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.ledger.helpers import KEYRING
 
+from evenhand.canonical import canonical
 from evenhand.ledger import Invalid, Keyring
-from evenhand.ledger.keyring import KeyedHash, Reserve
+from evenhand.ledger.keyring import KeyedHash, Opened, Reserve, open_fields, seal_fields
 from evenhand.ledger.refusals import Damaged
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 
 
 @given(st.binary(min_size=1, max_size=64), st.binary(max_size=300))
@@ -28,6 +33,20 @@ def test_random_bytes_are_given_out_once():
         b"\2" * 16,
         b"\3" * 4,
     ]
+
+
+@given(st.dictionaries(st.text("abcxyz_019", min_size=1, max_size=6), TEXT, min_size=1))
+def test_what_is_sealed_is_canonical_and_is_what_was_committed_to(values):
+    key, texts = bytes(32), {name: canonical(values[name]) for name in sorted(values)}
+    sealed = seal_fields(key, texts, os.urandom)
+    plain = AESGCM(key).decrypt(sealed.data[:12], sealed.data[12:], None).decode()
+    assert plain == canonical(json.loads(plain))
+    opened = open_fields(key, sealed.data)
+    assert opened.fields == values
+    assert opened.mismatches(sealed.commit) == []
+    for name in values:
+        other = Opened({**values, name: values[name] + "!"}, opened.salts)
+        assert other.mismatches(sealed.commit) == [name]
 
 
 def test_a_keyring_is_kept_in_a_file_of_its_owner(tmp_path):
@@ -48,8 +67,6 @@ def test_a_keyring_is_kept_in_a_file_of_its_owner(tmp_path):
 
 
 def test_what_another_keyring_wrapped_does_not_open():
-    import os
-
     wrapped = Keyring.generate().wrap(bytes(32), os.urandom)
     with pytest.raises(Damaged):
         KEYRING.unwrap(wrapped)

@@ -142,6 +142,8 @@ def test_an_export_opens_what_it_is_asked_to_and_nothing_else(ledger, policy, tm
     assert ("canary-group" in plain, "12345.678" in plain) == (False, False)
     assert ("canary-group" in everything, "12345.678" in everything) == (True, True)
     assert run(tmp_path / "all.jsonl").returncode == 0
+    for line in (plain + everything).splitlines():
+        assert line == canonical(json.loads(line))
     with pytest.raises(Invalid):
         export(ledger, tmp_path / "x.jsonl", opened=("salary",))
 

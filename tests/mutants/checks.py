@@ -223,7 +223,7 @@ def check_audit_counts(learner, acceptance, counts):
 
 
 def check_nominees_are_judged_by_later_people():
-    """The evidence of the N-th nominated hypothesis counts rounds after its booking, and no others."""
+    """The evidence of the N-th nominated hypothesis counts rounds after its booking alone."""
     learner = learner_at_work(3000, 0.03, bound="nominate")
     state, ledger = learner.state.run.process.state, learner.state.run.ledger
     closed = learner.epoch.first_round

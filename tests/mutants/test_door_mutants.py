@@ -1,8 +1,8 @@
 """One mutant for each line of the law of cohorts: what was seen to break the promise, put back, and
 the check that must then fail.
 
-    A cohort is fixed by what was known before its coins were tossed. Afterwards a row may only lose information, and lost information
-    counts at its worst.
+    A cohort is fixed by what was known before its coins were tossed. Afterwards a row may only lose
+    information, and lost information counts at its worst.
 
 All checks are exact (`door_checks`) and pass on the code as it is; there is no chance in them, so
 no false alarms.
@@ -148,7 +148,7 @@ def incomplete_cohorts_passed_over(patch):
 
 
 def exploration_takes_what_has_come(patch):
-    """The sample of the paper's learner is whatever labels are there when enough people have come."""
+    """The paper's sample is whatever labels are there when enough people have come."""
 
     def hurried(learner):
         found = [block for block in learner.state.book.blocks if len(block.accept)]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli.options import (
+    CSV_OPTIONS,
     JSON_FILE,
     MANY_RATES,
     PICTURE_FILE,
@@ -60,6 +61,7 @@ STYLES = {
             help="The value of the label (VW: the cost of an accept) that is the good outcome.",
         ),
         click.Option(["--features"], metavar="A,B,C", help="Features to keep.  [default: all]"),
+        *CSV_OPTIONS,
         click.Option(
             ["--groups"],
             metavar="A,B",
@@ -156,8 +158,15 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
     if logs == DEMO:
         log = demo_log()
     else:
-        kind, names, good = options["kind"], split(options["features"]), options["good"]
-        log = read_log(logs, kind, columns=roles, features=names or None, good=good)
+        log = read_log(
+            logs,
+            options["kind"],
+            columns=roles,
+            features=split(options["features"]) or None,
+            good=options["good"],
+            delimiter=options["delimiter"],
+            missing=split(options["missing"]) or None,
+        )
     log = log.without_first(options["skip_first"])
     if converted is not None:
         write_log(log, converted)

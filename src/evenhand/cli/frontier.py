@@ -112,7 +112,8 @@ def trace(task: TableProblem, grid: FloatArray) -> "Frontier":
     groups = task.sample.groups
     if len(groups) > 2:
         raise InvalidInput(
-            f"the column {task.group!r} has {len(groups)} groups ({', '.join(groups)}); the "
+            f"the column {task.group!r} has {len(groups)} groups "
+            f"({', '.join(map(str, groups))}); the "
             "picture compares two.",
             hint="choose two with --groups A,B; `evenhand solve` takes any number.",
         )

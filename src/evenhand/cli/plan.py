@@ -194,7 +194,7 @@ def make_plan(options: dict[str, Any], out: "Console") -> "LaunchPlan":
         kind = options["kind"] or ("thresholds" if options["score"] else "stumps")
         names = (*PLAIN, *LISTS, "drop_unlabelled", "score", "group_use", "data")
         given = {name: options[name] for name in names}
-        task = table_problem(TableRequest(kind=kind, fewest_unsaid=FEWEST, **given))
+        task = table_problem(TableRequest(kind=kind, fewest_by_default=FEWEST, **given))
         show_task(out, task)
         return plan_from_sample(task.sample, task.hypotheses, **launch)
     for name in ("shares", "bad_rates"):

@@ -146,7 +146,7 @@ def _grouped_by(key: NDArray[Any]) -> Contexts:
 
 
 def joined(parts: Sequence[GroupArray | None]) -> GroupArray | None:
-    """Arrays end to end; None as soon as one of them is missing. Numbers among texts stay numbers."""
+    """Arrays end to end; None if one of them is missing. Numbers among texts stay numbers."""
     present = [part for part in parts if part is not None]
     if not present or len(present) < len(parts):
         return None
@@ -514,6 +514,22 @@ class History:
             whole = RoundLog.merged(parts if whole is None else [whole, *parts])
             self._known = (chosen, with_group, whole)
         return whole
+
+    def learn(self, epoch: int, log: RoundLog, *, with_group: bool) -> None:
+        """Add the resolved rounds of a cohort, but for those that could not be accepted.
+
+        Parameters
+        ----------
+        epoch : int
+            The epoch of the cohort.
+        log : RoundLog
+            Its resolved rounds.
+        with_group : bool
+            Whether the loss is shown the group.
+        """
+        if log.rounds > 0:
+            shown = log if with_group else log.without_group()
+            self.add([(epoch, shown.where(shown.acceptance > 0))])
 
     def forget(self, epoch: int, round: RoundLog) -> bool:
         """Take one round out of the log of its epoch; a row that is left without rounds disappears.

@@ -99,6 +99,27 @@ class TransformedLoss:
         """The loss of accepting y = -1: (fa + fr) / M. Accepting y = +1 costs 0."""
         return (self.prices.false_accept + self.prices.false_reject) / self.normaliser
 
+    def per_row(self, prices: Prices | None, rows: int) -> tuple[FloatArray, FloatArray]:
+        """The two losses above as columns.
+
+        Parameters
+        ----------
+        prices : Prices or None
+            One entry per row; None takes the prices of this loss.
+        rows : int
+            How many rows.
+
+        Returns
+        -------
+        tuple of array
+            The loss of accepting y = -1, and that of rejecting, in each row.
+        """
+        priced = self.priced(prices)
+        return (
+            np.broadcast_to(priced.of_false_accept, (rows,)),
+            np.broadcast_to(priced.of_reject, (rows,)),
+        )
+
     def of(self, accept: BoolArray, label: IntArray) -> FloatArray:
         """The loss of each decision.
 

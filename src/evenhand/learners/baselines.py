@@ -70,11 +70,33 @@ class _Fixed(EpochLearner):
 
 
 class AcceptAll(_Fixed):
-    """Accept everybody: no gap, and every label is seen."""
+    """Accept everybody: no gap, and every label is seen.
+
+    Parameters
+    ----------
+    rate, prices, seed : optional
+        The rate whose gap is measured, what errors cost, and the seed of the coins.
+
+    Examples
+    --------
+    >>> AcceptAll(seed=1).decide([[0.2], [0.7]]).accept.tolist()
+    [True, True]
+    """
 
 
 class Uniform(_Fixed):
-    """Toss a fair coin for everybody: no gap."""
+    """Toss a fair coin for everybody: no gap.
+
+    Parameters
+    ----------
+    rate, prices, seed : optional
+        The rate whose gap is measured, what errors cost, and the seed of the coins.
+
+    Examples
+    --------
+    >>> Uniform(seed=1).acceptance([[0.2], [0.7]]).tolist()
+    [0.5, 0.5]
+    """
 
     def _policy(self) -> Mixture:
         return Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
@@ -84,8 +106,19 @@ class ExploreThenCommit(TwoPhaseLearner):
     """Accept everybody for T0 = T^(2/3) rounds (or as told), then deploy the empirically best fair
     policy for good.
 
-    Takes every setting of `TwoPhaseLearner`; with same_exploration=True its T0 is that learner's
-    own.
+    Parameters
+    ----------
+    same_exploration : bool
+        Whether T0 is that of a `TwoPhaseLearner` with the same settings.
+    *args, **settings
+        The settings of `TwoPhaseLearner`.
+
+    Examples
+    --------
+    >>> from evenhand import ScoreThresholds
+    >>> learner = ExploreThenCommit(ScoreThresholds(), FalsePositiveRate(), 0.4, 0.1, 1000, seed=1)
+    >>> learner.exploration_rounds
+    100
     """
 
     def __init__(self, *args: Any, same_exploration: bool = False, **settings: Any) -> None:
@@ -122,8 +155,28 @@ LARGEST_NET = 12_800_000
 
 
 class Exp4(TwoPhaseLearner):
-    """EXP4 on the net of fair pairs of an enumerable class; `grid` is the number of weights between
-    two hypotheses.
+    """EXP4 on the net of fair pairs of an enumerable class: the paper's inefficient baseline.
+
+    Parameters
+    ----------
+    grid : int
+        The number of weights between two hypotheses.
+    *args, **settings
+        The settings of `TwoPhaseLearner`.
+
+    Notes
+    -----
+    After the same exploration as the two-phase learner, the net holds every mixture w h + (1-w) h'
+    with w on a grid whose empirical gap is within the limit. Each member i keeps the
+    importance-weighted loss it would have had, and is drawn with probability proportional to
+    exp(-rate_t * cumulative estimated loss_i). The weights are renewed at the end of epochs that
+    grow by a quarter, in which the policy is fixed.
+
+    Examples
+    --------
+    >>> from evenhand import ScoreThresholds
+    >>> Exp4(ScoreThresholds(), FalsePositiveRate(), 0.4, 0.1, 1000, grid=4, seed=1).params["grid"]
+    4
     """
 
     def __init__(self, *args: Any, grid: int = 8, **settings: Any) -> None:
@@ -167,7 +220,8 @@ class Exp4(TwoPhaseLearner):
         bound = self.hypotheses.bind(np.concatenate([loss.features, sample.features]), None)
         if not isinstance(bound, Enumeration) or self.group_use == "decide":
             raise InvalidInput(
-                'Exp4 enumerates its net: it needs an enumerable class and group_use="certify_only".'
+                "Exp4 enumerates its net: it needs an enumerable class and "
+                'group_use="certify_only".'
             )
         constraints = GapConstraints.on(self.rates, sample)
         channels = np.zeros((1 + len(constraints.channels), len(loss) + len(sample)))
@@ -182,7 +236,8 @@ def _net(gaps: FloatArray, limit: float, grid: int) -> tuple[IntArray, IntArray,
     members = gaps.shape[1]
     if members * (members + 1) // 2 * grid > LARGEST_NET:
         raise InvalidInput(
-            f"the net of pairs of {members} hypotheses on {grid} weights is too large; EXP4 is the paper's inefficient baseline.",
+            f"the net of pairs of {members} hypotheses on {grid} weights is too large; EXP4 is "
+            "the paper's inefficient baseline.",
             hint="use a smaller class, or TwoPhaseLearner, which needs no net.",
         )
     first, second = np.triu_indices(members)
@@ -283,6 +338,21 @@ class AnyPolicy:
 class Unconstrained(_Greedy):
     """ILOVETOCONBANDITS (one-sided) over all mixtures: low regret to the best unfair policy, and no
     promise.
+
+    Parameters
+    ----------
+    hypotheses, rate, allowed_gap
+        The rules, the rate whose gap is measured, and a limit that nobody keeps.
+    first_rounds : int
+        Everybody is accepted in so many rounds at first.
+    prices, group_use, seed : optional
+        As in `TwoPhaseLearner`.
+
+    Examples
+    --------
+    >>> from evenhand import ScoreThresholds
+    >>> Unconstrained(ScoreThresholds(), FalsePositiveRate(), seed=1).rounds_left
+    256
     """
 
     needs_group = False
@@ -313,6 +383,21 @@ class Unconstrained(_Greedy):
 class FairOnGathered(_Greedy):
     """Greedy: the best policy whose gap *on the labels gathered so far* is within the limit,
     without weighting or exploration.
+
+    Parameters
+    ----------
+    hypotheses, rate, allowed_gap
+        The rules, the rate, and the limit of its gap on the gathered labels.
+    first_rounds : int
+        Everybody is accepted in so many rounds at first.
+    prices, group_use, seed : optional
+        As in `TwoPhaseLearner`.
+
+    Examples
+    --------
+    >>> from evenhand import ScoreThresholds
+    >>> FairOnGathered(ScoreThresholds(), FalsePositiveRate(), 0.1, seed=1).epoch.phase
+    'explore'
     """
 
     @property

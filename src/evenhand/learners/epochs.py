@@ -33,6 +33,7 @@ from evenhand.learners.storage import storable, stored_as, stored_fields, stored
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
 from evenhand.words import (
+    BoolArray,
     Decisions,
     FloatArray,
     GroupArray,
@@ -143,7 +144,8 @@ class LearnerState:
     columns: of the features, None before the first person. priced: whether people have prices of
     their own. book: the rounds, as they were decided and as far as they are known. history: what
     the loss has learned from. news, overdue: whether something was resolved since the last plan,
-    and whether the epoch goes on beyond its planned end. rules: those under which the learner began.
+    and whether the epoch goes on beyond its planned end. rules: those under which the learner
+    began.
 
     It changes while its learner decides, observes and closes epochs, and at no other time.
     """
@@ -207,7 +209,8 @@ class EpochLearner(ABC):
     seed : int or None
         Of all coins; None draws one.
     settings : dataclass or mapping
-        The arguments with which the learner was made, by name, for `params`, `restarted` and `save`.
+        The arguments with which the learner was made, by name, for `params`, `restarted` and
+        `save`.
 
     Examples
     --------
@@ -309,7 +312,18 @@ class EpochLearner(ABC):
         }
 
     def restarted(self, seed: int | None = None) -> Self:
-        """A fresh learner with the same settings."""
+        """A fresh learner with the same settings.
+
+        Parameters
+        ----------
+        seed : int, optional
+            Of its coins; None draws one.
+
+        Returns
+        -------
+        EpochLearner
+            A learner that has met nobody.
+        """
         return type(self)(**{**self._settings, "seed": seed})
 
     @locked
@@ -317,7 +331,15 @@ class EpochLearner(ABC):
         """Store everything in one file, without pickle; `evenhand.load` reads it, and the learner
         continues bit for bit.
 
-        An older file of that name is replaced at once or not at all.
+        Parameters
+        ----------
+        path : str or path
+            The file. An older one of that name is replaced at once or not at all.
+
+        Raises
+        ------
+        NotSerialisable
+            If a setting or something in the state cannot be stored as data.
         """
         self.state.book.bind_up()
         state = self._state()
@@ -328,7 +350,8 @@ class EpochLearner(ABC):
         )
         if forgotten:
             raise NotSerialisable(
-                f"{type(self).__name__} keeps {', '.join(forgotten)}, which its _state() does not give.",
+                f"{type(self).__name__} keeps {', '.join(forgotten)}, which its _state() does not "
+                "give.",
                 hint="extend _state(), or list what follows from the settings in _not_stored.",
             )
         storage.write(path, storage.Stored(stored_name(type(self)), self._settings, state))
@@ -421,7 +444,8 @@ class EpochLearner(ABC):
             ()
             if self.state.rules == RULES
             else (
-                f"this learner began under rules {self.state.rules}: {OLD_RULES[self.state.rules]}.",
+                f"this learner began under rules {self.state.rules}: "
+                f"{OLD_RULES[self.state.rules]}.",
             )
         )
         return (*older, *self._notes())
@@ -433,96 +457,147 @@ class EpochLearner(ABC):
         return tuple(self.state.history.logs)
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
-        """P[accept] of each row under the current policy; changes nothing."""
+        """The probability of being accepted under the current policy; changes nothing.
+
+        Parameters
+        ----------
+        features, group : array
+            The people.
+
+        Returns
+        -------
+        array of float
+            One probability per row.
+        """
         return self.policy.acceptance(features, group)
 
     @holds_lock
     def decide(
         self, features: ArrayLike, group: ArrayLike | None = None, *, prices: Prices | None = None
     ) -> Decisions:
-        """Decide about one person per row, each with a fresh coin; each is one round."""
+        """Decide about one person per row, each with a fresh coin; each is one round.
+
+        Parameters
+        ----------
+        features : array of shape (people, columns)
+            The people.
+        group : array, optional
+            Their groups, None where unknown.
+        prices : Prices, optional
+            What errors cost for each of them.
+
+        Returns
+        -------
+        Decisions
+            One decision per row.
+
+        Raises
+        ------
+        InvalidInput
+            If features, group or prices make no sense. Then nobody has been decided about.
+        """
         with self._lock:
-            rows = _own(self._checked(features), features)
-            people = len(rows)
-            seen = self._checked_group(group, people)
-            if seen is not None:
+            state, needs_group = self.state, self._needs_group_now
+            rows, seen = as_features(features), None
+            people, columns = rows.shape
+            if group is not None:
+                seen = as_group(group, people) if needs_group else as_known_groups(group, people)
                 seen = _own(seen, group)
-            if prices is not None or self.state.priced:
+            elif needs_group:
+                raise InvalidInput(
+                    "group is None, but the group of each person is needed to measure the gap "
+                    "between groups.",
+                    hint='with group_use="certify_only" it is used for measuring only and never '
+                    "influences a decision.",
+                )
+            rows = _own(rows, features)
+            if state.columns not in (None, columns):
+                raise InvalidInput(
+                    f"features has {columns} columns, but earlier people had {state.columns}; the "
+                    "number cannot change.",
+                    hint="pass the same columns, in the same order, for everybody.",
+                )
+            if self._check_rows is not None:
+                self._check_rows(rows)
+            if prices is not None or state.priced:
                 self._check_prices(prices, people)
-            self.state.columns, self.state.priced, first = (
-                rows.shape[1],
-                prices is not None,
-                self.state.round,
-            )
+            state.columns, state.priced, first = columns, prices is not None, state.round
             if not people:
                 return _joined([], first)
-            if self.state.overdue or self._left == 0:
+            if state.overdue or self._left == 0:
                 self.open_epoch()
             if people <= self._left:
                 return _as_decisions(
                     self._decide_block(rows, seen, prices and _part(prices, slice(None), people)),
                     first,
                 )
-            self.state.book.hold(first)
+            state.book.hold(first)  # the block goes on beyond the end of the epoch
+            pieces, start = [], 0
             try:
-                return _joined(self._decide_across_epochs(rows, seen, prices), first)
+                while start < people:
+                    self.open_epoch()
+                    part = slice(start, min(people, start + self._left))
+                    shown = None if seen is None else seen[part]
+                    own_prices = _part(prices, part, people)
+                    pieces.append(self._decide_block(rows[part], shown, own_prices))
+                    start = part.stop
+                return _joined(pieces, first)
             finally:
-                self.state.book.in_hand = None
-
-    def _decide_across_epochs(
-        self, rows: FloatArray, seen: GroupArray | None, prices: Prices | None
-    ) -> list[Block]:
-        pieces, start = [], 0
-        while start < len(rows):
-            self.open_epoch()
-            stop = min(len(rows), start + self._left)
-            part = slice(start, stop)
-            pieces.append(
-                self._decide_block(
-                    rows[part], None if seen is None else seen[part], _part(prices, part, len(rows))
-                )
-            )
-            start = stop
-        return pieces
+                state.book.in_hand = None
 
     def _decide_block(
         self, rows: FloatArray, group: GroupArray | None, prices: Prices | None
     ) -> Block:
+        state = self.state
+        first, number = state.round, state.epochs[-1].number
         if len(rows) == 1:  # most decisions are made one at a time
             chance = self.policy.acceptance_of_one(rows, group)
-            accepted = self.state.coins.random() < chance
-            alone = Single.of(
-                self.state.round,
-                self.state.epochs[-1].number,
-                rows,
-                group,
-                accepted,
-                chance,
-                prices,
+            accepted = state.coins.random() < chance
+            person, audit = (rows, group, accepted, chance, prices), self._audited(accepted, chance)
+            block: Block = state.book.add_one(first, number, person, audit, self._clock[0])
+        else:
+            acceptance = self.policy.acceptance_of_checked(rows, group)
+            accept = state.coins.random(len(rows)) < acceptance
+            block = Block(
+                first=first,
+                epoch=number,
+                features=rows,
+                group=group,
+                accept=accept,
+                acceptance=acceptance,
+                prices=prices,
+                label=np.zeros(len(rows), np.int64),
+                logged=np.zeros(len(rows), bool),
+                audit=self._audited_rows(accept, acceptance),
+                at=self._clock[0],
             )
-            self.state.book.add(alone)
-            self.state.round += 1
-            return alone
-        acceptance = self.policy.acceptance_of_checked(rows, group)
-        accept = self.state.coins.random(len(rows)) < acceptance
-        block = Block(
-            first=self.state.round,
-            epoch=self.epoch.number,
-            features=rows,
-            group=group,
-            accept=accept,
-            acceptance=acceptance,
-            prices=prices,
-            label=np.zeros(len(rows), np.int64),
-            logged=np.zeros(len(rows), bool),
-        )
-        self.state.book.add(block)
-        self.state.round += len(rows)
+            state.book.add(block)
+        state.round = first + len(rows)
         return block
+
+    def _audited(self, accepted: bool, chance: float) -> bool | None:
+        """Whether the audit coin has accepted this person; None for learners without audits."""
+        return None
+
+    def _audited_rows(self, accept: BoolArray, acceptance: FloatArray) -> BoolArray | None:
+        """The same for several people."""
+        return None
 
     @locked
     def observe(self, round: ArrayLike, label: ArrayLike) -> None:
-        """Tell the label of one accepted round, or of several (two arrays)."""
+        """Tell the label of one accepted round, or of several.
+
+        Parameters
+        ----------
+        round, label : int or array of int
+            The rounds, and a label of -1 or +1 for each.
+
+        Raises
+        ------
+        ProtocolError, BadLabel
+            If a round is unknown, was rejected, overruled or erased, or has another label. Then
+            nothing has changed.
+        """
         rounds, labels = as_rounds(round), np.atleast_1d(np.asarray(label))
         if rounds.shape != labels.shape:
             raise InvalidInput(
@@ -555,7 +630,8 @@ class EpochLearner(ABC):
         rounds, told = as_rounds(round), np.asarray(accept)
         if told.dtype.kind != "b" or told.shape not in ((), rounds.shape):
             raise InvalidInput(
-                f"accept is {accept!r} for {rounds.size} rounds; what a human decided is True or False, for each round or for all."
+                f"accept is {accept!r} for {rounds.size} rounds; what a human decided is True or "
+                "False, for each round or for all."
             )
         window_open = self.state.book.window_open(rounds, *self._clock)
         for lost in self.state.book.overrule(
@@ -571,6 +647,11 @@ class EpochLearner(ABC):
         A round keeps its place: in a cohort that is still open it counts at its worst; the sums of
         a closed one stay as they are, and the loss alone forgets the person. Erasing somebody again
         changes nothing; nothing else can be said about the round any more.
+
+        Parameters
+        ----------
+        round : int or array of int
+            The rounds of the decisions.
 
         Raises
         ------
@@ -597,6 +678,11 @@ class EpochLearner(ABC):
         An epoch that is full although nothing has been resolved since it was planned goes on
         instead: nothing could be planned but what is deployed already. It ends at the first call
         that finds something resolved, at the latest when it is full again.
+
+        Returns
+        -------
+        Epoch
+            The epoch that is open now.
         """
         if self._left == 0 or (self.state.overdue and self.state.book.ripe(*self._clock)):
             epoch, full = self.epoch, self._left == 0
@@ -625,7 +711,18 @@ class EpochLearner(ABC):
 
     @locked
     def absorb(self, log: RoundLog) -> None:
-        """Rounds that were played under the current policy in aggregate: counts instead of people."""
+        """Take rounds that were played under the current policy in counts instead of one by one.
+
+        Parameters
+        ----------
+        log : RoundLog
+            The rounds; they must fit into the epoch.
+
+        Raises
+        ------
+        ProtocolError
+            If they do not.
+        """
         rounds = round_count(log)
         if rounds > self._left:
             raise ProtocolError(
@@ -638,17 +735,6 @@ class EpochLearner(ABC):
 
     def _take(self, log: RoundLog) -> None:
         self.state.history.logs.append((self.epoch.number, log))
-
-    def _checked(self, features: ArrayLike) -> FloatArray:
-        rows = as_features(features)
-        if self.state.columns not in (None, rows.shape[1]):
-            raise InvalidInput(
-                f"features has {rows.shape[1]} columns, but earlier people had {self.state.columns}; the number cannot change.",
-                hint="pass the same columns, in the same order, for everybody.",
-            )
-        if self._check_rows is not None:
-            self._check_rows(rows)
-        return rows
 
     def _check_prices(self, prices: Prices | None, rows: int) -> None:
         """Prices per person are given for everybody or for nobody, and stay below the preset bound
@@ -668,16 +754,6 @@ class EpochLearner(ABC):
     @property
     def _needs_group_now(self) -> bool:
         return self.group_use == "decide" or (self.needs_group and self.epoch.phase == "explore")
-
-    def _checked_group(self, group: ArrayLike | None, rows: int) -> GroupArray | None:
-        if group is None:
-            if self._needs_group_now:
-                raise InvalidInput(
-                    "group is None, but the group of each person is needed to measure the gap between groups.",
-                    hint='with group_use="certify_only" it is used for measuring only and never influences a decision.',
-                )
-            return None
-        return as_group(group, rows) if self._needs_group_now else as_known_groups(group, rows)
 
 
 def as_rounds(round: ArrayLike) -> IntArray:

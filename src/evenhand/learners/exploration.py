@@ -49,8 +49,10 @@ def as_bound(bound: str | SlackBound | None, hypotheses: HypothesisClass) -> Sla
     chosen = BOUNDS[bound] if isinstance(bound, str) else bound
     if isinstance(chosen, Dkw) and not getattr(hypotheses, "one_column", False):
         raise InvalidInput(
-            f"the DKW bound covers thresholds on one column, but {type(hypotheses).__name__} holds other rules, too.",
-            hint="use a FiniteClass with joint-hoeffding, CertifiedLearner for rich classes, or Stumps or ScoreThresholds.",
+            f"the DKW bound covers thresholds on one column, but {type(hypotheses).__name__} "
+            "holds other rules, too.",
+            hint="use a FiniteClass with joint-hoeffding, CertifiedLearner for rich classes, or "
+            "Stumps or ScoreThresholds.",
         )
     return chosen
 
@@ -190,7 +192,7 @@ class Slack:
 
 @dataclass(frozen=True, eq=False)
 class Explorer:
-    """The rule that ends the exploration and turns its sample into a limit for the empirical gap."""
+    """The rule that ends the exploration and turns its sample into a limit of the empirical gap."""
 
     bound: SlackBound
     hypotheses: HypothesisClass
@@ -311,7 +313,8 @@ class Explorer:
             r, j = np.argwhere(counts == 0)[0]
             people = int(arrivals.count[arrivals.group == arrivals.groups[j]].sum())
             return (
-                f"exploring: group {arrivals.groups[j]!r} has {people} people but 0 {self.rates[r].denominator_name}; "
+                f"exploring: group {arrivals.groups[j]!r} has {people} people but 0 "
+                f"{self.rates[r].denominator_name}; "
                 "at least one is needed, and many more for a useful bound."
             )
         target = self.needed(on_counts=on_counts)
@@ -324,6 +327,8 @@ class Explorer:
         r, j = np.unravel_index(int(np.argmax(need.more)), need.more.shape)
         more = float(arrivals.count[arrivals.label != 0].sum()) * (need.multiple - 1)
         return (
-            f"exploring: group {arrivals.groups[j]!r} has {counts[r, j]:.0f} {self.rates[r].denominator_name} and needs about "
-            f"{need.more[r, j]:.0f} more; at the present shares that is about {more:.0f} more people."
+            f"exploring: group {arrivals.groups[j]!r} has {counts[r, j]:.0f} "
+            f"{self.rates[r].denominator_name} and needs about "
+            f"{need.more[r, j]:.0f} more; at the present shares that is about {more:.0f} more "
+            "people."
         )

@@ -34,7 +34,8 @@ def score_cuts(
     rule = Linear().best(problem)
     if not isinstance(rule, LinearRule):
         raise InvalidInput(
-            f"on these {len(sample)} people no score beats deciding for everybody alike; there is nothing to cut.",
+            f"on these {len(sample)} people no score beats deciding for everybody alike; there is "
+            "nothing to cut.",
             hint="audit more people, or give other features.",
         )
     scores = row_scores(sample.features, rule.weights)
@@ -62,7 +63,8 @@ def candidates(
         different.setdefault(np.packbits(rule.accepts(sample.features)).tobytes(), rule)
     if not different:
         raise InvalidInput(
-            f"on these {len(sample)} people no rule of the class beats deciding for everybody alike.",
+            f"on these {len(sample)} people no rule of the class beats deciding for everybody "
+            "alike.",
             hint="audit more people, or give other features.",
         )
     return FiniteClass(different.values())

@@ -20,8 +20,7 @@ from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
 from evenhand.learners.certified.intervals import AuditProcess, AuditTotals, BettingProcess
 from evenhand.learners.certified.learner import CertifiedLearner
-from evenhand.learners.certified.run import CertificationRun
-from evenhand.learners.certified.settings import Guarantee
+from evenhand.learners.certified.run import CertificationRun, Guarantee
 from evenhand.learners.epochs import STORED_LEARNERS, EpochLearner, plain
 from evenhand.learners.rounds import Block, RoundBook
 

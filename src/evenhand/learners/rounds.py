@@ -45,6 +45,10 @@ of them stay as they are.
 """
 
 
+Person = tuple[FloatArray, GroupArray | None, bool, float, Prices | None]
+"""Features, group, the coin, the probability of accepting, and prices of one person."""
+
+
 @storable
 @dataclass(eq=False)
 class Block:
@@ -53,22 +57,27 @@ class Block:
     Attributes
     ----------
     first, epoch, at
-        The number of the first round, the epoch, and the time of the decision (of the last one, in a block that was put together).
+        The number of the first round, the epoch, and the time of the decision (of the last one, in
+        a block that was put together).
     features, group, prices
-        The person. group: None where it is unknown. All three are wiped when the person is erased: zeros, None, zeros.
+        The person. group: None where it is unknown. All three are wiped when the person is erased:
+        zeros, None, zeros.
     accept, acceptance, audit
-        The coin, the probability of accepting, and whether the audit coin had accepted. They stay as drawn, whatever happens.
+        The coin, the probability of accepting, and whether the audit coin had accepted. They stay
+        as drawn, whatever happens.
     label
-        0 while unknown; 0 for good where a human refused a person who was drawn to be accepted, and where the person was erased.
+        0 while unknown; 0 for good where a human refused a person who was drawn to be accepted, and
+        where the person was erased.
     logged, learned
-        Whether the round has been handed over (its cohort is closed), and whether it is in the history of the loss.
+        Whether the round has been handed over (its cohort is closed), and whether it is in the
+        history of the loss.
     overruled
         A human decided otherwise than was drawn.
     erased
         The person is forgotten.
     settled
-        For the drift test: the label, if it came within the person's own maturity window and nobody had overruled or erased the round
-        by the end of it; else 0, "not come".
+        For the drift test: the label, if it came within the person's own maturity window and nobody
+        had overruled or erased the round by the end of it; else 0, "not come".
     group_late
         The group was told after the coin.
     """
@@ -115,7 +124,8 @@ class Block:
             column = getattr(self, name)
             if column.shape != (rows,) or column.dtype.kind != kinds.get(name, "b"):
                 raise InvalidInput(
-                    f"{name} of the block of round {self.first} is {column.dtype} of shape {column.shape}."
+                    f"{name} of the block of round {self.first} is {column.dtype} of shape "
+                    f"{column.shape}."
                 )
         optional = [c for c in (self.group, self.audit) if c is not None]
         if self.prices is not None:
@@ -127,7 +137,8 @@ class Block:
         kept = self.features.ndim == 2 and len(self.features) == rows
         if not kept or any(column.shape != (rows,) for column in optional):
             raise InvalidInput(
-                f"features, group, audit or prices of the block of round {self.first} have another length."
+                f"features, group, audit or prices of the block of round {self.first} have "
+                "another length."
             )
         p, told = self.acceptance, self.label != 0
         laws = {
@@ -238,31 +249,8 @@ class Single(Block):
     It becomes a block like any other as soon as somebody reads or writes a column.
     """
 
-    person: tuple[FloatArray, GroupArray | None, bool, float, Prices | None]
-    """Features, group, the coin, the probability of accepting, and prices."""
+    person: Person
     audited: bool | None
-
-    @classmethod
-    def of(
-        cls,
-        first: int,
-        epoch: int,
-        features: FloatArray,
-        group: GroupArray | None,
-        accept: bool,
-        acceptance: float,
-        prices: Prices | None,
-    ) -> "Single":
-        """What was decided."""
-        made = object.__new__(cls)
-        state = made.__dict__
-        state["first"], state["epoch"], state["at"] = first, epoch, None
-        state["person"], state["audited"] = (features, group, accept, acceptance, prices), None
-        return made
-
-    def audited_at(self, audit: bool, at: float | None) -> None:
-        """Whether the audit coin had accepted, and the time."""
-        self.__dict__["audited"], self.__dict__["at"] = audit, at
 
 
 def _opened(singles: list[Single]) -> list[Block]:
@@ -452,6 +440,15 @@ class RoundBook:
             self.bind_up()
         self.blocks.append(block)
 
+    def add_one(
+        self, first: int, epoch: int, person: Person, audited: bool | None, at: float | None
+    ) -> Single:
+        """Append the round of one person."""
+        alone = object.__new__(Single)
+        alone.__dict__.update(first=first, epoch=epoch, at=at, person=person, audited=audited)
+        self.add(alone)
+        return alone
+
     def hold(self, round: int) -> None:
         """From here on the rounds belong to a call of decide() that goes on beyond the end of an
         epoch.
@@ -497,7 +494,8 @@ class RoundBook:
             block, row = self._find(round, "its label cannot be told")
             if label not in (-1, 1):
                 raise BadLabel(
-                    f"the label of round {round} is {label!r}; labels are -1 (bad outcome) and +1 (good outcome)."
+                    f"the label of round {round} is {label!r}; labels are -1 (bad outcome) and +1 "
+                    "(good outcome)."
                 )
             if not block.accept[row]:
                 raise ProtocolError(
@@ -506,13 +504,15 @@ class RoundBook:
                 )
             if block.overruled[row]:
                 raise ProtocolError(
-                    f"round {round} was overruled: a human refused the person, so the label counts for nothing.",
+                    f"round {round} was overruled: a human refused the person, so the label "
+                    "counts for nothing.",
                     hint="do not tell the labels of people who were refused.",
                 )
             before = told.setdefault(round, int(block.label[row]) or int(label))
             if before != label:
                 raise ProtocolError(
-                    f"round {round} was observed before with label {before:+d} and now has {int(label):+d}; the first one stands.",
+                    f"round {round} was observed before with label {before:+d} and now has "
+                    f"{int(label):+d}; the first one stands.",
                     hint="settle disputed outcomes before they are observed.",
                 )
             places.append(
@@ -607,7 +607,8 @@ class RoundBook:
                 known = now.get(row, None if block.group is None else block.group[row])
                 if group is not None and known is not None and known != group:
                     raise ProtocolError(
-                        f"round {block.first + row} was told with another group before; a person's group does not change.",
+                        f"round {block.first + row} was told with another group before; a "
+                        "person's group does not change.",
                         hint="check the round's number.",
                     )
                 now[row] = known if group is None else group

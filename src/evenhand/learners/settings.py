@@ -62,7 +62,8 @@ def require_hypotheses(hypotheses: Any) -> None:
         hint = "use evenhand.FiniteClass, Stumps, ScoreThresholds, Linear or Estimator."
     lacks = f", and this has no {', '.join(missing)}" if missing else ""
     raise InvalidInput(
-        f"hypotheses is {short(hypotheses)}; it is a hypothesis class, an object with {', '.join(_CLASS)}{lacks}.",
+        f"hypotheses is {short(hypotheses)}; it is a hypothesis class, an object with "
+        f"{', '.join(_CLASS)}{lacks}.",
         hint=hint,
     )
 
@@ -111,7 +112,8 @@ def require_gap(allowed_gap: Any) -> None:
         allowed_gap,
         lambda gap: 0 < gap <= 1,
         "the gap that may never be exceeded is a number in (0, 1]",
-        "0 can be kept by constants alone; choose a small positive number, and let evenhand.plan say what it costs.",
+        "0 can be kept by constants alone; choose a small positive number, and let evenhand.plan "
+        "say what it costs.",
     )
 
 
@@ -143,7 +145,10 @@ def require_exploration(
         require_whole("exploration_rounds", exploration_rounds, 1, law)
     if tradeoff_exponent is not None:
         law = "alpha of T^(2 alpha) exploration rounds is a number in [1/4, 1/2]"
-        hint = "1/4 gives regret T^(1/2) and slack T^(-1/4); 1/2 gives slack T^(-1/2) and no useful regret."
+        hint = (
+            "1/4 gives regret T^(1/2) and slack T^(-1/4); 1/2 gives slack T^(-1/2) and no useful "
+            "regret."
+        )
         require_number(
             "tradeoff_exponent", tradeoff_exponent, lambda alpha: 0.25 <= alpha <= 0.5, law, hint
         )

@@ -146,7 +146,8 @@ class Encoder:
                 return write(self, value)
         raise NotSerialisable(
             f"{value!r} cannot be stored without pickle.",
-            hint="use the settings that evenhand offers by name, or register your dataclass with evenhand.learners.storage.storable.",
+            hint="use the settings that evenhand offers by name, or register your dataclass with "
+            "evenhand.learners.storage.storable.",
         )
 
     def record(self, value: Any) -> Any:
@@ -232,7 +233,8 @@ class Decoder:
         kind = str(data.get("is"))
         if kind not in _READERS:
             raise StorageError(
-                f"the file holds a value of kind {kind!r}, which this version of evenhand does not know."
+                f"the file holds a value of kind {kind!r}, which this version of evenhand does "
+                "not know."
             )
         try:
             return _READERS[kind](self, data)
@@ -423,7 +425,8 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
         if (found := not_finite(document[part], encoder.arrays, part)) is not None:
             raise NotSerialisable(
                 f"{found}; every number of a stored learner is finite.",
-                hint="something went wrong before: keep the older file, and report it if the learner is evenhand's own.",
+                hint="something went wrong before: keep the older file, and report it if the "
+                "learner is evenhand's own.",
             )
     _replace(
         Path(path), np.frombuffer(json.dumps(document).encode(), dtype=np.uint8), encoder.arrays
@@ -475,7 +478,8 @@ def _class_of(document: Json | None, given: HypothesisClass | None) -> Hypothesi
         given = class_from_json(document["class"])
     if json.loads(json.dumps(dict(given.params))) != document["params"]:
         raise StorageError(
-            f"hypotheses is {dict(given.params)}, but the learner was stored with {document['params']}.",
+            f"hypotheses is {dict(given.params)}, but the learner was stored with "
+            f"{document['params']}.",
             hint="pass the class with which the learner was made.",
         )
     return given
@@ -524,13 +528,15 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
 def _known_document(found: Any, path: Path) -> Json:
     if not isinstance(found, dict) or found.get("format") != FORMAT:
         raise StorageError(
-            f"{path} is no stored learner; its format is {getattr(found, 'get', lambda _: None)('format')!r}."
+            f"{path} is no stored learner; its format is "
+            f"{getattr(found, 'get', lambda _: None)('format')!r}."
         )
     document: Json = found
     written = (document.get("version"), document.get("rules"))
     if written not in ((VERSION, RULES), (2, 2), (1, None)):
         raise StorageError(
-            f"{path} was written in version {document.get('version')!r} of the format, under rules {document.get('rules')!r}; "
+            f"{path} was written in version {document.get('version')!r} of the format, under "
+            f"rules {document.get('rules')!r}; "
             f"this evenhand reads version {VERSION}, rules {RULES}.",
             hint="load it with the evenhand that wrote it.",
         )

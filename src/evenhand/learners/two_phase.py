@@ -61,7 +61,10 @@ from evenhand.words import LabelledSample, Prices
 
 FIRST_EPOCH = 64
 """Rounds of the bandit's first epoch; then its length doubles."""
-FROZEN = "so many people of the sample are lost that no other policy can be promised to keep the gap: the policy is frozen."
+FROZEN = (
+    "so many people of the sample are lost that no other policy can be promised to keep the gap: "
+    "the policy is frozen."
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,17 +184,60 @@ class TwoPhaseState(LearnerState):
 
 
 class TwoPhaseLearner(EpochLearner):
-    """Promises |gap| <= allowed_gap at every round with probability 1 - failure_probability, and
-    competes with the best policy whose gap is at most comparator_gap (half of allowed_gap by
-    default).
+    """The paper's algorithm: explore, build the fair oracle, run the bandit over fair policies.
 
-    The length of the exploration: exploration_rounds, else T^(2 alpha) from tradeoff_exponent, else
-    it stops on counts when twice the slack fits between the two gaps. With allowed_gap=None (and
-    one of the first two) the promise is comparator_gap + 2 beta.
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+        The rules that may be mixed.
+    rate : Rate, str, or a sequence of them
+        Whose gap is kept below the limit.
+    allowed_gap : float or None
+        The gap that is never exceeded, with probability 1 - failure_probability. None (with
+        exploration_rounds or tradeoff_exponent) promises comparator_gap + 2 beta.
+    failure_probability : float
+        delta.
+    horizon : int
+        T.
+    comparator_gap : float, optional
+        The learner competes with the best policy of this gap; half of allowed_gap by default.
+    exploration_rounds, tradeoff_exponent : optional
+        The length of the exploration: this many rounds, else T^(2 alpha), else it stops on counts
+        when twice the slack fits between the two gaps.
+    estimator : {"one-sided", "two-sided"}
+        How losses are weighted (`evenhand.estimation`).
+    schedule : {"practical", "theory"} or Schedule
+        The exploration floor of the bandit.
+    bound : str or SlackBound, optional
+        The slack of the sample: "joint-hoeffding" (default), "dkw" or "clopper-pearson".
+    prices : Prices, optional
+        What errors cost.
+    group_use : {"certify_only", "decide"}
+        Whether the group may influence a decision.
+    reading : {"evenhand", "paper"}
+        How slack and limit relate; the paper's own reading does not hold.
+    seed : int, optional
+        Of all coins.
 
+    Raises
+    ------
+    InvalidInput
+        If a setting makes no sense, or the exploration does not fit into the horizon.
+
+    Notes
+    -----
     Labels may be late, and later for some people than for others: the sample is exactly the first
     T0 arrivals, and everybody is accepted until the last of their labels has come. `report.notes`
     say for whom the learner waits; `close_exploration` ends the wait.
+
+    Examples
+    --------
+    >>> from evenhand import FalsePositiveRate, ScoreThresholds
+    >>> learner = TwoPhaseLearner(
+    ...     ScoreThresholds(), FalsePositiveRate(), 0.4, 0.1, 1000, exploration_rounds=100, seed=1
+    ... )
+    >>> learner.decide([[0.2], [0.7]], ["a", "b"]).accept.tolist(), learner.report.phase
+    ([True, True], 'explore')
     """
 
     def __init__(
@@ -309,7 +355,8 @@ class TwoPhaseLearner(EpochLearner):
             left = self._next_stop(self.state.round) - self.state.round
             if round_count(log) > left:
                 raise ProtocolError(
-                    f"{round_count(log)} rounds in counts go beyond the exploration's next preset size, {left} rounds ahead.",
+                    f"{round_count(log)} rounds in counts go beyond the exploration's next preset "
+                    f"size, {left} rounds ahead.",
                     hint=f"absorb at most {left} rounds at once.",
                 )
             self.state.in_counts.append((self.state.round, log))
@@ -436,8 +483,9 @@ class TwoPhaseLearner(EpochLearner):
         Raises
         ------
         ProtocolError
-            If there is nothing to close: the exploration is over or its people have not all arrived; if it depends on the missing labels
-            whether these people suffice; and if the promise could not be kept with so many labels missing.
+            If there is nothing to close: the exploration is over or its people have not all
+            arrived; if it depends on the missing labels whether these people suffice; and if the
+            promise could not be kept with so many labels missing.
 
         Notes
         -----
@@ -454,20 +502,23 @@ class TwoPhaseLearner(EpochLearner):
         while verdict == "too few":  # which it is whatever the missing labels are
             if self.state.first + size > self.state.round:
                 raise ProtocolError(
-                    f"{self.state.round - self.state.first} people have arrived, and the exploration needs at least {size}.",
+                    f"{self.state.round - self.state.first} people have arrived, and the "
+                    f"exploration needs at least {size}.",
                     hint="go on deciding; everybody is accepted until then.",
                 )
             arrivals, verdict = self._examined(size)
             size = size if verdict != "too few" else next_size(size)
         if verdict == "open":
             raise ProtocolError(
-                f"it depends on the {arrivals.missing} missing labels whether the first {size} people suffice.",
+                f"it depends on the {arrivals.missing} missing labels whether the first {size} "
+                "people suffice.",
                 hint="tell some of these labels, or begin again with exploration_rounds.",
             )
         slack = self.explorer.slack(arrivals.sample(), arrivals.missing)
         if not self.explorer.suffices(slack.beta, on_counts=False):
             raise ProtocolError(
-                f"without {arrivals.missing} of {size} labels the slack would be {slack.beta:.3g}, above the promised gap.",
+                f"without {arrivals.missing} of {size} labels the slack would be "
+                f"{slack.beta:.3g}, above the promised gap.",
                 hint="tell some of these labels.",
             )
         self.state.size = size
@@ -505,7 +556,23 @@ class TwoPhaseLearner(EpochLearner):
     # step 2
 
     def fair_oracle(self, loss: EstimatedLoss) -> FairCSC:
-        """FairCSC over the rows of `loss`, with the exploration sample's constraint."""
+        """FairCSC over the rows of `loss`, with the constraint of the exploration's sample.
+
+        Parameters
+        ----------
+        loss : EstimatedLoss
+            The objective.
+
+        Returns
+        -------
+        FairCSC
+            The fair oracle (section 3.1 of the paper).
+
+        Raises
+        ------
+        InvalidInput
+            If the exploration is not finished.
+        """
         sample, slack = self._ready()
         return bind_fair(
             self.hypotheses,
@@ -592,9 +659,12 @@ class TwoPhaseLearner(EpochLearner):
         never = block.erased[rows].any() or block.overruled[rows].any()
         at = "" if block.at is None else f" at time {block.at:g},"
         return (
-            f"exploring: waiting for the label of round {round}, which was decided{at} {self.state.round - round} rounds ago"
-            f"{'; it was overruled or erased, so its label never comes' if never else ''}. The sample is the first people, each of them "
-            f"with their label, so nobody after round {round} counts before. {self.state.book.missing_labels} labels may still come. "
+            f"exploring: waiting for the label of round {round}, which was decided{at} "
+            f"{self.state.round - round} rounds ago"
+            f"{'; it was overruled or erased, so its label never comes' if never else ''}. The "
+            "sample is the first people, each of them "
+            f"with their label, so nobody after round {round} counts before. "
+            f"{self.state.book.missing_labels} labels may still come. "
             "To go on without those that never will: close_exploration()."
         )
 

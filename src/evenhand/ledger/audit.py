@@ -23,7 +23,7 @@ from pathlib import Path
 
 import numpy as np
 
-from evenhand.canonical import canonical, join_object
+from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger.chain import (
@@ -327,8 +327,7 @@ def export(
         file.write(canonical({"format": FORMAT}) + "\n")
         personal = personal_rows(connection)
         for seq, kind, row in chain_rows(connection):
-            body, digest = row[-2], bytes(row[-1]).hex()
-            line = {"at": repr(row[1]), "body": body, "hash": f'"{digest}"', "kind": f'"{kind}"'}
+            at, body, digest, proven = row[1], row[-2], bytes(row[-1]).hex(), ""
             if kind == "decision" or (kind == "outcome" and "sealed" in json.loads(body)):
                 _, sealed, wrapped = next(personal)
                 proofs = {}
@@ -336,8 +335,11 @@ def export(
                     fields = open_fields(ledger.keyring.unwrap(wrapped), sealed)
                     names = [name for name in opened if name in fields.fields]
                     proofs = {name: fields.proof(name) for name in names}
-                line["open"] = canonical(proofs)
-            file.write(join_object(line | {"seq": str(seq)}) + "\n")
+                proven = f'"open":{canonical(proofs)},'
+            line = (
+                f'"at":{at!r},"body":{body},"hash":"{digest}","kind":"{kind}",{proven}"seq":{seq}'
+            )
+            file.write(f"{{{line}}}\n")
             rows += 1
     return rows
 

@@ -17,7 +17,6 @@ import os
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -189,7 +188,7 @@ def _guard(connection: Connection, table: Table) -> None:
         connection.execute(text(guard.format(table=table.name, what=what)))
 
 
-def _first_version(connection: Connection) -> None:
+def first_version(connection: Connection) -> None:
     """All tables, their guards, and the empty chain."""
     METADATA.create_all(connection)
     if connection.dialect.name != "sqlite":
@@ -199,7 +198,7 @@ def _first_version(connection: Connection) -> None:
     connection.execute(HEAD.insert().values(id=1, seq=0, hash=bytes(32), at=0.0, seal=bytes(32)))
 
 
-def _without_slots(connection: Connection) -> None:
+def without_slots(connection: Connection) -> None:
     """Whether a person has applied in a window before is read from the person's own rows.
 
     The index by slot cost every decision one random page.
@@ -207,7 +206,7 @@ def _without_slots(connection: Connection) -> None:
     connection.execute(text("DROP INDEX IF EXISTS decisions_by_slot"))
 
 
-def _with_checkpoints(connection: Connection) -> None:
+def with_checkpoints(connection: Connection) -> None:
     """Closed cohorts are kept as sums, in rows of the chain; a new database has this table."""
     if not inspect(connection).has_table(CHECKPOINTS.name):
         CHECKPOINTS.create(connection)
@@ -215,9 +214,9 @@ def _with_checkpoints(connection: Connection) -> None:
 
 
 MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
-    _first_version,
-    _without_slots,
-    _with_checkpoints,
+    first_version,
+    without_slots,
+    with_checkpoints,
 )
 """Migration n brings a database from version n to n + 1. A released one is never edited."""
 
@@ -252,6 +251,14 @@ def schema_version(connection: Connection) -> int:
 READERS = 8
 STATEMENTS = 512
 """Prepared statements that the writer keeps: an INSERT of each size for each table."""
+PRAGMAS = (
+    "journal_mode=WAL",
+    "synchronous=FULL",
+    "secure_delete=ON",
+    "cache_size=-65536",
+    "wal_autocheckpoint=8000",
+)
+"""How SQLite writes."""
 
 
 @dataclass(frozen=True)
@@ -301,54 +308,39 @@ def open_store(where: str | os.PathLike[str]) -> Store:
 
 
 def _open_sqlite(path: Path) -> Store:
+    # SQLAlchemy begins and ends the transactions, sqlite3 does not (isolation_level)
+    threads: dict[str, Any] = {"isolation_level": None, "check_same_thread": False}
+    readable = f"{path.absolute().as_uri()}?mode=ro"
     lock = FileLock(path.with_name(path.name + ".lock"))
     lock.acquire()
     try:
         writer = create_engine(
-            "sqlite://", creator=partial(_connect_writer, path), poolclass=StaticPool
-        )
-        readable = partial(
-            sqlite3.connect,
-            f"{path.absolute().as_uri()}?mode=ro",
-            uri=True,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=5,
+            "sqlite://",
+            creator=lambda: sqlite3.connect(
+                path, timeout=0, cached_statements=STATEMENTS, **threads
+            ),
+            poolclass=StaticPool,
         )
         reader = create_engine(
             "sqlite://",
-            creator=readable,
+            creator=lambda: sqlite3.connect(readable, uri=True, timeout=5, **threads),
             poolclass=QueuePool,
             pool_size=READERS,
             max_overflow=0,
         )
-        # SQLAlchemy begins and ends the transactions, sqlite3 does not (isolation_level); the
-        # statements of one reader see one state
+
+        @event.listens_for(writer, "connect")
+        def make_durable(connection: sqlite3.Connection, _record: object) -> None:
+            for pragma in PRAGMAS:
+                connection.execute(f"PRAGMA {pragma}").fetchall()
+
+        # the statements of one reader see one state
         event.listen(writer, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
         event.listen(reader, "begin", lambda c: c.exec_driver_sql("BEGIN"))
     except BaseException:
         lock.release()
         raise
     return Store(writer, reader, lock, path)
-
-
-def _connect_writer(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(
-        path,
-        isolation_level=None,
-        check_same_thread=False,
-        timeout=0,
-        cached_statements=STATEMENTS,
-    )
-    for pragma in (
-        "journal_mode=WAL",
-        "synchronous=FULL",
-        "secure_delete=ON",
-        "cache_size=-65536",
-        "wal_autocheckpoint=8000",
-    ):
-        connection.execute(f"PRAGMA {pragma}").fetchall()
-    return connection
 
 
 class FileLock:

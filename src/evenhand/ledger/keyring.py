@@ -29,7 +29,7 @@ from cryptography.exceptions import InvalidSignature, InvalidTag
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from evenhand.canonical import canonical, join_object
+from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.ledger.refusals import Damaged, Invalid
 
@@ -379,12 +379,14 @@ def seal_fields(key: bytes, texts: dict[str, str], entropy: Entropy) -> Sealed:
     """Commit to each field, and seal all of them; `texts` are their canonical JSON, in the order of
     their names.
     """
-    random, salts, commit = entropy(_SALT * len(texts)), {}, {}
+    random = entropy(_SALT * len(texts))
+    fields, salts, commit = [], [], {}
     for place, (name, text) in enumerate(texts.items()):
         salt = random[place * _SALT : (place + 1) * _SALT]
-        salts[name] = f'"{salt.hex()}"'
+        fields.append(f'"{name}":{text}')
+        salts.append(f'"{name}":"{salt.hex()}"')
         commit[name] = commitment(salt, text)
-    plain = f'{{"fields":{join_object(texts)},"salts":{join_object(salts)}}}'
+    plain = f'{{"fields":{{{",".join(fields)}}},"salts":{{{",".join(salts)}}}}}'
     # AES-256-GCM under the person's key: nonce | ciphertext
     nonce = entropy(_NONCE)
     data = nonce + AESGCM(key).encrypt(nonce, plain.encode(), None)

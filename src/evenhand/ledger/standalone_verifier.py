@@ -1,6 +1,6 @@
 """The stand-alone verifier of an exported ledger. It needs the standard library alone.
 
-    python verifier.py export.jsonl --secret w689=6f1c... [--secrets FILE] [--head FILE]
+    python standalone_verifier.py export.jsonl --secret w689=6f1c... [--secrets FILE] [--head FILE]
 
 It checks, row by row,
 
@@ -161,57 +161,62 @@ def check(
 
     `erased`: rows whose personal fields were destroyed, as the erasure rows list them.
     """
-    found, state = Findings(), State(secrets, erased)
+    findings, state = Findings(), State(secrets, erased)
     for row in rows:
         seq, kind, body = row["seq"], row["kind"], row["body"]
-        found.rows += 1
-        # the chain: no row is missing, changed or out of order, and time does not run backwards
-        if seq != state.seq + 1:
-            found.refuse(seq, f"row {state.seq + 1} was expected here")
-        if row["at"] < state.at:
-            found.refuse(seq, "its time is before that of the row before")
-        state.previous = link(state.previous, row)
-        if state.previous.hex() != row["hash"]:
-            found.refuse(seq, "its hash is not that of its content")
-            state.previous = bytes.fromhex(row["hash"])
-        state.seq, state.at = seq, row["at"]
+        check_place(row, state, findings)
         # the laws of the kinds that have some
         if kind == "window":
-            check_window(seq, body, state, found)
+            check_window(seq, body, state, findings)
         elif kind == "policy":
             if hashlib.sha256(canonical(body["policy"]).encode()).hexdigest() != body["id"]:
-                found.refuse(seq, "the policy's id is not the hash of its document")
+                findings.refuse(seq, "the policy's id is not the hash of its document")
             for what in state.lineages.policy(body):
-                found.refuse(seq, what)
+                findings.refuse(seq, what)
             state.policies.add(body["id"])
         elif kind == "checkpoint":
             for what in state.lineages.checkpoint(seq, body):
-                found.refuse(seq, what)
+                findings.refuse(seq, what)
         elif kind == "decision":
-            check_decision(row, state, found)
-            check_draw(row, state, found)
+            check_decision(row, state, findings)
+            check_draw(row, state, findings)
     # a checkpoint without a policy would be believed later
     for seq, what in state.lineages.end():
-        found.refuse(seq, what)
+        findings.refuse(seq, what)
     # a secret that fits no window would make the check look stronger than it is
     for name in sorted(state.secrets.keys() - state.windows.keys()):
         what = f"a secret was given for window {name}, which the ledger does not have"
-        found.refuse(state.seq, what)
-    return found
+        findings.refuse(state.seq, what)
+    return findings
 
 
-def check_window(seq: int, body: dict[str, Any], state: State, found: Findings) -> None:
+def check_place(row: dict[str, Any], state: State, findings: Findings) -> None:
+    """No row is missing, changed or out of order, and time does not run backwards."""
+    seq = row["seq"]
+    findings.rows += 1
+    if seq != state.seq + 1:
+        findings.refuse(seq, f"row {state.seq + 1} was expected here")
+    if row["at"] < state.at:
+        findings.refuse(seq, "its time is before that of the row before")
+    state.previous = link(state.previous, row)
+    if state.previous.hex() != row["hash"]:
+        findings.refuse(seq, "its hash is not that of its content")
+        state.previous = bytes.fromhex(row["hash"])
+    state.seq, state.at = seq, row["at"]
+
+
+def check_window(seq: int, body: dict[str, Any], state: State, findings: Findings) -> None:
     """A window is opened once, and its secret is the one that was committed to."""
     name = body["window"]
     if name in state.windows:
-        found.refuse(seq, f"window {name} was opened before")
+        findings.refuse(seq, f"window {name} was opened before")
     state.windows[name] = body
     secret = state.secrets.get(name)
     if secret is not None and hashlib.sha256(secret).hexdigest() != body["commitment"]:
-        found.refuse(seq, f"the secret of window {name} is not the one that was committed to")
+        findings.refuse(seq, f"the secret of window {name} is not the one that was committed to")
 
 
-def check_decision(row: dict[str, Any], state: State, found: Findings) -> None:
+def check_decision(row: dict[str, Any], state: State, findings: Findings) -> None:
     """What a decision says of itself, its place in the chain, and the fields that are opened."""
     seq, body = row["seq"], row["body"]
     u, acceptance, accept = body["u"], body["acceptance"], body["accept"]
@@ -227,39 +232,39 @@ def check_decision(row: dict[str, Any], state: State, found: Findings) -> None:
     }
     for what, holds in laws.items():
         if not holds:
-            found.refuse(seq, what)
-    found.decisions += 1
+            findings.refuse(seq, what)
+    findings.decisions += 1
     state.keys.add(body["key"])
     state.slots.add(body["slot"])
     if body["first"]:
-        found.draws.append(u)
+        findings.draws.append(u)
     for name, part in row.get("open", {}).items():
         if commitment(bytes.fromhex(part["salt"]), part["value"]) != body["commit"].get(name):
-            found.refuse(seq, f"the opened {name} is not what was committed to")
+            findings.refuse(seq, f"the opened {name} is not what was committed to")
     window = state.windows.get(body["window"])
     if window is None:
-        found.refuse(seq, "no secret had been committed to for its window")
+        findings.refuse(seq, "no secret had been committed to for its window")
     elif not window["starts"] <= row["at"] < window["ends"]:
-        found.refuse(seq, "it lies outside its window")
+        findings.refuse(seq, "it lies outside its window")
 
 
-def check_draw(row: dict[str, Any], state: State, found: Findings) -> None:
+def check_draw(row: dict[str, Any], state: State, findings: Findings) -> None:
     """U is the HMAC of the window's secret and the person, and nobody counts twice."""
     seq, body, who = row["seq"], row["body"], row.get("open", {}).get("who")
     secret = state.secrets.get(body["window"])
     if who is None:
-        found.erased += seq in state.erased
+        findings.erased += seq in state.erased
         if seq not in state.erased and secret is not None:
-            found.refuse(seq, "the person is not opened, although no erasure lists the row")
+            findings.refuse(seq, "the person is not opened, although no erasure lists the row")
     elif secret is None:
-        found.secret_missing += 1
+        findings.secret_missing += 1
     else:
-        found.recomputed += 1
+        findings.recomputed += 1
         parts = (body["tenant"], who["value"]["person"], body["product"], body["window"])
         if uniform(secret, *parts) != body["u"]:
-            found.refuse(seq, "U is not the HMAC of the window's secret and the person")
+            findings.refuse(seq, "U is not the HMAC of the window's secret and the person")
         if state.slot_of.setdefault("\x1f".join(parts), body["slot"]) != body["slot"]:
-            found.refuse(seq, "the same person has another slot in the same window")
+            findings.refuse(seq, "the same person has another slot in the same window")
 
 
 def read(path: Path) -> Iterator[dict[str, Any]]:
@@ -290,30 +295,30 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument("--secrets", type=Path, help="a JSON file {window: hex}")
     parser.add_argument("--head", type=Path, help="a published signed head")
-    asked = parser.parse_args(words)
-    given = dict(word.split("=", 1) for word in asked.secret)
-    given |= json.loads(asked.secrets.read_text()) if asked.secrets else {}
+    arguments = parser.parse_args(words)
+    given = dict(word.split("=", 1) for word in arguments.secret)
+    given |= json.loads(arguments.secrets.read_text()) if arguments.secrets else {}
     secrets = {name: bytes.fromhex(secret) for name, secret in given.items()}
-    found = check(read(asked.export), secrets, erased_rows(asked.export))
-    if asked.head:
+    findings = check(read(arguments.export), secrets, erased_rows(arguments.export))
+    if arguments.head:
         # the export must hold the row of the head, with its hash; the signature of the head needs
         # Ed25519, which the standard library does not have: `evenhand audit verify` checks it
-        head = json.loads(asked.head.read_text())
-        hashes = [row["hash"] for row in read(asked.export) if row["seq"] == head["seq"]]
+        head = json.loads(arguments.head.read_text())
+        hashes = [row["hash"] for row in read(arguments.export) if row["seq"] == head["seq"]]
         if hashes[-1:] != [head["hash"]]:
             what = "the published head is not in this export: it was truncated or rewritten"
-            found.refuse(head["seq"], what)
+            findings.refuse(head["seq"], what)
     lines = [
-        f"rows checked: {found.rows:,}",
-        f"draws recomputed: {found.recomputed:,} of {found.decisions - found.erased:,} "
-        f"({found.erased:,} erased, {found.secret_missing:,} without a secret)",
-        f"uniformity of first draws: sqrt(n) D = {uniformity(found.draws):.3f} "
+        f"rows checked: {findings.rows:,}",
+        f"draws recomputed: {findings.recomputed:,} of {findings.decisions - findings.erased:,} "
+        f"({findings.erased:,} erased, {findings.secret_missing:,} without a secret)",
+        f"uniformity of first draws: sqrt(n) D = {uniformity(findings.draws):.3f} "
         "(above 1.95 once in 1,000)",
-        *(f"row {problem.seq}: {problem.what}" for problem in found.problems[:100]),
-        f"problems: {len(found.problems):,}",
+        *(f"row {problem.seq}: {problem.what}" for problem in findings.problems[:100]),
+        f"problems: {len(findings.problems):,}",
     ]
     sys.stdout.write("\n".join(lines) + "\n")
-    return 1 if found.problems else 0
+    return 1 if findings.problems else 0
 
 
 if __name__ == "__main__":

@@ -1,10 +1,19 @@
-"""The laws of evenhand's contracts as functions: apply them to a class, policy, rate, learner or
-population of your own.
+"""The laws of evenhand's contracts as functions: apply them to a class, policy, rate, learner,
+population or bound of your own.
 
 check_hypothesis_class(MyClass())      check_policy(policy, features)      check_rate(MyRate())
-check_learner(MyLearner(), world)      check_environment(MyPopulation())
+check_learner(MyLearner(), world)      check_environment(MyPopulation())   check_bound(MyBound())
 """
 
+from evenhand.testing.bounds import (
+    BOUND_LAWS,
+    check_bound,
+    doubtful_people_widen_the_limits,
+    exchanging_groups_mirrors_the_limits,
+    gaps_are_covered,
+    limits_lie_in_range,
+    the_same_counts_have_the_same_limits,
+)
 from evenhand.testing.classes import (
     ENUMERABLE_CLASSES,
     EVERY_CLASS,
@@ -90,6 +99,7 @@ from evenhand.testing.reports import (
 )
 
 __all__ = [
+    "BOUND_LAWS",
     "CAPABLE_LEARNERS",
     "ENUMERABLE_CLASSES",
     "ENVIRONMENT_LAWS",
@@ -110,6 +120,7 @@ __all__ = [
     "accepted_rejects_stay_rejected",
     "agreeing_humans_change_nothing",
     "best_is_least_total",
+    "check_bound",
     "check_environment",
     "check_hypothesis_class",
     "check_learner",
@@ -119,6 +130,7 @@ __all__ = [
     "constants_have_no_gap",
     "continues_after_storage",
     "describes_itself",
+    "doubtful_people_widen_the_limits",
     "drawing_changes_no_truth",
     "draws_depend_on_the_generator_alone",
     "each_person_is_one_round",
@@ -126,7 +138,9 @@ __all__ = [
     "environment_describes_itself",
     "erased_people_leave_no_trace",
     "erased_rounds_stay_erased",
+    "exchanging_groups_mirrors_the_limits",
     "gap_ignores_row_order",
+    "gaps_are_covered",
     "group_is_used_as_declared",
     "growth_covers_behaviours",
     "hypothesis_class_laws",
@@ -135,6 +149,7 @@ __all__ = [
     "late_labels_find_their_round",
     "learner_describes_itself",
     "learner_laws",
+    "limits_lie_in_range",
     "looking_changes_nothing",
     "loss_is_a_share_of_mistakes",
     "missing_groups_are_the_same",
@@ -159,6 +174,7 @@ __all__ = [
     "swapping_groups_flips_the_gap",
     "the_group_only_certifies",
     "the_order_of_reports_is_irrelevant",
+    "the_same_counts_have_the_same_limits",
     "the_same_seed_is_the_same_run",
     "threads_share_the_rounds",
     "totals_equal_brute_force",

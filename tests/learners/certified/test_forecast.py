@@ -317,12 +317,16 @@ def test_sentences():
     has = RateForecast(
         "selection rate", 0.05, 2_000.0, 99_000.0, None, 1_000.0, 100_000.0, labels=False
     )
-    said = "False negative rate at 0.05 needs about 52,000 labelled people here; you will see 3,100 by round 100,000."
+    said = (
+        "False negative rate at 0.05 needs about 52,000 labelled people here; you will see 3,100 "
+        "by round 100,000."
+    )
     assert sentences([lacks, has]) == (said,)
     assert not lacks.in_time
     assert has.in_time
     assert sentences([has]) == (
-        "Selection rate at 0.05 needs about 2,000 people here; you will see 99,000 by round 100,000.",
+        "Selection rate at 0.05 needs about 2,000 people here; you will see 99,000 by round "
+        "100,000.",
     )
     soon = replace(lacks, half=12_921.0)
     assert soon.in_time
@@ -359,7 +363,7 @@ def life(limit, rounds, horizon, world, rate="FNR", **more):
 
 
 def hopeless_life():
-    """False accepts are dear, one group is small, and the limit is far too small for so few people."""
+    """False accepts are dear, one group is small, and the limit far too small for so few people."""
     rng = np.random.default_rng(1)
     quality, group = rng.normal(size=2_000), rng.choice(["a", "b"], 2_000, p=[0.8, 0.2])
     features = np.c_[quality + 0.5 * rng.normal(size=2_000), rng.normal(size=(2_000, 2))]

@@ -277,7 +277,7 @@ class TestSettled:
         assert self.settled(learner) == [1, -1, 0, 0, 0, 0, 0, 0]
         assert merged(learner.state.book.blocks).label.tolist() == [1, -1, 1, -1, 0, 0, 0, 0]
 
-    def test_an_overrule_or_an_erasure_within_the_window_is_not_come_and_a_later_one_changes_nothing(
+    def test_whoever_is_overruled_or_erased_within_the_window_is_not_come_and_later_nothing_changes(
         self,
     ):
         learner = self.learner()

@@ -7,8 +7,7 @@ import pytest
 
 from evenhand import CertifiedLearner, FalsePositiveRate, LabelledSample, Linear, Prices, simulate
 from evenhand.environments import Replay
-from evenhand.estimation import RoundLog, doubly_robust, one_sided
-from evenhand.estimation.outcomes import ConstantOutcome, LogisticOutcome
+from evenhand.estimation import RoundLog
 from evenhand.hypotheses import linear
 from evenhand.learners.certified import nomination
 from evenhand.learners.certified.nomination import _thinned, logit_shift, shifted
@@ -115,76 +114,4 @@ def test_the_shift_agrees_with_what_was_seen():
     assert logit_shift(chance, happened, np.ones(20_000)) == pytest.approx(0.7, abs=0.05)
 
 
-def test_contexts_that_the_policy_avoids_are_foretold_by_a_regression():
-    """Repeated rows, labels only where x < 0, nearly all good there: a table would take the others,
-    nearly all bad, for good ones.
-    """
-    from evenhand.estimation.outcomes import TabularOutcome, fit_outcomes
-
-    rng = np.random.default_rng(0)
-    x = rng.choice(np.linspace(-2, 2, 200), 4_000)
-    accept = (x < 0) | (rng.random(4_000) < 0.01)
-    label = np.where(rng.random(4_000) < 1 / (1 + np.exp(-4 * x)), -1, 1)
-    log = RoundLog.from_rounds(x[:, np.newaxis], accept, label[accept], np.where(x < 0, 1.0, 0.01))
-    assert not isinstance(fit_outcomes(log), TabularOutcome)
-    assert fit_outcomes(log).negative_probability(np.array([[1.5]]))[0] > 0.9
-    everybody = RoundLog.from_rounds(x[:, np.newaxis], np.ones(4_000, bool), label, 1.0)
-    assert isinstance(fit_outcomes(everybody), TabularOutcome)
-
-
 # the doubly robust loss
-
-
-def log_of(rng, rows, acceptance, truth):
-    features = rng.normal(size=(rows, 1))
-    p = acceptance(features[:, 0])
-    accept = rng.random(rows) < p
-    label = np.where(rng.random(rows) < truth(features[:, 0]), -1, 1)
-    return RoundLog.from_rounds(features, accept, label[accept], p)
-
-
-def true_negative(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def test_without_weights_to_cap_it_is_right_whatever_the_regression_says():
-    """20,000 rounds, p between .2 and 1: standard error .006."""
-    rng = np.random.default_rng(3)
-    log = log_of(rng, 20_000, lambda x: np.where(x > 0, 0.2, 1.0), true_negative)
-    rule = log.features[:, 0] < 0.3
-    truth = float(((2 * true_negative(log.features[:, 0]) - 1) * rule).mean() / 2)
-    for regression in (
-        ConstantOutcome(0.9),
-        LogisticOutcome(np.zeros(1), np.ones(1), np.ones(1), 0.0),
-    ):
-        loss, _ = doubly_robust(log, regression)
-        assert loss.acceptance_cost @ rule / loss.rounds == pytest.approx(truth, abs=0.025)
-
-
-def test_with_capped_weights_a_good_regression_saves_it():
-    """p = .02 where x > 0: the capped one-sided estimate is far off, the doubly robust one is not."""
-    rng = np.random.default_rng(4)
-    log = log_of(rng, 20_000, lambda x: np.where(x > 0, 0.02, 1.0), true_negative)
-    rule = np.ones(len(log))
-    truth = float((2 * true_negative(log.features[:, 0]) - 1).mean() / 2)
-    regression = LogisticOutcome(np.zeros(1), np.ones(1), np.ones(1), 0.0)
-    robust, variance = doubly_robust(log, regression, cap=10.0)
-    capped = one_sided(
-        RoundLog(
-            log.features,
-            None,
-            np.maximum(log.acceptance, 0.1),
-            log.rejected,
-            log.positive,
-            log.negative,
-        )
-    )
-    assert abs(robust.acceptance_cost @ rule / robust.rounds - truth) < 0.02
-    assert abs(capped.acceptance_cost @ rule / capped.rounds - truth) > 0.05
-    assert (variance > 0).all()
-
-
-def test_labels_of_everybody_leave_no_room_for_the_regression():
-    log = RoundLog.from_rounds([[0.0], [1.0]], [True, True], [1, -1], 1.0)
-    with_bad, _ = doubly_robust(log, ConstantOutcome(0.99))
-    np.testing.assert_allclose(with_bad.acceptance_cost, one_sided(log).acceptance_cost)

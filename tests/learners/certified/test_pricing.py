@@ -170,7 +170,7 @@ def test_mixtures_with_a_bound_on_accept_all_are_those_of_a_general_solver(seed)
     "rate", [FPR, FalseNegativeRate(), SelectionRate()], ids=lambda rate: rate.name
 )
 def test_the_variance_of_the_certificate_is_that_of_its_increments(rate, audits_only):
-    """Every person, coin and label is enumerated; the regression is right, as the formula supposes."""
+    """Every person, coin and label is enumerated; the regression is right, as supposed."""
     draw = np.random.default_rng(3)
     cells, group = np.repeat(np.arange(4), 2), np.tile([0, 1], 4)
     weight, bad = draw.dirichlet(np.ones(8)), draw.uniform(0.2, 0.8, size=8)
@@ -287,7 +287,7 @@ def test_people_who_are_told_apart_must_not_be_pooled():
 
 @pytest.mark.parametrize("worth", [2.0, 8.0, 30.0])
 def test_what_a_forecast_is_worth_is_found(worth):
-    """4,000 cells whose true shares are spread like a beta variable with so many imaginary people."""
+    """4,000 cells whose true shares are spread like a beta variable of so many people."""
     draw = np.random.default_rng(1)
     mean, accepted = 0.3, draw.integers(1, 60, size=4_000).astype(float)
     bad = draw.binomial(
@@ -419,7 +419,7 @@ def test_a_learner_that_explores_nothing_regrets_more(monkeypatch):
 
 
 def test_prices_of_ten_to_one_are_learned():
-    """False accepts are ten times as dear: reject-all is a good start, and the learner leaves it."""
+    """False accepts are ten times as dear: reject-all is a good start, and is left."""
     world = random_population(9, contexts=20, hypotheses=60)
     learner = CertifiedLearner(world.hypotheses, FPR, 0.07, 0.05, prices=Prices(10.0, 1.0), seed=0)
     run = simulate(learner, world, 100_000, 0, 0.07)

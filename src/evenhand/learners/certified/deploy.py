@@ -1,8 +1,8 @@
 """Which policy is deployed next: a choice among certified mixtures, from closed cohorts alone.
 
 Classes that are enumerated choose by pooled costs and the price of what is not known yet
-(`pricing`); fitted ones by Algorithm 1, with the audits that `forecast` expects to pay. Nothing here
-enters a certificate: a poor choice costs regret.
+(`pricing`); fitted ones by Algorithm 1, with the audits that `forecast` expects to pay. Nothing
+here enters a certificate: a poor choice costs regret.
 """
 
 from collections.abc import Sequence
@@ -95,7 +95,9 @@ class Situation:
 
     def _affordable(self, length: int) -> float:
         """The weight of accept-all for which an epoch's bad accepts stay within the budget."""
-        return self.budget_left / (length * max(self.run.evidence.negative_share, 1e-3))
+        seen = self.run.evidence
+        bad = seen.negatives / seen.accepted if seen.accepted else 0.5
+        return self.budget_left / (length * max(bad, 1e-3))
 
     @cached_property
     def regression(self) -> OutcomeRegression:

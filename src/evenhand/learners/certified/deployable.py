@@ -1,8 +1,8 @@
 """The policies that may be deployed: mixtures whose gap is below the limit for every value that the
 certificate still allows.
 
-Each hypothesis h has intervals [lower_kh, upper_kh] for its true gaps (constants: [0, 0]). A mixture pi
-is deployable if for every k
+Each hypothesis h has intervals [lower_kh, upper_kh] for its true gaps (constants: [0, 0]). A
+mixture pi is deployable if for every k
 
     sum_h pi(h) upper_kh <= limit   and   sum_h pi(h) lower_kh >= -limit.
 
@@ -82,6 +82,15 @@ class CertifiedSet:
         """(2 gaps, members): rows g with sum pi(h) g_h <= limit."""
         return np.concatenate([self.upper, -self.lower])
 
+    def programs(self, most_audits: float) -> "tuple[MixtureProgram, MixtureProgram]":
+        """The mixtures that may be deployed, accept-all having at most this weight, and those that
+        the middles of the intervals call fair.
+        """
+        capped, middle = np.eye(1, len(self.members)), 0.5 * (self.lower + self.upper)
+        limits = np.append(np.full(2 * len(self.lower), self.limit), most_audits)
+        deployed = MixtureProgram(np.concatenate([self.constraints, capped]), limits)
+        return deployed, MixtureProgram(np.concatenate([middle, -middle]), self.limit)
+
     def weights_of(self, policy: Mixture) -> FloatArray:
         """The weight of each member in a mixture of members."""
         places = {id(member): i for i, member in enumerate(self.members)}
@@ -105,8 +114,9 @@ class CertifiedSet:
         support = np.flatnonzero(weights)
         return CertifiedAnswer(self.mixture(weights), weights[support] @ self.accepts[support])
 
-    def gaps(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Between which values the gaps of a mixture lie."""
+    def gaps(self, policy: Mixture) -> tuple[FloatArray, FloatArray]:
+        """Between which values the gaps of a mixture of members lie."""
+        weights = self.weights_of(policy)
         return self.lower @ weights, self.upper @ weights
 
     def cautious(self, weights: FloatArray, cost: FloatArray, variance: FloatArray) -> FloatArray:
@@ -280,6 +290,6 @@ class Saving:
 
     @property
     def trusted(self) -> float:
-        """How much of its weight the policy keeps: 0 up to DOUBT standard errors, 1 from TRUST on."""
+        """How much of its weight the policy keeps: 0 below DOUBT standard errors, 1 above TRUST."""
         doubt, trust = self.saved - DOUBT * self.error, (TRUST - DOUBT) * self.error
         return float(np.clip(doubt / trust, 0.0, 1.0)) if trust > 0 else float(doubt > 0)

@@ -7,8 +7,8 @@ This is the one place that turns decided rounds into a cohort that a certificate
 
 So a cohort is a run of consecutive rounds, all of them: `ClosedCohort` counts its people and
 refuses to exist if one of rounds first .. stop - 1 is missing, and whoever looks at cohorts
-(`CertificationRun`) refuses one that does not begin where the last one ended. What became of a person after
-the coin only moves them between columns:
+(`CertificationRun`) refuses one that does not begin where the last one ended. What became of a
+person after the coin only moves them between columns:
 
     drawn accept, label known                    positive or negative
     drawn accept, label missing or overruled     unresolved: the worst case
@@ -85,9 +85,11 @@ class ClosedCohort:
         people = round(float(self.rounds.sum() + self.lost))
         if people != self.stop - self.first:
             raise ProtocolError(
-                f"the cohort of rounds {self.first} to {self.stop - 1} holds {people} people, not {self.stop - self.first}; "
+                f"the cohort of rounds {self.first} to {self.stop - 1} holds {people} people, not "
+                f"{self.stop - self.first}; "
                 "a certificate looks at everybody who was decided, whatever became of them.",
-                hint="keep overruled and erased people in their place: mark them, do not leave them out.",
+                hint="keep overruled and erased people in their place: mark them, do not leave "
+                "them out.",
             )
 
     @property
@@ -286,12 +288,18 @@ class EvidenceCounts:
     audited_negatives: float = 0.0
 
     def add(
-        self, cohort: ClosedCohort, groups: tuple[Any, ...] | None, *, billed: bool, judged: bool
-    ) -> BoolArray:
-        """Count a closed cohort; which of its rows are inside the certificate.
+        self,
+        cohort: ClosedCohort,
+        groups: tuple[Any, ...] | None,
+        *,
+        billed: bool,
+        judged: bool,
+        audits: bool,
+    ) -> None:
+        """Count a closed cohort.
 
         groups: those of the certificate, None before they are fixed; billed: whether its audits are
-        on the bill; judged: whether the intervals looked at it.
+        on the bill; judged: whether the intervals looked at it; audits: whether they are kept.
         """
         rounds = cohort.rounds
         self.people += float(rounds.sum()) + cohort.lost
@@ -324,7 +332,7 @@ class EvidenceCounts:
                 more_labels = float(column[rows].sum())
                 for counts in (self.counts, self.judged) if judged else (self.counts,):
                     counts[value, label] = counts.get((value, label), 0.0) + more_labels
-        return inside
+        self.remember(cohort, inside, audits=audits)
 
     def remember(self, cohort: ClosedCohort, inside: BoolArray, *, audits: bool) -> None:
         """Keep people for forecasts, and, where hypotheses are nominated, `audits`: audited people
@@ -369,11 +377,6 @@ class EvidenceCounts:
                     left_over = (audits.group[kept], audits.label[kept], weight[kept])
                     self.audits.insert(place, LabelledSample(audits.features[kept], *left_over))
                 return
-
-    @property
-    def negative_share(self) -> float:
-        """The share of bad outcomes among the accepted."""
-        return self.negatives / self.accepted if self.accepted else 0.5
 
     @property
     def groups(self) -> tuple[Any, ...]:

@@ -305,7 +305,7 @@ class Prospect:
 
     @cached_property
     def gap(self) -> FloatArray:
-        """(gaps, M): what the regression expects, kept in the middle half of the present interval."""
+        """(gaps, M): what the regression expects, kept in the middle half of the interval."""
         foretold = [
             rate.sign * (f[:, later] - f[:, earlier])
             for rate, (_, _, _, f) in zip(self.rates, self._counting, strict=True)

@@ -13,7 +13,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from evenhand.bounds import (
+    AuditBinomial,
     AuditCounts,
+    AuditDkw,
+    AuditHoeffding,
+    AuditKl,
     BettingBound,
     BettingState,
     Cohort,
@@ -34,6 +38,13 @@ from evenhand.learners.certified.evidence import OUTSIDE, ClosedCohort, PastPeop
 from evenhand.learners.storage import COUNT, GAP, PROBABILITY, storable, stored_as
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
+AUDIT_BOUNDS: Mapping[str, FixedCountBound] = {
+    "hoeffding": AuditHoeffding(),
+    "kl": AuditKl(),
+    "binomial": AuditBinomial(),
+    "dkw": AuditDkw(),
+}
+"""The bounds that look at audited people alone, by name."""
 STEPS = 64.0
 TILE = 2048
 """People asked about at a time: few enough for scores to stay in the cache."""
@@ -57,7 +68,7 @@ def acceptance_table(
 
 @dataclass(eq=False)
 class MemberTables:
-    """acceptance_table with a memory: on a discrete population every cohort has the same contexts."""
+    """acceptance_table with a memory: discrete populations have the same contexts often."""
 
     members: tuple[Hypothesis, ...]
     known: dict[bytes, BoolArray] = field(default_factory=dict)
@@ -91,6 +102,7 @@ class Prepared:
 
 
 for _record in (
+    *(AuditHoeffding, AuditKl, AuditBinomial, AuditDkw),
     BettingBound,
     GroupJoin,
     EpochPlan,
@@ -164,7 +176,7 @@ class GapProcess(Protocol):
 
     @property
     def rounds(self) -> FloatArray:
-        """(members,): how many rounds each one's process has looked at; 0 where nobody counts them."""
+        """(members,): how many rounds each process has looked at; 0 where nobody counts them."""
         ...
 
 
@@ -427,13 +439,15 @@ class AuditProcess:
     def _look(self) -> None:
         sums = self._sums
         sums.look += 1
+        # an erased person may be in any denominator, and accepted or rejected there: the worst of
+        # both, in every group
         counts = AuditCounts.of(
             sums.accepted,
             sums.people,
             signs=np.array([rate.sign for rate in self.rates]),
             unresolved_accepted=sums.doubtful_accepted + sums.lost,
             unresolved=sums.doubtful + 2.0 * sums.lost,
-        )  # an erased person may be in any denominator, and accepted or rejected there: the worst of both, in every group
+        )
         delta = self.looks.share(sums.look, self.failure_probability)
         limits = self.bound.intervals(
             counts, failure_probability=delta, log_size=self.log_size, columns=self.columns

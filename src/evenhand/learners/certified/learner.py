@@ -39,8 +39,8 @@ from evenhand.learners.certified.evidence import (
 )
 from evenhand.learners.certified.forecast import RateForecast, epoch_length, sentences
 from evenhand.learners.certified.nomination import due, nominees
-from evenhand.learners.certified.run import CertificationRun, GapLimits
-from evenhand.learners.certified.settings import BoundName, CertifiedSettings, Guarantee
+from evenhand.learners.certified.run import CertificationRun, GapLimits, Guarantee
+from evenhand.learners.certified.settings import BoundName, CertifiedSettings
 from evenhand.learners.epochs import (
     Epoch,
     EpochLearner,
@@ -50,7 +50,7 @@ from evenhand.learners.epochs import (
     holds_lock,
     locked,
 )
-from evenhand.learners.rounds import Block, Lost, Single, merged
+from evenhand.learners.rounds import Block, Lost, merged
 from evenhand.learners.settings import as_groups, require_number
 from evenhand.learners.storage import (
     Decoder,
@@ -61,7 +61,7 @@ from evenhand.learners.storage import (
 )
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.words import Decisions, FloatArray, GroupArray, Prices, as_group
+from evenhand.words import BoolArray, Decisions, FloatArray, Prices, as_group
 
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
@@ -141,8 +141,8 @@ class CertifiedLearner(EpochLearner):
     >>> learner = CertifiedLearner(ScoreThresholds(), FalsePositiveRate(), 0.1, 0.05, seed=1)
     >>> decisions = learner.decide([[0.2], [0.7]], ["a", "b"])
     >>> learner.observe(decisions.round, [-1, 1])
-    >>> learner.certificate.limit, learner.report.notes
-    (0.1, ("only constants are deployed: group None has 0 negatives (label -1), 10 are needed to begin.",))
+    >>> learner.certificate.limit, learner.report.notes[0][:28]
+    (0.1, 'only constants are deployed:')
     """
 
     needs_group = False  # people whose group is unknown count outside of the certificate
@@ -259,25 +259,16 @@ class CertifiedLearner(EpochLearner):
                 )
             return super().decide(features, group, prices=prices)
 
-    def _decide_block(
-        self, rows: FloatArray, group: GroupArray | None, prices: Prices | None
-    ) -> Any:
-        block, state = super()._decide_block(rows, group, prices), self.state
-        if isinstance(block, Single):
-            _, _, accepted, probability, _ = block.person
-            share = self._audit_weight / probability if probability > 0 else 0.0
-            coin = state.audit_coins.random()  # tossed for everybody
-            block.audited_at(accepted and coin < share, state.now)
-            return block
+    def _audited(self, accepted: bool, chance: float) -> bool:
+        share = self._audit_weight / chance if chance > 0 else 0.0
+        coin = self.state.audit_coins.random()  # tossed for everybody
+        return accepted and coin < share
+
+    def _audited_rows(self, accept: BoolArray, acceptance: FloatArray) -> BoolArray:
         chance = np.divide(
-            self._audit_weight,
-            block.acceptance,
-            out=np.zeros(len(rows)),
-            where=block.acceptance > 0,
+            self._audit_weight, acceptance, out=np.zeros(len(accept)), where=acceptance > 0
         )
-        block.audit = block.accept & (state.audit_coins.random(len(rows)) < chance)
-        block.at = state.now
-        return block
+        return np.asarray(accept & (self.state.audit_coins.random(len(accept)) < chance))
 
     def observe(
         self,
@@ -370,23 +361,17 @@ class CertifiedLearner(EpochLearner):
         return bool(closed)
 
     def _look_at(self, closed: Sequence[ClosedCohort]) -> None:
-        run, epochs = self.state.run, self.state.epochs
+        state, run = self.state, self.state.run
         self._watch_late_labels()
         for number, cohort in enumerate(closed):
-            policy = epochs[cohort.epoch - 1].mixture
+            policy = state.epochs[cohort.epoch - 1].mixture
             if number > 0:  # the first one was prepared for when the last closing ended
                 run.prepare({cohort.epoch: policy}, self._resolved_or_none())
             run.look(cohort, policy)
-            self._learn_from(cohort)
+            state.history.learn(cohort.epoch, cohort.log, with_group=self.group_use == "decide")
         if run.alarms:
             self._suspend()
-        self.state.run.join_groups(self.state.round)
-
-    def _learn_from(self, cohort: ClosedCohort) -> None:
-        """Hand a cohort to the loss."""
-        shown = cohort.log if self.group_use == "decide" else cohort.log.without_group()
-        if shown.rounds > 0:
-            self.state.history.add([(cohort.epoch, shown.where(shown.acceptance > 0))])
+        state.run.join_groups(state.round)
 
     def _watch_late_labels(self) -> None:
         """Without a maturity window: show the drift tests the cohorts that have all their labels by
@@ -508,8 +493,7 @@ class CertifiedLearner(EpochLearner):
         """One epoch of a deployable mixture."""
         length = epoch_length(round)
         chosen = self._chosen(number, round, length)
-        weights = chosen.deployable.weights_of(chosen.policy)
-        self.state.certified_gaps[number] = chosen.deployable.gaps(weights)
+        self.state.certified_gaps[number] = chosen.deployable.gaps(chosen.policy)
         took = chosen.steps, chosen.oracle_calls, chosen.halted
         return Epoch(number, "certified", round, length, chosen.policy, chosen.floor, *took)
 
@@ -529,9 +513,9 @@ class CertifiedLearner(EpochLearner):
         return choice
 
     def _frozen(self, number: int, round: int) -> Epoch:
-        """The budget of bad accepts is spent: the best certified policy, without audits, for good."""
+        """The audit budget is spent: the best certified policy, without audits, for good."""
         policy, deployable = self._situation(number, round).without_audits()
-        gaps = deployable.gaps(deployable.weights_of(policy))
+        gaps = deployable.gaps(policy)
         self.state.certified_gaps[number] = gaps
         self.state.frozen_certificate = self.state.run.certificate(policy, gaps, FOREVER)
         self.state.run.frozen = True
@@ -705,8 +689,8 @@ class CertifiedLearner(EpochLearner):
                     hint="pass audited=False: it then serves the loss only.",
                 )
             cohort = from_counts(0, history, float(history.acceptance[0]), state.audit_coins)
-            inside = state.run.evidence.add(cohort, None, billed=False, judged=False)
-            state.run.evidence.remember(cohort, inside, audits=state.run.guarantee.nominates)
+            audits = state.run.guarantee.nominates
+            state.run.evidence.add(cohort, None, billed=False, judged=False, audits=audits)
         shown = history if self.group_use == "decide" else history.without_group()
         state.history.logs.append((0, shown))
         state.news = True  # the first epoch was planned without it
@@ -793,7 +777,7 @@ class CertifiedLearner(EpochLearner):
             cohort = from_block(merged([replace(block, epoch=epoch) for block in rounds]))
             inside = cohort.codes(run.groups or run.evidence.groups) >= 0
             run.evidence.remember(cohort, inside, audits=run.guarantee.nominates)
-            self._learn_from(cohort)
+            state.history.learn(cohort.epoch, cohort.log, with_group=self.group_use == "decide")
 
     def succeed(
         self,

@@ -8,12 +8,15 @@ time, so few are nominated, and none that decides like one before it.
 The fair problem is solved with point estimates that lean on a regression m(x) of P[y = -1 | x]. It
 is fitted without weights to all labels: within one x they are unbiased, whatever the policy did.
 
-    cost of accepting x    doubly robust, residuals weighted by min(1/p, LIGHT): where p = 1 the labels themselves decide
-    tilted cost            the same with false rejects at a third of their price where reject-all is clearly the cheaper constant, and
-                           at three times where accept-all is. What the fair problem then gives most weight is nominated first: a
-                           rule near the better constant, whose gap is small and certified soon
-    rates                  audited people with their labels, and other people as m of one with y = -1 and 1 - m of one with y = +1, where m
-                           is shifted for each group to agree with its audits
+    cost of accepting x    doubly robust, residuals weighted by min(1/p, LIGHT): where p = 1 the
+                           labels themselves decide
+    tilted cost            the same with false rejects at a third of their price where reject-all is
+                           clearly the cheaper constant, and at three times where accept-all is.
+                           What the fair problem then gives most weight is nominated first: a rule
+                           near the better constant, whose gap is small and certified soon
+    rates                  audited people with their labels, and other people as m of one with
+                           y = -1 and 1 - m of one with y = +1, where m is shifted for each group to
+                           agree with its audits
 
 Fits to labels with weights up to 10 have several times the variance (Adult, 1,000 rounds: error .23
 instead of .17).

@@ -157,11 +157,7 @@ class PooledCosts:
                 np.bincount(cells.of_log, weights=column, minlength=len(cells)), dtype=np.float64
             )
 
-        priced, rounds = loss.priced(log.prices), log.rounds
-        swing, of_reject = (
-            np.broadcast_to(part, (len(log),))
-            for part in (priced.of_false_accept, priced.of_reject)
-        )
+        rounds, (swing, of_reject) = log.rounds, loss.per_row(log.prices, len(log))
         if isinstance(regression, TabularOutcome):  # its contexts are the cells, or parts of them
             forecast = np.full(len(log), regression.overall)
         else:
@@ -372,11 +368,11 @@ class Witnesses:
 class Exploration:
     """The question which certified mixture has the least J; `deployable` has one row per cell.
 
-    gaps: (rate, earlier group, later group) of each row of `deployable.lower`. rounds: t; length: l;
-    ahead: N. most_audits: the largest weight of accept-all in Q. more_audits: whether exploration
-    may raise it above that in the cheapest mixture. audited: None where every accepted person is
-    evidence for the certificate; else the share of the people whom the audit coin has accepted so
-    far, who alone are.
+    gaps: (rate, earlier group, later group) of each row of `deployable.lower`. rounds: t; length:
+    l; ahead: N. most_audits: the largest weight of accept-all in Q. more_audits: whether
+    exploration may raise it above that in the cheapest mixture. audited: None where every accepted
+    person is evidence for the certificate; else the share of the people whom the audit coin has
+    accepted so far, who alone are.
     """
 
     deployable: CertifiedSet
@@ -395,14 +391,8 @@ class Exploration:
         """That mixture. Costs are drawn from their posterior by the generator."""
         deployable, costs = self.deployable, self.costs
         price_of = deployable.accepts @ costs.cost
-        capped = np.zeros((1, len(price_of)))
-        capped[0, 0] = 1.0
-        limits = np.append(np.full(2 * len(deployable.lower), deployable.limit), self.most_audits)
-        program = MixtureProgram(np.concatenate([deployable.constraints, capped]), limits)
-        cheapest = program.cheapest(price_of)
-        middle = 0.5 * (deployable.lower + deployable.upper)
-        fair = MixtureProgram(np.concatenate([middle, -middle]), deployable.limit)
-        target = fair.cheapest(price_of)
+        program, fair = deployable.programs(self.most_audits)
+        cheapest, target = program.cheapest(price_of), fair.cheapest(price_of)
         drawn = costs.drawn(generator, DRAWS) @ deployable.accepts.T
         others = np.array([fair.cheapest(price) for price in drawn])
         # what is not known yet: the certificate of each gap, and the costs
@@ -423,8 +413,7 @@ class Exploration:
         if not real.any():
             return Explored(cheapest, 0, 1, halted=True)
         if not self.more_audits and cheapest[0] < self.most_audits:
-            limits[-1] = cheapest[0]
-            program = MixtureProgram(program.constraints, limits)
+            program = deployable.programs(float(cheapest[0]))[0]
         solution = Objective(
             costs=price_of,
             accepts=accepts,

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenhand.bounds import BettingBound
 from evenhand.canonical import canonical_digest
-from evenhand.contracts import Enumeration, FixedCountBound, Hypothesis, HypothesisClass
+from evenhand.contracts import Enumeration, FixedCountBound, GroupUse, Hypothesis, HypothesisClass
 from evenhand.errors import CannotCertify, InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_outcomes
@@ -26,8 +26,9 @@ from evenhand.fairness.certificate import (
     OutsideCount,
     standard_assumptions,
 )
-from evenhand.fairness.delta_ledger import Booking, DeltaLedger, inverse_square_share
+from evenhand.fairness.delta_ledger import Booking, DeltaLedger, inverse_square_share, life_share
 from evenhand.fairness.drift import ConstancyTest, DriftMonitor
+from evenhand.fairness.rates import Rate
 from evenhand.hypotheses import Stumps
 from evenhand.hypotheses.constants import Constant, GroupClassifier
 from evenhand.learners.certified.evidence import (
@@ -38,6 +39,7 @@ from evenhand.learners.certified.evidence import (
     labelled_groups,
 )
 from evenhand.learners.certified.intervals import (
+    AUDIT_BOUNDS,
     AuditProcess,
     BettingProcess,
     GapProcess,
@@ -45,12 +47,17 @@ from evenhand.learners.certified.intervals import (
     acceptance_table,
 )
 from evenhand.learners.certified.rule_drift import WatchedRules
-from evenhand.learners.certified.settings import AUDIT_BOUNDS, MOST_LOG_SIZE, Guarantee
 from evenhand.learners.storage import storable, stored_as
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
+MOST_LOG_SIZE = 12.0
+"""The union over a class is paid up to this ln|H|."""
+RESERVE = 0.1
+"""The share of delta (and of the false alarms) kept for runs after a suspension; see
+docs/decisions/0004.
+"""
 CUTS = 64
 """Cuts per column, for stumps."""
 LATER_GROUPS = 0.05
@@ -67,6 +74,50 @@ for _record in (
     *(Certificate, CellCount, DrawCount, GapInterval, OutsideCount),
 ):
     storable(_record)
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """|gap| <= limit for all `rates` and pairs of groups, with probability at least 1 -
+    failure_probability, judged by `bound`.
+    """
+
+    rates: tuple[Rate, ...]
+    limit: float
+    failure_probability: float
+    bound: str
+    group_use: GroupUse
+    maturity: float | None
+    drift_false_alarm: float
+    seed: int
+
+    @property
+    def group_decides(self) -> bool:
+        """Whether hypotheses see the group."""
+        return self.group_use == "decide"
+
+    @property
+    def nominates(self) -> bool:
+        """Whether hypotheses are nominated one by one instead of all at once."""
+        return self.bound == "nominate"
+
+    def share(self, run: int) -> float:
+        """delta_r of run r."""
+        return life_share(self.failure_probability, run, reserve=RESERVE)
+
+    def false_alarm(self, run: int) -> float:
+        """The false-alarm probability of the drift tests in run r."""
+        return life_share(self.drift_false_alarm, run, reserve=RESERVE)
+
+    def pairs(self, groups: tuple[object, ...]) -> list[tuple[Rate, int, int]]:
+        """(rate, earlier, later) of each gap, in the order of all intervals."""
+        size = len(groups)
+        return [
+            (rate, j, k) for rate in self.rates for j in range(size) for k in range(j + 1, size)
+        ]
+
+
+storable(Guarantee, "Promise")
 
 
 @dataclass(eq=False)
@@ -155,8 +206,8 @@ class CertificationRun:
                 self.broken = (
                     f"the evidence about {contradictions} hypotheses contradicts itself",
                 )
-        inside = self.evidence.add(cohort, self.groups, billed=self.started, judged=judged)
-        self.evidence.remember(cohort, inside, audits=self.guarantee.nominates)
+        audits, billed = self.guarantee.nominates, self.started
+        self.evidence.add(cohort, self.groups, billed=billed, judged=judged, audits=audits)
 
     def prepare(self, policies: Mapping[int, Mixture], before: RoundLog | None) -> None:
         """Fix bets and regression for the next cohorts of these epochs, by their policies, from the
@@ -296,7 +347,8 @@ class CertificationRun:
         bound = source.bind(past.features, past.group if self.guarantee.group_decides else None)
         if not isinstance(bound, Enumeration):
             raise InvalidInput(
-                f"{type(hypotheses).__name__} cannot be enumerated, so no union over it can be paid.",
+                f"{type(hypotheses).__name__} cannot be enumerated, so no union over it can be "
+                "paid.",
                 hint='use bound="nominate".',
             )
         size = bound.totals(np.zeros((1, len(past.features)))).shape[1]
@@ -436,7 +488,7 @@ class CertificationRun:
 
     @property
     def uncovered(self) -> dict[Any, float]:
-        """People of groups that the certificate does not cover, by group; None is the unknown one."""
+        """People of groups that the certificate does not cover, by group; None: the unknown one."""
         found = {
             value: n
             for value, n in self.evidence.seen.items()
@@ -449,7 +501,8 @@ class CertificationRun:
         """What is missing, in words."""
         found = (
             [
-                f"suspended at round {self.began} ({'; '.join(self.ended)}); this is life {self.number}."
+                f"suspended at round {self.began} ({'; '.join(self.ended)}); this is life "
+                f"{self.number}."
             ]
             if self.ended
             else []
@@ -461,7 +514,8 @@ class CertificationRun:
             found.append(f"only constants are deployed: group {group!r} has {need}.")
         if self.evidence.unresolved:
             found.append(
-                f"{self.evidence.unresolved:g} labels had not come when their cohort closed; they count as the worst case."
+                f"{self.evidence.unresolved:g} labels had not come when their cohort closed; they "
+                "count as the worst case."
             )
         rare = {value: people for value, people in self.uncovered.items() if value is not None}
         if rare and self.started:
@@ -470,11 +524,15 @@ class CertificationRun:
             )
             law = "they are not among the groups of the promise"
             if self._reserved:
-                law = f"a group joins once it has {FIRST_PEOPLE} people; a value with fewer may be a typing error"
+                law = (
+                    f"a group joins once it has {FIRST_PEOPLE} people; a value with fewer may be a "
+                    "typing error"
+                )
             found.append(f"outside the certificate: people of {named}; {law}.")
         if self.awaiting:
             found.append(
-                f"the drift tests wait for labels from round {self.awaiting[0][1]} on; without a maturity window "
+                f"the drift tests wait for labels from round {self.awaiting[0][1]} on; without a "
+                "maturity window "
                 "nobody can say when they are complete."
             )
         return found

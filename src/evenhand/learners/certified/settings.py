@@ -1,15 +1,15 @@
-"""What a certified learner is told, what it guarantees, and which bound covers which class."""
+"""What a certified learner is told, and which bound covers which class."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 from typing import Any, Literal
 
-from evenhand.bounds import AuditBinomial, AuditDkw, AuditHoeffding, AuditKl
 from evenhand.contracts import FixedCountBound, GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
-from evenhand.fairness.delta_ledger import life_share
 from evenhand.fairness.rates import Rate, as_rates
+from evenhand.learners.certified.intervals import AUDIT_BOUNDS
+from evenhand.learners.certified.run import MOST_LOG_SIZE, Guarantee
 from evenhand.learners.settings import (
     require_choice,
     require_delta,
@@ -18,69 +18,9 @@ from evenhand.learners.settings import (
     require_hypotheses,
     require_number,
 )
-from evenhand.learners.storage import storable
 from evenhand.words import Prices
 
-MOST_LOG_SIZE = 12.0
-"""The union over a class is paid up to this ln|H|."""
-RESERVE = 0.1
-"""The share of delta (and of the false alarms) kept for runs after a suspension; see
-docs/decisions/0004.
-"""
 BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
-AUDIT_BOUNDS: Mapping[str, FixedCountBound] = {
-    "hoeffding": AuditHoeffding(),
-    "kl": AuditKl(),
-    "binomial": AuditBinomial(),
-    "dkw": AuditDkw(),
-}
-"""The bounds that look at audited people alone, by name."""
-for _record in (AuditHoeffding, AuditKl, AuditBinomial, AuditDkw):
-    storable(_record)
-
-
-@dataclass(frozen=True)
-class Guarantee:
-    """|gap| <= limit for all `rates` and pairs of groups, with probability at least 1 -
-    failure_probability, judged by `bound`.
-    """
-
-    rates: tuple[Rate, ...]
-    limit: float
-    failure_probability: float
-    bound: str
-    group_use: GroupUse
-    maturity: float | None
-    drift_false_alarm: float
-    seed: int
-
-    @property
-    def group_decides(self) -> bool:
-        """Whether hypotheses see the group."""
-        return self.group_use == "decide"
-
-    @property
-    def nominates(self) -> bool:
-        """Whether hypotheses are nominated one by one instead of all at once."""
-        return self.bound == "nominate"
-
-    def share(self, run: int) -> float:
-        """delta_r of run r."""
-        return life_share(self.failure_probability, run, reserve=RESERVE)
-
-    def false_alarm(self, run: int) -> float:
-        """The false-alarm probability of the drift tests in run r."""
-        return life_share(self.drift_false_alarm, run, reserve=RESERVE)
-
-    def pairs(self, groups: tuple[object, ...]) -> list[tuple[Rate, int, int]]:
-        """(rate, earlier, later) of each gap, in the order of all intervals."""
-        size = len(groups)
-        return [
-            (rate, j, k) for rate in self.rates for j in range(size) for k in range(j + 1, size)
-        ]
-
-
-storable(Guarantee, "Promise")
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +50,8 @@ class CertifiedSettings:
         if isinstance(self.bound, FixedCountBound):
             if self.bound.name in ("betting", "nominate", *AUDIT_BOUNDS):
                 raise InvalidInput(
-                    f"the bound of your own is called {self.bound.name!r}, as one of evenhand's is.",
+                    f"the bound of your own is called {self.bound.name!r}, as one of evenhand's "
+                    "is.",
                     hint="give it another name, by which certificates tell them apart.",
                 )
         elif self.bound is not None:
