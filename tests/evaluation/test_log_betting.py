@@ -39,7 +39,7 @@ def phi(m, w, d, room, accepted, negative):
 
 
 def exact_log_wealth(pi, w, m, outcomes, bet, low, theta, flip):
-    """ln prod (1 - lambda (Z - theta)), one factor after the other, for the loss or for 1 - loss."""
+    """ln prod (1 - lambda (Z - theta)), factor by factor, for the loss or for 1 - loss."""
     total = 0.0
     for q, weight, guess, (accepted, negative) in zip(pi, w, m, outcomes, strict=True):
         base, d = 0.5 * (1 - q), q - 0.5 * (1 - q)
@@ -55,9 +55,14 @@ def random_rows(seed, n=12, least=0.01):
     rng = np.random.default_rng(seed)
     accepted = rng.random(n) < 0.6
     return LossRows(
-        rng.random(n), 1 / rng.uniform(least, 1, n), rng.random(n), accepted, accepted & (rng.random(n) < 0.5),
-        np.zeros(n, bool), np.ones(n),
-    )  # fmt: skip
+        rng.random(n),
+        1 / rng.uniform(least, 1, n),
+        rng.random(n),
+        accepted,
+        accepted & (rng.random(n) < 0.5),
+        np.zeros(n, bool),
+        np.ones(n),
+    )
 
 
 def polynomial(state, side, k, theta):

@@ -9,7 +9,8 @@ from evenhand.evaluation import read_log
 def test_columns_with_other_names_and_text_labels(tmp_path):
     path = tmp_path / "bank.csv"
     path.write_text(
-        "nr,sex,granted,chance,repaid,income,age\n1,f,yes,0.5,paid,10,30\n2,m,no,0.25,,11,40\n3,m,yes,0.5,lost,12,50\n4,,yes,0.5,,13,60\n"
+        "nr,sex,granted,chance,repaid,income,age\n1,f,yes,0.5,paid,10,30\n2,m,no,0.25,,11,40\n"
+        "3,m,yes,0.5,lost,12,50\n4,,yes,0.5,,13,60\n"
     )
     roles = {
         "id": "nr",

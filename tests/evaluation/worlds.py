@@ -1,4 +1,6 @@
-"""Logs with a known truth: two groups, three normal features, a lender who leans on the first one."""
+"""Logs with a known truth: two groups, three normal features, and a lender who leans on the first
+one.
+"""
 
 import numpy as np
 

@@ -1,5 +1,5 @@
-"""A bank per test, with seeded coins, on SQLite in a temporary directory; and a PostgreSQL server for those who ask
-for one.
+"""A bank per test, with seeded coins, on SQLite in a temporary directory; and a PostgreSQL server
+for those who ask for one.
 """
 
 import random

@@ -1,6 +1,11 @@
 """Refusals as problem documents, which repeat no group."""
 
+import pytest
 from tests.service.bank import application
+
+from evenhand.errors import InvalidInput
+from evenhand.ledger import Conflict, Damaged, Gone, LedgerLocked, LedgerUnavailable
+from evenhand.service.problems import PROBLEMS, refusal_problem, validation_problem
 
 
 def test_no_problem_repeats_a_group(bank):
@@ -33,3 +38,40 @@ def test_nothing_durable_means_no_answer(bank):
     assert bank.client.get("/health").status_code == 503
     bank.ledger._writer._broken = None
     bank.ledger._writer._disk_failed = False
+
+
+@pytest.mark.parametrize(
+    ("refusal", "status", "kind"),
+    [
+        (Conflict("c."), 409, "conflict"),
+        (Gone("g."), 410, "gone"),
+        (LedgerLocked("l."), 503, "ledger-locked"),
+        (LedgerUnavailable("u."), 503, "ledger-unavailable"),
+        (Damaged("d."), 503, "ledger-unavailable"),
+        (InvalidInput("i.", hint="h."), 422, "invalid"),
+    ],
+)
+def test_every_refusal_has_a_kind(refusal, status, kind):
+    document = refusal_problem(refusal)
+    assert document["type"] == f"urn:evenhand:problem:{kind}"
+    assert (document["status"], document["title"]) == PROBLEMS[kind]
+    assert document["detail"] == str(refusal).split(" Hint")[0]
+    assert document.get("hint") == refusal.hint
+    assert document["status"] == status
+
+
+def test_a_value_is_repeated_only_where_it_can_be_no_secret():
+    errors = [
+        {"type": "x", "loc": ("body", name), "msg": "wrong", "input": "canary"}
+        for name in ("label", "group", "key", "person")
+    ]
+    document = validation_problem(errors)
+    assert [one.get("value") for one in document["errors"]] == ["canary", None, None, None]
+    assert document["detail"] == "label: wrong. (and 3 more)"
+
+
+def test_the_name_of_a_field_is_printed_short_and_plain():
+    error = {"type": "x", "loc": ("body", "a\x07" + "b" * 100), "msg": "Value error, wrong"}
+    document = validation_problem([error])
+    assert document["field"] == "a?" + "b" * 58
+    assert document["law"] == "wrong"

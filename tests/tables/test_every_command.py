@@ -196,3 +196,31 @@ def test_a_published_table_needs_no_options_and_takes_none(run, command):
     refused = CliRunner().invoke(main, [*words, "--encode"])
     assert refused.exit_code == 2
     assert "--encode cannot be given for lending" in refused.stderr
+
+
+LOG = "id,group,accept,acceptance,label,x\n" + "".join(
+    f"k{i},{'ab'[i % 2]},{accept},0.5,{i % 3 % 2 if accept else ''},{i}\n"
+    for i, accept in enumerate([0, 1, 1, 0] * 50)
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "options"),
+    [
+        (LOG.replace(",", ";"), "--delimiter ';'", ("--delimiter", ";")),
+        (LOG.replace(",,", ",-99,"), "labels of the accepted are", ("--missing", "-99")),
+    ],
+    ids=["another delimiter", "another marker"],
+)
+def test_a_log_is_read_by_the_same_law(tmp_path, monkeypatch, text, message, options):
+    monkeypatch.chdir(tmp_path)
+    accepted = [line for line in LOG.splitlines()[1:] if line.split(",")[2] == "1"]
+    assert all(line.split(",")[4] != "" for line in accepted)
+    shown = text if ";" in text else text.replace("k1,b,1,0.5,1", "k1,b,1,0.5,-99")
+    (tmp_path / "log.csv").write_text(shown)
+    words = ["evaluate", "log.csv", "--policy", "accept-all"]
+    refused = CliRunner().invoke(main, words)
+    assert refused.exit_code == 2, refused.output
+    assert message in " ".join(refused.stderr.split())
+    settled = CliRunner().invoke(main, [*words, *options])
+    assert settled.exit_code == 0, settled.output

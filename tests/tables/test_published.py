@@ -19,7 +19,7 @@ from evenhand.tables import (
     people,
     read_table,
 )
-from evenhand.tables.published import _kept_by_propublica, impute
+from evenhand.tables.published import impute, kept_by_propublica
 
 EXPECTED = {  # rows, columns, share of good outcomes, words that may not occur among the columns
     "lending": (1_200, 5, 0.5725, ("group",)),
@@ -139,7 +139,7 @@ def test_propublicas_filter(days, degree, kept):
         "race": "Caucasian",
     }
     frame = Frame("toy", {name: TableColumn((text,)) for name, text in row.items()}, (1,))
-    assert _kept_by_propublica(frame).tolist() == [kept]
+    assert kept_by_propublica(frame).tolist() == [kept]
 
 
 DIGESTS = {

@@ -30,7 +30,7 @@ def index(tmp_path, monkeypatch):
                 archive.writestr(member, content)
         return wheel
 
-    monkeypatch.setattr(wheels, "_download", download)
+    monkeypatch.setattr(wheels, "download", download)
     return SimpleNamespace(asked=asked, held=held)
 
 

@@ -59,6 +59,16 @@ CLASS_NAME = RegistryName(CLASSES, "[stumps|thresholds|linear|tree|logistic|ligh
 JSON_FILE, CSV_FILE = OutputFile(".json"), OutputFile(".csv")
 PICTURE_FILE = OutputFile(".png", ".svg", ".pdf")
 
+CSV_OPTIONS = (
+    click.Option(
+        ["--missing"],
+        metavar="A,B",
+        help="How a missing value is written.  [default: ?, na, n/a, nan, null, none]",
+    ),
+    click.Option(
+        ["--delimiter"], default=",", metavar="CHAR", help="What separates the cells of a CSV."
+    ),
+)
 MEANING_OPTIONS = (
     click.Option(
         ["--label"], metavar="COL", help="Column with the outcome (was the loan repaid?)."
@@ -95,14 +105,7 @@ MEANING_OPTIONS = (
         is_flag=True,
         help="Leave out people without a label, those who were rejected in the past.",
     ),
-    click.Option(
-        ["--missing"],
-        metavar="A,B",
-        help="How a missing value is written.  [default: ?, na, n/a, nan, null, none]",
-    ),
-    click.Option(
-        ["--delimiter"], default=",", metavar="CHAR", help="What separates the cells of a CSV."
-    ),
+    *CSV_OPTIONS,
     click.Option(
         ["--fewest"],
         type=click.IntRange(min=0),
@@ -230,7 +233,7 @@ class TableRequest:
     delimiter: str = ","
     missing: str | None = None
     fewest: int | None = None
-    fewest_unsaid: int = 0
+    fewest_by_default: int = 0
     """What `fewest` is by default: rates that are measured on the table itself need nobody."""
     limit: float = 0.05
     kind: str = "stumps"
@@ -238,6 +241,26 @@ class TableRequest:
     price_false_accept: str = "1"
     price_false_reject: str = "1"
     group_use: str = "certify-only"
+
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the columns mean; thresholds cut one score column, other classes use any columns."""
+        described = column_meaning(vars(self))
+        described["fewest_by_default"] = self.fewest_by_default
+        if self.kind != "thresholds":
+            if self.score:
+                raise InvalidInput(
+                    f"--score {self.score} belongs to --class thresholds, "
+                    f"but the class is {self.kind}."
+                )
+            return described
+        if self.score is None or self.features:
+            given = "--features was given" if self.features else "--score is missing"
+            raise InvalidInput(
+                f"--class thresholds cuts one score column; {given}.",
+                hint="name it with --score COL, without --features.",
+            )
+        return {**described, "features": (self.score,)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,23 +293,8 @@ def table_problem(request: TableRequest) -> TableProblem:
         "false_reject": request.price_false_reject,
     }
     values = {name: number(price) for name, price in prices.items()}
-    described = {"fewest": request.fewest_unsaid, **column_meaning(vars(request))}
-    described["needed"] = tuple(prices[name] for name, value in values.items() if value is None)
-    # one score column for thresholds, any columns for other classes
-    if request.kind == "thresholds":
-        if request.score is None or request.features:
-            given = "--features was given" if request.features else "--score is missing"
-            raise InvalidInput(
-                f"--class thresholds cuts one score column; {given}.",
-                hint="name it with --score COL, without --features.",
-            )
-        described["features"] = (request.score,)
-    elif request.score:
-        raise InvalidInput(
-            f"--score {request.score} belongs to --class thresholds, "
-            f"but the class is {request.kind}."
-        )
-    frame = read_table(request.data, **described)
+    columns = tuple(prices[name] for name, value in values.items() if value is None)
+    frame = read_table(request.data, **request.meaning, needed=columns)
     table = frame.encoded()
     sample = table.sample
     costs: dict[str, float | FloatArray] = {

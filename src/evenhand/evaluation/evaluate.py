@@ -51,6 +51,17 @@ MOST_LEARNT_FROM = 20_000
 RELEARN = 1.5
 """It is fitted again when the log has grown by this factor."""
 MOST_GROUPS = 30
+ASSUMPTIONS = (
+    "the people of the log arrived independently from the population that the candidate will meet",
+    "each was accepted by a coin of its own with the recorded probability, which depends on the "
+    "person and on earlier rows alone",
+    "the candidate was chosen without looking at these rows",
+    "the label of a person does not depend on the decisions about others; {open:,.0f} accepted "
+    "people without a label count as the worst case",
+    "whether the group is known does not depend on the decision; outside: {outside:,.0f} people of "
+    "no or another group",
+)
+"""What an evaluation rests on; the last one where groups are compared."""
 FPR = FalsePositiveRate()
 
 
@@ -320,14 +331,15 @@ class LogEvaluator:
         with one_blas_thread():
             pi = self.candidate.acceptance(log)
             seen = [
-                [self._denominator(rate, j) for j in range(len(self.groups))] for rate in self.rates
+                [self.denominator(rate, j) for j in range(len(self.groups))] for rate in self.rates
             ]
-            course, gap, contradiction = self._course(pi, seen)
+            course, gap, contradiction = self.course(pi, seen)
             support = Support.of(log, pi)
             warnings = [text for row in seen for cell in row for text in cell.warnings]
             open, outside = float(counted @ log.open), float(counted @ (self.code < 0))
             if not self.rates:
                 outside = 0.0
+            assumed = ASSUMPTIONS if self.rates else ASSUMPTIONS[:-1]
             names = [
                 (rate.symbol, self.groups[j], self.groups[i])
                 for rate in self.rates
@@ -338,7 +350,7 @@ class LogEvaluator:
                 candidate=self.candidate.name,
                 limit=limit,
                 loss=Estimate.of(*course.loss[-1].tolist()),
-                rates=() if gap is None else self._rates(gap, seen),
+                rates=() if gap is None else self.group_rates(gap, seen),
                 gaps=tuple(Gap(*name, Estimate.of(*figures)) for name, figures in last),
                 contradiction=contradiction,
                 people=log.people,
@@ -347,12 +359,12 @@ class LogEvaluator:
                 outside=outside,
                 support=support,
                 ledger=self.ledger,
-                assumptions=self._assumptions(open, outside),
+                assumptions=tuple(text.format(open=open, outside=outside) for text in assumed),
                 warnings=(*log.notes, *support.warnings(), *warnings),
                 course=course,
             )
 
-    def _denominator(self, rate: Rate, j: int) -> Denominator:
+    def denominator(self, rate: Rate, j: int) -> Denominator:
         log, used = self.log, self.code == j
         if rate.in_denominator(np.array([-1, 1])).all():  # a rate of everybody needs no label
             weight = np.ones(len(log))
@@ -368,7 +380,7 @@ class LogEvaluator:
             [] if silent else denominator_warnings(name, group, weight, log.count, used),
         )
 
-    def _course(
+    def course(
         self, pi: FloatArray, seen: list[list[Denominator]]
     ) -> tuple[EstimateCourse, LoggedGaps | None, bool]:
         """The pass over the blocks: estimates and intervals after each, the process of the gaps,
@@ -395,7 +407,7 @@ class LogEvaluator:
                 loss = bound.update(loss, LossRows.of(log, at, pi, m))
             if gap is not None:
                 gap = gap.step(cohort_of(log, at, rule[at], self.code, m)) if scale > 0 else gap
-                gaps.append(self._gap_figures(gap, at.stop, seen))
+                gaps.append(self.gap_figures(gap, at.stop, seen))
             unit, whole = bound.unit, loss.contradiction  # then nothing is known of the loss
             lower, upper = (0.0, 1.0) if whole else (loss.lower, loss.upper)
             estimate = loss.estimate if not whole and labelled < at.stop else np.nan
@@ -408,7 +420,7 @@ class LogEvaluator:
         broken = gap is not None and bool(gap.state.contradiction[0])
         return course, gap, loss.contradiction or broken
 
-    def _gap_figures(self, gap: LoggedGaps, rows: int, seen: list[list[Denominator]]) -> FloatArray:
+    def gap_figures(self, gap: LoggedGaps, rows: int, seen: list[list[Denominator]]) -> FloatArray:
         """(gaps, 3): estimate, lower end, upper end of every rate and pair after so many rows;
         before somebody of a denominator was seen, nothing is estimated.
         """
@@ -424,8 +436,8 @@ class LogEvaluator:
         ends = (intervals.lower[0], intervals.upper[0])
         return scale * np.stack([values, *ends], axis=-1).reshape(-1, 3)
 
-    def _rates(self, gap: LoggedGaps, seen: list[list[Denominator]]) -> tuple[GroupRate, ...]:
-        """From the rules' rates to the candidate's, which also has constants: offset + scale rate."""
+    def group_rates(self, gap: LoggedGaps, seen: list[list[Denominator]]) -> tuple[GroupRate, ...]:
+        """The candidate's rates: constants shift those of its rules, offset + scale rate."""
         intervals, estimates = self.gap_bound.intervals(gap.state), gap.estimates
         base, scale = self.candidate.spread
         rates = []
@@ -442,19 +454,6 @@ class LogEvaluator:
                 )
                 rates.append(GroupRate(rate.symbol, group, estimate, cell.labelled, cell.effective))
         return tuple(rates)
-
-    def _assumptions(self, open: float, outside: float) -> tuple[str, ...]:
-        return (
-            "the people of the log arrived independently from the population that the candidate "
-            "will meet",
-            "each was accepted by a coin of its own with the recorded probability, which depends "
-            "on the person and on earlier rows alone",
-            "the candidate was chosen without looking at these rows",
-            "the label of a person does not depend on the decisions about others; "
-            f"{open:,.0f} accepted people without a label count as the worst case",
-            "whether the group is known does not depend on the decision; outside: "
-            f"{outside:,.0f} people of no or another group",
-        )[: 5 if self.rates else 4]
 
 
 def _fitted(log: DecisionLog, context: FloatArray, rows: int) -> OutcomeRegression:

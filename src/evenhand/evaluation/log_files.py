@@ -144,12 +144,14 @@ def _format(path: Path, name: str | None) -> "LogFormat":
 # evenhand's own columns
 
 
-def _read_csv(path: Path, reading: LogReading) -> DecisionLog:
+def read_csv(path: Path, reading: LogReading) -> DecisionLog:
+    """Read a log of evenhand's own columns from CSV."""
     frame = read_frame(path, reading.delimiter, reading.missing, format="csv")
     return replace(reading, plain=True).log(frame.columns)
 
 
-def _read_parquet(path: Path, reading: LogReading) -> DecisionLog:
+def read_parquet(path: Path, reading: LogReading) -> DecisionLog:
+    """The same from Parquet."""
     return reading.log(read_frame(path, format="parquet").columns)
 
 
@@ -178,7 +180,8 @@ def write_parquet(
     files.write_table(arrow.table({**(more or {}), **columns}), path)
 
 
-def _write_csv(log: DecisionLog, path: Path) -> None:
+def write_csv(log: DecisionLog, path: Path) -> None:
+    """Write a log as CSV; a group or id that would be read back as another one is refused."""
     for value in {*log.group.tolist(), *([] if log.id is None else log.id.tolist())} - {None}:
         if value.strip() != value or value.lower() in MISSING:
             raise InvalidInput(
@@ -192,7 +195,8 @@ def _write_csv(log: DecisionLog, path: Path) -> None:
         writer.writerows(zip(*columns.values(), strict=True))
 
 
-def _write_jsonl(log: DecisionLog, path: Path) -> None:
+def write_jsonl(log: DecisionLog, path: Path) -> None:
+    """Write a log as JSON lines, with the same names as the columns."""
     columns = columns_of(log)
     rows = zip(*columns.values(), strict=True)
     write_lines(
@@ -200,8 +204,8 @@ def _write_jsonl(log: DecisionLog, path: Path) -> None:
     )
 
 
-def _read_jsonl(path: Path, reading: LogReading) -> DecisionLog:
-    """One object per line; a name that a line lacks is missing there."""
+def read_jsonl(path: Path, reading: LogReading) -> DecisionLog:
+    """Read JSON lines; a name that a line lacks is missing there."""
     rows = json_lines(path)
     names = {name: None for row in rows for name in row}
     return reading.log({name: TableColumn([row.get(name) for row in rows]) for name in names})
@@ -316,13 +320,15 @@ def from_obp(feedback: Mapping[str, Any], reading: LogReading | None = None) -> 
     return reading.log({name: TableColumn(cells) for name, cells in columns.items()})
 
 
-def _write_npz(log: DecisionLog, path: Path) -> None:
+def write_npz(log: DecisionLog, path: Path) -> None:
+    """Write a log as Open Bandit Pipeline's dict."""
     feedback = to_obp(log)
     with path.open("wb") as file:
         np.savez(file, **feedback)
 
 
-def _read_npz(path: Path, reading: LogReading) -> DecisionLog:
+def read_npz(path: Path, reading: LogReading) -> DecisionLog:
+    """Read Open Bandit Pipeline's dict; pickled objects are refused."""
     try:
         with np.load(path, allow_pickle=False) as stored:
             feedback = {name: stored[name] for name in stored.files}
@@ -345,10 +351,10 @@ class LogFormat:
 
 
 FORMATS: Mapping[str, LogFormat] = {
-    "parquet": LogFormat((".parquet",), _read_parquet, write_parquet),
-    "csv": LogFormat((".csv",), _read_csv, _write_csv),
-    "jsonl": LogFormat((".jsonl",), _read_jsonl, _write_jsonl),
-    "obp": LogFormat((".npz",), _read_npz, _write_npz),
+    "parquet": LogFormat((".parquet",), read_parquet, write_parquet),
+    "csv": LogFormat((".csv",), read_csv, write_csv),
+    "jsonl": LogFormat((".jsonl",), read_jsonl, write_jsonl),
+    "obp": LogFormat((".npz",), read_npz, write_npz),
     "dsjson": LogFormat((".dsjson",), read_dsjson, write_dsjson),
     "vw": LogFormat((".vw", ".dat"), read_cb_text, write_cb_text),
 }

@@ -69,8 +69,8 @@ class LogReading:
                 hint=f"name it: --column {missing[0]}=NAME (roles: {', '.join(ROLES)}).",
             )
         used = {name for name in named.values() if name in columns}
-        accept = self._decisions(roles["accept"])
-        features = self._features(columns, used)
+        accept = self.decisions(roles["accept"])
+        features = self.feature_columns(columns, used)
         group, id = (
             None if column is None else column.texts if self.plain else column.cells
             for column in (roles.get("group"), roles.get("id"))
@@ -78,16 +78,16 @@ class LogReading:
         return DecisionLog.of(
             np.column_stack(list(features.values())) if features else np.zeros((len(accept), 0)),
             accept,
-            self._acceptance(roles, accept),
-            self._labels(roles["label"], accept),
+            self.acceptance(roles, accept),
+            self.labels(roles["label"], accept),
             group=group,
             names=tuple(features),
-            count=self._numbers(roles["count"], "count") if "count" in roles else 1.0,
+            count=self.numbers(roles["count"], "count") if "count" in roles else 1.0,
             id=id,
             source=self.source,
         )
 
-    def _decisions(self, column: TableColumn) -> BoolArray:
+    def decisions(self, column: TableColumn) -> BoolArray:
         if isinstance(column.cells, np.ndarray) and column.cells.dtype.kind == "b":
             return column.cells
         texts = [str(cell).strip().lower() for cell in column.cells]
@@ -99,7 +99,7 @@ class LogReading:
                 )
         return np.array([text in YES for text in texts], dtype=bool)
 
-    def _features(
+    def feature_columns(
         self, columns: Mapping[str, TableColumn], used: set[str]
     ) -> dict[str, FloatArray]:
         marked = {n.removeprefix(FEATURE): n for n in columns if n.startswith(FEATURE)}
@@ -112,13 +112,13 @@ class LogReading:
                 )
             left = {name: left[name] for name in self.features}
         return {
-            name: self._numbers(columns[column], name)
+            name: self.numbers(columns[column], name)
             for name, column in left.items()
             if column not in used
         }
 
-    def _numbers(self, column: TableColumn, name: str, gaps: bool = False) -> FloatArray:
-        """A column as numbers; missing values are NaN where `gaps` may be, and refused elsewhere."""
+    def numbers(self, column: TableColumn, name: str, gaps: bool = False) -> FloatArray:
+        """A column as numbers; missing values are NaN if there may be `gaps`, else refused."""
         read = column.numbers
         if read is None and all(isinstance(cell, bool | np.bool_) for cell in column.cells):
             read = np.array(column.cells, dtype=np.float64)
@@ -137,10 +137,10 @@ class LogReading:
             )
         return read
 
-    def _acceptance(self, roles: Mapping[str, TableColumn], accept: BoolArray) -> FloatArray:
+    def acceptance(self, roles: Mapping[str, TableColumn], accept: BoolArray) -> FloatArray:
         """p from `acceptance`, or from `propensity` (of the decision that was taken)."""
         given = {
-            name: self._numbers(roles[name], name, gaps=True)
+            name: self.numbers(roles[name], name, gaps=True)
             for name in ("acceptance", "propensity")
             if name in roles
         }
@@ -163,7 +163,7 @@ class LogReading:
             )
         return exact
 
-    def _labels(self, column: TableColumn, accepted: BoolArray) -> FloatArray:
+    def labels(self, column: TableColumn, accepted: BoolArray) -> FloatArray:
         """+1, -1, or 0 where a value is missing. The accepted say how labels are written: 1 and -1,
         1 and 0, or `good` and others.
         """

@@ -76,20 +76,17 @@ DECISIONS = _chained(
     Column("usable", Boolean, nullable=False),
     Index("decisions_by_product", "tenant", "product", "seq"),
 )
-OUTCOMES = _chained(
-    "outcomes",
-    Column("decision", _Seq, nullable=False),
-    _name("report"),
-    _name("value"),
-    UniqueConstraint("decision", "report", "value"),
+OUTCOMES, QUARANTINE = (
+    _chained(
+        name,
+        Column("decision", _Seq, nullable=False),
+        _name("report"),
+        _name("value"),
+        UniqueConstraint("decision", "report", "value"),
+    )
+    for name in ("outcomes", "quarantine")
 )
-QUARANTINE = _chained(
-    "quarantine",
-    Column("decision", _Seq, nullable=False),
-    _name("report"),
-    _name("value"),
-    UniqueConstraint("decision", "report", "value"),
-)
+"""Reports on decisions: those that count, and labels of rejected people."""
 POLICIES = _chained(
     "policies",
     _name("id"),

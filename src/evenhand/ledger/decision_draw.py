@@ -391,7 +391,7 @@ class Window:
 
 # What the ledger knows before it draws
 
-DECISIONS_BY_KEY = (
+STORED_DECISIONS = (
     select(
         DECISIONS.c.key,
         DECISIONS.c.seq,
@@ -402,8 +402,8 @@ DECISIONS_BY_KEY = (
     )
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
     .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
-    .where(DECISIONS.c.key.in_(bindparam("among", expanding=True)))
 )
+DECISIONS_BY_KEY = STORED_DECISIONS.where(DECISIONS.c.key.in_(bindparam("among", expanding=True)))
 _PEOPLE = select(PEOPLE.c.lookup, PEOPLE.c.id, PEOPLE.c.key).where(
     PEOPLE.c.lookup.in_(bindparam("among", expanding=True))
 )
@@ -418,7 +418,7 @@ _SLOTS = (
 
 
 class StoredDecision(NamedTuple):
-    """A row of DECISIONS_BY_KEY; `sealed` is None if the person has been erased."""
+    """A row of STORED_DECISIONS; `sealed` is None if the person has been erased."""
 
     key: str
     seq: int

@@ -31,6 +31,7 @@ from evenhand.ledger.database import (
 )
 from evenhand.ledger.decision_draw import (
     DECISIONS_BY_KEY,
+    STORED_DECISIONS,
     Answer,
     Drawn,
     StoredDecision,
@@ -46,16 +47,9 @@ PAGE = 2000
 """Decisions that are read at once; between pages no reading transaction stays open."""
 
 _PAGE = (
-    select(
-        DECISIONS.c.seq,
-        DECISIONS.c.at,
-        DECISIONS.c.body,
-        PERSONAL.c.sealed,
-        PEOPLE.c.key.label("wrapped"),
+    STORED_DECISIONS.where(
+        DECISIONS.c.tenant == bindparam("tenant"), DECISIONS.c.product == bindparam("product")
     )
-    .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
-    .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
-    .where(DECISIONS.c.tenant == bindparam("tenant"), DECISIONS.c.product == bindparam("product"))
     .where(DECISIONS.c.seq > bindparam("after"), DECISIONS.c.seq <= bindparam("upto"))
     .where(DECISIONS.c.at < bindparam("before"))
     .order_by(DECISIONS.c.seq)
@@ -124,7 +118,7 @@ class Row:
     features : tuple of float or None
         None if the person has been erased.
     group : str, int, float, bool or None
-        As it was known before the draw; else as it was told within the maturity window.
+        As it was known before the draw; else as it was reported within the maturity window.
     prices : (float, float) or None
         What a wrong acceptance and a wrong rejection of this person cost.
     u, accept, acceptance, audit, audit_weight, policy, epoch
@@ -141,7 +135,7 @@ class Row:
         The label at the end of the person's own maturity window; what came later does not change
         it.
     group_late : bool
-        Whether the group was told after the draw.
+        Whether the group was reported after the draw.
 
     Examples
     --------
@@ -388,7 +382,7 @@ class LedgerReader:
         usable_only : bool
             Only first live applications; see `Drawn.usable`. That is known before the draw.
         maturity : float, optional
-            Seconds after which a person's own window ends; what was told later changes neither
+            Seconds after which a person's own window ends; what was reported later changes neither
             `settled` nor `group`.
 
         Returns
@@ -402,7 +396,8 @@ class LedgerReader:
         def pages(after: int) -> Iterator[Row]:
             while True:
                 with self.store.reader.connect() as connection:
-                    page = connection.execute(_PAGE, {**where, "after": after}).all()
+                    rows = connection.execute(_PAGE, {**where, "after": after})
+                    page = [StoredDecision(*row) for row in rows]
                     if not page:
                         return
                     reports = _Reports(
@@ -417,7 +412,7 @@ class LedgerReader:
         return pages(after)
 
     def _row(
-        self, stored: Any, body: Json, reports: "_Reports", maturity: float | None = None
+        self, stored: StoredDecision, body: Json, reports: "_Reports", maturity: float | None = None
     ) -> Row:
         """The decision of a row of _PAGE."""
         end = math.inf if maturity is None else stored.at + maturity
@@ -497,7 +492,8 @@ class LedgerReader:
         where = {"tenant": tenant, "product": product, "before": math.inf}
         with self.store.reader.connect() as connection:
             between = {**where, "after": 0, "upto": decided}
-            for stored in connection.execute(statement, between).all():
+            for row in connection.execute(statement, between).all():
+                stored = StoredDecision(*row)
                 body, seq = json.loads(stored.body), stored.seq
                 if is_usable(body):
                     then = _Reports(connection, self.keyring, seq, seq, after)
@@ -805,13 +801,13 @@ class _Reports:
     def group(
         self, decision: int, known: Scalar | None, until: float = math.inf
     ) -> tuple[Scalar | None, bool]:
-        """(group, whether it was told after the draw): as it was known when the decision was made,
-        else as told since, unless two were.
+        """(group, whether it was reported after the draw): as it was known when the decision was
+        made, else as it was reported since, unless two were.
         """
-        told = [group for at, group in self._groups.get(decision, []) if at <= until]
-        if known is not None or len(told) != 1:
+        groups = [group for at, group in self._groups.get(decision, []) if at <= until]
+        if known is not None or len(groups) != 1:
             return known, False
-        return told[0], True
+        return groups[0], True
 
 
 def _numbers(opened: Opened) -> tuple[tuple[float, ...], tuple[float, float] | None]:

@@ -29,7 +29,7 @@ from evenhand.ledger.decision_draw import (
 )
 from evenhand.ledger.history import LedgerReader
 from evenhand.ledger.keyring import Entropy, Keyring, Reserve
-from evenhand.ledger.outcome_status import Report, Reporter, Told, Verdict
+from evenhand.ledger.outcome_status import KeyedReport, Report, Reporter, Verdict
 from evenhand.ledger.publishing import Lease, PolicyRecord, Publication
 from evenhand.ledger.refusals import Damaged, Invalid, NotFound, Refusal, TooEarly
 
@@ -312,12 +312,12 @@ class Ledger(LedgerReader):
         """
         return _or_raise(self.report_many([(tenant, key, report)])[0])
 
-    def report_many(self, told: Sequence[Told]) -> list[Verdict | Refusal]:
+    def report_many(self, reports: Sequence[KeyedReport]) -> list[Verdict | Refusal]:
         """Enter several reports in one transaction.
 
         Parameters
         ----------
-        told : sequence of (str, str, report)
+        reports : sequence of (str, str, report)
             Tenant, key and report of each.
 
         Returns
@@ -325,7 +325,7 @@ class Ledger(LedgerReader):
         list of Verdict or Refusal
             In the same order; a refused one does not stop the others.
         """
-        return self._write(lambda transaction: self._reporter.report(transaction, told))
+        return self._write(lambda transaction: self._reporter.report(transaction, reports))
 
     # policies, certificates, operators
 

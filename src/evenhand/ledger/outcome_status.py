@@ -324,7 +324,7 @@ def facts_from(accept: bool, reports: list[tuple[str, str]]) -> Facts:
 
 # Entering reports
 
-Told = tuple[str, str, Report]
+KeyedReport = tuple[str, str, Report]
 """(tenant, key, report)."""
 
 
@@ -350,16 +350,18 @@ class Reporter:
     def __init__(self, keyring: Keyring, entropy: Entropy) -> None:
         self._keyring, self._entropy = keyring, entropy
 
-    def report(self, transaction: Transaction, told: Sequence[Told]) -> list[Verdict | Refusal]:
+    def report(
+        self, transaction: Transaction, reports: Sequence[KeyedReport]
+    ) -> list[Verdict | Refusal]:
         """Enter everybody's reports; a refused one leaves nothing behind and does not stop the
         others.
         """
-        digests = [key_digest(self._keyring, tenant, key) for tenant, key, _ in told]
+        digests = [key_digest(self._keyring, tenant, key) for tenant, key, _ in reports]
         stored = transaction.rows_among(DECISIONS_BY_KEY, list(set(digests)))
         decisions = {row[0]: StoredDecision(*row) for row in stored}
         entered = _Entered(transaction, [row.seq for row in decisions.values()])
         verdicts: list[Verdict | Refusal] = []
-        for digest, (_, _, report) in zip(digests, told, strict=True):
+        for digest, (_, _, report) in zip(digests, reports, strict=True):
             try:
                 if digest not in decisions:
                     raise missing_key()
@@ -374,7 +376,7 @@ class Reporter:
         drawn, opened = row.opened(self._keyring)
         before, digest = facts_from(drawn.accept, entered.counted(row.seq)), ""
         if isinstance(report, GroupTold):
-            # the group that was known before the decision is one that was told
+            # a group that was known before the decision counts as reported
             known = opened.fields["group"]
             if known is not None:
                 before = before.with_report(GroupTold(known), self._group_digest(row.seq, known))

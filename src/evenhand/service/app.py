@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fastapi import FastAPI
@@ -19,7 +19,10 @@ from evenhand.service.state import LOG, Service
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
 SWITCH_INTERVAL = 0.0005
-"""Seconds after which Python lets another thread run, while the service does."""
+"""Seconds after which Python lets another thread run, while the service does. SQLite lets go of the
+interpreter at each step; so the ledger's thread gets it back after this time instead of 5 ms, and
+reaches the disk while the event loop still has work.
+"""
 
 
 def create_app(
@@ -70,8 +73,12 @@ def create_app(
         await asyncio.to_thread(service.begin)
         step = service.train if train else service.decider.refresh
         task = asyncio.create_task(keep_up(service, step))
-        with _short_switch_interval():
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        try:
             yield
+        finally:
+            sys.setswitchinterval(before)
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):
             await task
@@ -91,19 +98,6 @@ def create_app(
         app.add_exception_handler(error, answer_error)
     hosts = frozenset(name.lower() for name in (*LOCAL_HOSTS, *settings.allowed_hosts))
     return RequestGuard(app, hosts=hosts, max_body=settings.max_body, max_depth=settings.max_depth)
-
-
-@contextlib.contextmanager
-def _short_switch_interval() -> Iterator[None]:
-    """SQLite lets go of the interpreter at each step. The ledger's thread gets it back after
-    SWITCH_INTERVAL instead of 5 ms, and so reaches the disk while the event loop still has work.
-    """
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(SWITCH_INTERVAL)
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 async def keep_up(service: Service, step: Callable[[Product], Any]) -> None:

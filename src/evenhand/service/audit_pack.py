@@ -29,6 +29,8 @@ DECISION_COLUMNS = (
     "row", "at", "window", "policy", "epoch", "accept", "acceptance", "propensity", "u", "audit",
     "audit_weight", "group", "group_late", "status", "label", "settled", "overruled", "erased",
 )  # fmt: skip
+OVERRULED_COLUMNS = ("group", "drawn", "people_did", "decisions")
+SELECTION_COLUMNS = ("group", "people", "accepted", "rate", "ratio", "four_fifths")
 PARQUET_FACTS = (
     "at", "window", "policy", "epoch", "u", "audit", "audit_weight", "status", "overruled",
 )  # fmt: skip
@@ -72,20 +74,11 @@ def pack(
         except TooEarly:  # the window still decides
             continue
     export(ledger, target / "ledger.jsonl", opened=("who",))
-    tables: dict[str, tuple[Sequence[str], Iterable[tuple[Any, ...]]]] = {
-        "decisions.csv": (DECISION_COLUMNS, map(_decision, rows)),
-        "overrides.csv": (DECISION_COLUMNS, (_decision(row) for row in rows if row.overruled)),
-        "overruled.csv": (("group", "drawn", "people_did", "decisions"), overruled(rows)),
-        "selection.csv": (
-            ("group", "people", "accepted", "rate", "ratio", "four_fifths"),
-            selection(rows),
-        ),
-    }
-    for name, (header, lines) in tables.items():
-        with (target / name).open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow(header)
-            writer.writerows(map(_without_formulas, lines))
+    overrides = [row for row in rows if row.overruled]
+    _write_csv(target / "decisions.csv", DECISION_COLUMNS, map(_decision, rows))
+    _write_csv(target / "overrides.csv", DECISION_COLUMNS, map(_decision, overrides))
+    _write_csv(target / "overruled.csv", OVERRULED_COLUMNS, overruled(rows))
+    _write_csv(target / "selection.csv", SELECTION_COLUMNS, selection(rows))
     events = [asdict(event) for event in ledger.events(*product.names) if period.holds(event.at)]
     windows = [
         {**asdict(window), "revealed": window.name in secrets} for window in ledger.windows()
@@ -120,10 +113,15 @@ def _decision(row: Row) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _without_formulas(line: tuple[Any, ...]) -> list[Any]:
-    """A text that a spreadsheet would take for a formula gets an apostrophe."""
-    return [f"'{x}" if isinstance(x, str) and x.startswith(("=", "@", "\t", "\r")) else x
-            for x in line]  # fmt: skip
+def _write_csv(path: Path, header: Sequence[str], lines: Iterable[tuple[Any, ...]]) -> None:
+    formulas = ("=", "@", "\t", "\r")  # such a text gets an apostrophe, for spreadsheets
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header)
+        for line in lines:
+            writer.writerow(
+                f"'{x}" if isinstance(x, str) and x.startswith(formulas) else x for x in line
+            )
 
 
 def selection(rows: Iterable[Row]) -> list[tuple[Any, ...]]:

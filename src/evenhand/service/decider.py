@@ -71,11 +71,10 @@ def render(drawn: Drawn) -> bytes:
     {"accept":true,"act":true,"at":1.5,...,"propensity":0.5,"row":7,"window":"w0"}
     """
     d, flag = drawn, ("false", "true")
-    propensity = d.acceptance if d.accept else 1.0 - d.acceptance
     return (
         f'{{"accept":{flag[d.accept]},"act":{flag[d.mode != "shadow"]},"at":{canonical(d.at)},'
         f'"audit":{flag[d.audit]},"epoch":{d.epoch},"key":{text_literal(d.key)},"mode":"{d.mode}",'
-        f'"policy":{text_literal(d.policy)},"propensity":{canonical(propensity)},"row":{d.seq},'
+        f'"policy":{text_literal(d.policy)},"propensity":{canonical(d.propensity)},"row":{d.seq},'
         f'"window":{text_literal(d.window)}}}'
     ).encode()
 

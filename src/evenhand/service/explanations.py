@@ -135,7 +135,7 @@ def _levers(known: Explained, mixture: Mixture, product: Product, group: Any) ->
         tried = sorted(
             {
                 value
-                for border in _borders(document, column, known.features)
+                for border in borders(document, column, known.features)
                 for step in [1e-9 * max(1.0, abs(border))]
                 for value in (border, border - step, border + step)
             },
@@ -153,7 +153,7 @@ def _levers(known: Explained, mixture: Mixture, product: Product, group: Any) ->
             yield Lever(name, now, tried[best], float(acceptance[best]), gain)
 
 
-def _borders(document: Any, column: int, features: tuple[float, ...]) -> Iterator[float]:
+def borders(document: Any, column: int, features: tuple[float, ...]) -> Iterator[float]:
     """The values of one column at which a rule of a policy's document changes its answer."""
     match document:
         case {"kind": "threshold", "column": at, "value": value}:
@@ -168,10 +168,10 @@ def _borders(document: Any, column: int, features: tuple[float, ...]) -> Iterato
                 yield (threshold - rest) / weights[column]
         case dict():
             for part in document.values():
-                yield from _borders(part, column, features)
+                yield from borders(part, column, features)
         case list():
             for part in document:
-                yield from _borders(part, column, features)
+                yield from borders(part, column, features)
 
 
 def mark_of_older_rules(ledger: Ledger, product: Product, policy: Policy) -> Json:

@@ -231,14 +231,14 @@ def compas(group: str | None = None) -> LabelledFrame:
     COMPAS's own score is no feature.
     """
     by, frame = group or "race", _rows(*_FILES["compas"])
-    frame = frame.where(_kept_by_propublica(frame))
+    frame = frame.where(kept_by_propublica(frame))
     numbers = _names("age priors_count juv_fel_count juv_misd_count juv_other_count")
     features = [*numbers, *(kind for kind in ("sex", "race", "c_charge_degree") if kind != by)]
     good = [text == "0" for text in frame["two_year_recid"].cells]
     return people("compas", frame, features, frame[by].cells, good)
 
 
-def _kept_by_propublica(frame: Frame) -> BoolArray:
+def kept_by_propublica(frame: Frame) -> BoolArray:
     """Charged within 30 days of the screening, a known outcome, no ordinary traffic offence, a
     score; and one of the two races that are compared.
     """

