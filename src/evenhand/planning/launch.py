@@ -17,12 +17,7 @@ from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.learners import ExploreThenCommit, TwoPhaseLearner
 from evenhand.planning.plan import Answer, Course, Curve, LaunchPlan, Milestone, Spread
-from evenhand.planning.population import (
-    PlannedPopulation,
-    from_numbers,
-    from_table,
-    separation_of,
-)
+from evenhand.planning.population import PlannedPopulation, from_numbers, from_table, separation_of
 from evenhand.planning.simulated import (
     LaunchTerms,
     SimulatedRuns,
