@@ -16,8 +16,7 @@ from bench.tables import Tables
 from evenhand import FalseNegativeRate, FalsePositiveRate, SelectionRate, Stumps, solve_fair
 from evenhand.contracts import Hypothesis, HypothesisClass, RowOracle
 from evenhand.faircsc import FairCSC, bind_fair
-from evenhand.faircsc.column_generation import walk_hull
-from evenhand.faircsc.columns import PointPricer
+from evenhand.faircsc.columns import PointPricer, walk_hull
 from evenhand.fairness.rates import Rate
 from evenhand.words import FloatArray, GroupArray
 

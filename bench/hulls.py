@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.faircsc.column_generation import walk_hull
-from evenhand.faircsc.columns import Column, Walk
+from evenhand.faircsc.columns import Column, Walk, walk_hull
 from evenhand.hypotheses.constants import REJECT_ALL
 from evenhand.words import FloatArray
 

@@ -1,5 +1,5 @@
-"""What a stranger writes from `contracts.py` alone runs through `simulate` and `compare`: a rate, a
-class, an environment, a learner, a bound.
+"""What a stranger writes from `contracts.py` alone runs through `simulate`, `compare`, `study`, the
+commands and the service: a rate, a class, an environment, a learner, a bound.
 
 None of these classes uses anything of evenhand but the contracts, the nouns (`words`) and the
 errors.
@@ -8,6 +8,7 @@ errors.
 import os
 import subprocess
 import sys
+from dataclasses import dataclass
 from threading import Lock
 from typing import ClassVar
 
@@ -18,7 +19,11 @@ from evenhand import CertifiedLearner, simulate
 from evenhand.contracts import Rate
 from evenhand.errors import BadLabel, InvalidInput, NotSerialisable, ProtocolError
 from evenhand.fairness.rates import RATES, as_rates
-from evenhand.simulate import compare
+from evenhand.hypotheses import CLASSES
+from evenhand.learners.storage import storable
+from evenhand.simulate import LEARNERS, Entry, compare
+from evenhand.simulate.study import StudyPlan, source_of, study, unfinished
+from evenhand.tables import Description, Frame, PublishedTable, TableColumn, people
 from evenhand.testing import (
     LawBroken,
     check_bound,
@@ -351,8 +356,28 @@ ten-cuts = tests.test_strangers:TenCuts
 cautious = tests.test_strangers:Cautious
 [evenhand.populations]
 two-towns = tests.test_strangers:TwoTowns
+[evenhand.tables]
+towns-table = tests.test_strangers:TOWNS
 """
 REJECTED_GOOD = RejectedGood()
+
+
+TOWNS = PublishedTable(
+    "towns-table",
+    "People of two towns",
+    "grant a loan",
+    "it is repaid",
+    "a and b",
+    "none",
+    "Invented.",
+    lambda _: people(
+        "towns-table",
+        Frame("towns", {"score": TableColumn([i / 50 for i in range(50)])}, range(50)),
+        ["score"],
+        group=["ab"[i % 2] for i in range(50)],
+        good=[i % 3 > 0 for i in range(50)],
+    ),
+)
 
 
 @pytest.fixture
@@ -397,6 +422,13 @@ def test_another_package_adds_names_to_the_commands(installed):
     assert "cautious" in refused.stderr
 
 
+def test_another_package_adds_a_table(installed):
+    done = command("solve", "towns-table", "--limit", "0.3", cwd=installed)
+    assert done.returncode == 0, done.stderr
+    assert "towns-table: 50 people" in done.stdout
+    assert "People of two towns" in command("data", "list", cwd=installed).stdout
+
+
 def test_another_package_adds_a_class_to_solve(installed):
     (installed / "t.csv").write_text(
         "score,town,paid\n" + "".join(f"{i / 50},{'ab'[i % 2]},{i % 3 > 0}\n" for i in range(50))
@@ -419,3 +451,83 @@ def test_another_package_adds_a_class_to_solve(installed):
     assert wrong.returncode == 2
     assert "'nine-cuts' is not one of" in wrong.stderr
     assert "'ten-cuts'" in wrong.stderr
+
+
+@pytest.fixture
+def described(tmp_path):
+    """A table with one score in [0, 1]."""
+    people = TwoTowns().draw(300, np.random.default_rng(0))
+    rows = zip(people.features[:, 0], people.group, people.label, strict=True)
+    lines = [f"{score},{town},{'yes' if label == 1 else 'no'}" for score, town, label in rows]
+    (tmp_path / "t.csv").write_text("\n".join(["score,town,paid", *lines]) + "\n")
+    return Description(tmp_path / "t.csv", "paid", "town", good="yes")
+
+
+def test_they_are_studied(described, tmp_path, monkeypatch):
+    """The registries know them by name, as after the installation of another package."""
+    monkeypatch.setitem(RATES.own, "rejected-good", REJECTED_GOOD)
+    monkeypatch.setitem(CLASSES.own, "ten-cuts", TenCuts)
+    monkeypatch.setitem(LEARNERS.own, "cautious", Entry(Cautious))
+    plan = StudyPlan(
+        (source_of("t.csv", described),),
+        ("cautious", "certified"),
+        limits=(0.2,),
+        seeds=1,
+        rounds=700,
+        rate="rejected-good",
+        kind="ten-cuts",
+    )
+    cautious, certified = study(plan, tmp_path / "study").cells
+    assert not cautious.promised
+    assert cautious.worst_gap > 0
+    assert certified.promised
+    assert certified.worst_gap <= 0.2
+    assert not unfinished(plan, tmp_path / "study")
+
+
+def test_another_package_adds_names_to_a_study(installed, described):
+    words = (
+        "--label paid --good yes --group town --class ten-cuts --rate rejected-good --limit 0.2 "
+        "--learner cautious --learner certified --rounds 300 --seeds 1 --jobs 1 --out s"
+    )
+    done = command("study", str(described.path), *words.split(), cwd=installed)
+    assert done.returncode == 0, done.stderr
+    assert "cautious" in done.stdout
+    page = (installed / "s" / "report.html").read_text()
+    assert "rejected good rate" in page
+    assert "ten-cuts" in page
+    assert "Accepts everybody for a while, then the better half" in page
+
+
+@storable
+@dataclass(frozen=True)
+class StoredRejectedGood(RejectedGood):
+    """What the service keeps is stored, so a stranger's rate is a registered dataclass there."""
+
+
+def test_the_service_certifies_a_rate_of_another_package(tmp_path, monkeypatch):
+    """People of a stranger's environment, and a stranger's rate in the product's promise.
+
+    A class of another package is not possible yet: policies are stored, and nothing reads a
+    hypothesis of an unknown kind again.
+    """
+    from tests.service.shop import Shop
+
+    from evenhand.service import Product
+
+    monkeypatch.setitem(RATES.own, "rejected-good", StoredRejectedGood())
+    product = Product(
+        "bank", "loan", ("score",), hypotheses="thresholds", rates=("rejected-good",), limit=0.3
+    )
+    shop = Shop(tmp_path / "ledger.sqlite", product, people=TwoTowns())
+    try:
+        for _ in range(3):
+            shop.repay(shop.arrive(200))
+            shop.close()
+        certificate = shop.ledger.certificates("bank", "loan")[-1].document
+        assert certificate["status"] == "certified"
+        assert [rate.symbol for rate in product.learner().rates] == ["RGR"]
+    finally:
+        shop.shut()
+    with pytest.raises(InvalidInput, match="ten-cuts"):
+        Product("bank", "loan", ("score",), hypotheses="ten-cuts")

@@ -1,9 +1,9 @@
-"""Things that can be named: rates, classes of rules, learners, populations.
+"""Things that can be named: rates, classes of rules, learners, populations, tables.
 
 Each kind has one `Registry`, which lives beside what it names: `fairness.rates.RATES`,
-`hypotheses.named.CLASSES`, `simulate.named.LEARNERS` and `simulate.named.POPULATIONS`. Commands,
-studies, the service and the classifier look names up there and nowhere else. Another package adds
-its own by an entry point of the registry's group, in its pyproject.toml:
+`hypotheses.named.CLASSES`, `simulate.named.LEARNERS`, `simulate.named.POPULATIONS` and
+`tables.TABLES`. Commands, studies, the service and the classifier look names up there and nowhere
+else. Another package adds its own by an entry point of the registry's group, in its pyproject.toml:
 
     [project.entry-points."evenhand.rates"]
     my-rate = "my_package.rates:MY_RATE"
@@ -11,6 +11,7 @@ its own by an entry point of the registry's group, in its pyproject.toml:
 
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
+from inspect import getdoc
 from threading import Lock
 from typing import Any, Generic, TypeVar
 
@@ -85,3 +86,25 @@ class Registry(Mapping[str, Named], Generic[Named]):
 
     def __len__(self) -> int:
         return len(self.own) + len(self.foreign)
+
+
+def summary(thing: object) -> str:
+    """Return what something is in words: the first paragraph of its docstring, in one line.
+
+    Parameters
+    ----------
+    thing : object
+        A class or a function.
+
+    Returns
+    -------
+    str
+        The paragraph; the name of a thing without a docstring.
+
+    Examples
+    --------
+    >>> summary(Registry)
+    'Names, and what they stand for.'
+    """
+    text = getdoc(thing) or str(getattr(thing, "__name__", ""))
+    return " ".join(text.split("\n\n")[0].split())

@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,16 @@ def test_a_newcomer_is_led_from_a_raw_table_to_a_study(run, newcomer):
         "'customer' is another",
     ):
         assert note in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("package", "extra"), [("matplotlib", "plots"), ("jinja2", "plots"), ("pyarrow", "study")]
+)
+def test_a_missing_package_is_noticed_before_anything_runs(
+    run, lending, monkeypatch, tmp_path, package, extra
+):
+    monkeypatch.setitem(sys.modules, package, None)
+    refused = run("study", "lending", *QUICK, "--out", "s")
+    assert refused.exit_code == 2
+    assert f"pip install 'evenhand[{extra}]'" in refused.stderr
+    assert not (tmp_path / "s").exists()

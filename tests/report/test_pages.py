@@ -1,4 +1,4 @@
-"""The pages need nothing else, can be parsed, and say no more than was measured."""
+"""Pages are whole, and their sentences say no more than was measured."""
 
 import json
 import re
@@ -8,14 +8,15 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-
-pytest.importorskip("matplotlib")
-
 from tests.report import toys
 
 from evenhand.report import Report, StudyReport, page, study_page
 from evenhand.report.drawing import TEXT_VARIABLES
+from evenhand.report.pages import findings, percent, same_exploration_note, study_findings
 from evenhand.simulate import Comparison, LearnerRuns, PromiseCost, RunRecord, Tradeoff, Trail
+
+pytest.importorskip("matplotlib")
+
 
 VOID = {"meta", "br", "hr", "img", "link", "input"}
 
@@ -277,3 +278,75 @@ def test_a_table_without_anything_to_gain_has_no_ratio():
 def test_words_that_a_study_never_uses(study_text):
     lower = study_text.lower()
     assert not [word for word in ("unbiased", "bias-free", "guarantees fairness") if word in lower]
+
+
+# Sentences that say no more than was measured
+
+
+def test_every_learner_of_a_comparison_is_told_of():
+    said = findings(toys.comparison(), "false positive rate")
+    assert "two-phase and explore-then-commit-same kept" in said[0]
+    above = "unconstrained was above 0.15 in 4 of 4 runs and 90.0%"
+    assert any(line.startswith(above) for line in said)
+    assert any("Not certified, but not above" in line and "reading=paper" in line for line in said)
+    assert "certified and learn: explore-then-commit-same, 452 errors" in said[-1]
+
+
+def test_a_certified_learner_that_fails_is_told():
+    said = findings(toys.comparison(toys.runs("two-phase", [0.0, 0.2, 0.1], 500.0)), "x")[0]
+    allowed = "although it is certified; the certificate allows this in a share of 0.05"
+    assert allowed in said
+
+
+def test_a_negative_regret_has_a_minus_sign():
+    said = findings(toys.comparison(toys.runs("two-phase", [0.0, 0.1, 0.1], -2000.0)), "x")
+    assert "two-phase, \u22121,998 errors in 10,000 rounds" in said[-1]
+
+
+@pytest.mark.parametrize(
+    ("bandit", "commit", "words"),
+    [
+        (500.0, 450.0, "two-phase made 50 ± 0 errors more than explore-then-commit-same."),
+        (1.0, 9.0, "errors fewer"),
+        (5.0, 5.0, "a draw"),
+    ],
+)
+def test_the_bandit_against_committing_once(bandit, commit, words):
+    first = toys.runs("two-phase", [0.0] * 3, bandit)
+    second = toys.runs("explore-then-commit-same", [0.0] * 3, commit)
+    both = toys.comparison(first, second)
+    assert words in same_exploration_note(both)[-1]
+
+
+def test_a_comparison_without_both_says_how_to_get_them():
+    note = same_exploration_note(toys.comparison(toys.runs("two-phase", [0.0] * 3, 5.0)))[-1]
+    assert "add --learner two-phase --learner explore-then-commit-same" in note
+
+
+def test_a_study_names_who_kept_the_limit_and_who_did_not():
+    (said,) = study_findings(toys.study())
+    kept = "certified, and within the limit in every round of every run: certified "
+    assert f"{kept}(worst true gap 0.030)" in said
+    assert "Went above it, with a worst true gap of: unconstrained 0.26." in said
+    assert "saved 60% of that difference" in said
+
+
+def test_a_study_without_savings_says_so():
+    (said,) = study_findings(toys.study(regret_over_constant=1.2))
+    assert "saved nothing of that difference yet" in said
+
+
+def test_a_table_without_anything_to_gain_says_so():
+    assert "nothing to learn here" in study_findings(toys.study(regret_over_constant=None))[0]
+
+
+def test_luck_is_called_luck():
+    (said,) = study_findings(toys.study(rounds_above=0.0, worst_gap=0.01))
+    assert "not certified, so nothing says it stays so: unconstrained." in said
+
+
+@pytest.mark.parametrize(
+    ("share", "text"), [(0.0, "0%"), (0.004, "<1%"), (0.5, "50%"), (0.9967, ">99%"), (1.0, "100%")]
+)
+def test_a_few_rounds_above_the_limit_never_look_like_none(share, text):
+    assert percent(share) == text

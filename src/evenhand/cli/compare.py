@@ -16,6 +16,7 @@ from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from rich.console import Console
 
     from evenhand.learners import CertifiedLearner
@@ -150,9 +151,8 @@ class CompareRequest:
 def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
     """Play all runs, with a bar on stderr."""
     from evenhand.cli.show import progress
-    from evenhand.simulate import compare, tradeoff
+    from evenhand.simulate import compare
     from evenhand.simulate.named import make_learner
-    from evenhand.simulate.sweeps import EXPONENTS, HORIZONS
 
     twice = sorted({name for name in asked.learners if asked.learners.count(name) > 1})
     if twice:
@@ -178,10 +178,18 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
             jobs=asked.jobs,
             progress=count,
         )
-    if not asked.tradeoff:
-        return comparison, None
+    return comparison, trade_off(asked, world) if asked.tradeoff else None
+
+
+def trade_off(asked: CompareRequest, world: Any) -> "Tradeoff":
+    """What longer exploration buys, with a bar on stderr."""
+    from evenhand.cli.show import progress
+    from evenhand.simulate import tradeoff
+    from evenhand.simulate.sweeps import EXPONENTS, HORIZONS
+
+    play, setting = asked.play, asked.play.setting(world)
     with progress("runs of the trade-off", len(EXPONENTS) * HORIZONS * asked.seeds) as count:
-        return comparison, tradeoff(
+        return tradeoff(
             world,
             setting.hypotheses,
             setting.rate,
@@ -291,9 +299,8 @@ def write(
     from evenhand import __version__
     from evenhand import report as drawn
     from evenhand.cli.show import write_json
-    from evenhand.simulate.named import POPULATIONS, describe_learner
+    from evenhand.simulate.named import describe_learner
 
-    play = asked.play
     document = {
         "evenhand": __version__,
         "command": asked.command,
@@ -302,22 +309,50 @@ def write(
         "promise_cost": None if cost is None else cost.to_json(),
     }
     write_json(asked.out / "results.json", document, indent=None)
-    figures = {
+    for name, figure in figures(comparison, traded, cost).items():
+        drawn.save_figure(figure, asked.out / name)
+    report = drawn.Report(
+        comparison=comparison,
+        about={name: describe_learner(name) for name in asked.learners},
+        facts=facts(asked, comparison.optimum),
+        rate=RATES[asked.play.rate].name,
+        command=asked.command,
+        version=__version__,
+        results="results.json",
+        tradeoff=traded,
+        promise_cost=cost,
+    )
+    (asked.out / "report.html").write_text(drawn.page(report), encoding="utf-8")
+
+
+def figures(
+    comparison: "Comparison", traded: "Tradeoff | None", cost: "PromiseCost | None"
+) -> "dict[str, Figure]":
+    """The figures of the report, by the names of their files."""
+    from evenhand import report as drawn
+
+    drawings = {
         "regret.svg": drawn.regret_figure(comparison),
         "gaps.svg": drawn.gap_figure(comparison),
     }
     if traded is not None:
-        figures["tradeoff.svg"] = drawn.tradeoff_figure(traded)
+        drawings["tradeoff.svg"] = drawn.tradeoff_figure(traded)
     certified = drawn.certified_runs(comparison)
     if certified is not None:
-        figures["certified.svg"] = drawn.certified_figure(comparison, certified)
-        figures["in-sample.svg"] = drawn.in_sample_figure(comparison, certified)
+        drawings["certified.svg"] = drawn.certified_figure(comparison, certified)
+        drawings["in-sample.svg"] = drawn.in_sample_figure(comparison, certified)
     if cost is not None:
-        figures["promise-cost.svg"] = drawn.promise_cost_figure(cost)
-    for name, figure in figures.items():
-        drawn.save_figure(figure, asked.out / name)
+        drawings["promise-cost.svg"] = drawn.promise_cost_figure(cost)
+    return drawings
+
+
+def facts(asked: CompareRequest, optimum: float) -> dict[str, str]:
+    """What the reader of the report must know, by heading."""
+    from evenhand.simulate.named import POPULATIONS
+
+    play = asked.play
     rate, options = RATES[play.rate].name, f" ({', '.join(play.env_options)})"
-    facts = {
+    return {
         "Population": f"{play.environment}{options if play.env_options else ''}. "
         f"{POPULATIONS[play.environment].text}",
         "Protocol": f"{play.rounds:,} people arrive one after another. The label of a rejected "
@@ -328,17 +363,5 @@ def write(
         f"is measured at {play.regret_to:g}",
         "Runs": f"{asked.seeds} for each of {len(asked.learners)} learners",
         "Best possible": f"the best policy with a gap of at most {play.regret_to:g} errs on "
-        f"{comparison.optimum:.2%} of the people",
+        f"{optimum:.2%} of the people",
     }
-    report = drawn.Report(
-        comparison=comparison,
-        about={name: describe_learner(name) for name in asked.learners},
-        facts=facts,
-        rate=rate,
-        command=asked.command,
-        version=__version__,
-        results="results.json",
-        tradeoff=traded,
-        promise_cost=cost,
-    )
-    (asked.out / "report.html").write_text(drawn.page(report), encoding="utf-8")

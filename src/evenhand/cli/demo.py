@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from evenhand.faircsc import FairSolution, Frontier
+    from evenhand.simulate import Trail
 
 LIMIT = 0.05
 SURE, ROUNDS, SEED = 0.95, 50_000, 2019
@@ -215,7 +216,7 @@ def tell_the_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
     from evenhand.cli.compare import CompareRequest, run, show_comparison, write
     from evenhand.cli.show import heading, show_lines
     from evenhand.cli.simulate import Play
-    from evenhand.report.findings import findings
+    from evenhand.report.pages import findings
 
     out.print(
         heading(
@@ -229,18 +230,7 @@ def tell_the_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
         f"lender with two regions, {seeds} times each. The promise: no policy that is ever used "
         f"has a gap above {PROMISE:g}, with probability 0.95.\n"
     )
-    play = Play(
-        environment="lending",
-        env_options=(),
-        allowed_gap=PROMISE,
-        comparator_gap=0.02,
-        regret_gap=PROMISE,
-        delta=0.05,
-        rate="fpr",
-        rounds=100_000,
-        engine="auto",
-    )
-    jobs = os.cpu_count() or 1
+    play, jobs = Play(allowed_gap=PROMISE, regret_gap=PROMISE), os.cpu_count() or 1
     asked = CompareRequest(play, LEARNERS, seeds, 0, jobs, tradeoff=False, out=folder)
     comparison, _ = run(asked)
     show_comparison(out, comparison)
@@ -283,16 +273,7 @@ def tell_the_certificate(out: "Console", folder: Path) -> tuple[Path, Path | Non
     run = simulate(learner, world, ROUNDS, SEED, LIMIT)
     followed = trail(run, world)
     assert followed is not None  # the population is discrete
-    half = followed.rounds[followed.weight < 0.5]
-    since = f"from round {int(half[-1]):,} on" if len(half) < len(followed.weight) else "not yet"
-    first, last = followed.audit[0], followed.audit[-1]
-    for line in (
-        f"learned policy above half of the weight: {since}; at the end {followed.weight[-1]:.0%}",
-        f"audit coin: {first:.0%} of the people at first, {last:.1%} at the end",
-        f"largest true gap of any policy it deployed: {run.worst_gap:.3f}, below the limit of "
-        f"{LIMIT:g} (the truth is known here, because the population is invented)",
-    ):
-        out.print(f"  {line}")
+    tell_the_milestones(out, followed, run.worst_gap)
     certificate = run.learner.certificate
     out.print(Text("\n" + certificate.describe()), soft_wrap=True)
     path, picture = folder / "certificate.json", folder / "certified.png"
@@ -303,6 +284,20 @@ def tell_the_certificate(out: "Console", folder: Path) -> tuple[Path, Path | Non
         out.print(f"\nNo picture: {error}", markup=False)
         return path, None
     return path, picture
+
+
+def tell_the_milestones(out: "Console", followed: "Trail", worst_gap: float) -> None:
+    """When the learned policy got its weight, what the audits took, and the largest true gap."""
+    half, weight = followed.rounds[followed.weight < 0.5], followed.weight
+    since = f"from round {int(half[-1]):,} on" if len(half) < len(weight) else "not yet"
+    first, last = followed.audit[0], followed.audit[-1]
+    for line in (
+        f"learned policy above half of the weight: {since}; at the end {weight[-1]:.0%}",
+        f"audit coin: {first:.0%} of the people at first, {last:.1%} at the end",
+        f"largest true gap of any policy it deployed: {worst_gap:.3f}, below the limit of "
+        f"{LIMIT:g} (the truth is known here, because the population is invented)",
+    ):
+        out.print(f"  {line}")
 
 
 def tell_the_paths(out: "Console", paths: dict[str, Path | None]) -> None:

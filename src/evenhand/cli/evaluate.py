@@ -138,7 +138,8 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
     The candidate must have been chosen without these rows; --skip-first leaves out those that were
     used.
     """
-    from evenhand.evaluation import Candidate, evaluate, read_log, write_log
+    from evenhand.cli.show import write_json
+    from evenhand.evaluation import Candidate, evaluate, write_log
     from evenhand.fairness.rates import as_rates
     from evenhand.words import Prices
 
@@ -147,27 +148,7 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
             "there is nothing to do: neither --policy nor --convert-to was given.",
             hint="--policy policy.json, or accept-all to begin with.",
         )
-    roles = {}
-    for text in options["columns"]:
-        role, _, column = text.partition("=")
-        if not column:
-            raise InvalidInput(
-                f"--column {text!r} is not ROLE=COL.", hint="for example --column group=sex."
-            )
-        roles[role.strip()] = column.strip()
-    if logs == DEMO:
-        log = demo_log()
-    else:
-        log = read_log(
-            logs,
-            options["kind"],
-            columns=roles,
-            features=split(options["features"]) or None,
-            good=options["good"],
-            delimiter=options["delimiter"],
-            missing=split(options["missing"]) or None,
-        )
-    log = log.without_first(options["skip_first"])
+    log = asked_log(logs, options).without_first(options["skip_first"])
     if converted is not None:
         write_log(log, converted)
     if policy is not None:
@@ -181,8 +162,41 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
             groups=split(options["groups"]) or None,
         )
         show_evaluation(evaluation, log, options)
+        if options["document"] is not None:
+            write_json(options["document"], evaluation.to_json())
+            click.echo(f"Figures: {options['document']}")
+        if options["figure"] is not None:
+            from evenhand.report import evaluation_figure, save_figure
+
+            save_figure(evaluation_figure(evaluation), options["figure"])
+            click.echo(f"Picture: {options['figure']}")
     if converted is not None:
         click.echo(f"Log: {converted} ({len(log):,} rows)")
+
+
+def asked_log(logs: str, options: Mapping[str, Any]) -> "DecisionLog":
+    """The log that was asked for."""
+    from evenhand.evaluation import read_log
+
+    roles = {}
+    for text in options["columns"]:
+        role, _, column = text.partition("=")
+        if not column:
+            raise InvalidInput(
+                f"--column {text!r} is not ROLE=COL.", hint="for example --column group=sex."
+            )
+        roles[role.strip()] = column.strip()
+    if logs == DEMO:
+        return demo_log()
+    return read_log(
+        logs,
+        options["kind"],
+        columns=roles,
+        features=split(options["features"]) or None,
+        good=options["good"],
+        delimiter=options["delimiter"],
+        missing=split(options["missing"]) or None,
+    )
 
 
 def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":
@@ -213,10 +227,8 @@ def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":
 def show_evaluation(
     evaluation: "Evaluation", log: "DecisionLog", options: Mapping[str, Any]
 ) -> None:
-    """The verdict, the figures behind it, what to beware of, and what it rests on; then the files
-    that were asked for.
-    """
-    from evenhand.cli.show import console, grid, heading, show_lines, write_json
+    """The verdict, the figures behind it, what to beware of, and what it rests on."""
+    from evenhand.cli.show import console, grid, heading, show_lines
 
     priced = (options["price_false_accept"], options["price_false_reject"]) != (1.0, 1.0)
     table = grid("", ">estimate", ">between", ">and", ">people", ">worth", ">limit")
@@ -250,11 +262,3 @@ def show_evaluation(
         if lines:
             out.print(heading(f"\n{title}"))
             show_lines(out, [f"  - {line}" for line in lines])
-    if options["document"] is not None:
-        write_json(options["document"], evaluation.to_json())
-        click.echo(f"Figures: {options['document']}")
-    if options["figure"] is not None:
-        from evenhand.report import evaluation_figure, save_figure
-
-        save_figure(evaluation_figure(evaluation), options["figure"])
-        click.echo(f"Picture: {options['figure']}")

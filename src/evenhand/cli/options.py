@@ -242,6 +242,26 @@ class TableRequest:
     price_false_reject: str = "1"
     group_use: str = "certify-only"
 
+    @property
+    def meaning(self) -> dict[str, Any]:
+        """What the columns mean; thresholds cut one score column, other classes use any columns."""
+        described = column_meaning(vars(self))
+        described["fewest_by_default"] = self.fewest_by_default
+        if self.kind != "thresholds":
+            if self.score:
+                raise InvalidInput(
+                    f"--score {self.score} belongs to --class thresholds, "
+                    f"but the class is {self.kind}."
+                )
+            return described
+        if self.score is None or self.features:
+            given = "--features was given" if self.features else "--score is missing"
+            raise InvalidInput(
+                f"--class thresholds cuts one score column; {given}.",
+                hint="name it with --score COL, without --features.",
+            )
+        return {**described, "features": (self.score,)}
+
 
 @dataclass(frozen=True, eq=False)
 class TableProblem:
@@ -273,23 +293,8 @@ def table_problem(request: TableRequest) -> TableProblem:
         "false_reject": request.price_false_reject,
     }
     values = {name: number(price) for name, price in prices.items()}
-    described = column_meaning(vars(request))
-    described["needed"] = tuple(prices[name] for name, value in values.items() if value is None)
-    # one score column for thresholds, any columns for other classes
-    if request.kind == "thresholds":
-        if request.score is None or request.features:
-            given = "--features was given" if request.features else "--score is missing"
-            raise InvalidInput(
-                f"--class thresholds cuts one score column; {given}.",
-                hint="name it with --score COL, without --features.",
-            )
-        described["features"] = (request.score,)
-    elif request.score:
-        raise InvalidInput(
-            f"--score {request.score} belongs to --class thresholds, "
-            f"but the class is {request.kind}."
-        )
-    frame = read_table(request.data, fewest_by_default=request.fewest_by_default, **described)
+    columns = tuple(prices[name] for name, value in values.items() if value is None)
+    frame = read_table(request.data, **request.meaning, needed=columns)
     table = frame.encoded()
     sample = table.sample
     costs: dict[str, float | FloatArray] = {

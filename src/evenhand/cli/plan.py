@@ -169,17 +169,7 @@ def make_plan(options: dict[str, Any], out: "Console") -> "LaunchPlan":
     from evenhand.cli.show import show_task
     from evenhand.planning import plan, plan_from_sample
 
-    people = options["people"]
-    by_days = options["per_day"] is not None and options["days"] is not None
-    launch = {
-        **{name: options[name] for name in SAME_IN_BOTH},
-        "failure_probability": options["delta"],
-        "horizon": people if people is not None or by_days else DEFAULT_PEOPLE,
-        "days": options["days"] if people is not None or by_days else None,
-        "prices": Prices(options["price_false_accept"], options["price_false_reject"]),
-        "rate": as_rates(tuple(dict.fromkeys(options["rate"]))),
-        "group_use": cast(GroupUse, options["group_use"].replace("-", "_")),
-    }
+    launch = launch_settings(options)
     from_table = options["data"] is not None
     for name in FROM_NUMBERS if from_table else FROM_TABLE:
         if options[name] is not None:
@@ -211,6 +201,21 @@ def make_plan(options: dict[str, Any], out: "Console") -> "LaunchPlan":
         auc=options["auc"],
         **launch,
     )
+
+
+def launch_settings(options: dict[str, Any]) -> dict[str, Any]:
+    """What a plan from numbers and a plan from a table have in common."""
+    people = options["people"]
+    by_days = options["per_day"] is not None and options["days"] is not None
+    return {
+        **{name: options[name] for name in SAME_IN_BOTH},
+        "failure_probability": options["delta"],
+        "horizon": people if people is not None or by_days else DEFAULT_PEOPLE,
+        "days": options["days"] if people is not None or by_days else None,
+        "prices": Prices(options["price_false_accept"], options["price_false_reject"]),
+        "rate": as_rates(tuple(dict.fromkeys(options["rate"]))),
+        "group_use": cast(GroupUse, options["group_use"].replace("-", "_")),
+    }
 
 
 def pairs(text: str, option: str) -> dict[str, float]:

@@ -210,9 +210,9 @@ def show_solution(task: TableProblem, solution: FairSolution) -> None:
     if free:  # the class's answer at multiplier 0 is the one without a limit
         total = problem.rejection_total + report.cost_scale * free[0].cost
         costs[f"without a limit (gap {np.abs(free[0].gaps).max():.3f})"] = total
-    costs["accept everybody"] = problem.cost(np.ones(len(problem)))
+    costs["accept everybody"] = problem.rejection_total + float(problem.acceptance_cost.sum())
     costs["reject everybody"] = problem.rejection_total
-    calls, rules = solution.oracle_calls, solution.support_size
+    calls, rules = solution.oracle_calls, len(solution.policy.weights)
     out.print(heading("\nCost"))
     show_lines(out, [f"  {name}: {money(task, cost)}" for name, cost in costs.items()])
     show_lines(

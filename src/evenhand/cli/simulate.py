@@ -75,15 +75,15 @@ PLAY_OPTIONS = (
 class Play:
     """What is played, as it was asked for."""
 
-    environment: str
-    env_options: tuple[str, ...]
-    allowed_gap: float
-    comparator_gap: float
-    regret_gap: float | None
-    delta: float
-    rate: str
-    rounds: int
-    engine: Any
+    environment: str = "lending"
+    env_options: tuple[str, ...] = ()
+    allowed_gap: float = 0.15
+    comparator_gap: float = 0.02
+    regret_gap: float | None = None
+    delta: float = 0.05
+    rate: str = "fpr"
+    rounds: int = 100_000
+    engine: Any = "auto"
 
     @property
     def regret_to(self) -> float:

@@ -127,8 +127,10 @@ def command(**options: Any) -> None:
       accept-all         no learning
     """
     from evenhand.cli.show import progress
+    from evenhand.report.drawing import require
     from evenhand.simulate.study import Dask, Local, study, write_parquet
 
+    require("matplotlib", "jinja2", "pyarrow")  # before hours of work, not after
     plan, jobs = make_study(options), options["jobs"] or os.cpu_count() or 1
     workers = Dask(options["dask"], jobs) if options["dask"] else Local(jobs)
     for source in plan.sources:  # what was done to the user's own rows on the way in
@@ -175,7 +177,7 @@ def make_study(options: dict[str, Any]) -> "StudyPlan":
 def show_study(finished: "Study") -> None:
     """The table on the terminal."""
     from evenhand.cli.show import console, grid
-    from evenhand.report.findings import percent
+    from evenhand.report.pages import percent
 
     numbers = (">error", ">regret / constant's", ">worst gap", ">rounds above", ">audits", ">s/run")
     table = grid("table", "limit", "learner", *numbers)

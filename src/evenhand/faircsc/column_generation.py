@@ -1,25 +1,12 @@
-"""FairCSC for exact oracles: the linear program over columns, and two ways to find the columns.
+"""FairCSC for exact oracles with several constraints: Dantzig-Wolfe column generation.
 
-    minimise cost(pi)  subject to  |gap_k(pi)| <= limit for all k
-
-With one constraint, `walk_hull` walks the lower hull of (gap, cost) to the edge that crosses the
-limit. Each hypothesis is a point; mixtures reach the convex hull, and the optimum is where the
-lower hull meets the strip |gap| <= limit: one vertex inside it, or the edge between a vertex inside
-and one outside. With the cheapest vertex *outside* (say gap > limit), the chord from a point inside
-to a point outside has slope -lambda; one oracle call with multiplier lambda finds the hull's
-farthest vertex below the chord, which replaces one of its ends. The new triangle between chord and
-tangents has at most a quarter of the old one's area; still, a long run of short edges may need many
-calls, so every second call after the first few bisects the multiplier between those at which the
-two ends were found. Each call also proves the lower bound min_h cost(h) + lambda gap(h) - lambda
-limit.
-
-With several, `generate_columns` is Dantzig-Wolfe column generation. The linear program over the
-columns found so far gives multipliers lambda; one oracle call finds the column of least cost +
-lambda . gap. If it beats no known column, the program's solution is optimal: for every lambda
+The linear program over the columns found so far gives multipliers lambda; one oracle call finds the
+column of least cost + lambda . gap. If it beats no known column, the program's solution is optimal:
+for every lambda
 
     OPT >= min_h [cost(h) + lambda . gap(h)] - limit sum_k |lambda_k|.
 
-Its first phase, `feasible_start`, is needed where no constant is allowed.
+The first phase, `feasible_start`, is needed where no constant is allowed.
 """
 
 from dataclasses import dataclass, field
@@ -30,115 +17,10 @@ from evenhand.errors import Infeasible
 from evenhand.faircsc.columns import Column, Iteration, Price, Walk
 from evenhand.words import FloatArray
 
-SECANT_CALLS = 8
-"""Calls before bisection joins in; real hulls are done by then."""
 ROUNDING = 1e-13
 """What a limit may be exceeded by; beyond it, weight moves to a constant."""
 TIGHT = 1e-8
 """How near to the limit a constraint must be to count as tight before its equation is solved."""
-
-
-@dataclass(eq=False)
-class _Bracket:
-    """The two ends of the chord, in coordinates where the violated side is gap > limit."""
-
-    inside: Column
-    outside: Column
-    side: float
-    limit: float
-    inside_multiplier: float
-    outside_multiplier: float
-    lower_bound: float
-    iterations: list[Iteration] = field(default_factory=list)
-
-    inside_gap: float = field(init=False)
-    outside_gap: float = field(init=False)
-    upper_bound: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.inside_gap, self.outside_gap = self.gap(self.inside), self.gap(self.outside)
-        self.upper_bound = self.mixture_cost
-
-    def gap(self, column: Column) -> float:
-        return self.side * float(column.gaps[0])
-
-    @property
-    def outside_weight(self) -> float:
-        """The weight of the outer end in the mixture whose gap is the limit."""
-        return (self.limit - self.inside_gap) / (self.outside_gap - self.inside_gap)
-
-    @property
-    def mixture_cost(self) -> float:
-        """The cost of that mixture: `upper_bound` is its least value so far."""
-        return self.inside.cost + self.outside_weight * (self.outside.cost - self.inside.cost)
-
-    def next_multiplier(self) -> float:
-        """The chord's slope, at which both ends have the same value; or the middle of the bracket
-        in every second call once the walk is long.
-        """
-        late = len(self.iterations) >= SECANT_CALLS and len(self.iterations) % 2 == 1
-        if late and np.isfinite(self.inside_multiplier):
-            return 0.5 * (self.inside_multiplier + self.outside_multiplier)
-        return (self.inside.cost - self.outside.cost) / (self.outside_gap - self.inside_gap)
-
-    def take(self, column: Column, multiplier: float) -> None:
-        """Tighten the bounds with a new vertex; it becomes an end of the chord where that lowers
-        the mixture's cost.
-        """
-        gap = self.gap(column)
-        self.lower_bound = max(
-            self.lower_bound, column.cost + multiplier * gap - multiplier * self.limit
-        )
-        before = (self.inside, self.outside, self.inside_gap, self.outside_gap)
-        if gap > self.limit:
-            self.outside, self.outside_gap, self.outside_multiplier = column, gap, multiplier
-        else:
-            self.inside, self.inside_gap, self.inside_multiplier = column, gap, multiplier
-        reached = self.mixture_cost
-        if reached > self.upper_bound:
-            self.inside, self.outside, self.inside_gap, self.outside_gap = before
-        else:
-            self.upper_bound = reached
-        self.record(column, multiplier)
-
-    def record(self, column: Column, multiplier: float) -> None:
-        signed = (self.side * multiplier,)
-        self.iterations.append(column.priced_at(signed, self.upper_bound, self.lower_bound))
-
-
-def walk_hull(
-    price: Price, start: list[Column], limit: float, tolerance: float, max_calls: int
-) -> Walk:
-    """The optimum over the hull that `price` describes, exact to `tolerance` in normalised cost.
-
-    `start` holds at least one column inside the strip (the constants). For an exact oracle with one
-    constraint.
-    """
-    free = price(np.zeros(1), 1.0)
-    cheapest = min(
-        [column for column in start if abs(column.gaps[0]) <= limit], key=lambda column: column.cost
-    )
-    if abs(free.gaps[0]) <= limit:
-        best = min((free, cheapest), key=lambda column: column.cost)
-        iteration = free.priced_at((0.0,), best.cost, best.cost)
-        return Walk((best,), (1.0,), best.cost, True, (iteration,))
-    highest = (cheapest.cost - free.cost) / limit if limit > 0 else np.inf
-    bracket = _Bracket(cheapest, free, float(np.sign(free.gaps[0])), limit, highest, 0.0, free.cost)
-    bracket.record(free, 0.0)
-    while (
-        bracket.upper_bound - bracket.lower_bound > tolerance
-        and len(bracket.iterations) < max_calls
-    ):
-        multiplier = bracket.next_multiplier()
-        bracket.take(price(np.array([bracket.side * multiplier]), 1.0), multiplier)
-    weight = bracket.outside_weight
-    return Walk(
-        (bracket.inside, bracket.outside) if weight > 0 else (bracket.inside,),
-        (1.0 - weight, weight) if weight > 0 else (1.0,),
-        min(bracket.lower_bound, bracket.upper_bound),
-        bracket.upper_bound - bracket.lower_bound <= max(tolerance, 1e-12),
-        tuple(bracket.iterations),
-    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,5 @@
-"""Hypotheses as columns of the fair linear program, and the oracles that price new ones.
+"""The fair linear program: hypotheses as its columns, the oracles that price new ones, and the walk
+to its optimum where there is one constraint.
 
 With costs normalised by sum_i |c_i| (so that a limit of 1e-12 means the same at every scale of
 costs), a hypothesis h is the column
@@ -6,7 +7,20 @@ costs), a hypothesis h is the column
     (cost(h), gap_1(h), ..., gap_K(h)),  cost(h) = sum_i c_i 1[h accepts i] / sum_i |c_i|
 
 and one CSC call with acceptance costs c_i + sum_k lambda_k g_ki answers argmin over h of cost(h) +
-lambda . gap(h).
+lambda . gap(h). The program is to
+
+    minimise cost(pi)  subject to  |gap_k(pi)| <= limit for all k.
+
+With one constraint, `walk_hull` walks the lower hull of (gap, cost) to the edge that crosses the
+limit. Each hypothesis is a point; mixtures reach the convex hull, and the optimum is where the
+lower hull meets the strip |gap| <= limit: one vertex inside it, or the edge between a vertex inside
+and one outside. With the cheapest vertex *outside* (say gap > limit), the chord from a point inside
+to a point outside has slope -lambda; one oracle call with multiplier lambda finds the hull's
+farthest vertex below the chord, which replaces one of its ends. The new triangle between chord and
+tangents has at most a quarter of the old one's area; still, a long run of short edges may need many
+calls, so every second call after the first few bisects the multiplier between those at which the
+two ends were found. Each call also proves the lower bound min_h cost(h) + lambda gap(h) - lambda
+limit.
 """
 
 from collections.abc import Callable
@@ -15,7 +29,14 @@ from functools import cached_property
 
 import numpy as np
 
-from evenhand.contracts import Enumeration, Hypothesis, Partition, Partitioning, RowOracle
+from evenhand.contracts import (
+    Enumeration,
+    Hypothesis,
+    HypothesisClass,
+    Partition,
+    Partitioning,
+    RowOracle,
+)
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import GapConstraints
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
@@ -25,6 +46,8 @@ TILE = 32_768
 """Members whose Lagrangians are computed at a time."""
 TIE = 1e-13
 """Normalised costs closer than this are equal: rounding must not decide between hypotheses."""
+SECANT_CALLS = 8
+"""Calls before bisection joins in; real hulls are done by then."""
 
 
 @dataclass(frozen=True)
@@ -139,33 +162,6 @@ class Rows:
     cost: FloatArray
     channels: FloatArray
     pairs: FloatArray
-
-    @classmethod
-    def merged(
-        cls,
-        features: FloatArray,
-        group: GroupArray | None,
-        sample: LabelledSample,
-        constraints: GapConstraints,
-    ) -> "Rows":
-        """Objective rows first, then the sample rows that carry weight; the same people are listed
-        once.
-        """
-        if features.shape[1] != sample.features.shape[1]:
-            raise InvalidInput(
-                f"the problem has {features.shape[1]} feature columns and the sample "
-                f"{sample.features.shape[1]}; both must describe people alike."
-            )
-        same = features is sample.features or np.array_equal(features, sample.features)
-        if same and (group is None or np.array_equal(group, sample.group)):
-            cost = np.zeros(len(features))
-            return cls(features, group, cost, constraints.channels, constraints.pairs)
-        used = np.flatnonzero(constraints.channels.any(axis=0))
-        none = np.zeros((len(constraints.channels), len(features)))
-        channels = np.concatenate([none, constraints.channels[:, used]], axis=1)
-        stacked = np.concatenate([features, sample.features[used]])
-        both = None if group is None else np.concatenate([group, sample.group[used]])
-        return cls(stacked, both, np.zeros(len(stacked)), channels, constraints.pairs)
 
     def column(self, hypothesis: Hypothesis) -> Column:
         """Evaluate one hypothesis; a constant has no gaps by definition, not by summation."""
@@ -334,6 +330,33 @@ class Reporting:
         return self.pricer(multipliers, cost_weight)
 
 
+def bind_rows(
+    hypotheses: HypothesisClass,
+    features: FloatArray,
+    group: GroupArray | None,
+    sample: LabelledSample,
+    constraints: GapConstraints,
+) -> tuple[Rows, RowOracle]:
+    """Objective rows first, then the sample rows that carry weight; the same people are listed
+    once. Also the class, bound to them.
+    """
+    if features.shape[1] != sample.features.shape[1]:
+        raise InvalidInput(
+            f"the problem has {features.shape[1]} feature columns and the sample "
+            f"{sample.features.shape[1]}; both must describe people alike."
+        )
+    channels, objective = constraints.channels, len(features)
+    same = features is sample.features or np.array_equal(features, sample.features)
+    if not same or not (group is None or np.array_equal(group, sample.group)):
+        used = np.flatnonzero(channels.any(axis=0))
+        none = np.zeros((len(channels), objective))
+        channels = np.concatenate([none, channels[:, used]], axis=1)
+        features = np.concatenate([features, sample.features[used]])
+        group = None if group is None else np.concatenate([group, sample.group[used]])
+    rows = Rows(features, group, np.zeros(len(features)), channels, constraints.pairs)
+    return rows, hypotheses.bind(features, group)
+
+
 def make_pricer(
     oracle: RowOracle,
     exact: bool,
@@ -354,4 +377,107 @@ def cheapest(columns: list[Column], multipliers: FloatArray, cost_weight: float)
     """The column of least cost_weight * cost + multipliers . gap; the first of equals."""
     return min(
         columns, key=lambda column: cost_weight * column.cost + float(multipliers @ column.gaps)
+    )
+
+
+@dataclass(eq=False)
+class _Bracket:
+    """The two ends of the chord, in coordinates where the violated side is gap > limit."""
+
+    inside: Column
+    outside: Column
+    side: float
+    limit: float
+    inside_multiplier: float
+    outside_multiplier: float
+    lower_bound: float
+    iterations: list[Iteration] = field(default_factory=list)
+
+    inside_gap: float = field(init=False)
+    outside_gap: float = field(init=False)
+    upper_bound: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inside_gap, self.outside_gap = self.gap(self.inside), self.gap(self.outside)
+        self.upper_bound = self.mixture_cost
+
+    def gap(self, column: Column) -> float:
+        return self.side * float(column.gaps[0])
+
+    @property
+    def outside_weight(self) -> float:
+        """The weight of the outer end in the mixture whose gap is the limit."""
+        return (self.limit - self.inside_gap) / (self.outside_gap - self.inside_gap)
+
+    @property
+    def mixture_cost(self) -> float:
+        """The cost of that mixture: `upper_bound` is its least value so far."""
+        return self.inside.cost + self.outside_weight * (self.outside.cost - self.inside.cost)
+
+    def next_multiplier(self) -> float:
+        """The chord's slope, at which both ends have the same value; or the middle of the bracket
+        in every second call once the walk is long.
+        """
+        late = len(self.iterations) >= SECANT_CALLS and len(self.iterations) % 2 == 1
+        if late and np.isfinite(self.inside_multiplier):
+            return 0.5 * (self.inside_multiplier + self.outside_multiplier)
+        return (self.inside.cost - self.outside.cost) / (self.outside_gap - self.inside_gap)
+
+    def take(self, column: Column, multiplier: float) -> None:
+        """Tighten the bounds with a new vertex; it becomes an end of the chord where that lowers
+        the mixture's cost.
+        """
+        gap = self.gap(column)
+        self.lower_bound = max(
+            self.lower_bound, column.cost + multiplier * gap - multiplier * self.limit
+        )
+        before = (self.inside, self.outside, self.inside_gap, self.outside_gap)
+        if gap > self.limit:
+            self.outside, self.outside_gap, self.outside_multiplier = column, gap, multiplier
+        else:
+            self.inside, self.inside_gap, self.inside_multiplier = column, gap, multiplier
+        reached = self.mixture_cost
+        if reached > self.upper_bound:
+            self.inside, self.outside, self.inside_gap, self.outside_gap = before
+        else:
+            self.upper_bound = reached
+        self.record(column, multiplier)
+
+    def record(self, column: Column, multiplier: float) -> None:
+        signed = (self.side * multiplier,)
+        self.iterations.append(column.priced_at(signed, self.upper_bound, self.lower_bound))
+
+
+def walk_hull(
+    price: Price, start: list[Column], limit: float, tolerance: float, max_calls: int
+) -> Walk:
+    """The optimum over the hull that `price` describes, exact to `tolerance` in normalised cost.
+
+    `start` holds at least one column inside the strip (the constants). For an exact oracle with one
+    constraint.
+    """
+    free = price(np.zeros(1), 1.0)
+    cheapest = min(
+        [column for column in start if abs(column.gaps[0]) <= limit], key=lambda column: column.cost
+    )
+    if abs(free.gaps[0]) <= limit:
+        best = min((free, cheapest), key=lambda column: column.cost)
+        iteration = free.priced_at((0.0,), best.cost, best.cost)
+        return Walk((best,), (1.0,), best.cost, True, (iteration,))
+    highest = (cheapest.cost - free.cost) / limit if limit > 0 else np.inf
+    bracket = _Bracket(cheapest, free, float(np.sign(free.gaps[0])), limit, highest, 0.0, free.cost)
+    bracket.record(free, 0.0)
+    while (
+        bracket.upper_bound - bracket.lower_bound > tolerance
+        and len(bracket.iterations) < max_calls
+    ):
+        multiplier = bracket.next_multiplier()
+        bracket.take(price(np.array([bracket.side * multiplier]), 1.0), multiplier)
+    weight = bracket.outside_weight
+    return Walk(
+        (bracket.inside, bracket.outside) if weight > 0 else (bracket.inside,),
+        (1.0 - weight, weight) if weight > 0 else (1.0,),
+        min(bracket.lower_bound, bracket.upper_bound),
+        bracket.upper_bound - bracket.lower_bound <= max(tolerance, 1e-12),
+        tuple(bracket.iterations),
     )

@@ -17,7 +17,7 @@ import numpy as np
 
 from evenhand.contracts import GroupUse, HypothesisClass, RowOracle
 from evenhand.errors import InvalidInput
-from evenhand.faircsc.column_generation import Pool, feasible_start, generate_columns, walk_hull
+from evenhand.faircsc.column_generation import Pool, feasible_start, generate_columns
 from evenhand.faircsc.columns import (
     ClassPricer,
     Column,
@@ -27,7 +27,9 @@ from evenhand.faircsc.columns import (
     Reporting,
     Rows,
     Walk,
+    bind_rows,
     make_pricer,
+    walk_hull,
 )
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.faircsc.saddle_point import Recipe, saddle_point
@@ -427,9 +429,10 @@ def bind_fair(
     limit = require_limit(allowed_gap)
     _require_use(hypotheses, group, group_use)
     constraints = GapConstraints.on(rates, sample)
-    rows = Rows.merged(features, group if group_use == "decide" else None, sample, constraints)
+    shown = group if group_use == "decide" else None
+    rows, oracle = bind_rows(hypotheses, features, shown, sample, constraints)
     return FairCSC(
-        oracle=hypotheses.bind(rows.features, rows.group),
+        oracle=oracle,
         exact=hypotheses.exact,
         rows=rows,
         objective=len(features),

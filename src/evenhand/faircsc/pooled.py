@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evenhand.faircsc.column_generation import Pool, walk_hull
+from evenhand.faircsc.column_generation import Pool
 from evenhand.faircsc.columns import (
     ClassPricer,
     Column,
@@ -27,6 +27,7 @@ from evenhand.faircsc.columns import (
     Relatives,
     Walk,
     cheapest,
+    walk_hull,
 )
 from evenhand.words import FloatArray
 

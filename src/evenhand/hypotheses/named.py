@@ -10,18 +10,21 @@ from evenhand.registry import Registry
 
 
 def _tree() -> HypothesisClass:
+    """Decision trees of depth 5 (scikit-learn)."""
     from sklearn.tree import DecisionTreeClassifier  # heavy: loaded only for this class
 
     return Estimator(DecisionTreeClassifier(max_depth=5, min_samples_leaf=20, random_state=0))
 
 
 def _logistic() -> HypothesisClass:
+    """Logistic regression (scikit-learn)."""
     from sklearn.linear_model import LogisticRegression  # heavy: loaded only for this class
 
     return Estimator(LogisticRegression(solver="newton-cholesky", max_iter=200))
 
 
 def _lightgbm() -> HypothesisClass:
+    """Boosted trees (LightGBM)."""
     from evenhand.hypotheses.boosting import lightgbm_class
 
     return lightgbm_class()

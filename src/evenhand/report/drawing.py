@@ -107,16 +107,24 @@ class Panel:
     label: str
 
 
+PURPOSES = {
+    "jinja2": ("writing a report", "plots"),
+    "matplotlib": ("drawing a figure", "plots"),
+    "pyarrow": ("writing the table of a study's results", "study"),
+}
+"""What a package is needed for, and the extra that brings it."""
+
+
 def require(*packages: str) -> None:
     """Raise an error that names the extra to install if one of the packages is missing."""
     for package in packages:
         try:
             import_module(package)
         except ImportError as error:
-            purpose = "writing a report" if package == "jinja2" else "drawing a figure"
+            purpose, extra = PURPOSES[package]
             raise EvenhandError(
                 f"{purpose} needs {package}, which is not installed.",
-                hint="pip install 'evenhand[plots]'",
+                hint=f"pip install 'evenhand[{extra}]'",
             ) from error
 
 

@@ -5,7 +5,7 @@ studies choose from. Other packages add theirs by the entry points "evenhand.pop
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from inspect import getdoc, signature
+from inspect import signature
 from typing import Any
 
 from evenhand import environments as worlds
@@ -13,7 +13,7 @@ from evenhand import learners
 from evenhand.contracts import Environment, HypothesisClass, Learner, Rate
 from evenhand.errors import InvalidInput
 from evenhand.learners import rivals
-from evenhand.registry import Registry
+from evenhand.registry import Registry, summary
 from evenhand.words import Prices
 
 Parse = Callable[[str], Any]
@@ -97,8 +97,7 @@ class Entry:
 
     def __post_init__(self) -> None:
         if not self.text:
-            written = getdoc(self.make) or str(getattr(self.make, "__name__", ""))
-            object.__setattr__(self, "text", written.split("\n\n")[0].replace("\n", " "))
+            object.__setattr__(self, "text", summary(self.make))
         if self.needs is None:
             parameters = signature(self.make).parameters
             needs = tuple(one.name for one in fields(Setting) if one.name in parameters)
