@@ -27,6 +27,11 @@ class Grouped(eh.FairClassifier):
         )
 
 
+def classifier(*settings, **named):
+    """A classifier that knows which of the texts of `table` is the good outcome."""
+    return eh.FairClassifier(*settings, **{"pos_label": "repaid", **named})
+
+
 def table(seed=0, rows=1200):
     r = np.random.default_rng(seed)
     features = r.normal(size=(rows, 3))
@@ -48,9 +53,7 @@ def fpr_gap(accepted, group, outcome):
 )
 def test_the_limit_holds_on_the_training_table(estimator):
     features, group, outcome = table()
-    model = eh.FairClassifier(estimator, "fpr", 0.03).fit(
-        features, outcome, sensitive_features=group
-    )
+    model = classifier(estimator, "fpr", 0.03).fit(features, outcome, sensitive_features=group)
     chances = model.predict_proba(features)
     assert list(model.classes_) == ["default", "repaid"]
     np.testing.assert_allclose(chances.sum(axis=1), 1)
@@ -63,9 +66,7 @@ def test_the_limit_holds_on_the_training_table(estimator):
 
 def test_predictions_are_draws_that_a_seed_repeats():
     features, group, outcome = table()
-    model = eh.FairClassifier(eh.Stumps(), "fpr", 0.01).fit(
-        features, outcome, sensitive_features=group
-    )
+    model = classifier(eh.Stumps(), "fpr", 0.01).fit(features, outcome, sensitive_features=group)
     one, two = model.predict(features, random_state=3), model.predict(features, random_state=3)
     assert (one == two).all()
     share = np.mean(
@@ -76,18 +77,18 @@ def test_predictions_are_draws_that_a_seed_repeats():
 
 def test_prices_weights_and_odds():
     features, group, outcome = table()
-    dear = eh.FairClassifier(prices=eh.Prices(false_accept=10.0)).fit(
+    dear = classifier(prices=eh.Prices(false_accept=10.0)).fit(
         features, outcome, sensitive_features=group
     )
-    even = eh.FairClassifier().fit(features, outcome, sensitive_features=group)
+    even = classifier().fit(features, outcome, sensitive_features=group)
     assert dear.predict_proba(features)[:, 1].mean() < even.predict_proba(features)[:, 1].mean()
-    odds = eh.FairClassifier(rate="equalised-odds", allowed_gap=0.04).fit(
+    odds = classifier(rate="equalised-odds", allowed_gap=0.04).fit(
         features, outcome, sensitive_features=group
     )
     assert max(abs(gap) for gap in odds.gaps_.values()) <= 0.04 + 1e-9
     twice = np.r_[features, features], np.r_[outcome, outcome], np.r_[group, group]
-    doubled = eh.FairClassifier(eh.Stumps()).fit(twice[0], twice[1], sensitive_features=twice[2])
-    weighted = eh.FairClassifier(eh.Stumps()).fit(
+    doubled = classifier(eh.Stumps()).fit(twice[0], twice[1], sensitive_features=twice[2])
+    weighted = classifier(eh.Stumps()).fit(
         features, outcome, sensitive_features=group, sample_weight=np.full(len(group), 2.0)
     )
     np.testing.assert_allclose(doubled.predict_proba(features), weighted.predict_proba(features))
@@ -95,9 +96,7 @@ def test_prices_weights_and_odds():
 
 def test_works_in_a_pipeline_and_is_cloned():
     features, group, outcome = table()
-    pipeline = make_pipeline(
-        StandardScaler(), eh.FairClassifier(LogisticRegression(), allowed_gap=0.02)
-    )
+    pipeline = make_pipeline(StandardScaler(), classifier(LogisticRegression(), allowed_gap=0.02))
     pipeline.fit(features, outcome, fairclassifier__sensitive_features=group)
     assert abs(fpr_gap(pipeline.predict_proba(features)[:, 1], group, outcome)) <= 0.02 + 1e-9
     assert clone(pipeline[-1]).allowed_gap == 0.02
@@ -106,9 +105,7 @@ def test_works_in_a_pipeline_and_is_cloned():
 def test_groups_are_routed_through_a_search():
     features, group, outcome = table(rows=600)
     with sklearn.config_context(enable_metadata_routing=True):
-        model = eh.FairClassifier(eh.Stumps(), random_state=0).set_fit_request(
-            sensitive_features=True
-        )
+        model = classifier(eh.Stumps(), random_state=0).set_fit_request(sensitive_features=True)
         pipeline = make_pipeline(StandardScaler(), model)
         search = GridSearchCV(
             pipeline, {"fairclassifier__allowed_gap": [0.02, 0.3]}, cv=3, scoring="accuracy"
@@ -123,7 +120,7 @@ def test_groups_are_routed_through_a_search():
 
 def test_a_group_that_may_decide_is_taken_from_a_frame(frames):
     features, group, outcome = table()
-    model = eh.FairClassifier(eh.Stumps(), group_use="decide").fit(
+    model = classifier(eh.Stumps(), group_use="decide").fit(
         features, outcome, sensitive_features=group
     )
     column = frames.DataFrame({"sex": group.tolist()})
@@ -145,15 +142,15 @@ def test_frames_are_welcome(frames):
         {name: features[:, i] for i, name in enumerate(("income", "debt", "age"))}
     )
     groups = frames.Series(group.tolist())
-    model = eh.FairClassifier(eh.Stumps()).fit(
+    model = classifier(eh.Stumps()).fit(
         frame, frames.Series(outcome.tolist()), sensitive_features=groups
     )
-    plain = eh.FairClassifier(eh.Stumps()).fit(features, outcome, sensitive_features=group)
+    plain = classifier(eh.Stumps()).fit(features, outcome, sensitive_features=group)
     assert "income" in model.describe()
     assert list(model.feature_names_in_) == ["income", "debt", "age"]
     np.testing.assert_array_equal(model.predict_proba(frame), plain.predict_proba(features))
     column = frames.DataFrame({"sex": group.tolist()})
-    again = eh.FairClassifier(eh.Stumps()).fit(frame, outcome, sensitive_features=column)
+    again = classifier(eh.Stumps()).fit(frame, outcome, sensitive_features=column)
     np.testing.assert_array_equal(again.predict_proba(frame), plain.predict_proba(features))
 
 
@@ -162,11 +159,11 @@ def test_text_is_encoded_in_a_pipeline_or_refused(frames):
     city = np.where(features[:, 1] > 0, "north", "south")
     frame = frames.DataFrame({"income": features[:, 0], "city": city.tolist()})
     columns = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), ["city"]))
-    pipeline = make_pipeline(columns, eh.FairClassifier(allowed_gap=0.02))
+    pipeline = make_pipeline(columns, classifier(allowed_gap=0.02))
     pipeline.fit(frame, outcome, fairclassifier__sensitive_features=frames.Series(group.tolist()))
     assert abs(fpr_gap(pipeline.predict_proba(frame)[:, 1], group, outcome)) <= 0.02 + 1e-9
     with pytest.raises(eh.InvalidInput, match=r"X holds text .*(north|south).*OneHotEncoder"):
-        eh.FairClassifier().fit(frame, outcome, sensitive_features=group)
+        classifier().fit(frame, outcome, sensitive_features=group)
 
 
 def test_missing_and_several_groups_are_refused(frames):
@@ -175,12 +172,12 @@ def test_missing_and_several_groups_are_refused(frames):
     with pytest.raises(
         eh.InvalidInput, match=r"group is missing in 1 of 1200 rows \(first: row 0\).*Hint"
     ):
-        eh.FairClassifier().fit(features, outcome, sensitive_features=frames.Series(holes))
+        classifier().fit(features, outcome, sensitive_features=frames.Series(holes))
     two = frames.DataFrame({"sex": group.tolist(), "region": group.tolist()})
     with pytest.raises(
         eh.InvalidInput, match=r"has 2 columns; a person is of one group.*join them"
     ):
-        eh.FairClassifier().fit(features, outcome, sensitive_features=two)
+        classifier().fit(features, outcome, sensitive_features=two)
 
 
 def test_fairlearns_metric_frame_reads_its_answers(frames):
@@ -191,9 +188,7 @@ def test_fairlearns_metric_frame_reads_its_answers(frames):
     features, group, outcome = table()
     frame = frames.DataFrame({"income": features[:, 0], "debt": features[:, 1]})
     groups = frames.Series(group.tolist())
-    model = eh.FairClassifier(eh.Stumps(), allowed_gap=0.03).fit(
-        frame, outcome, sensitive_features=groups
-    )
+    model = classifier(eh.Stumps(), allowed_gap=0.03).fit(frame, outcome, sensitive_features=groups)
     exact = metrics.MetricFrame(
         metrics=lambda truth, chance: chance[truth == "default"].mean(),
         y_true=outcome,
@@ -214,11 +209,50 @@ def test_fairlearns_metric_frame_reads_its_answers(frames):
 def test_refusals():
     features, group, outcome = table()
     with pytest.raises(eh.InvalidInput, match="sensitive_features is None"):
-        eh.FairClassifier().fit(features, outcome)
+        classifier().fit(features, outcome)
     with pytest.raises(eh.InvalidInput, match="there is no rate 'tpr'"):
-        eh.FairClassifier(rate="tpr").fit(features, outcome, sensitive_features=group)
+        classifier(rate="tpr").fit(features, outcome, sensitive_features=group)
     with pytest.raises(eh.BadLabel, match="3 classes"):
-        eh.FairClassifier().fit(features, np.arange(len(group)) % 3, sensitive_features=group)
+        classifier().fit(features, np.arange(len(group)) % 3, sensitive_features=group)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"), [("paid", "unpaid"), ("hired", "rejected"), ("repaid", "default"), (0, 1)]
+)
+def test_the_good_outcome_is_the_one_that_is_named(good, bad):
+    """Whatever the alphabet says: the limit holds for those whose outcome is really bad."""
+    features, group, told = table()
+    outcome = np.where(told == "repaid", good, bad)
+    model = eh.FairClassifier(eh.Stumps(), allowed_gap=0.05, pos_label=good, random_state=0)
+    model.fit(features, outcome, sensitive_features=group)
+    place = model.classes_.tolist().index(good)
+    accepted = model.predict_proba(features)[:, place]
+    assert abs(fpr_gap(accepted, group, told)) <= 0.05 + 1e-9
+    assert abs(fpr_gap(accepted, group, told)) == pytest.approx(
+        abs(next(iter(model.gaps_.values())))
+    )
+    drawn = model.predict(features, random_state=0) == good
+    assert drawn.mean() == pytest.approx(accepted.mean(), abs=0.06)
+    assert model.score(features, outcome) > 0.55
+
+
+def test_texts_without_a_named_good_outcome_are_refused():
+    features, group, outcome = table()
+    with pytest.raises(eh.BadLabel, match=r"'default' and 'repaid'.*pos_label='repaid'"):
+        eh.FairClassifier(eh.Stumps()).fit(features, outcome, sensitive_features=group)
+    with pytest.raises(eh.BadLabel, match="pos_label is 'yes'"):
+        classifier(pos_label="yes").fit(features, outcome, sensitive_features=group)
+
+
+def test_a_score_takes_the_groups_that_decide():
+    features, group, outcome = table()
+    model = classifier(eh.ScoreThresholds(per_group=True), group_use="decide", random_state=0)
+    model.fit(features, outcome, sensitive_features=group)
+    assert model.score(features, outcome, sensitive_features=group) > 0.55
+    weight = (outcome == "repaid").astype(float)
+    accepted = model.predict(features, sensitive_features=group) == "repaid"
+    share = model.score(features, outcome, weight, sensitive_features=group)
+    assert share == pytest.approx(accepted[outcome == "repaid"].mean())
 
 
 def test_scikit_learns_own_checks():
@@ -230,7 +264,8 @@ def test_scikit_learns_own_checks():
         "check_fit2d_1sample",
     )
     random = dict.fromkeys(draws, RANDOM) | {
-        "check_sample_weight_equivalence_on_dense_data": "repeated rows fall into other groups here"
+        "check_sample_weight_equivalence_on_dense_data": "repeated rows fall into other groups here",
+        "check_classifiers_classes": "texts without pos_label are refused, on purpose",
     }
     results = check_estimator(
         Grouped(eh.Stumps(), "selection", random_state=0),

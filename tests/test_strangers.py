@@ -23,7 +23,7 @@ from evenhand.hypotheses import CLASSES
 from evenhand.learners.storage import storable
 from evenhand.simulate import LEARNERS, Entry, compare
 from evenhand.simulate.study import StudyPlan, source_of, study, unfinished
-from evenhand.tables import Description
+from evenhand.tables import Description, Frame, PublishedTable, TableColumn, people
 from evenhand.testing import (
     LawBroken,
     check_bound,
@@ -356,8 +356,28 @@ ten-cuts = tests.test_strangers:TenCuts
 cautious = tests.test_strangers:Cautious
 [evenhand.populations]
 two-towns = tests.test_strangers:TwoTowns
+[evenhand.tables]
+towns-table = tests.test_strangers:TOWNS
 """
 REJECTED_GOOD = RejectedGood()
+
+
+TOWNS = PublishedTable(
+    "towns-table",
+    "People of two towns",
+    "grant a loan",
+    "it is repaid",
+    "a and b",
+    "none",
+    "Invented.",
+    lambda _: people(
+        "towns-table",
+        Frame("towns", {"score": TableColumn([i / 50 for i in range(50)])}, range(50)),
+        ["score"],
+        group=["ab"[i % 2] for i in range(50)],
+        good=[i % 3 > 0 for i in range(50)],
+    ),
+)
 
 
 @pytest.fixture
@@ -400,6 +420,13 @@ def test_another_package_adds_names_to_the_commands(installed):
     assert refused.returncode == 2
     assert "there is no learner 'reckless'" in refused.stderr
     assert "cautious" in refused.stderr
+
+
+def test_another_package_adds_a_table(installed):
+    done = command("solve", "towns-table", "--limit", "0.3", cwd=installed)
+    assert done.returncode == 0, done.stderr
+    assert "towns-table: 50 people" in done.stdout
+    assert "People of two towns" in command("data", "list", cwd=installed).stdout
 
 
 def test_another_package_adds_a_class_to_solve(installed):

@@ -70,6 +70,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         What errors cost; 1 and 1 by default.
     group_use : "certify_only" or "decide", default "certify_only"
         With "certify_only" groups are not needed, nor used, to predict.
+    pos_label : object, optional
+        The class that is the good outcome. Of two numbers it is by default the larger one; where
+        the classes are texts it must be named, because the alphabet knows nothing of outcomes.
     max_calls : int, optional
         The budget of fits.
     random_state : int or RandomState, optional
@@ -78,7 +81,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
     Attributes
     ----------
     classes_ : array, shape (2,)
-        The two classes in order; the second is the good outcome (+1).
+        The two classes in order.
+    pos_label_ : object
+        The one of them that is the good outcome (+1), which accepted people are expected to have.
     policy_ : Mixture
         The mixture.
     components_ : list of Component
@@ -114,6 +119,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         prices: Prices | None = None,
         *,
         group_use: GroupUse = "certify_only",
+        pos_label: Any = None,
         max_calls: int | None = None,
         random_state: Any = None,
     ) -> None:
@@ -122,6 +128,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         self.allowed_gap = allowed_gap
         self.prices = prices
         self.group_use = group_use
+        self.pos_label = pos_label
         self.max_calls = max_calls
         self.random_state = random_state
 
@@ -155,6 +162,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         ------
         InvalidInput
             If the groups are missing, or no row counts.
+        BadLabel
+            If there are not two classes, or they are texts and `pos_label` is not named.
         CannotEstimateRate
             If nobody of a group counts for the rate.
         """
@@ -166,7 +175,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         used = weight > 0
         if not used.any():
             raise InvalidInput("sample_weight is zero for every row; at least one row must count.")
-        self.classes_, label = _labels(outcome[used], outcome)
+        self.classes_, self.pos_label_ = _classes(outcome[used], outcome, self.pos_label)
+        label = np.where(outcome[used] == self.pos_label_, 1, -1).astype(np.int64)
         sample = LabelledSample(features[used], group[used], label, weight[used])
         plain = (self.prices or Prices()).problem(sample.features, sample.group, sample.label)
         costs = (sample.weight * c for c in (plain.cost_if_rejected, plain.cost_if_accepted))
@@ -207,7 +217,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         features = _checked(self, X, reset=False)
         group = None if sensitive_features is None else _group(sensitive_features, len(features))
         accepted = self.policy_.acceptance(features, group)
-        return np.stack([1.0 - accepted, accepted], axis=1)
+        good_first = self.classes_[0] == self.pos_label_
+        columns = [accepted, 1.0 - accepted] if good_first else [1.0 - accepted, accepted]
+        return np.stack(columns, axis=1)
 
     def predict(
         self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None, random_state: Any = None
@@ -231,10 +243,41 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         array, shape (rows,)
             A class for each row.
         """
-        accepted = self.predict_proba(X, sensitive_features=sensitive_features)[:, 1]
+        chance = self.predict_proba(X, sensitive_features=sensitive_features)
         generator = check_random_state(self.random_state if random_state is None else random_state)
-        drawn = generator.random_sample(len(accepted)) < accepted
-        return np.asarray(self.classes_[drawn.astype(int)])
+        good = int(self.classes_[1] == self.pos_label_)
+        accepted = generator.random_sample(len(chance)) < chance[:, good]
+        return np.asarray(self.classes_[np.where(accepted, good, 1 - good)])
+
+    def score(
+        self,
+        X: ArrayLike,
+        y: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+        *,
+        sensitive_features: ArrayLike | None = None,
+    ) -> float:
+        """The share of rows whose drawn class is the true one.
+
+        Parameters
+        ----------
+        X : array_like, shape (rows, columns)
+            One person per row.
+        y : array_like, shape (rows,)
+            Their true classes.
+        sample_weight : array_like, shape (rows,), optional
+            What each row counts for.
+        sensitive_features : array_like, shape (rows,), optional
+            Their groups; needed with group_use="decide" only.
+
+        Returns
+        -------
+        float
+            The accuracy of one draw per row.
+        """
+        right = self.predict(X, sensitive_features=sensitive_features) == np.asarray(y)
+        weight = None if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
+        return float(np.average(right, weights=weight))
 
     def describe(self) -> str:
         """The mixture in words.
@@ -287,10 +330,10 @@ def _group(given: ArrayLike | None, rows: int) -> GroupArray:
     return as_group(values.reshape(-1), rows)
 
 
-def _labels(
-    outcome: NDArray[Any], everybody: NDArray[Any]
-) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """The two classes in order, and -1 / +1 for each row that counts."""
+def _classes(
+    outcome: NDArray[Any], everybody: NDArray[Any], pos_label: Any
+) -> tuple[NDArray[Any], Any]:
+    """The two classes in order, and the good one."""
     from sklearn.utils.multiclass import check_classification_targets
 
     check_classification_targets(everybody)
@@ -298,10 +341,24 @@ def _labels(
     if len(classes) > 2:
         raise BadLabel(
             f"y has {len(classes)} classes. Only binary classification is supported.",
-            hint="the second of two sorted classes is the good outcome.",
+            hint="an outcome is good or bad; pos_label says which class is the good one.",
         )
     if len(classes) < 2:
         raise BadLabel(
             f"y has only one class, {classes[0]!r}; a classifier can't be trained on one class."
         )
-    return classes, np.where(outcome == classes[1], 1, -1).astype(np.int64)
+    first, second = classes.tolist()
+    if pos_label is not None:
+        if pos_label not in (first, second):
+            raise BadLabel(
+                f"pos_label is {pos_label!r}, but the classes of y are {first!r} and {second!r}.",
+                hint="name the class that is the good outcome.",
+            )
+        return classes, pos_label
+    if classes.dtype.kind not in "biuf":
+        raise BadLabel(
+            f"the classes of y are the texts {first!r} and {second!r}, and nothing says "
+            "which of them is the good outcome; the alphabet does not know it.",
+            hint=f"FairClassifier(..., pos_label={second!r}) or pos_label={first!r}.",
+        )
+    return classes, second

@@ -85,7 +85,7 @@ def _missed(learner, gaps):
 
 def threshold_life_missed(seed, rounds):
     learner = CertifiedLearner(ScoreThresholds(), FPR, 0.1, DELTA, seed=seed)
-    return _missed(play(learner, scores().sample, rounds, seed), threshold_gaps)
+    return _missed(play(learner, scores().draw, rounds, seed), threshold_gaps)
 
 
 def linear_life_missed(seed, rounds):

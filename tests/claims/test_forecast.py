@@ -29,8 +29,7 @@ from evenhand import (
 from evenhand.environments import LowerBound, Replay, random_population, threshold_population
 from evenhand.learners.certified.forecast import Prospect
 from evenhand.planning import simulated
-from evenhand.planning.population import PlannedPopulation, from_table
-from evenhand.planning.simulated import LaunchTerms
+from evenhand.planning.population import LaunchTerms, PlannedPopulation, from_table
 from evenhand.planning.simulated import forecast as expected
 from evenhand.simulate.record import learned_weight
 from evenhand.tables import DataUnavailable, read_table
@@ -109,7 +108,8 @@ def population_case(name, rate, limit):
 
 def table_case(name):
     world = Replay.of_table(read_table(name).encoded(), Linear())
-    planned = from_table(world.population_sample(), Linear(), "certify_only", None)
+    terms = LaunchTerms(0.05, 0.05, ROUNDS, tuple(RATES.values()))
+    planned = from_table(world.population_sample(), Linear(), "certify_only", None, terms)
     found = []
     for rate in RATES:
         halves = [lived(world, Linear(), rate, 0.05, ROUNDS, seed) for seed in range(SEEDS)]

@@ -27,6 +27,14 @@ def lending(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def decisions(tmp_path: Path) -> Path:
+    """What a lender decided; outcomes of the accepted alone."""
+    path = tmp_path / "decisions.csv"
+    path.write_text("sex,approved,repaid\n" + "f,yes,yes\nf,no,\nm,yes,yes\nm,yes,no\n" * 20)
+    return path
+
+
+@pytest.fixture
 def write(tmp_path: Path) -> Callable[[str], Path]:
     def write(text: str, name: str = "data.csv") -> Path:
         path = tmp_path / name

@@ -43,7 +43,7 @@ def test_mixture_round_trip_is_the_identity():
 def test_unknown_kinds_list_the_known_ones():
     for data in ({"kind": "forest"}, {}, [], "text", {"kind": None}):
         with pytest.raises(
-            InvalidInput, match="constant, group, linear, per-group, table, threshold, tree"
+            InvalidInput, match="constant, fitted, group, linear, per-group, table, threshold, tree"
         ):
             hypothesis_from_json(data)
     with pytest.raises(InvalidInput, match="known kinds are mixture"):

@@ -8,7 +8,10 @@ from scipy.special import ndtr
 from tests.planning.launches import BAD, SHARES, gaps_of, planned, table
 
 import evenhand as eh
-from evenhand.planning.population import auc_of, from_table, separation_of
+from evenhand.planning.population import LaunchTerms, auc_of, from_table, separation_of
+from evenhand.words import LabelledSample
+
+TERMS = LaunchTerms(0.1, 0.05, 10_000, (eh.FalsePositiveRate(),))
 
 
 def test_the_population_has_the_shares_rates_and_separation_it_was_told():
@@ -53,7 +56,7 @@ def test_where_the_group_may_decide_every_group_has_its_threshold():
 
 def test_a_table_s_own_rates_are_the_population_s():
     sample = table()
-    world = from_table(sample, eh.ScoreThresholds(), "certify_only", None).world
+    world = from_table(sample, eh.ScoreThresholds(), "certify_only", None, TERMS).world
     for group in ("f", "m"):
         mine = world.group == group
         assert world.probability[mine].sum() == pytest.approx((sample.group == group).mean())
@@ -65,15 +68,33 @@ def test_a_table_s_own_rates_are_the_population_s():
 
 def test_rows_that_no_rule_tells_apart_are_one_kind_of_people():
     rules = [lambda x, a: x[:, 0] > 0, lambda x, a: x[:, 0] > 1]
-    found = from_table(table(), eh.FiniteClass(rules), "certify_only", None)
+    found = from_table(table(), eh.FiniteClass(rules), "certify_only", None, TERMS)
     assert len(found.world) == 6
     assert found.rules == 2
 
 
 def test_stumps_are_planned_on_the_table_s_rows():
-    found = from_table(table(2_000), eh.Stumps(), "certify_only", None)
-    assert len(found.world) <= 600
+    found = from_table(table(2_000), eh.Stumps(), "certify_only", None, TERMS)
+    assert len(found.world) <= 4_000
     assert found.rules == 256
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_best_policy_of_a_plan_is_that_of_solve(seed):
+    """On random tables: within the limit, without one, and the better constant."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(["f", "m"], 900)
+    x = rng.normal(size=(900, 3)) + 0.4 * (group == "m")[:, None]
+    chance = 1 / (1 + np.exp(-(x @ rng.normal(size=3)) - 1.5))
+    label = np.where(rng.random(900) < chance, 1, -1)
+    sample = LabelledSample(x, group, label)
+    world = from_table(sample, eh.Stumps(), "certify_only", None, TERMS).world
+    problem = eh.Prices().problem(x, group, label)
+    for limit in (TERMS.limit, 1.0):
+        solved = eh.solve_fair(problem, eh.Stumps(), TERMS.rates, sample, limit)
+        assert world.optimum(limit, TERMS.rates)[0] == pytest.approx(solved.cost / 900, abs=1e-6)
+    good = world.probability @ world.positive_rate
+    assert good == pytest.approx((label == 1).mean())
 
 
 @pytest.mark.parametrize("hypotheses", [eh.ScoreThresholds(), eh.Linear()])
@@ -88,7 +109,23 @@ def test_an_estimator_is_planned_with_its_own_kind_of_score():
     from sklearn.tree import DecisionTreeClassifier
 
     tree = eh.Estimator(DecisionTreeClassifier(max_depth=3, random_state=0))
-    found = from_table(table(), tree, "certify_only", None)
+    found = from_table(table(), tree, "certify_only", None, TERMS)
     assert found.rules == 30  # what the fourth nominated rule costs
     assert found.fitted
     assert len(found.world.hypotheses) < 30  # a tree has few distinct scores
+
+
+def test_where_accepting_everybody_is_optimal_there_is_nothing_to_gain():
+    """`solve` proves it on the same table, so `plan` must not say that learning is worth it."""
+    rng = np.random.default_rng(3)
+    group = rng.choice(["f", "m"], 3_000)
+    x = rng.normal(size=(3_000, 2))
+    label = np.where(rng.random(3_000) < 0.83 + 0.02 * np.tanh(x[:, 0]), 1, -1)
+    sample = LabelledSample(x, group, label)
+    problem = eh.Prices().problem(x, group, label)
+    solved = eh.solve_fair(problem, eh.Stumps(), TERMS.rates, sample, 0.1)
+    everybody = (label == -1).mean()
+    plan = eh.plan_from_sample(sample, eh.Stumps(), limit=0.1, horizon=10_000, lives=2)
+    gain = everybody - solved.cost / 3_000
+    assert plan.constant_cost - plan.best_cost == pytest.approx(gain, abs=1e-9)
+    assert (plan.answer == "nothing to gain") == (gain < 1e-9)

@@ -13,7 +13,8 @@ from evenhand import theory
 from evenhand.bounds import BettingBound
 from evenhand.environments import ScoreGroup
 from evenhand.planning import simulated
-from evenhand.planning.simulated import LaunchTerms, commit_exploration, two_phase_exploration
+from evenhand.planning.population import LaunchTerms
+from evenhand.planning.simulated import commit_exploration, two_phase_exploration
 from evenhand.simulate import simulate
 
 

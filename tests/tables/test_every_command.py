@@ -52,7 +52,7 @@ LAWS = {  # the table, a part of the refusal, the options that settle it
     ),
     "an outcome in two spellings": (
         rows(repaid=in_row(3, "No")),
-        r"has the values 'No', 'no'.*write each outcome in one way",
+        r"has the values 'No', 'no'.*write each value in one way",
         ("--bad", "no,No"),
     ),
     "a missing outcome": (

@@ -1,5 +1,7 @@
 """Files and frames of other libraries become typed columns; what cannot be read is named."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -107,3 +109,13 @@ def test_what_is_no_table_is_refused(tmp_path):
         read_frame(tmp_path / "data.parquet")
     with pytest.raises(InvalidInput, match="cannot be read as CSV"):
         read_frame(tmp_path / "nowhere.csv")
+
+
+@pytest.mark.parametrize("package", ["pyarrow", "narwhals"])
+def test_a_missing_package_is_named_with_the_extra_that_has_it(tmp_path, monkeypatch, package):
+    FRAMES["pyarrow"]({"x": [1]})  # skips where it is not installed at all
+    monkeypatch.setitem(sys.modules, package, None)
+    (tmp_path / "data.parquet").write_bytes(b"")
+    given = tmp_path / "data.parquet" if package == "pyarrow" else object()
+    with pytest.raises(InvalidInput, match=rf"needs the package {package}.*evenhand\[tables\]"):
+        read_frame(given)

@@ -22,6 +22,7 @@ COMMANDS = {
     "audit": "evenhand.cli.audit",
     "data": "evenhand.cli.data",
     "study": "evenhand.cli.study",
+    "measure": "evenhand.cli.measure",
     "evaluate": "evenhand.cli.evaluate",
 }
 """Name -> module that holds the click command `command`. The order is that of `evenhand --help`."""

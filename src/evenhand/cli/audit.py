@@ -15,12 +15,24 @@ if TYPE_CHECKING:
     from evenhand.service import Product, Settings
     from evenhand.service.audit_pack import Period
 
+
+def _settings(_: click.Context, __: click.Parameter, path: Path) -> "Settings":
+    from evenhand.service import load_settings
+
+    return load_settings(path)
+
+
 CONFIG = click.option(
     "--config",
+    "settings",
     required=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    callback=_settings,
     metavar="FILE",
     help="The settings of the service (TOML).",
+)
+OUT = click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new directory."
 )
 PRODUCT = click.option("--product", metavar="NAME", help="The product.  [default: the only one]")
 FROM = click.option(
@@ -85,13 +97,12 @@ def _period(start: datetime | None, end: datetime | None) -> "Period":
     help="A head that was published before.",
 )
 @click.option("--deep", is_flag=True, help="Also open every sealed field.")
-def verify_command(config: Path, head: Path | None, deep: bool) -> None:
+def verify_command(settings: "Settings", head: Path | None, deep: bool) -> None:
     """Find any edit, deletion, reordering or truncation of the ledger."""
     from evenhand.ledger import SignedHead, verify
-    from evenhand.service import load_settings
 
     published = None if head is None else SignedHead.from_json(json.loads(head.read_text()))
-    with _ledger(load_settings(config)) as (ledger, _):
+    with _ledger(settings) as (ledger, _):
         verification = verify(ledger, published, deep)
     for problem in verification.problems[:100]:
         click.echo(f"row {problem.seq}: {problem.what}")
@@ -108,14 +119,12 @@ def verify_command(config: Path, head: Path | None, deep: bool) -> None:
 @PRODUCT
 @FROM
 @TO
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new directory."
-)
+@OUT
 @click.option(
     "--reveal", metavar="NAME", help="Reveal the secrets of ended windows, in this person's name."
 )
 def pack_command(
-    config: Path,
+    settings: "Settings",
     product: str | None,
     start: datetime | None,
     end: datetime | None,
@@ -124,10 +133,8 @@ def pack_command(
 ) -> None:
     """Everything that an auditor needs, in one directory, with a verifier that needs no package."""
     from evenhand.errors import InvalidInput
-    from evenhand.service import load_settings
     from evenhand.service.audit_pack import pack
 
-    settings = load_settings(config)
     with _ledger(settings) as (ledger, itself):
         if reveal is not None and not itself:
             raise InvalidInput(
@@ -160,7 +167,7 @@ def pack_command(
     help="The file to write.",
 )
 def export_command(
-    config: Path,
+    settings: "Settings",
     product: str | None,
     start: datetime | None,
     end: datetime | None,
@@ -170,10 +177,8 @@ def export_command(
     """Decisions with propensities for other tools: Open Bandit Pipeline (.npz), VW (dsjson),
     Parquet.
     """
-    from evenhand.service import load_settings
     from evenhand.service.audit_pack import export_decisions
 
-    settings = load_settings(config)
     chosen, period = _product(settings, product), _period(start, end)
     with _ledger(settings) as (ledger, _):
         rows = (row for row in ledger.history(*chosen.names) if period.holds(row.at))
@@ -182,15 +187,12 @@ def export_command(
 
 @command.command("backup")
 @CONFIG
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new directory."
-)
-def backup_command(config: Path, out: Path) -> None:
+@OUT
+def backup_command(settings: "Settings", out: Path) -> None:
     """A consistent copy with a signed head. The keyring is not in it: keep it elsewhere."""
     from evenhand.ledger import backup
-    from evenhand.service import load_settings
 
-    with _ledger(load_settings(config)) as (ledger, _):
+    with _ledger(settings) as (ledger, _):
         click.echo(f"Backup: {backup(ledger, out)}")
 
 
@@ -198,15 +200,13 @@ def backup_command(config: Path, out: Path) -> None:
 @CONFIG
 @BY
 @click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
-def restore_command(config: Path, by: str, directory: Path) -> None:
+def restore_command(settings: "Settings", by: str, directory: Path) -> None:
     """Put a backup in the place of a lost ledger.
 
     It answers what it holds, and draws nothing until confirm-gap.
     """
     from evenhand.ledger import Keyring, restore
-    from evenhand.service import load_settings
 
-    settings = load_settings(config)
     restore(
         directory, settings.ledger, keyring=Keyring.load(settings.keyring), clock=time.time, by=by
     )
@@ -220,11 +220,10 @@ def restore_command(config: Path, by: str, directory: Path) -> None:
 @CONFIG
 @BY
 @click.option("--note", required=True, metavar="TEXT", help="What was checked.")
-def confirm_gap_command(config: Path, by: str, note: str) -> None:
+def confirm_gap_command(settings: "Settings", by: str, note: str) -> None:
     """After a restore: what may be missing has been looked into; the ledger draws again."""
-    from evenhand.service import load_settings
     from evenhand.service.server import open_ledger
 
-    with open_ledger(load_settings(config), time.time) as ledger:
+    with open_ledger(settings, time.time) as ledger:
         ledger.confirm_gap(by, note)
     click.echo("Confirmed; the ledger draws again.")

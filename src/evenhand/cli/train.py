@@ -5,22 +5,21 @@ with --no-train.
 import os
 import socket
 import time
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from evenhand.cli.audit import CONFIG
+
+if TYPE_CHECKING:
+    from evenhand.service import Settings
+
 
 @click.command("train")
-@click.option(
-    "--config",
-    required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The settings of the service (TOML).",
-)
+@CONFIG
 @click.option("--product", metavar="NAME", help="Only this product.  [default: all]")
 @click.option("--now", is_flag=True, help="Close the epoch even if it is not full.")
-def command(config: Path, product: str | None, now: bool) -> None:
+def command(settings: "Settings", product: str | None, now: bool) -> None:
     """Close the epoch of each product that is due, train, certify and publish.
 
     Two trainers never publish the same epoch: a lease with a fencing token and a compare-and-swap
@@ -32,10 +31,9 @@ def command(config: Path, product: str | None, now: bool) -> None:
       evenhand train --config service.toml --now
     """
     from evenhand.errors import InvalidInput
-    from evenhand.service import Trainer, load_settings
+    from evenhand.service import Trainer
     from evenhand.service.server import open_ledger
 
-    settings = load_settings(config)
     chosen = [one for one in settings.products if product in (None, one.name)]
     if not chosen:
         raise InvalidInput(f"the settings have no product {product!r}.")

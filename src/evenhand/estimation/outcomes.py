@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from evenhand.estimation.log import RoundLog, find_contexts
-from evenhand.words import FloatArray
+from evenhand.words import FloatArray, IntArray
 
 MOST_CONTEXTS = 5000
 COVERED = 0.9
@@ -112,27 +112,28 @@ def _fitted(log: RoundLog) -> OutcomeRegression:
     contexts = find_contexts(seen.features, None)
     negative, accepted = contexts.total(seen.negative), contexts.total(seen.accepted)
     overall = float(negative.sum() / accepted.sum())
-    few = len(contexts) <= MOST_CONTEXTS and accepted.sum() >= 1.5 * len(contexts)
-    if few and _covered(log) >= COVERED:
-        several = accepted > 1
-        rates = (negative + PRIOR * overall) / (accepted + PRIOR)
-        return TabularOutcome(seen.features[contexts.first[several]], rates[several], overall)
+    if len(accepted) <= MOST_CONTEXTS and accepted.sum() >= 1.5 * len(accepted):
+        # The share of all rounds, rejected ones included, whose context has a label. The policy
+        # chose who has one: for the rest the overall rate of the accepted would be far off.
+        everybody = find_contexts(log.features, None)
+        rounds, labelled = everybody.total(log.count), everybody.total(log.accepted) > 0
+        if float(rounds[labelled].sum() / rounds.sum()) >= COVERED:
+            several = accepted > 1
+            rates = (negative + PRIOR * overall) / (accepted + PRIOR)
+            return TabularOutcome(seen.features[contexts.first[several]], rates[several], overall)
     if min(negative.sum(), (accepted - negative).sum()) < 10:
         return ConstantOutcome(overall)
-    rows = np.arange(len(contexts))
-    if len(rows) > MOST_ROWS:
-        rows = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.int64)
+    rows = _thinned(len(accepted))
     return _logistic(
         seen.features[contexts.first[rows]], negative[rows], (accepted - negative)[rows]
     )
 
 
-def _covered(log: RoundLog) -> float:
-    """The share of all rounds, rejected ones included, whose context has a label. The policy chose
-    who has one: for the rest the overall rate of the accepted would be far off."""
-    contexts = find_contexts(log.features, None)
-    rounds = contexts.total(log.count)
-    return float(rounds[contexts.total(log.accepted) > 0].sum() / rounds.sum())
+def _thinned(rows: int) -> IntArray:
+    """All rows, or MOST_ROWS of them at equal steps."""
+    if rows <= MOST_ROWS:
+        return np.arange(rows)
+    return np.linspace(0, rows - 1, MOST_ROWS).astype(np.int64)
 
 
 def fit_logistic_outcomes(log: RoundLog) -> LogisticOutcome | None:
@@ -140,9 +141,7 @@ def fit_logistic_outcomes(log: RoundLog) -> LogisticOutcome | None:
     seen = log.where(log.accepted > 0)
     if min(seen.negative.sum(), seen.positive.sum()) < 10:
         return None
-    rows = np.arange(len(seen))
-    if len(rows) > MOST_ROWS:
-        rows = np.linspace(0, len(rows) - 1, MOST_ROWS).astype(np.int64)
+    rows = _thinned(len(seen))
     return _logistic(seen.features[rows], seen.negative[rows], seen.positive[rows])
 
 

@@ -6,13 +6,17 @@ from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.evaluation.estimates import Evaluation
 from evenhand.evaluation.evaluate import Candidate, evaluate
 from evenhand.evaluation.log_files import from_obp, read_log, to_obp, write_log, write_parquet
+from evenhand.evaluation.measure import Measurement, RateMeasure, measure_decisions
 
 __all__ = [
     "Candidate",
     "DecisionLog",
     "Evaluation",
+    "Measurement",
+    "RateMeasure",
     "evaluate",
     "from_obp",
+    "measure_decisions",
     "read_log",
     "to_obp",
     "write_log",

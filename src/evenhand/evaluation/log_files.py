@@ -171,7 +171,30 @@ def columns_of(log: DecisionLog) -> dict[str, list[Any]]:
 def write_parquet(
     log: DecisionLog, path: Path, more: Mapping[str, list[Any]] | None = None
 ) -> None:
-    """Write a log as Parquet; `more` columns stand before the log's."""
+    """Write a log as Parquet.
+
+    Parameters
+    ----------
+    log : DecisionLog
+        The decisions.
+    path : Path
+        The file.
+    more : mapping of str to list, optional
+        Further columns, which stand before the log's.
+
+    Raises
+    ------
+    InvalidInput
+        If pyarrow is not installed.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "log.parquet"
+    >>> write_parquet(DecisionLog.of([[3.0]], [True], [0.5], [1]), path, {"at": [7]})
+    >>> read_log(path, features=["x0"]).features.tolist()
+    [[3.0]]
+    """
     arrow, files = import_pyarrow("Parquet")
     types = {"id": arrow.string(), "group": arrow.string(), "label": arrow.int8()}
     columns = {

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Partition, RowOracle
-from evenhand.errors import NotSerialisable, UnsuitableEstimator
+from evenhand.errors import UnsuitableEstimator
 from evenhand.hypotheses.common import (
     checked_costs,
     checked_rows,
@@ -27,6 +27,7 @@ from evenhand.hypotheses.common import (
 )
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant
 from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
+from evenhand.hypotheses.models import StoredModel, load_model, store_model
 from evenhand.hypotheses.thresholds import Cuts
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
@@ -150,18 +151,37 @@ class Fitted(Hypothesis):
         return f"accept if the fitted {type(self.model).__name__} predicts success"
 
     def to_json(self) -> Json:
-        """Always refused: evenhand does not pickle.
+        """Write the model as a skops archive in base64, beside its hash.
 
         Raises
         ------
         NotSerialisable
-            Always.
+            If skops cannot write the model.
         """
-        raise NotSerialisable(
-            f"a fitted {type(self.model).__name__} has no plain JSON form.",
-            hint="use Stumps, Linear, or Estimator with DecisionTreeClassifier or "
-            "LogisticRegression.",
-        )
+        return {"kind": "fitted", "columns": self.columns, "model": self._stored.to_json()}
+
+    @cached_property
+    def _stored(self) -> StoredModel:
+        return store_model(self.model)
+
+    @classmethod
+    def from_json(cls, data: Json) -> "Fitted":
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        data : dict
+            As it was written.
+
+        Returns
+        -------
+        Fitted
+            The same rule; it keeps the bytes it was read from.
+        """
+        stored = StoredModel.from_json(data["model"])
+        rule = cls(load_model(stored), data["columns"])
+        rule.__dict__["_stored"] = stored
+        return rule
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,9 +12,10 @@ import numpy as np
 from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import Constant, GroupClassifier
-from evenhand.hypotheses.estimator import Estimator, Tree
+from evenhand.hypotheses.estimator import Estimator, Fitted, Tree
 from evenhand.hypotheses.finite import FiniteClass, TableRow
 from evenhand.hypotheses.linear import Linear, LinearRule
+from evenhand.hypotheses.models import StoredModel, load_model, store_model
 from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Stumps, Threshold
 from evenhand.policies.mixture import Mixture
 
@@ -175,6 +176,7 @@ _HYPOTHESES: Mapping[str, Callable[[Json], Hypothesis]] = {
     "tree": lambda data: Tree(
         **{part: tuple(data[part]) for part in _TREE_PARTS}, columns=data["columns"]
     ),
+    "fitted": Fitted.from_json,
 }
 
 _TRUSTED = "sklearn."
@@ -200,24 +202,27 @@ def _read_table(data: Json) -> FiniteClass:
 
 
 def _write_estimator(hypotheses: Estimator) -> Json:
-    """A classifier of scikit-learn itself, by its name and its parameters, if these are plain
-    values.
+    """A classifier of scikit-learn with plain parameters by its name and these, any other (a
+    pipeline, a model of LightGBM) as skops writes it.
     """
     kind = type(hypotheses.classifier)
     settings = hypotheses.classifier.get_params(deep=False)
     plain = bool | int | float | str | None
-    odd = [name for name, value in settings.items() if not isinstance(value, plain)]
-    if odd or not kind.__module__.startswith(_TRUSTED):
-        what = f"{kind.__module__}.{kind.__name__}"
-        what = f"{kind.__name__} with {', '.join(odd)}" if odd else what
-        raise NotSerialisable(
-            f"{what} is no scikit-learn classifier with plain parameters.", hint=_GIVE
-        )
-    names = {"module": kind.__module__, "name": kind.__qualname__}
-    return {"kind": "estimator", **names, "settings": settings}
+    if kind.__module__.startswith(_TRUSTED) and all(
+        isinstance(value, plain) for value in settings.values()
+    ):
+        names = {"module": kind.__module__, "name": kind.__qualname__}
+        return {"kind": "estimator", **names, "settings": settings}
+    try:
+        stored = store_model(hypotheses.classifier)
+    except NotSerialisable as reason:
+        raise NotSerialisable(str(reason), hint=_GIVE) from reason
+    return {"kind": "estimator", "model": stored.to_json()}
 
 
 def _read_estimator(data: Json) -> Estimator:
+    if "model" in data:
+        return Estimator(load_model(StoredModel.from_json(data["model"])))
     from sklearn.base import ClassifierMixin  # heavy: only for those who stored such a classifier
 
     trusted = data["module"].startswith(_TRUSTED)

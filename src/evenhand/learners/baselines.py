@@ -11,14 +11,13 @@ FairOnGathered        greedy, with the constraint measured on the labels that we
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from math import ceil
 from typing import Any
 
 import numpy as np
 
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
-from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass, RowOracle
+from evenhand.contracts import Enumeration, GroupUse, HypothesisClass, RowOracle
 from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided
 from evenhand.faircsc import bind_fair
@@ -122,13 +121,13 @@ class ExploreThenCommit(TwoPhaseLearner):
     """
 
     def __init__(self, *args: Any, same_exploration: bool = False, **settings: Any) -> None:
-        told = (
+        length_given = (
             settings.get("exploration_rounds") is not None
             or settings.get("tradeoff_exponent") is not None
         )
         horizon = settings["horizon"] if "horizon" in settings else args[4]
         require_horizon(horizon, 2)
-        if not (told or same_exploration):
+        if not (length_given or same_exploration):
             settings["exploration_rounds"] = ceil(horizon ** (2 / 3))
         super().__init__(*args, **settings)
         self._settings["same_exploration"] = same_exploration
@@ -144,10 +143,8 @@ class ExploreThenCommit(TwoPhaseLearner):
         log = self._bandit_log()
         assert log is not None  # the exploration is over, so it has rows
         loss = one_sided(log, self.loss)
-        found = self.fair_oracle(loss).cheapest(loss.acceptance_cost)
-        return Epoch(
-            number, "commit", round, FOREVER, found.policy, oracle_calls=found.oracle_calls
-        )
+        best = self.fair_oracle(loss).cheapest(loss.acceptance_cost)
+        return Epoch(number, "commit", round, FOREVER, best.policy, oracle_calls=best.oracle_calls)
 
 
 LARGEST_NET = 12_800_000
@@ -241,12 +238,12 @@ def _net(gaps: FloatArray, limit: float, grid: int) -> tuple[IntArray, IntArray,
             hint="use a smaller class, or TwoPhaseLearner, which needs no net.",
         )
     first, second = np.triu_indices(members)
-    found: list[tuple[IntArray, IntArray, FloatArray]] = []
+    pairs: list[tuple[IntArray, IntArray, FloatArray]] = []
     for weight in np.linspace(1.0 / grid, 1.0, grid):
         mixed = weight * gaps[:, first] + (1 - weight) * gaps[:, second]
         keep = (np.abs(mixed).max(axis=0) <= limit) & ((first != second) | (weight == 1.0))
-        found.append((first[keep], second[keep], np.full(int(keep.sum()), weight)))
-    firsts, seconds, weights = zip(*found, strict=True)
+        pairs.append((first[keep], second[keep], np.full(int(keep.sum()), weight)))
+    firsts, seconds, weights = zip(*pairs, strict=True)
     return np.concatenate(firsts), np.concatenate(seconds), np.concatenate(weights)
 
 
@@ -320,19 +317,14 @@ class AnyPolicy:
 
     def cheapest(self, acceptance_cost: FloatArray) -> AnyAnswer:
         """The cheapest hypothesis of all."""
-        answers = [
-            self._answer(rule) for rule in (self.oracle.best(acceptance_cost), *self._permanent)
-        ]
+        features, group = self.loss.features, self.loss.group
+        groups = () if group is None else dict.fromkeys(group.tolist())
+        permanent = (ACCEPT_ALL, REJECT_ALL, *map(GroupClassifier, groups))
+        answers = []
+        for rule in (self.oracle.best(acceptance_cost), *permanent):
+            policy = Mixture((rule,), (1.0,), self.group_use)
+            answers.append(AnyAnswer(policy, policy.acceptance_of_checked(features, group)))
         return min(answers, key=lambda answer: float(acceptance_cost @ answer.acceptance))
-
-    @cached_property
-    def _permanent(self) -> tuple[Hypothesis, ...]:
-        groups = () if self.loss.group is None else dict.fromkeys(self.loss.group.tolist())
-        return (ACCEPT_ALL, REJECT_ALL, *map(GroupClassifier, groups))
-
-    def _answer(self, rule: Hypothesis) -> AnyAnswer:
-        policy = Mixture((rule,), (1.0,), self.group_use)
-        return AnyAnswer(policy, policy.acceptance_of_checked(self.loss.features, self.loss.group))
 
 
 class Unconstrained(_Greedy):
@@ -364,10 +356,10 @@ class Unconstrained(_Greedy):
         loss, schedule = one_sided(log, self.loss), PracticalSchedule()
         floor = schedule.exploration_floor(max(1, int(loss.rounds)))
         every = AnyPolicy(self.hypotheses.bind(loss.features, loss.group), loss, self.group_use)
-        found = coordinate_descent(
+        chosen = coordinate_descent(
             loss, every, exploration_floor=floor, regret_scale=schedule.regret_scale, sides=1
         )
-        policy = found.weights.smoothed(floor, explored(1))
+        policy = chosen.weights.smoothed(floor, explored(1))
         return Epoch(
             number,
             "bandit",
@@ -375,8 +367,8 @@ class Unconstrained(_Greedy):
             round,
             policy,
             floor,
-            found.report.iterations,
-            found.report.oracle_calls,
+            chosen.report.iterations,
+            chosen.report.oracle_calls,
         )
 
 
@@ -409,7 +401,11 @@ class FairOnGathered(_Greedy):
         if log is None:
             return self._accept(number, round)
         gathered = self.state.history.of(with_group=self.group_use == "decide") or log
-        shown = one_sided(_as_if_accepted_by_all(gathered), self.loss)
+        # the accepted rows as ordinary tools see them: a plain labelled table
+        seen = gathered.where(gathered.accepted > 0)
+        ones = np.ones(len(seen))
+        columns = (seen.features, seen.group, ones, 0 * ones, seen.positive, seen.negative)
+        shown = one_sided(RoundLog(*columns, seen.prices).aggregated(), self.loss)
         try:
             fair = bind_fair(
                 self.hypotheses,
@@ -422,14 +418,7 @@ class FairOnGathered(_Greedy):
             )
         except CannotEstimateRate:
             return self._accept(number, round)
-        found = fair.cheapest(shown.acceptance_cost)
-        return Epoch(number, "greedy", round, round, found.policy, oracle_calls=found.oracle_calls)
-
-
-def _as_if_accepted_by_all(log: RoundLog) -> RoundLog:
-    """The accepted rows as ordinary tools see them: a plain labelled table."""
-    seen = log.where(log.accepted > 0)
-    ones = seen.accepted * 0 + 1
-    return RoundLog(
-        seen.features, seen.group, ones, ones * 0, seen.positive, seen.negative, seen.prices
-    ).aggregated()
+        chosen = fair.cheapest(shown.acceptance_cost)
+        return Epoch(
+            number, "greedy", round, round, chosen.policy, oracle_calls=chosen.oracle_calls
+        )

@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.contracts import GroupUse, Rate
 from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
-from evenhand.estimation.log import History
+from evenhand.estimation.log import History, prices_of
 from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
 from evenhand.learners.rounds import Block, Lost, RoundBook, Single
@@ -528,7 +528,9 @@ class EpochLearner(ABC):
                 self.open_epoch()
             if people <= self._left:
                 return _as_decisions(
-                    self._decide_block(rows, seen, prices and _part(prices, slice(None), people)),
+                    self._decide_block(
+                        rows, seen, prices and prices_of(prices, people, slice(None))
+                    ),
                     first,
                 )
             state.book.hold(first)  # the block goes on beyond the end of the epoch
@@ -538,7 +540,7 @@ class EpochLearner(ABC):
                     self.open_epoch()
                     part = slice(start, min(people, start + self._left))
                     shown = None if seen is None else seen[part]
-                    own_prices = _part(prices, part, people)
+                    own_prices = prices_of(prices, people, part)
                     pieces.append(self._decide_block(rows[part], shown, own_prices))
                     start = part.stop
                 return _joined(pieces, first)
@@ -627,15 +629,15 @@ class EpochLearner(ABC):
         ProtocolError
             If a round is unknown, or was erased. Then nothing has changed.
         """
-        rounds, told = as_rounds(round), np.asarray(accept)
-        if told.dtype.kind != "b" or told.shape not in ((), rounds.shape):
+        rounds, decided = as_rounds(round), np.asarray(accept)
+        if decided.dtype.kind != "b" or decided.shape not in ((), rounds.shape):
             raise InvalidInput(
                 f"accept is {accept!r} for {rounds.size} rounds; what a human decided is True or "
                 "False, for each round or for all."
             )
         window_open = self.state.book.window_open(rounds, *self._clock)
         for lost in self.state.book.overrule(
-            rounds, np.broadcast_to(told, rounds.shape), window_open
+            rounds, np.broadcast_to(decided, rounds.shape), window_open
         ):
             self._lose(lost, erased=False)
 
@@ -705,9 +707,9 @@ class EpochLearner(ABC):
 
     def _collect(self) -> bool:
         """Move what has been resolved into the history; whether there was anything."""
-        found = self.state.book.harvest()
-        self.state.history.add(found)
-        return bool(found)
+        logs = self.state.book.harvest()
+        self.state.history.add(logs)
+        return bool(logs)
 
     @locked
     def absorb(self, log: RoundLog) -> None:
@@ -781,16 +783,6 @@ def _own(checked: Kind, given: object) -> Kind:
 def round_count(log: RoundLog) -> int:
     """How many rounds a log holds."""
     return round(log.rounds)
-
-
-def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:
-    if prices is None:
-        return None
-    columns = (
-        np.broadcast_to(np.asarray(value), (rows,))[part]
-        for value in (prices.false_accept, prices.false_reject)
-    )
-    return Prices(*columns)
 
 
 def _as_decisions(block: Block, first: int) -> Decisions:

@@ -137,9 +137,9 @@ class Arrivals:
         fewest, most = np.zeros((2, len(rates), len(of)))
         for r, rate in enumerate(rates):
             bad, good = rate.in_denominator(np.array([-1, 1]))
-            told = np.where(self.label == -1, bad, good)
-            surely = np.where(self.label == 0, bad and good, told) * self.count
-            perhaps = np.where(self.label == 0, bad or good, told) * self.count
+            counts = np.where(self.label == -1, bad, good)
+            surely = np.where(self.label == 0, bad and good, counts) * self.count
+            perhaps = np.where(self.label == 0, bad or good, counts) * self.count
             fewest[r] = [surely[members].sum() for members in of]
             most[r] = [perhaps[members | anybody].sum() for members in of]
         return fewest, most

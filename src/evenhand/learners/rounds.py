@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.log import joined
+from evenhand.estimation.log import joined, joined_prices, prices_of
 from evenhand.learners.storage import storable
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, as_known_groups
 
@@ -140,14 +140,14 @@ class Block:
                 f"features, group, audit or prices of the block of round {self.first} have "
                 "another length."
             )
-        p, told = self.acceptance, self.label != 0
+        p, labelled = self.acceptance, self.label != 0
         laws = {
             "an acceptance probability lies outside [0, 1]": ~((p >= 0) & (p <= 1)),
             "somebody was accepted with probability 0, or rejected with probability 0": p
             == np.where(self.accept, 0, 1),
             "a label is none of -1, 0 and +1": (np.abs(self.label) > 1)
             | (np.abs(self.settled) > 1),
-            "somebody has a label who was rejected, refused or erased": told
+            "somebody has a label who was rejected, refused or erased": labelled
             & ~(self.accept & ~self._mute),
             "somebody was audited who was rejected": ~self.accept
             & (False if self.audit is None else self.audit),
@@ -174,10 +174,10 @@ class Block:
         """What the loss may learn from and has not been handed over: of the rounds before `stop`,
         if it is given.
         """
-        found = np.asarray(self.resolved & ~self.logged)
+        rows = np.asarray(self.resolved & ~self.logged)
         if stop is not None:
-            found[max(stop - self.first, 0) :] = False
-        return found
+            rows[max(stop - self.first, 0) :] = False
+        return rows
 
     def knows_group(self, rows: IntArray | BoolArray) -> BoolArray:
         """Whether the group of each of these rounds is known."""
@@ -210,7 +210,7 @@ class Block:
             group=self.group[rows]
             if self.group is not None and self.knows_group(rows).all()
             else None,
-            prices=None if self.prices is None else _rows_of(self.prices, len(self.accept), rows),
+            prices=prices_of(self.prices, len(self.accept), rows),
         )
 
     def write(self, name: str, rows: IntArray, value: Any) -> None:
@@ -232,9 +232,7 @@ class Block:
                 accept=bool(self.accept[row]),
                 acceptance=float(self.acceptance[row]),
                 label=int(self.label[row]),
-                prices=None
-                if self.prices is None
-                else _rows_of(self.prices, len(self.accept), slice(row, row + 1)),
+                prices=prices_of(self.prices, len(self.accept), slice(row, row + 1)),
                 closed=bool(self.logged[row]),
                 learned=bool(self.learned[row]),
             )
@@ -277,9 +275,7 @@ def _opened(singles: list[Single]) -> list[Block]:
         group=groups[0] if rows == 1 else joined(groups),
         accept=np.array(accept),
         acceptance=np.array(acceptance),
-        prices=prices[0]
-        if rows == 1 or prices[0] is None
-        else _end_to_end(list(prices), [1] * rows),
+        prices=prices[0] if rows == 1 else joined_prices(prices, [1] * rows),
         label=np.zeros(rows, np.int64),
         logged=np.zeros(rows, bool),
         audit=None if audited[0] is None else np.array(audited),
@@ -368,7 +364,7 @@ def merged(blocks: list[Block]) -> Block:
     return Block(
         first=blocks[0].first,
         epoch=blocks[0].epoch,
-        prices=None if any(p is None for p in prices) else _end_to_end(prices, sizes),
+        prices=joined_prices(prices, sizes),
         audit=None if any(a is None for a in audits) else np.concatenate(audits),
         at=blocks[-1].at,
         **{"group": None, **columns},
@@ -389,24 +385,6 @@ def _copied(block: Block) -> Block:
 
 
 _first = attrgetter("first")
-
-
-def _end_to_end(prices: list[Prices], sizes: list[int]) -> Prices:
-    columns = [
-        np.concatenate(
-            [np.broadcast_to(getattr(p, name), (n,)) for p, n in zip(prices, sizes, strict=True)]
-        )
-        for name in ("false_accept", "false_reject")
-    ]
-    return Prices(*columns)
-
-
-def _rows_of(prices: Prices, people: int, rows: BoolArray | slice) -> Prices:
-    columns = (
-        np.broadcast_to(column, (people,))[rows]
-        for column in (prices.false_accept, prices.false_reject)
-    )
-    return Prices(*columns)
 
 
 @storable
@@ -488,7 +466,7 @@ class RoundBook:
             else None
         )
         numbers, values = rounds.tolist(), labels.tolist()
-        places, told = [], dict[int, int]()
+        places, labels_now = [], dict[int, int]()
         for place in range(len(rounds)) if others is None else others.tolist():
             round, label = numbers[place], values[place]
             block, row = self._find(round, "its label cannot be told")
@@ -508,7 +486,7 @@ class RoundBook:
                     "counts for nothing.",
                     hint="do not tell the labels of people who were refused.",
                 )
-            before = told.setdefault(round, int(block.label[row]) or int(label))
+            before = labels_now.setdefault(round, int(block.label[row]) or int(label))
             if before != label:
                 raise ProtocolError(
                     f"round {round} was observed before with label {before:+d} and now has "
@@ -620,13 +598,13 @@ class RoundBook:
         self.check_group(rounds, groups)
         entered = 0
         for block, rows, which in self._by_block(rounds):
-            told = groups[which]
-            new = np.array([value is not None for value in told.tolist()], dtype=bool)
+            values = groups[which]
+            new = np.array([value is not None for value in values.tolist()], dtype=bool)
             new &= ~block.logged[rows] & ~block.knows_group(rows)
             if new.any():
                 if block.group is None:
                     block.group = np.full(len(block.accept), None)
-                block.group[rows[new]] = told[new]
+                block.group[rows[new]] = values[new]
                 block.write("group_late", rows[new], True)
                 entered += len(np.unique(rows[new]))
         return entered
@@ -670,16 +648,16 @@ class RoundBook:
         `_find`.
         """
         order = np.argsort(rounds, kind="stable")
-        ascending, start, found = rounds[order], 0, []
+        ascending, start, parts = rounds[order], 0, []
         while start < len(rounds):
             block, _ = self._find(int(ascending[start]))
             stop = int(np.searchsorted(ascending, block.first + len(block.accept)))
             rows = ascending[start:stop] - block.first
             if refused is not None and (erased := block.erased[rows]).any():
                 self._find(block.first + int(rows[int(np.argmax(erased))]), refused)
-            found.append((block, rows, order[start:stop]))
+            parts.append((block, rows, order[start:stop]))
             start = stop
-        return found
+        return parts
 
     # handing over
 
@@ -701,19 +679,19 @@ class RoundBook:
         """(epoch, log) of the rounds that were resolved since the last harvest; of those before
         `stop`, if it is given.
         """
-        found, waiting = [], self._waiting()
+        logs, waiting = [], self._waiting()
         for epoch, run in groupby(waiting, key=lambda block: block.epoch):
             blocks = list(run)
             whole, fresh = merged(blocks), np.concatenate([block.fresh(stop) for block in blocks])
             known = whole.knows_group(np.ones(len(fresh), bool))
-            found += [
+            logs += [
                 (epoch, whole.log(part)) for part in (fresh & known, fresh & ~known) if part.any()
             ]
         for block in waiting:
             fresh = block.fresh(stop)
             block.learned = block.learned | fresh
             block.logged = block.logged | fresh | block._mute
-        return found
+        return logs
 
     def close(self, now: float | None, window: float | None) -> list[Block]:
         """Whole blocks, in the order of arrival, whose maturity window has passed; each is handed

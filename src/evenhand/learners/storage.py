@@ -272,13 +272,13 @@ class Decoder:
                 f"the file holds a {kind!r}, which is not registered.",
                 hint="import its module first.",
             )
-        found = {name: self.decode(value) for name, value in data["fields"].items()}
+        decoded = {name: self.decode(value) for name, value in data["fields"].items()}
         for name, (low, high) in _RANGES.get(kind, {}).items():
-            value = np.asarray(found[name])
+            value = np.asarray(decoded[name])
             if value.dtype.kind not in "iuf" or (value < low).any() or (value > high).any():
                 raise StorageError(f"{name} of the stored {kind} leaves [{low:g}, {high:g}].")
         names = stored_fields(_RECORDS[kind])
-        return _RECORDS[kind](**{names.get(key, key): value for key, value in found.items()})
+        return _RECORDS[kind](**{names.get(key, key): value for key, value in decoded.items()})
 
     def mixture(self, data: Any) -> Mixture:
         """Weights and rules."""
@@ -410,27 +410,41 @@ class Stored:
 
 def write(path: str | os.PathLike[str], stored: Stored) -> None:
     """Store, or NotSerialisable and the file untouched."""
-    hypotheses = stored.settings.get("hypotheses")
+    hypotheses, known_class = stored.settings.get("hypotheses"), None
+    if hypotheses is not None:  # by its params a class that is given on loading is recognised
+        try:
+            data = class_to_json(hypotheses)
+        except NotSerialisable as reason:
+            data = {"kind": "given", "reason": str(reason)}
+        known_class = {"class": data, "params": dict(hypotheses.params)}
     encoder = Encoder(hypotheses)
     document = {
         "format": FORMAT,
         "version": VERSION,
         "rules": RULES,
         "learner": stored.learner,
-        "hypotheses": None if hypotheses is None else _class_document(hypotheses),
+        "hypotheses": known_class,
         "settings": encoder.encode(dict(stored.settings)),
         "state": encoder.encode(dict(stored.state)),
     }
     for part in ("settings", "state"):
-        if (found := not_finite(document[part], encoder.arrays, part)) is not None:
+        if (bad_number := not_finite(document[part], encoder.arrays, part)) is not None:
             raise NotSerialisable(
-                f"{found}; every number of a stored learner is finite.",
+                f"{bad_number}; every number of a stored learner is finite.",
                 hint="something went wrong before: keep the older file, and report it if the "
                 "learner is evenhand's own.",
             )
-    _replace(
-        Path(path), np.frombuffer(json.dumps(document).encode(), dtype=np.uint8), encoder.arrays
-    )
+    # write a neighbour, then move it into place
+    final, text = Path(path), np.frombuffer(json.dumps(document).encode(), dtype=np.uint8)
+    beside = final.with_name(f".{final.name}.{token_hex(4)}.tmp")
+    try:
+        with beside.open("xb") as file:
+            np.savez(file, allow_pickle=False, **{_DOCUMENT: text}, **encoder.arrays)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(beside, final)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None) -> Stored:
@@ -438,14 +452,15 @@ def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None
     document, arrays = _contents(Path(path))
     try:
         parts = (not_finite(document[part], arrays, part) for part in ("settings", "state"))
-        found = next((bad for bad in parts if bad is not None), None)
+        bad_number = next((bad for bad in parts if bad is not None), None)
     except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise StorageError(
             f"{path} is damaged: its document is malformed ({error}).", hint=_RESTORE
         ) from error
-    if found is not None:
+    if bad_number is not None:
         raise StorageError(
-            f"{path} is no sound learner: {found}; every stored number is finite.", hint=_RESTORE
+            f"{path} is no sound learner: {bad_number}; every stored number is finite.",
+            hint=_RESTORE,
         )
     decoder = Decoder(arrays, _class_of(document["hypotheses"], hypotheses))
     settings = decoder.decode(document["settings"])
@@ -455,15 +470,6 @@ def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None
         if rules == 1 or "_life" in encoded:
             return Stored(document["learner"], settings, encoded, rules, decoder)
     return Stored(document["learner"], settings, decoder.decode(document["state"]), rules)
-
-
-def _class_document(hypotheses: HypothesisClass) -> Json:
-    """The class, and its params, by which a class that is given on loading is recognised."""
-    try:
-        stored = class_to_json(hypotheses)
-    except NotSerialisable as reason:
-        stored = {"kind": "given", "reason": str(reason)}
-    return {"class": stored, "params": dict(hypotheses.params)}
 
 
 def _class_of(document: Json | None, given: HypothesisClass | None) -> HypothesisClass | None:
@@ -483,19 +489,6 @@ def _class_of(document: Json | None, given: HypothesisClass | None) -> Hypothesi
             hint="pass the class with which the learner was made.",
         )
     return given
-
-
-def _replace(path: Path, document: NDArray[np.uint8], arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Write a neighbour, then move it into place."""
-    beside = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
-    try:
-        with beside.open("xb") as file:
-            np.savez(file, allow_pickle=False, **{_DOCUMENT: document}, **arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(beside, path)
-    finally:
-        beside.unlink(missing_ok=True)
 
 
 def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
@@ -525,13 +518,13 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
     return _known_document(document, path), arrays
 
 
-def _known_document(found: Any, path: Path) -> Json:
-    if not isinstance(found, dict) or found.get("format") != FORMAT:
+def _known_document(data: Any, path: Path) -> Json:
+    if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise StorageError(
             f"{path} is no stored learner; its format is "
-            f"{getattr(found, 'get', lambda _: None)('format')!r}."
+            f"{getattr(data, 'get', lambda _: None)('format')!r}."
         )
-    document: Json = found
+    document: Json = data
     written = (document.get("version"), document.get("rules"))
     if written not in ((VERSION, RULES), (2, 2), (1, None)):
         raise StorageError(

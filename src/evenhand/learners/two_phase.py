@@ -315,7 +315,10 @@ class TwoPhaseLearner(EpochLearner):
 
     def _plan(self, number: int, round: int) -> Epoch:
         if self.slack is None:
-            return self._explore(number, round)
+            # step 1: accept everybody up to the next preset size
+            length = self._cut_off(self._next_stop(round) - round, round)
+            everybody = Mixture((ACCEPT_ALL,), (1.0,), self.group_use)
+            return Epoch(number, "explore", round, length, everybody)
         if not self.explorer.keeps(self.slack):
             # the policy that is deployed was chosen while it did, and so keeps the promise for good
             length = self._cut_off(max(FIRST_EPOCH, round), round)
@@ -330,13 +333,6 @@ class TwoPhaseLearner(EpochLearner):
         return self._exploit(number, round)
 
     # step 1
-
-    def _explore(self, number: int, round: int) -> Epoch:
-        """Accept everybody up to the next preset size."""
-        length = self._cut_off(self._next_stop(round) - round, round)
-        return Epoch(
-            number, "explore", round, length, Mixture((ACCEPT_ALL,), (1.0,), self.group_use)
-        )
 
     def _next_stop(self, round: int) -> int:
         """The first round after `round` at which the people since `_first` are as many as one of
@@ -377,9 +373,9 @@ class TwoPhaseLearner(EpochLearner):
         settled = self._settled
         if settled == self.state.taken:
             return exploring
-        found, self.state.taken = self.state.book.harvest(settled), settled
-        self.state.history.add(found)
-        return exploring or bool(found)
+        logs, self.state.taken = self.state.book.harvest(settled), settled
+        self.state.history.add(logs)
+        return exploring or bool(logs)
 
     def _examine(self) -> None:
         """Look at the preset sizes in their order, as far as labels are complete; the first one
@@ -421,24 +417,30 @@ class TwoPhaseLearner(EpochLearner):
     def _arrivals(self, stop: int) -> Arrivals:
         """What is known of the people of the exploration who came before round `stop`."""
         counted = [sample_of(log) for first, log in self.state.in_counts if first < stop]
-        told = list(self.state.book.rows(self.state.first, stop))
+        one_by_one = list(self.state.book.rows(self.state.first, stop))
         group = joined(
             [part.group for part in counted]
-            + [b.group if b.group is None else b.group[r] for b, r in told]
+            + [b.group if b.group is None else b.group[r] for b, r in one_by_one]
         )
         assert (
             group is not None
         )  # while it explores, the learner decides about nobody without a group
         return Arrivals(
-            (*(part.features for part in counted), *(block.features[rows] for block, rows in told)),
+            (
+                *(part.features for part in counted),
+                *(block.features[rows] for block, rows in one_by_one),
+            ),
             group,
             np.concatenate(
-                [*(part.label for part in counted), *(block.label[rows] for block, rows in told)]
+                [
+                    *(part.label for part in counted),
+                    *(block.label[rows] for block, rows in one_by_one),
+                ]
             ),
             np.concatenate(
                 [
                     *(part.weight for part in counted),
-                    *(np.ones(len(block.label[r])) for block, r in told),
+                    *(np.ones(len(block.label[r])) for block, r in one_by_one),
                 ]
             ),
         )
@@ -604,15 +606,15 @@ class TwoPhaseLearner(EpochLearner):
             return Epoch(number, "bandit", round, length, coin, exploration_floor=0.5)
         loss = (one_sided if self.sides == 1 else two_sided)(log, self.loss)
         floor = self.schedule.exploration_floor(max(1, int(loss.rounds)))
-        found = coordinate_descent(
+        descent = coordinate_descent(
             loss,
             self.fair_oracle(loss),
             exploration_floor=floor,
             regret_scale=self.schedule.regret_scale,
             sides=self.sides,
         )
-        policy = found.weights.smoothed(floor, explored(self.sides))
-        report = found.report
+        policy = descent.weights.smoothed(floor, explored(self.sides))
+        report = descent.report
         return Epoch(
             number,
             "bandit",

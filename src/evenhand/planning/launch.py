@@ -18,13 +18,13 @@ from evenhand.fairness.rates import Rate, as_rates
 from evenhand.learners import ExploreThenCommit, TwoPhaseLearner
 from evenhand.planning.plan import Answer, Course, Curve, LaunchPlan, Milestone, Spread
 from evenhand.planning.population import (
+    LaunchTerms,
     PlannedPopulation,
     from_numbers,
     from_table,
     separation_of,
 )
 from evenhand.planning.simulated import (
-    LaunchTerms,
     SimulatedRuns,
     certified_learner,
     commit_exploration,
@@ -195,9 +195,9 @@ def plan_from_sample(
     >>> launch.population["source"]
     '400 rows, their score in bins'
     """
-    population = from_table(sample, hypotheses, group_use, rules)
     people = _require_horizon(horizon, per_day, days)
     terms = _terms(limit, failure_probability, people, prices, rate, audit_budget)
+    population = from_table(sample, hypotheses, group_use, rules, terms)
     return _Launch(population, terms, _require_seeds(lives, seed)).plan(per_day)
 
 

@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import scipy
 
-from evenhand.contracts import Enumeration, GroupUse, HypothesisClass
+from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass, Rate
 from evenhand.environments import Discrete
+from evenhand.environments.population import ZERO_ONE
 from evenhand.errors import InvalidInput
+from evenhand.faircsc import solve_fair
 from evenhand.hypotheses import Estimator, Linear, ScoreThresholds, Stumps
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
 
 BINS = 30
 """Bins of the score, of equal mass in the whole population."""
@@ -34,15 +36,30 @@ THRESHOLD_RULES = 100
 """Thresholds on a continuous score that a learner starts with: about one for each of its first
 people.
 """
-MOST_CONTEXTS = 600
-"""Rows at most that stand for a table with many columns."""
-STUMP_BINS = 12
+MOST_CONTEXTS = 4_000
+"""Kinds of people above which fewer of the rules that spread evenly over the class are kept."""
+FRONTIER = (0.0, 0.5, 1.0, 2.0, 4.0)
+"""Multiples of the limit at which the rules of the cheapest policy are looked for, besides no limit
+at all.
+"""
 STUMP_CUTS = 64
 """Cuts per column that the certified learner starts with."""
 FITTED_RULES = 30
 """What the fourth nominated rule costs, as the size of a finite class: pi^2 N^2 / 6. Half of the
 weight is on the first few of them. Chosen with four tables in view, on which 1,000 made forecasts
 too late (decision 0011)."""
+
+
+@dataclass(frozen=True)
+class LaunchTerms:
+    """What is promised and what errors cost: the limit, delta, T, the rates and the prices."""
+
+    limit: float
+    failure_probability: float
+    horizon: int
+    rates: tuple[Rate, ...]
+    prices: Prices = ZERO_ONE
+    audit_budget: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,9 +193,13 @@ def auc_of(separation: float) -> float:
 
 
 def from_table(
-    sample: LabelledSample, hypotheses: HypothesisClass, group_use: GroupUse, rules: int | None
+    sample: LabelledSample,
+    hypotheses: HypothesisClass,
+    group_use: GroupUse,
+    rules: int | None,
+    terms: LaunchTerms,
 ) -> PlannedPopulation:
-    """The table as a population. Thresholds: its score in bins; finite classes and stumps: its
+    """The table as a population. Thresholds: its score in bins; finite classes and stumps: all its
     rows; fitted classes: an out-of-fold score of the same kind of model in bins.
     """
     sample.require_two_groups()
@@ -188,16 +209,16 @@ def from_table(
         world = _score_bins(sample, sample.features[:, hypotheses.column], use)
         size = paid_rules(rules, THRESHOLD_RULES, world)
         return PlannedPopulation(world, size, f"{people}, their score in bins")
-    source = Stumps(max_bins=STUMP_BINS) if isinstance(hypotheses, Stumps) else hypotheses
     fitted = isinstance(hypotheses, Linear | Estimator)
-    bound = None if fitted else source.bind(sample.features, None)
+    bound = None if fitted else hypotheses.bind(sample.features, None)
     if isinstance(bound, Enumeration):
-        world = _rows(sample, bound)
+        world = _rows(sample, hypotheses, bound, terms)
         size = len(world.hypotheses)
         if isinstance(hypotheses, Stumps):
             size = 2 * STUMP_CUTS * sample.features.shape[1]
         size = paid_rules(rules, size, world)
-        return PlannedPopulation(world, size, f"{people}, {len(world)} kinds of people")
+        source = f"all {people}, {len(world):,} kinds of people, {len(world.accepts)} rules"
+        return PlannedPopulation(world, size, source)
     world = _score_bins(sample, _out_of_fold(sample, hypotheses), group_use)
     size = paid_rules(rules, FITTED_RULES, world)
     return PlannedPopulation(world, size, f"{people}, an out-of-fold score in bins", fitted=True)
@@ -228,14 +249,45 @@ def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) 
     return binned(good, bad, list(sample.groups), group_use, "table")
 
 
-def _rows(sample: LabelledSample, bound: Enumeration) -> Discrete:
-    """Rows that no rule of the class tells apart are one context; if rows are too many, every k-th
-    (by group and label) stands for its neighbours.
+def _rows(
+    sample: LabelledSample, hypotheses: HypothesisClass, bound: Enumeration, terms: LaunchTerms
+) -> Discrete:
+    """All rows; those that no rule of the plan tells apart are one kind of people.
+
+    The plan has the rules of the cheapest policies within limits around the one that is planned
+    for, and without a limit, so that the best policy is that of `solve`; and as many others, evenly
+    spread over the class, as leave at most MOST_CONTEXTS kinds of people.
     """
-    # the class on the table: at most MOST_RULES rules, evenly spread, without constants
     size = bound.totals(np.zeros((1, len(sample)))).shape[1]
-    chosen = np.unique(np.linspace(0, size - 1, min(size, MOST_RULES)).astype(int))
-    table = np.array([bound.hypothesis(int(i)).accepts(sample.features, None) for i in chosen])
+    best = [] if size <= MOST_RULES else _cheapest_rules(sample, hypotheses, terms)
+    codes, spread = _codes(sample), min(size, 4 if best else MOST_RULES)
+    accepts, first, place = _kinds(sample, codes, best, bound, size, spread)
+    while best and spread < min(size, MOST_RULES):  # more rules, while the kinds are not too many
+        spread = min(size, 2 * spread, MOST_RULES)
+        more = _kinds(sample, codes, best, bound, size, spread)
+        if len(more[1]) > MOST_CONTEXTS:
+            break
+        accepts, first, place = more
+    mass = np.bincount(place, sample.weight)
+    good = np.bincount(place, sample.weight * (sample.label == 1))
+    group: GroupArray = sample.group[first]
+    return Discrete(mass / mass.sum(), good / mass, group, accepts[:, first], name="table")
+
+
+def _kinds(
+    sample: LabelledSample,
+    codes: IntArray,
+    best: list[Hypothesis],
+    bound: Enumeration,
+    size: int,
+    spread: int,
+) -> tuple[BoolArray, IntArray, IntArray]:
+    """What `best` and `spread` others say: (rules, rows); the first row of each kind of people, and
+    the kind of each row.
+    """
+    members = np.unique(np.linspace(0, size - 1, spread).astype(int))
+    rules = [*best, *(bound.hypothesis(int(member)) for member in members)]
+    table = np.array([rule.accepts(sample.features, None) for rule in rules])
     table = table[table.any(axis=1) & ~table.all(axis=1)]
     if len(table) == 0:
         raise InvalidInput(
@@ -243,18 +295,25 @@ def _rows(sample: LabelledSample, bound: Enumeration) -> Discrete:
             "there is nothing to learn."
         )
     accepts = np.unique(table, axis=0)
-    codes = _codes(sample)
-    rows: IntArray = np.arange(len(sample))
-    if len(rows) > MOST_CONTEXTS:
-        order = np.lexsort((sample.label, codes))
-        rows = order[np.linspace(0, len(order) - 1, MOST_CONTEXTS).astype(int)]
-    patterns = np.concatenate([codes[np.newaxis, rows], accepts[:, rows]]).T
-    _, first, place = np.unique(patterns, axis=0, return_index=True, return_inverse=True)
-    weight = sample.weight[rows]
-    mass = np.bincount(place.ravel(), weight)
-    good = np.bincount(place.ravel(), weight * (sample.label[rows] == 1))
-    group: GroupArray = sample.group[rows][first]
-    return Discrete(mass / mass.sum(), good / mass, group, accepts[:, rows][:, first], name="table")
+    # the group and the answers of all rules, as a few bytes per row
+    answers = np.packbits(accepts, axis=0).T
+    pattern = np.ascontiguousarray(np.column_stack([codes.astype(np.uint8), answers]))
+    _, first, place = np.unique(
+        pattern.view(f"V{pattern.shape[1]}").ravel(), return_index=True, return_inverse=True
+    )
+    return accepts, first, place
+
+
+def _cheapest_rules(
+    sample: LabelledSample, hypotheses: HypothesisClass, terms: LaunchTerms
+) -> list[Hypothesis]:
+    problem = terms.prices.problem(sample.features, sample.group, sample.label)
+    limits = {min(1.0, multiple * terms.limit) for multiple in FRONTIER} | {1.0}
+    return [
+        rule
+        for limit in sorted(limits)
+        for rule in solve_fair(problem, hypotheses, terms.rates, sample, limit).policy.hypotheses
+    ]
 
 
 def _out_of_fold(sample: LabelledSample, hypotheses: HypothesisClass) -> FloatArray:

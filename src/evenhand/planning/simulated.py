@@ -13,32 +13,18 @@ from typing import Any
 import numpy as np
 
 from evenhand.bounds import BettingBound, JointHoeffding, people_needed
-from evenhand.contracts import Rate
-from evenhand.environments.population import ZERO_ONE
 from evenhand.learners import CertifiedLearner, EpochLearner
 from evenhand.learners.certified.evidence import FIRST_PEOPLE, group_codes
 from evenhand.learners.certified.forecast import Prospect, RateForecast, epoch_length
 from evenhand.learners.certified.learner import FIRST_FITTED, FIRST_ROUNDS
 from evenhand.learners.certified.run import LATER_GROUPS
-from evenhand.planning.population import PlannedPopulation
+from evenhand.planning.population import LaunchTerms, PlannedPopulation
 from evenhand.simulate import promises, simulate
 from evenhand.simulate.record import audit_weight, learned_weight, value_at
-from evenhand.words import FloatArray, Prices
+from evenhand.words import FloatArray
 
 POINTS = 72
 """Rounds at which curves are kept."""
-
-
-@dataclass(frozen=True)
-class LaunchTerms:
-    """What is promised and what errors cost: the limit, delta, T, the rates and the prices."""
-
-    limit: float
-    failure_probability: float
-    horizon: int
-    rates: tuple[Rate, ...]
-    prices: Prices = ZERO_ONE
-    audit_budget: float | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,6 +6,7 @@ A policy is loaded only if its signature verifies. Requests that come in togethe
 """
 
 import asyncio
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -232,32 +233,29 @@ class Decider:
         If that policy does not verify, the last certified one that does takes its place; else the
         constant of the settings.
         """
-        names = product.names
-        on_record = self.ledger.active(*names)
+        on_record = self.ledger.active(*product.names)
+        mode: Mode = "live" if on_record is None else on_record.mode
 
-        def candidates() -> Iterator[tuple[Policy, str]]:
+        def candidates() -> Iterator[tuple[Policy, Mode, str]]:
             if on_record is not None:
-                yield on_record.policy, on_record.reason
+                yield on_record.policy, mode, on_record.reason
             certified = certified_policies(self.ledger, product)
-            for policy in reversed(self.ledger.policies(*names)):
+            for policy in reversed(self.ledger.policies(*product.names)):
                 if policy.in_lineage and policy.id in certified:
-                    yield policy, "fall-back: the newest policy does not verify"
+                    yield policy, mode, "fall-back: the newest policy does not verify"
+            constant = self.constants(product)[product.fallback]
+            yield constant, "killed", "fall-back: no policy verifies"
 
-        public_key = self.ledger.keyring.public_key
-        for policy, reason in candidates():
-            try:
-                mixture = verified_mixture(policy, public_key)
-            except EvenhandError:
-                continue
-            mode: Mode = "live" if on_record is None else on_record.mode
-            self._active[names] = ActivePolicy(policy, mixture, mode, reason)
-            return self._active[names]
-        policy = self.constants(product)[product.fallback]
-        mixture = verified_mixture(policy, public_key)
-        self._active[names] = ActivePolicy(
-            policy, mixture, "killed", "fall-back: no policy verifies"
+        for policy, its_mode, reason in candidates():
+            with contextlib.suppress(EvenhandError):
+                mixture = verified_mixture(policy, self.ledger.keyring.public_key)
+                active = ActivePolicy(policy, mixture, its_mode, reason)
+                self._active[product.names] = active
+                return active
+        raise Damaged(
+            "not even the constant of the settings verifies.",
+            hint="verify the ledger, and its key.",
         )
-        return self._active[names]
 
     def constants(self, product: Product) -> dict[str, Policy]:
         """The policies that accept and reject everybody, registered if they are not yet."""

@@ -24,6 +24,7 @@ from evenhand.service.problems import ProblemError
 
 Scope = Literal["decide", "observe", "audit", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
+"""What a key may be allowed to do."""
 PREFIX = "eh_"
 SESSION_SECONDS = 8 * 3600
 

@@ -11,7 +11,17 @@ the table as a population. `read_frame` reads rows whose columns mean something 
 of decisions.
 """
 
-from evenhand.tables.described import FEWEST, Description, describe, read_description, read_table
+from evenhand.tables.described import (
+    DECISION,
+    FEWEST,
+    OUTCOME,
+    Description,
+    TwoValues,
+    describe,
+    read_description,
+    read_table,
+    two_values,
+)
 from evenhand.tables.frame import (
     MISSING,
     Frame,
@@ -28,8 +38,10 @@ from evenhand.tables.reading import import_pyarrow, read_frame
 from evenhand.tables.wheels import DataUnavailable, WheelFile, cache_folder
 
 __all__ = [
+    "DECISION",
     "FEWEST",
     "MISSING",
+    "OUTCOME",
     "TABLES",
     "DataUnavailable",
     "Description",
@@ -39,6 +51,7 @@ __all__ = [
     "PublishedTable",
     "Table",
     "TableColumn",
+    "TwoValues",
     "WheelFile",
     "cache_folder",
     "describe",
@@ -50,4 +63,5 @@ __all__ = [
     "read_frame",
     "read_table",
     "same_value",
+    "two_values",
 ]

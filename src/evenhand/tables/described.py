@@ -37,7 +37,7 @@ from evenhand.errors import BadLabel, InvalidInput
 from evenhand.tables.frame import Frame, LabelledFrame, listed, number, same_value
 from evenhand.tables.published import TABLES
 from evenhand.tables.reading import read_frame
-from evenhand.words import GroupArray, IntArray
+from evenhand.words import FloatArray, GroupArray, IntArray
 
 FEWEST = 10
 """People with each outcome that every group needs: with fewer no rate can be estimated, let alone
@@ -469,39 +469,127 @@ def _spelt(value: str, texts: Iterable[str | None], where: str, option: str) -> 
     return same
 
 
-def _labels(frame: Frame, described: Description) -> tuple[IntArray, str]:
-    """+1 where the outcome is the good one, -1 elsewhere; and the value taken as good."""
-    texts, name = [str(text) for text in frame.columns[described.label].texts], described.label
-    distinct = sorted(set(texts))
-    if described.good is None:
+@dataclass(frozen=True)
+class TwoValues:
+    """How messages speak of a column with two values: what it is, and the options that name them.
+
+    Parameters
+    ----------
+    noun : str
+        What the column is called.
+    first, one, law : str
+        What the first value means, in one word, and what the two values are.
+    option, other : str
+        The options that name the first value and the others.
+
+    Examples
+    --------
+    >>> DECISION.option
+    '--accepted'
+    """
+
+    noun: str
+    first: str
+    one: str
+    law: str
+    option: str
+    other: str
+
+
+OUTCOME = TwoValues(
+    "label", "the good outcome", "good", "an outcome is good or bad", "--good", "--bad"
+)
+DECISION = TwoValues(
+    noun="decision",
+    first="an acceptance",
+    one="accepted",
+    law="a person is accepted or rejected",
+    option="--accepted",
+    other="--rejected",
+)
+
+
+def two_values(
+    frame: Frame,
+    name: str,
+    first: str | None,
+    others: tuple[str, ...] = (),
+    words: TwoValues = OUTCOME,
+) -> tuple[FloatArray, str]:
+    """Read a column with two values.
+
+    Parameters
+    ----------
+    frame : Frame
+        The rows.
+    name : str
+        The column.
+    first : str, optional
+        The value that becomes +1; by default 1 where the column holds 0 and 1, or -1 and 1.
+    others : tuple of str
+        The values that become -1, which must be named where there are several.
+    words : TwoValues
+        How messages speak of it.
+
+    Returns
+    -------
+    tuple
+        +1, -1, or not a number where the value is missing; and the value taken as the first.
+
+    Raises
+    ------
+    BadLabel
+        If it cannot be told which value is which. Nothing is guessed from the alphabet.
+
+    Examples
+    --------
+    >>> from evenhand.tables.frame import TableColumn
+    >>> frame = Frame("loans", {"repaid": TableColumn(("yes", "no", ""))}, (2, 3, 4))
+    >>> two_values(frame, "repaid", "yes")
+    (array([ 1., -1., nan]), 'yes')
+    """
+    texts = frame[name].texts
+    distinct = sorted({text for text in texts if text is not None})
+    if first is None:
         read = {number(text): text for text in distinct}
         if set(read) not in ({0.0, 1.0}, {-1.0, 1.0}, {1.0}) or len(read) < len(distinct):
+            example = f", for example {words.option} {distinct[-1]!r}" if distinct else ""
             raise BadLabel(
-                f"{frame.source}: the label column {name!r} holds {listed(distinct)}; "
-                "without --good it must hold 0 and 1, or -1 and 1 (1 is good).",
-                hint=f"say which value is the good outcome, for example --good {distinct[-1]!r}.",
+                f"{frame.source}: the {words.noun} column {name!r} holds {listed(distinct)}; "
+                f"without {words.option} it must hold 0 and 1, or -1 and 1 "
+                f"(1 is {words.one}).",
+                hint=f"say which value is {words.first}{example}.",
             )
-        good = [read[1.0]]
+        chosen = [read[1.0]]
     else:
-        good = _spelt(described.good, distinct, f"the label column {name!r}", "--good")
-    others = [text for text in distinct if text not in good]
-    if not others:
+        where = f"the {words.noun} column {name!r}"
+        chosen = _spelt(first, distinct, where, words.option)
+    rest = [text for text in distinct if text not in chosen]
+    named = [text for text in rest if any(same_value(text, other) for other in others)]
+    if len(named) < len(rest) and (others or len(rest) > 1):
+        shown = ", ".join(map(repr, rest[:5]))
         raise BadLabel(
-            f"{frame.source}: every row has {name} = {good[0]}; "
+            f"{frame.source}: besides {chosen[0]!r} the {words.noun} {name!r} has the values "
+            f"{shown}; {words.law}.",
+            hint=f"name all others, {words.other} {','.join(rest[:5])} (in a description "
+            f"{words.other[2:]} = [{shown}]), write each value in one way, and remove rows that "
+            "are neither.",
+        )
+    sign = {text: 1.0 if text in chosen else -1.0 for text in distinct}
+    values = [np.nan if text is None else sign[text] for text in texts]
+    return np.array(values, dtype=np.float64), chosen[0]
+
+
+def _labels(frame: Frame, described: Description) -> tuple[IntArray, str]:
+    """+1 where the outcome is the good one, -1 elsewhere; and the value taken as good."""
+    label, good = two_values(frame, described.label, described.good, described.bad)
+    if not (label < 0).any():
+        raise BadLabel(
+            f"{frame.source}: every row has {described.label} = {good}; "
             "good and bad outcomes are both needed.",
             hint="name the column that holds the outcome, or add people with the other one.",
         )
-    named = [text for text in others if any(same_value(text, bad) for bad in described.bad)]
-    if len(named) < len(others) and (described.bad or len(others) > 1):
-        shown = ", ".join(map(repr, others[:5]))
-        raise BadLabel(
-            f"{frame.source}: besides {good[0]!r} the label {name!r} has the values {shown}; "
-            "an outcome is good or bad.",
-            hint=f"name all bad ones, --bad {','.join(others[:5])} (in a description bad = "
-            f"[{shown}]), write each outcome in one way, and remove rows whose outcome is neither.",
-        )
-    sign = {text: 1 if text in good else -1 for text in distinct}
-    return np.array([sign[text] for text in texts], dtype=np.int64), good[0]
+    return label.astype(np.int64), good
 
 
 def _groups(frame: Frame, described: Description, label: IntArray) -> GroupArray:

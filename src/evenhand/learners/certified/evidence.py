@@ -109,10 +109,10 @@ class ClosedCohort:
 
 def group_codes(group: GroupArray, groups: tuple[Any, ...]) -> IntArray:
     """0..G-1 for the listed groups, -1 for everybody else, the unknown among them."""
-    found = np.full(len(group), OUTSIDE, dtype=np.int64)
+    codes = np.full(len(group), OUTSIDE, dtype=np.int64)
     for code, value in enumerate(groups):
-        found[group == value] = code
-    return found
+        codes[group == value] = code
+    return codes
 
 
 def accept_weight(policy: Mixture, group: Any = None) -> float:
@@ -194,7 +194,7 @@ def from_block(block: Block) -> ClosedCohort:
         first=block.first,
         stop=block.first + len(block.accept),
         log=block.log(block.resolved),
-        features=features if len(contexts) == len(features) else features[contexts.first],
+        features=features if len(contexts.first) == len(features) else features[contexts.first],
         group=group[first],
         acceptance=block.acceptance[first],
         rejected=count(~block.accept),
@@ -217,10 +217,10 @@ def _summed(place: IntArray, which: BoolArray, size: int) -> FloatArray:
 
 
 def _by_group(group: GroupArray, accept: BoolArray, which: BoolArray) -> GroupCounts:
-    found: GroupCounts = {}
+    counts: GroupCounts = {}
     for value, drawn in zip(group[which].tolist(), accept[which].tolist(), strict=True):
-        found[value, drawn] = found.get((value, drawn), 0.0) + 1.0
-    return found
+        counts[value, drawn] = counts.get((value, drawn), 0.0) + 1.0
+    return counts
 
 
 FIRST_PEOPLE = 10

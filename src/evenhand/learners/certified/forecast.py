@@ -203,16 +203,16 @@ class Prospect:
     @cached_property
     def _counting(self) -> list[tuple[FloatArray, bool, FloatArray, FloatArray]]:
         """For each rate: P[N | x], whether N depends on the label, c (G,) and f (M, G)."""
-        found = []
+        rates = []
         for rate in self.rates:
             negatives, positives = rate.in_denominator(np.array([-1, 1])).astype(np.float64)
             m = np.clip(negatives * self.negative + positives * (1.0 - self.negative), MARGIN, 1.0)
             mass = self._by_group * m[:, np.newaxis]
             c = 1.0 / np.maximum(mass.sum(axis=0), 1e-9)
-            found.append(
+            rates.append(
                 (m, not (negatives and positives), c, np.clip((self.accepts @ mass) * c, 0.0, 1.0))
             )
-        return found
+        return rates
 
     def moments(
         self, acceptance: FloatArray, audit: FloatArray | float
@@ -234,12 +234,12 @@ class Prospect:
                     m * (m + (1.0 - m) / p) ** 3 + (1.0 - m) * (m / p - m) ** 3
                 )
             rate = np.clip(f, MARGIN, 1.0 - MARGIN)
-            for power, moment, found in ((2, squares, second), (3, cubes, third)):
+            for power, moment, of_gap in ((2, squares, second), (3, cubes, third)):
                 rows = self._by_group * moment[..., np.newaxis]
                 accepted = self.accepts @ rows
                 rejected = rows.sum(axis=-2, keepdims=True) - accepted
                 of_group = c**power * ((1.0 - rate) ** power * accepted + rate**power * rejected)
-                found += [of_group[..., i] + of_group[..., j] for i, j in self._pairs]
+                of_gap += [of_group[..., i] + of_group[..., j] for i, j in self._pairs]
         return np.stack(second, axis=-2), np.stack(third, axis=-2)
 
     @cached_property
@@ -283,8 +283,8 @@ class Prospect:
             middle = 0.5 * (low + high)
             wide = self.widths(10.0**middle, ratio * 10.0**middle) > half
             low, high = np.where(wide, middle, low), np.where(wide, high, middle)
-        found = np.where(half < 1.0, 10.0**high, 0.0)
-        return found, ratio * found
+        information = np.where(half < 1.0, 10.0**high, 0.0)
+        return information, ratio * information
 
     @cached_property
     def efficiency(self) -> FloatArray:
@@ -377,10 +377,10 @@ class Prospect:
         At round t it has share (start / t)^decay of the uncertified weight. evidence: I and J at
         `start`, those of the present intervals by default.
         """
-        (found,) = self._foreseen(
+        (course,) = self._foreseen(
             lambda t, _: np.array([share * (start / t) ** decay]), start, horizon, evidence
         )
-        return found
+        return course
 
     def best(self, start: float, horizon: float, evidence: Evidence | None = None) -> Trajectory:
         """The trajectory of the smallest share that brings WORTHWHILE of the largest gain over
@@ -396,10 +396,12 @@ class Prospect:
         ):  # else it is accepted anyway, or there is none
             courses += product(SHARES, DECAYS)
         share, decay = np.array(courses).T
-        found = self._foreseen(lambda t, _: share * (start / t) ** decay, start, horizon, evidence)
+        courses_ahead = self._foreseen(
+            lambda t, _: share * (start / t) ** decay, start, horizon, evidence
+        )
         ends = [end for end in (horizon / 3.0, horizon) if end > start]
-        costs = np.array([sum(one.cost_until(end) / end for end in ends) for one in found])
-        return found[
+        costs = np.array([sum(one.cost_until(end) / end for end in ends) for one in courses_ahead])
+        return courses_ahead[
             int(np.argmax(costs <= costs.min() + (1.0 - WORTHWHILE) * (costs[0] - costs.min())))
         ]
 
@@ -409,8 +411,8 @@ class Prospect:
         def choose(t: float, evidence: Evidence) -> FloatArray:
             return np.array([self.best(t, horizon, evidence).share])
 
-        (found,) = self._foreseen(choose, start, horizon, None)
-        return found
+        (course,) = self._foreseen(choose, start, horizon, None)
+        return course
 
     def _foreseen(
         self,
@@ -431,8 +433,12 @@ class Prospect:
             weights[:, 0] = floor + np.maximum(weights[:, 0], shares[-1] * constants)
             weights[:, 1] = np.maximum(floor + constants - weights[:, 0], 0.0)
             V, K = self.moments(weights @ self.accepts, weights[:, 0])
-            told = length * self.efficiency / V
-            information, skewness, t = information + told, skewness + told * K / V**2, t + length
+            gained = length * self.efficiency / V
+            information, skewness, t = (
+                information + gained,
+                skewness + gained * K / V**2,
+                t + length,
+            )
             rounds.append(t)
             learned.append(weights[:, 2:].sum(axis=1))
             costs.append(weights @ self.sure_cost)
@@ -459,18 +465,18 @@ class Prospect:
         reached, pairs = course.reaches(HALF * self.full), len(self._pairs)
         half = reached if isfinite(reached) else None
         mixed = course.final[2:] if course.final[2:].any() else self._known[2:]
-        found = []
+        forecasts = []
         for r, rate in enumerate(self.rates):
-            told = (self._labelled[0] * course.information)[r * pairs : (r + 1) * pairs, 2:].min(
+            known = (self._labelled[0] * course.information)[r * pairs : (r + 1) * pairs, 2:].min(
                 axis=0
             )
-            seen, labels = float(told @ mixed / mixed.sum()), self._counting[r][1]
-            found.append(
+            seen, labels = float(known @ mixed / mixed.sum()), self._counting[r][1]
+            forecasts.append(
                 RateForecast(
                     rate.name, self.limit, self.needed(r), seen, half, course.start, horizon, labels
                 )
             )
-        return tuple(found)
+        return tuple(forecasts)
 
     def needed(self, rate: int) -> float:
         """Labelled people with whom one rate alone allows half of the weight that it allows once

@@ -229,9 +229,9 @@ def _supports(
         )
         yield near.hypotheses[int(np.argmax(near.weights))]
     limits = [max(guarantee.limit - errors * doubt, 0.0) for errors in SLACKS]
-    for found in fair.solve_at(limits, objective.acceptance_cost):
-        order = np.argsort(-np.array(found.policy.weights), kind="stable")
-        yield from (found.policy.hypotheses[i] for i in order)
+    for solution in fair.solve_at(limits, objective.acceptance_cost):
+        order = np.argsort(-np.array(solution.policy.weights), kind="stable")
+        yield from (solution.policy.hypotheses[i] for i in order)
 
 
 def _standard_error(

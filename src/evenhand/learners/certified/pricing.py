@@ -157,7 +157,7 @@ class PooledCosts:
                 np.bincount(cells.of_log, weights=column, minlength=len(cells)), dtype=np.float64
             )
 
-        rounds, (swing, of_reject) = log.rounds, loss.per_row(log.prices, len(log))
+        rounds, (swing, of_reject) = log.rounds, loss.per_row(log.prices, len(log.features))
         if isinstance(regression, TabularOutcome):  # its contexts are the cells, or parts of them
             forecast = np.full(len(log), regression.overall)
         else:

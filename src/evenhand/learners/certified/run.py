@@ -318,14 +318,10 @@ class CertificationRun:
         The N-th books 6 rho delta_r / (pi^2 N^2), and its processes see later cohorts only. Until
         its intervals are narrow the limit for its pairs is kept by weight on constants.
         """
-        if (
-            not isinstance(self.process, BettingProcess)
-            or self.groups is None
-            or not self._reserved
-        ):
+        if not isinstance(self.process, BettingProcess) or self.groups is None:
             return
         for group in self.evidence.groups:
-            if group not in self.groups:
+            if group not in self.groups and self._reserved:
                 self.joined += 1
                 share = inverse_square_share(self._reserved, self.joined)
                 self.ledger = self.ledger.book(
@@ -489,17 +485,17 @@ class CertificationRun:
     @property
     def uncovered(self) -> dict[Any, float]:
         """People of groups that the certificate does not cover, by group; None: the unknown one."""
-        found = {
+        outside = {
             value: n
             for value, n in self.evidence.seen.items()
             if self.groups and value not in self.groups
         }
-        return found | ({None: self.evidence.unknown} if self.evidence.unknown else {})
+        return outside | ({None: self.evidence.unknown} if self.evidence.unknown else {})
 
     @property
     def notes(self) -> list[str]:
         """What is missing, in words."""
-        found = (
+        sentences = (
             [
                 f"suspended at round {self.began} ({'; '.join(self.ended)}); this is life "
                 f"{self.number}."
@@ -511,9 +507,9 @@ class CertificationRun:
             [] if self.started else self.evidence.missing(self.guarantee.rates, self.wanted)
         ):
             need = f"{have:g} {rate.denominator_name}, {FIRST_PEOPLE} are needed to begin"
-            found.append(f"only constants are deployed: group {group!r} has {need}.")
+            sentences.append(f"only constants are deployed: group {group!r} has {need}.")
         if self.evidence.unresolved:
-            found.append(
+            sentences.append(
                 f"{self.evidence.unresolved:g} labels had not come when their cohort closed; they "
                 "count as the worst case."
             )
@@ -528,14 +524,14 @@ class CertificationRun:
                     f"a group joins once it has {FIRST_PEOPLE} people; a value with fewer may be a "
                     "typing error"
                 )
-            found.append(f"outside the certificate: people of {named}; {law}.")
+            sentences.append(f"outside the certificate: people of {named}; {law}.")
         if self.awaiting:
-            found.append(
+            sentences.append(
                 f"the drift tests wait for labels from round {self.awaiting[0][1]} on; without a "
                 "maturity window "
                 "nobody can say when they are complete."
             )
-        return found
+        return sentences
 
 
 def is_constant(hypothesis: Hypothesis) -> bool:

@@ -21,6 +21,7 @@ import numpy as np
 
 from evenhand.errors import InvalidInput
 from evenhand.simulate.study.tasks import RunTask, StudyPlan, Task, play
+from evenhand.tables import import_pyarrow
 from evenhand.words import FloatArray
 
 JOURNAL = "journal.jsonl"
@@ -573,14 +574,7 @@ def write_parquet(results: Study, path: Path) -> None:
     ...     print([path.name for path in Path(folder).iterdir()])
     ['results.parquet']
     """
-    try:
-        import pyarrow  # type: ignore[import-untyped]  # optional, and without types
-        import pyarrow.parquet  # type: ignore[import-untyped]
-    except ImportError:
-        raise InvalidInput(
-            "the table of results is Parquet, and pyarrow is not installed.",
-            hint="pip install 'evenhand[study]'.",
-        ) from None
+    pyarrow, parquet = import_pyarrow("the table of results (Parquet)")
     numbers = pyarrow.list_(pyarrow.float64())
     types = {
         "curve_loss": numbers,
@@ -593,5 +587,5 @@ def write_parquet(results: Study, path: Path) -> None:
         for name in results.rows[0]
     }
     partial = path.with_suffix(".part")
-    pyarrow.parquet.write_table(pyarrow.table(arrays), partial)
+    parquet.write_table(pyarrow.table(arrays), partial)
     partial.replace(path)

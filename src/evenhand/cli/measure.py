@@ -1,0 +1,197 @@
+"""`evenhand measure`: the rates of decisions that were made, whoever made them."""
+
+from math import isnan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+import numpy as np
+
+from evenhand.cli.options import JSON_FILE, RATE_NAME, split
+from evenhand.errors import InvalidInput
+from evenhand.tables import DECISION, read_frame, two_values
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.evaluation import RateMeasure
+
+
+@click.command(
+    "measure",
+    params=[
+        click.Argument(["data"], metavar="DECISIONS"),
+        click.Option(
+            ["--decision"], required=True, metavar="COL", help="Column with what was decided."
+        ),
+        click.Option(
+            ["--accepted"],
+            metavar="VALUE",
+            help="The value of an acceptance. Default: 1 of 0/1 or -1/1.",
+        ),
+        click.Option(["--rejected"], metavar="A,B", help="The values of rejections, if several."),
+        click.Option(
+            ["--group"], required=True, metavar="COL", help="Column with each person's group."
+        ),
+        click.Option(["--groups"], metavar="A,B", help="Keep only the rows of these groups."),
+        click.Option(
+            ["--outcome"],
+            metavar="COL",
+            help="Column with the outcome; empty where it is not known.",
+        ),
+        click.Option(
+            ["--good"],
+            metavar="VALUE",
+            help="The value of a good outcome. Default: 1 of 0/1 or -1/1.",
+        ),
+        click.Option(["--bad"], metavar="A,B", help="The values of bad outcomes, if several."),
+        click.Option(
+            ["--rate"],
+            type=RATE_NAME,
+            multiple=True,
+            default=("selection", "fpr", "fnr"),
+            help="What to measure; may be given several times.",
+        ),
+        click.Option(
+            ["--delta"],
+            type=float,
+            default=0.05,
+            help="All intervals hold at once with probability 1 - delta.",
+        ),
+        click.Option(
+            ["--drop-missing"],
+            is_flag=True,
+            help="Leave out rows without a decision or a group.",
+        ),
+        click.Option(
+            ["--missing"],
+            metavar="A,B",
+            help="How a missing value is written.  [default: ?, na, n/a, nan, null, none]",
+        ),
+        click.Option(
+            ["--delimiter"], default=",", metavar="CHAR", help="What separates the cells of a CSV."
+        ),
+        click.Option(
+            ["--json", "out"],
+            type=JSON_FILE,
+            metavar="FILE.JSON",
+            help="Save all figures as plain JSON.",
+        ),
+    ],
+)
+def command(data: str, out: Path | None, **options: Any) -> None:
+    """Measure the decisions that you make today: rates, gaps and ratios with exact intervals.
+
+    DECISIONS is a CSV or Parquet file with one row per person: what was decided, the group, and the
+    outcome where it is known. No policy of evenhand is needed.
+
+    \b
+    Example: loans, repaid or not for those that were granted
+      evenhand measure decisions.csv --decision approved --accepted yes \\
+          --outcome repaid --good yes --group sex
+
+    \b
+    Which command measures what
+      measure   decisions that were made, by whatever means
+      evaluate  what another policy would have cost, from a log with probabilities
+      solve     the best policy on people whose outcomes are all known
+
+    Outcomes are usually known for accepted people only. Then the false positive and negative rates
+    are not determined by the table: each missing outcome may be good or bad, and the range that
+    this leaves is shown. The share of good outcomes among the accepted is determined.
+    """
+    from evenhand.cli.show import console, heading, show_lines, write_json
+    from evenhand.evaluation import measure_decisions
+
+    frame = read_frame(data, options["delimiter"], split(options["missing"]) or None)
+    decision, by, outcome = options["decision"], options["group"], options["outcome"]
+    frame.require([name for name in (decision, by, outcome) if name])
+    if options["groups"]:
+        kept = set(split(options["groups"]))
+        frame = frame.where(np.array([text in kept for text in frame[by].texts]))
+    unknown = frame[decision].missing | frame[by].missing
+    if unknown.any() and not options["drop_missing"]:
+        row = int(np.argmax(unknown))
+        raise InvalidInput(
+            f"{frame.source}: the decision or the group is missing in {unknown.sum():,} of "
+            f"{len(frame.lines):,} rows (first: line {frame.lines[row]}).",
+            hint="fill them in, or leave these rows out with --drop-missing.",
+        )
+    frame = frame.where(~unknown)
+    decided, accepted = two_values(
+        frame, decision, options["accepted"], split(options["rejected"]), DECISION
+    )
+    label, lines = None, [f"  accepted: {decision} = {accepted}"]
+    if outcome:
+        label, good = two_values(frame, outcome, options["good"], split(options["bad"]))
+        lines.append(f"  good outcome: {outcome} = {good}")
+    if unknown.any():
+        lines.append(f"  left out: {unknown.sum():,} rows without a decision or a group")
+    measured = measure_decisions(
+        decided > 0,
+        [str(text) for text in frame[by].texts],
+        label,
+        rates=options["rate"],
+        failure_probability=options["delta"],
+    )
+    if out is not None:
+        write_json(out, measured.to_json())
+    lines.append(
+        f"  {measured.accepted:,} accepted, outcomes known for {measured.outcomes:,}"
+        if outcome
+        else f"  {measured.accepted:,} accepted"
+    )
+    screen = console()
+    screen.print(heading(f"{frame.source}: {measured.people:,} people"))
+    show_lines(screen, lines)
+    for rate in measured.rates:
+        show_rate(screen, rate)
+    show_lines(
+        screen,
+        [
+            "",
+            f"All intervals hold at once with probability {1 - options['delta']:g} "
+            "for the population",
+            "that these people were drawn from independently.",
+        ],
+    )
+    if any(not rate.is_identified for rate in measured.rates):
+        show_lines(
+            screen,
+            [
+                "A range such as 0.10 to 0.85: outcomes are missing, and each may be good or bad.",
+                "With outcomes of the accepted alone no figure can say more; see evenhand evaluate",
+                "for logs with probabilities.",
+            ],
+        )
+    if out is not None:
+        click.echo(f"\nSaved: {out}")
+
+
+def show_rate(screen: "Console", rate: "RateMeasure") -> None:
+    """One rate of all groups, its gap and its ratio."""
+    from evenhand.cli.show import grid, heading, show_lines
+
+    table = grid("group", ">rate", ">interval", ">of people", padding=2)
+    for one in rate.groups:
+        shown = (
+            f"{one.least:.3f}"
+            if one.least == one.largest
+            else (f"{one.least:.3f} to {one.largest:.3f}")
+        )
+        people = f"{one.people:,}" + (f" + {one.unknown:,} unknown" if one.unknown else "")
+        table.add_row(
+            str(one.group),
+            "nobody" if isnan(one.least) else shown,
+            f"[{one.lower:.3f}, {one.upper:.3f}]",
+            people,
+        )
+    screen.print(heading(f"\n{rate.name[0].upper()}{rate.name[1:]}"))
+    screen.print(table)
+    if len(rate.groups) > 1:
+        for name, value, (lower, upper) in (
+            ("largest gap", rate.gap, rate.gap_interval),
+            ("smallest ratio", rate.ratio, rate.ratio_interval),
+        ):
+            shown = "not determined" if value is None else f"{value:.3f}"
+            show_lines(screen, [f"  {name}: {shown} [{lower:.3f}, {upper:.3f}]"])

@@ -1,0 +1,290 @@
+"""The rates of decisions that were made, whoever made them: no policy and no propensity is needed.
+
+For each rate and group let k of n people of the rate's denominator have the event (accepted, or
+rejected for the false negative rate). The interval of Clopper and Pearson,
+
+    lower: P[Bin(n, lower) >= k] = alpha,   upper: P[Bin(n, upper) <= k] = alpha,
+    alpha = failure_probability / (2 * rates * groups),
+
+holds for all rates and groups at once with probability 1 - failure_probability, if people arrive
+independently. Gaps and ratios follow from the ends of the intervals.
+
+Where outcomes are missing, nobody is left out and nothing is guessed: each missing outcome may be
+good or bad. The rate then lies in the range from the completion that makes it least to the one that
+makes it largest. Both ends of Clopper and Pearson's interval grow if an event is added and fall if
+a non-event is added, so the lower end for the least and the upper end for the largest completion
+hold for the true one, whatever it is.
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from evenhand.contracts import Json, Rate
+from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import RateLike, as_rates
+from evenhand.words import BoolArray, FloatArray, IntArray
+
+__all__ = ["GroupMeasure", "Measurement", "RateMeasure", "measure_decisions"]
+
+
+@dataclass(frozen=True)
+class GroupMeasure:
+    """One rate of one group.
+
+    Parameters
+    ----------
+    group : object
+        The group.
+    events, people : int
+        How many had the event, of how many whose outcome is known (or is not needed).
+    unknown : int
+        People who may or may not belong to the denominator: their outcome is missing.
+    least, largest : float
+        The rate on these people; one number if no outcome is missing, else a range. Not a number
+        if nobody belongs to the denominator.
+    lower, upper : float
+        The confidence interval for the population.
+    """
+
+    group: Any
+    events: int
+    people: int
+    unknown: int
+    least: float
+    largest: float
+    lower: float
+    upper: float
+
+
+@dataclass(frozen=True)
+class RateMeasure:
+    """One rate in all groups, its largest gap and its smallest ratio.
+
+    Parameters
+    ----------
+    name, symbol : str
+        The rate.
+    groups : tuple of GroupMeasure
+        The rate of each group.
+    gap : tuple of float or None
+        The largest difference between two groups on these people; None where outcomes are missing
+        or a group has nobody in the denominator.
+    gap_interval : tuple of float
+        (lower, upper): confidence interval of the largest gap.
+    ratio : float or None
+        The smallest rate divided by the largest, on these people.
+    ratio_interval : tuple of float
+        (lower, upper): confidence interval of that ratio.
+    """
+
+    name: str
+    symbol: str
+    groups: tuple[GroupMeasure, ...]
+    gap: float | None
+    gap_interval: tuple[float, float]
+    ratio: float | None
+    ratio_interval: tuple[float, float]
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether no missing outcome can change the rate on these people."""
+        return not any(one.unknown for one in self.groups)
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """What was measured of a list of decisions.
+
+    Parameters
+    ----------
+    people, accepted, outcomes : int
+        How many were decided, accepted, and have a known outcome.
+    failure_probability : float
+        All intervals hold at once with probability 1 minus this.
+    rates : tuple of RateMeasure
+        The rates.
+    """
+
+    people: int
+    accepted: int
+    outcomes: int
+    failure_probability: float
+    rates: tuple[RateMeasure, ...]
+
+    def to_json(self) -> Json:
+        """Write the measurement as plain JSON.
+
+        Returns
+        -------
+        dict
+            The fields.
+        """
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class _GoodAmongAccepted:
+    """The share of good outcomes among the accepted: all that one-sided outcomes identify."""
+
+    name = "good outcomes among the accepted"
+    symbol = "PPV"
+
+
+def interval(events: int, people: int, alpha: float) -> tuple[float, float]:
+    """Clopper and Pearson's interval, each end wrong with probability at most alpha.
+
+    Parameters
+    ----------
+    events, people : int
+        k of n.
+    alpha : float
+        The chance of error of each end.
+
+    Returns
+    -------
+    tuple of float
+        (lower, upper); (0, 1) for nobody.
+
+    Examples
+    --------
+    >>> [round(end, 4) for end in interval(3, 10, 0.025)]
+    [0.0667, 0.6525]
+    """
+    misses = people - events
+    lower = scipy.special.betaincinv(events, misses + 1, alpha) if events else 0.0
+    upper = scipy.special.betaincinv(events + 1, misses, 1 - alpha) if misses else 1.0
+    return float(lower), float(upper)
+
+
+def measure_decisions(
+    accepted: BoolArray,
+    group: Sequence[Any],
+    label: FloatArray | None = None,
+    *,
+    rates: RateLike = ("selection", "fpr", "fnr"),
+    failure_probability: float = 0.05,
+) -> Measurement:
+    """Measure rates, gaps and ratios of decisions, with exact intervals.
+
+    Parameters
+    ----------
+    accepted : array of bool
+        Who was accepted.
+    group : sequence
+        Each person's group.
+    label : array of float, optional
+        +1 good, -1 bad, not a number where the outcome is missing; None if none is known: then
+        only rates that need no outcome are measured.
+    rates : rate, name or list of them
+        What to measure. With labels, the share of good outcomes among the accepted is added.
+    failure_probability : float
+        All intervals hold at once with probability 1 minus this.
+
+    Returns
+    -------
+    Measurement
+        The rates of each group, their gaps and ratios.
+
+    Examples
+    --------
+    >>> accepted = np.array([True, True, False, True, False, False])
+    >>> measured = measure_decisions(accepted, ["a", "a", "a", "b", "b", "b"])
+    >>> measured.rates[0].name, round(measured.rates[0].gap, 3)
+    ('selection rate', 0.333)
+    """
+    if not 0 < failure_probability < 1:
+        raise InvalidInput(
+            f"failure_probability is {failure_probability}; it lies between 0 and 1.",
+            hint="0.05 gives intervals that hold with probability 0.95.",
+        )
+    accepted = np.asarray(accepted, dtype=bool)
+    belongs = np.asarray(group, dtype=object)
+    if not len(accepted) or len(belongs) != len(accepted):
+        raise InvalidInput(
+            f"{len(accepted)} decisions came with {len(belongs)} groups; each person has one.",
+        )
+    labels = np.full(len(accepted), np.nan) if label is None else np.asarray(label, dtype=float)
+    known = np.isfinite(labels)
+    asked: list[Rate | _GoodAmongAccepted] = [
+        rate for rate in as_rates(rates) if known.any() or _needs_no_outcome(rate)
+    ]
+    if known.any():
+        asked.append(_GoodAmongAccepted())
+    if not asked:
+        raise InvalidInput(
+            "no outcome is known, and all rates asked for need outcomes.",
+            hint="name the column of outcomes, or measure the selection rate.",
+        )
+    groups = sorted(set(belongs.tolist()), key=str)
+    alpha = failure_probability / (2 * len(asked) * len(groups))
+    measures = []
+    for rate in asked:
+        if isinstance(rate, _GoodAmongAccepted):
+            event, sure, maybe = labels == 1, accepted & known, accepted & ~known
+            maybe_event = maybe_miss = maybe  # a missing outcome may be the event or not
+        else:
+            event = accepted if rate.sign > 0 else ~accepted
+            sure, maybe = _denominator(rate, labels, known)
+            maybe_event, maybe_miss = maybe & event, maybe & ~event
+        parts = []
+        for name in groups:
+            here = np.asarray(belongs == name)
+            k, n = int(np.sum(sure & event & here)), int(np.sum(sure & here))
+            more, fewer = int(np.sum(maybe_event & here)), int(np.sum(maybe_miss & here))
+            parts.append(
+                GroupMeasure(
+                    group=name,
+                    events=k,
+                    people=n,
+                    unknown=int(np.sum(maybe & here)),
+                    least=k / (n + fewer) if n + fewer else 1.0 if more else float("nan"),
+                    largest=(k + more) / (n + more) if n + more else 0.0 if fewer else float("nan"),
+                    lower=interval(k, n + fewer, alpha)[0],
+                    upper=interval(k + more, n + more, alpha)[1],
+                )
+            )
+        measures.append(_compared(rate.name, rate.symbol, tuple(parts)))
+    return Measurement(
+        people=len(accepted),
+        accepted=int(accepted.sum()),
+        outcomes=int(known.sum()),
+        failure_probability=failure_probability,
+        rates=tuple(measures),
+    )
+
+
+def _needs_no_outcome(rate: Rate) -> bool:
+    return bool(rate.in_denominator(np.array([1, -1])).all())
+
+
+def _denominator(rate: Rate, labels: FloatArray, known: BoolArray) -> tuple[BoolArray, BoolArray]:
+    """Who belongs to the rate's denominator for sure, and who may."""
+    label: IntArray = np.where(known, labels, 1).astype(np.int64)
+    if_good = np.asarray(rate.in_denominator(label))
+    if_bad = np.asarray(rate.in_denominator(np.where(known, label, -1)))
+    return if_good & if_bad, if_good ^ if_bad
+
+
+def _compared(name: str, symbol: str, parts: tuple[GroupMeasure, ...]) -> RateMeasure:
+    pairs = [(a, b) for a in parts for b in parts if a is not b]
+    exact = all(one.least == one.largest for one in parts) and len(parts) > 1
+    values = [one.least for one in parts]
+    return RateMeasure(
+        name=name,
+        symbol=symbol,
+        groups=parts,
+        gap=max(values) - min(values) if exact else None,
+        gap_interval=(
+            max([0.0, *(a.lower - b.upper for a, b in pairs)]),
+            max([0.0, *(a.upper - b.lower for a, b in pairs)]),
+        ),
+        ratio=min(values) / max(values) if exact and max(values) > 0 else None,
+        ratio_interval=(
+            min([1.0, *(a.lower / b.upper for a, b in pairs if b.upper > 0)]),
+            min([1.0, *(a.upper / b.lower for a, b in pairs if b.lower > 0)]),
+        ),
+    )

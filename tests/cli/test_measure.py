@@ -1,0 +1,75 @@
+"""`evenhand measure` reads other people's decisions, and guesses nothing."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from evenhand.cli import main
+
+ROWS = (
+    "sex,approved,repaid\n"
+    + "f,yes,yes\nf,yes,no\nf,no,\nf,no,\n" * 20
+    + "m,yes,yes\nm,yes,yes\nm,yes,no\nm,no,\n" * 20
+)
+NAMED = ("--decision", "approved", "--accepted", "yes", "--group", "sex")
+
+
+@pytest.fixture
+def table(tmp_path):
+    path = tmp_path / "decisions.csv"
+    path.write_text(ROWS)
+    return path
+
+
+def run(*words):
+    return CliRunner().invoke(main, ["measure", *map(str, words)])
+
+
+def test_the_rates_of_decisions_alone(table):
+    answer = run(table, *NAMED)
+    assert answer.exit_code == 0, answer.output
+    assert "160 people" in answer.output
+    assert "largest gap: 0.250" in answer.output
+    assert "False positive rate" not in answer.output  # it needs outcomes
+
+
+def test_one_sided_outcomes_are_shown_as_ranges_and_saved(table, tmp_path):
+    out = tmp_path / "measured.json"
+    answer = run(table, *NAMED, "--outcome", "repaid", "--good", "yes", "--json", out)
+    assert answer.exit_code == 0, answer.output
+    assert "0.333 to 1.000" in answer.output  # 20 of 20 + 40 unknown, or of 20
+    assert "not determined" in answer.output
+    assert "Good outcomes among the accepted" in answer.output
+    rates = {rate["symbol"]: rate for rate in json.loads(out.read_text())["rates"]}
+    assert rates["SR"]["gap"] == 0.25
+    assert rates["FPR"]["gap"] is None
+    assert [group["events"] for group in rates["PPV"]["groups"]] == [20, 40]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--decision", "approved", "--group", "sex"), "without --accepted it must hold 0 and 1"),
+        (("--decision", "granted", "--group", "sex"), "no column 'granted'"),
+        ((*NAMED, "--outcome", "repaid"), "without --good"),
+        ((*NAMED, "--accepted", "Yes"), "letter by letter"),
+        ((*NAMED, "--rate", "fpr"), "need outcomes"),
+        ((*NAMED, "--delta", "2"), "between 0 and 1"),
+    ],
+)
+def test_what_cannot_be_known_is_refused(table, words, message):
+    answer = run(table, *words)
+    assert answer.exit_code == 2
+    assert message in answer.output
+
+
+def test_missing_decisions_are_refused_or_left_out(tmp_path):
+    path = tmp_path / "decisions.csv"
+    path.write_text(ROWS + "f,,\n")
+    refused = run(path, *NAMED)
+    assert refused.exit_code == 2
+    assert "--drop-missing" in refused.output
+    taken = run(path, *NAMED, "--drop-missing")
+    assert taken.exit_code == 0
+    assert "left out: 1 rows" in taken.output
