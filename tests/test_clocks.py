@@ -15,10 +15,13 @@ from tests.torture.speed import throughput
 
 ROOT = Path(__file__).parents[1]
 CLOCK = re.compile(
-    r"\b(?:perf_counter|process_time|thread_time|monotonic|clock_gettime)(?:_ns)?\b|\btime\.time(?:_ns)?\b|\bfrom time import"
+    r"\b(?:perf_counter|process_time|thread_time|monotonic|clock_gettime)(?:_ns)?\b"
+    r"|\btime\.time(?:_ns)?\b|\bfrom time import"
     r"|\btimeit\b|\bdatetime\.(?:now|utcnow)\b"
-    r"|\bsleep\((?!0\))|\bwait_for_timeout\b|\bsetitimer\b|\bsignal\.alarm\b"  # sleep(0) is a turn of the event loop, not a time
-    r"|\btimeout=\d|\bset_default_timeout\(\d|\.(?:wait|join|result)\(\d|\bwait_for\(.*, \d[\d._]*\)|\basyncio\.timeout\(\d"
+    # sleep(0) is a turn of the event loop, not a time
+    r"|\bsleep\((?!0\))|\bwait_for_timeout\b|\bsetitimer\b|\bsignal\.alarm\b"
+    r"|\btimeout=\d|\bset_default_timeout\(\d|\.(?:wait|join|result)\(\d"
+    r"|\bwait_for\(.*, \d[\d._]*\)|\basyncio\.timeout\(\d"
     r"|\bdeadline=(?!None)"
 )
 """Clocks, pauses, and times after which something is given up, unless they are PATIENCE."""

@@ -179,7 +179,7 @@ def delay(
 
 @pytest.mark.parametrize(("before", "after"), [(0.1, 0.2), (0.3, 0.4), (0.5, 0.4)])
 def test_a_shift_of_a_tenth_in_one_group_is_flagged(before: float, after: float) -> None:
-    """After 20,000 audited people of the group: median within 2,000, all within 4,000 further ones."""
+    """After 20,000 audited people: median within 2,000, all within 4,000 further ones."""
     generator = stream(6, "delay", str(before))
     delays = [delay(before, after, 20_000, generator, most=4000) for _ in range(25)]
     assert np.median(delays) <= 2000

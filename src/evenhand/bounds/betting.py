@@ -51,12 +51,9 @@ from evenhand.bounds.betting_wealth import (
     EDGES,
     FIRST_CELL,
     NODES,
-    THETA,
     Cohort,
-    Entries,
-    add_wealth,
+    add_cohort,
     as_table,
-    counted_rounds,
     counts_labels,
     largest_gaps,
     narrow_cells,
@@ -778,20 +775,13 @@ class BettingBound:
             array.copy() for array in (state.wealth, state.hits, state.mass, state.lost)
         )
         alive = state.classes_left & ~state.contradiction[:, np.newaxis, np.newaxis, np.newaxis]
-        accepts, groups = cohort.accepts.astype(np.float64), len(self.groups)
         for r, rate in enumerate(self.rates):
-            rounds, bets, c = counted_rounds(rate, cohort), plan.bets[:, r], plan.inverse_share[r]
-            phi = rounds.phi
-            mass[:, r] += np.bincount(rounds.group + 1, weights=phi, minlength=groups + 1)[1:]
-            inside = rounds.group[:, np.newaxis] == np.arange(groups)
-            hits[:, r] += accepts @ np.where(inside, phi[:, np.newaxis], 0.0)
-            # people of whom nothing is known any more cost a process at most -ln(1 - min(THETA, g
-            # w)) each; g is the largest over the groups, as the group is lost, too
-            stakes = (bets * c.max())[:, :, np.newaxis]
-            cost = -np.log1p(-np.minimum(THETA, stakes * rounds.lost_weight))
-            lost[:, r] += cost @ cohort.lost_count
-            for j, entries in Entries.of_groups(cohort.accepts, rounds, groups):
-                add_wealth(wealth[:, r, j], entries, bets, float(c[j]), alive[:, r, j])
+            more_hits, more_mass, more_lost = add_cohort(
+                wealth[:, r], rate, cohort, plan.bets[:, r], plan.inverse_share[r], alive[:, r]
+            )
+            hits[:, r] += more_hits
+            mass[:, r] += more_mass
+            lost[:, r] += more_lost
         seen = state.rounds + cohort.rounds.sum()
         return replace(state, wealth=wealth, hits=hits, mass=mass, rounds=seen, lost=lost)
 

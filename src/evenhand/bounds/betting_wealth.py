@@ -383,6 +383,33 @@ class Entries:
         return np.asarray(np.log(factors, out=factors))
 
 
+def add_cohort(
+    wealth: FloatArray,
+    rate: Rate,
+    cohort: Cohort,
+    bets: FloatArray,
+    inverse_share: FloatArray,
+    alive: BoolArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Add what a cohort brings for one rate to wealth (M, G, K, 2, nodes), with bets (M, K) and
+    inverse_share c (G,), in the classes alive (M, G, classes).
+
+    Returns the sums of h phi (M, G) and of phi (G,), and what people of whom nothing is known any
+    more may have cost each process (M, K): -ln(1 - min(THETA, g w)) each, at most; g is the largest
+    over the groups, as the group is lost, too.
+    """
+    rounds, groups = counted_rounds(rate, cohort), len(inverse_share)
+    phi = rounds.phi
+    mass = np.bincount(rounds.group + 1, weights=phi, minlength=groups + 1)[1:]
+    inside = rounds.group[:, np.newaxis] == np.arange(groups)
+    hits = cohort.accepts.astype(np.float64) @ np.where(inside, phi[:, np.newaxis], 0.0)
+    stakes = (bets * inverse_share.max())[:, :, np.newaxis]
+    lost = -np.log1p(-np.minimum(THETA, stakes * rounds.lost_weight)) @ cohort.lost_count
+    for j, entries in Entries.of_groups(cohort.accepts, rounds, groups):
+        add_wealth(wealth[:, j], entries, bets, float(inverse_share[j]), alive[:, j])
+    return np.asarray(hits), np.asarray(mass), np.asarray(lost)
+
+
 def add_wealth(
     wealth: FloatArray, entries: Entries, bets: FloatArray, inverse_share: float, alive: BoolArray
 ) -> None:

@@ -464,7 +464,20 @@ class AuditBinomial(_JointTails):
 
     @staticmethod
     def upper_limit(accepted: FloatArray, people: FloatArray, log_tails: FloatArray) -> FloatArray:
-        """The f with P(Binomial(n, f) <= k) = tail; 1 where k = n: (tails, *shape of accepted)."""
+        """The f with P(Binomial(n, f) <= k) = tail; 1 where k = n.
+
+        Parameters
+        ----------
+        accepted, people : array
+            k and n.
+        log_tails : array, shape (tails,)
+            The logarithms of the tails.
+
+        Returns
+        -------
+        array, shape (tails, *shape of accepted)
+            The limits.
+        """
         from scipy.special import betaincinv
 
         below = accepted < people
@@ -495,8 +508,22 @@ class AuditKl(_JointTails):
 
     @staticmethod
     def upper_limit(accepted: FloatArray, people: FloatArray, log_tails: FloatArray) -> FloatArray:
-        """max{f >= k/n : n KL(k/n, f) <= -ln tail}, by bisection, rounded outwards; 1 where k = n
-        or the tail is 0. n KL(k/n, f) = k ln(k/(n f)) + (n-k) ln((n-k)/(n (1-f))).
+        """max{f >= k/n : n KL(k/n, f) <= -ln tail}; 1 where k = n or the tail is 0.
+
+        It is found by bisection and rounded outwards; n KL(k/n, f) = k ln(k/(n f)) + (n-k)
+        ln((n-k)/(n (1-f))).
+
+        Parameters
+        ----------
+        accepted, people : array
+            k and n.
+        log_tails : array, shape (tails,)
+            The logarithms of the tails.
+
+        Returns
+        -------
+        array, shape (tails, *shape of accepted)
+            The limits.
         """
         from scipy.special import rel_entr
 

@@ -72,23 +72,16 @@ def command(
 
 
 def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | None) -> None:
-    from evenhand.service import create_app
+    from evenhand.service import create_app, server
     from evenhand.service.demo import DemoPopulation, FastClock
-    from evenhand.service.server import (
-        make_server,
-        open_keys,
-        open_ledger,
-        require_safe_address,
-        run,
-    )
 
-    require_safe_address(settings)
+    server.require_safe_address(settings)
     fast = FastClock()
-    keys, tokens = open_keys(settings)
+    keys, tokens = server.open_keys(settings)
     scheme = "http" if settings.tls_certificate is None else "https"
     url = f"{scheme}://{settings.host}:{settings.port}"
-    with open_ledger(settings, fast if demo else time.time) as ledger:
-        server = make_server(create_app(ledger, settings, keys, train=train), settings)
+    with server.open_ledger(settings, fast if demo else time.time) as ledger:
+        running = server.make_server(create_app(ledger, settings, keys, train=train), settings)
         click.echo(f"Dashboard: {url}/dashboard\nAPI:       {url}/openapi.json")
         if "://" not in settings.ledger:
             click.echo(
@@ -101,14 +94,14 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
             )
         click.echo("Stop with Ctrl-C.")
         if seconds is not None:
-            timer = threading.Timer(seconds, lambda: setattr(server, "should_exit", True))
+            timer = threading.Timer(seconds, lambda: setattr(running, "should_exit", True))
             timer.daemon = True
             timer.start()
         people = DemoPopulation(url, next(iter(tokens.values())), fast) if demo else None
         if people is not None:
             people.start()
         try:
-            run(server)
+            server.run(running)
         finally:
             if people is not None:
                 people.stop.set()

@@ -193,13 +193,13 @@ def show_run(play: Play, learner: str, run: "Run[Learner]") -> None:
 
 def stretches(phases: Sequence[str], policies: Sequence[Any]) -> list[tuple[int, int]]:
     """(first, last) of consecutive epochs with the same phase and policy."""
-    found: list[tuple[int, int]] = []
+    runs: list[tuple[int, int]] = []
     for i, (phase, policy) in enumerate(zip(phases, policies, strict=True)):
-        if found and phases[i - 1] == phase and policies[i - 1] == policy:
-            found[-1] = (found[-1][0], i)
+        if runs and phases[i - 1] == phase and policies[i - 1] == policy:
+            runs[-1] = (runs[-1][0], i)
         else:
-            found.append((i, i))
-    return found
+            runs.append((i, i))
+    return runs
 
 
 def summary(play: Play, run: "Run[Learner]") -> list[str]:

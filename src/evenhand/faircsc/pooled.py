@@ -182,6 +182,48 @@ class _Search:
             below, crossing.looked_below = [LOOK_BELOW * crossing.upper], len(self.steps)
         return below + (turns if len(self.steps) % 2 else turns[::-1])
 
+    def walk_one(self) -> None:
+        """One constraint: bracket the multiplier at which the oracle's gap crosses the limit."""
+        free = [column for multipliers, column in self.known.asked if multipliers[0] == 0.0]
+        gap = float((free[0] if free else self.call(np.zeros(1))).gaps[0])
+        side = float(np.sign(gap)) or 1.0
+        tried = {side * float(multipliers[0]): column for multipliers, column in self.known.asked}
+
+        def near(multiplier: float) -> bool:
+            return any(np.isclose(multiplier, other, rtol=NEAR) for other in tried)
+
+        if abs(gap) <= self.limit:
+            for multiplier in NEARBY:
+                if self.may_call and not near(multiplier):
+                    self.call(np.array([side * multiplier]))
+            return
+        crossing = _Crossing(side, self.limit)
+        for multiplier, column in tried.items():
+            if multiplier >= 0:
+                crossing.take(multiplier, float(column.gaps[0]))
+        while self.may_call and not self.stalled(crossing.looked_below):
+            fresh = [multiplier for multiplier in self.candidates(crossing) if not near(multiplier)]
+            if not fresh:
+                break
+            tried[fresh[0]] = self.call(np.array([side * fresh[0]]))
+            crossing.take(fresh[0], float(tried[fresh[0]].gaps[0]))
+
+    def walk_many(self) -> None:
+        """The multipliers come from the program over the answers alone: a heuristic oracle is asked
+        where *its* gaps cross the limits.
+        """
+        pool = self.known.pool
+        previous = np.zeros(len(pool.columns[0].gaps))
+        self.call(previous)
+        while self.may_call:
+            optimum = pool.solve(self.limit)
+            target = previous if optimum is None else optimum.multipliers
+            known = len(pool.columns)
+            self.call(target)
+            if len(pool.columns) == known and self.may_call:
+                self.call(0.5 * (target + previous))
+            previous = target
+
 
 def walk_pool(price: Price, known: Answers, limit: float, max_calls: int) -> Walk:
     """A good mixture of at most 1 + K hypotheses with `max_calls` oracle calls; always inside the
@@ -189,52 +231,9 @@ def walk_pool(price: Price, known: Answers, limit: float, max_calls: int) -> Wal
     """
     search = _Search(price, known, limit, max_calls)
     if len(known.pool.columns[0].gaps) == 1:
-        _walk_one(search)
+        search.walk_one()
         best = search.mixture or known.best(limit)
     else:
-        _walk_many(search)
+        search.walk_many()
         best = known.best(limit)
     return Walk(best.columns, best.weights, None, False, tuple(search.steps))
-
-
-def _walk_one(search: _Search) -> None:
-    free = [column for multipliers, column in search.known.asked if multipliers[0] == 0.0]
-    gap = float((free[0] if free else search.call(np.zeros(1))).gaps[0])
-    side = float(np.sign(gap)) or 1.0
-    tried = {side * float(multipliers[0]): column for multipliers, column in search.known.asked}
-
-    def near(multiplier: float) -> bool:
-        return any(np.isclose(multiplier, other, rtol=NEAR) for other in tried)
-
-    if abs(gap) <= search.limit:
-        for multiplier in NEARBY:
-            if search.may_call and not near(multiplier):
-                search.call(np.array([side * multiplier]))
-        return
-    crossing = _Crossing(side, search.limit)
-    for multiplier, column in tried.items():
-        if multiplier >= 0:
-            crossing.take(multiplier, float(column.gaps[0]))
-    while search.may_call and not search.stalled(crossing.looked_below):
-        fresh = [multiplier for multiplier in search.candidates(crossing) if not near(multiplier)]
-        if not fresh:
-            break
-        tried[fresh[0]] = search.call(np.array([side * fresh[0]]))
-        crossing.take(fresh[0], float(tried[fresh[0]].gaps[0]))
-
-
-def _walk_many(search: _Search) -> None:
-    """The multipliers come from the program over the answers alone: a heuristic oracle is asked
-    where *its* gaps cross the limits.
-    """
-    pool = search.known.pool
-    previous = np.zeros(len(pool.columns[0].gaps))
-    search.call(previous)
-    while search.may_call:
-        optimum = pool.solve(search.limit)
-        target = previous if optimum is None else optimum.multipliers
-        known = len(pool.columns)
-        search.call(target)
-        if len(pool.columns) == known and search.may_call:
-            search.call(0.5 * (target + previous))
-        previous = target

@@ -51,7 +51,7 @@ class Recipe:
 
 
 @dataclass(frozen=True, eq=False)
-class _Game:
+class _Lagrangian:
     """The tightened game: signed gaps against a limit of limit - 2 nu."""
 
     price: Price
@@ -71,48 +71,52 @@ class _Game:
         """s_k gap_k - (limit - 2 nu) for both signs."""
         return np.concatenate([gaps, -gaps]) - self.tightened
 
+    def play(self, pool: Pool, recipe: Recipe, steps: list[Iteration]) -> bool:
+        """Play until the averages are a nu-approximate saddle point; whether they then meet the
+        true limit.
+        """
+        nu, signs = recipe.oracle_tolerance, 2 * len(pool.columns[0].gaps)
+        exponents, dual_sum = np.zeros(signs), np.zeros(signs)
+        cost_sum, gap_sum = 0.0, np.zeros(signs // 2)
+        check_at, played = 8, 0
+        while len(steps) < recipe.max_calls:
+            dual = self.multiplier_budget * np.exp(exponents) / (1.0 + np.exp(exponents).sum())
+            column, multipliers = self.respond(dual)
+            pool.add(column)
+            played += 1
+            cost_sum, gap_sum, dual_sum = (
+                cost_sum + column.cost,
+                gap_sum + column.gaps,
+                dual_sum + dual,
+            )
+            # a learning rate that starts at order one and falls to the one of the theorem
+            rate = max(nu / (2 * self.multiplier_budget), float(1.0 / np.sqrt(played)))
+            exponents = np.minimum(exponents + rate * self.excess(column.gaps), EXPONENT_CAP)
+            steps.append(column.priced_at(multipliers, cost_sum / played, None))
+            if played < check_at:
+                continue
+            # Does neither player gain more than nu by leaving the averages?
+            check_at = int(check_at * 1.2) + 1
+            cost, gaps, mean_dual = cost_sum / played, gap_sum / played, dual_sum / played
+            reply, multipliers = self.respond(mean_dual)
+            steps.append(reply.priced_at(multipliers, cost, None))
+            value = self.value(cost, gaps, mean_dual)
+            worst = cost + self.multiplier_budget * max(0.0, float(self.excess(gaps).max()))
+            if worst - value <= nu and value - self.value(reply.cost, reply.gaps, mean_dual) <= nu:
+                return bool(np.abs(gaps).max() <= self.tightened + 2 * nu)
+        return False
+
 
 def saddle_point(price: Price, start: list[Column], recipe: Recipe) -> Walk:
     """A mixture within 4 nu of the optimum and inside the limit."""
     steps: list[Iteration] = []
     pool, multiplier_budget = Pool.of(start), FIRST_BUDGET
     while True:
-        game = _Game(price, recipe.limit - 2 * recipe.oracle_tolerance, multiplier_budget)
-        met = _play(game, pool, recipe, steps)
+        tightened = recipe.limit - 2 * recipe.oracle_tolerance
+        game = _Lagrangian(price, tightened, multiplier_budget)
+        met = game.play(pool, recipe, steps)
         if met or recipe.fixed_budget or len(steps) >= recipe.max_calls:
             break
         multiplier_budget *= 2
     shrunk = Answers(pool).best(recipe.limit)
     return Walk(shrunk.columns, shrunk.weights, None, met, tuple(steps))
-
-
-def _play(game: _Game, pool: Pool, recipe: Recipe, steps: list[Iteration]) -> bool:
-    """Play until the averages are a nu-approximate saddle point; whether they meet the true limit
-    then.
-    """
-    nu, signs = recipe.oracle_tolerance, 2 * len(pool.columns[0].gaps)
-    exponents, dual_sum = np.zeros(signs), np.zeros(signs)
-    cost_sum, gap_sum = 0.0, np.zeros(signs // 2)
-    check_at, played = 8, 0
-    while len(steps) < recipe.max_calls:
-        dual = game.multiplier_budget * np.exp(exponents) / (1.0 + np.exp(exponents).sum())
-        column, multipliers = game.respond(dual)
-        pool.add(column)
-        played += 1
-        cost_sum, gap_sum, dual_sum = cost_sum + column.cost, gap_sum + column.gaps, dual_sum + dual
-        # a learning rate that starts at order one and falls to the one of the theorem
-        rate = max(nu / (2 * game.multiplier_budget), float(1.0 / np.sqrt(played)))
-        exponents = np.minimum(exponents + rate * game.excess(column.gaps), EXPONENT_CAP)
-        steps.append(column.priced_at(multipliers, cost_sum / played, None))
-        if played < check_at:
-            continue
-        # Does neither player gain more than nu by leaving the averages?
-        check_at = int(check_at * 1.2) + 1
-        cost, gaps, mean_dual = cost_sum / played, gap_sum / played, dual_sum / played
-        reply, multipliers = game.respond(mean_dual)
-        steps.append(reply.priced_at(multipliers, cost, None))
-        value = game.value(cost, gaps, mean_dual)
-        worst = cost + game.multiplier_budget * max(0.0, float(game.excess(gaps).max()))
-        if worst - value <= nu and value - game.value(reply.cost, reply.gaps, mean_dual) <= nu:
-            return bool(np.abs(gaps).max() <= game.tightened + 2 * nu)
-    return False

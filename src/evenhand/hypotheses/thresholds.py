@@ -388,20 +388,19 @@ class Stumps(HypothesisClass):
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> Enumeration:
         rows = checked_rows(features)
-
-        def bin_edges(column: FloatArray) -> FloatArray:
-            """The lowest value of each bin, ascending, all of them observed; one per distinct value
-            if these are few.
-            """
+        # the lowest value of each bin, ascending, all of them observed; one bin per distinct value
+        # if these are few
+        edges: list[FloatArray] = []
+        for column in rows.T:
             if self.max_bins is None:
-                return np.unique(column)
+                edges.append(np.unique(column))
+                continue
             ranked = np.sort(column)
-            new = np.flatnonzero(ranked[1:] != ranked[:-1]) + 1
-            if len(new) < self.max_bins:
-                return np.asarray(ranked[np.concatenate([[0], new])])
-            return np.unique(ranked[np.arange(self.max_bins) * len(ranked) // self.max_bins])
-
-        edges = [bin_edges(column) for column in rows.T]
+            new = np.concatenate([[True], ranked[1:] != ranked[:-1]])
+            if np.count_nonzero(new) > self.max_bins:
+                ranked = ranked[np.arange(self.max_bins) * len(ranked) // self.max_bins]
+                new = np.concatenate([[True], ranked[1:] != ranked[:-1]])
+            edges.append(ranked[new])
         widest = max(len(e) for e in edges)
         many = sum(len(e) for e in edges) > MANY_BINS
         codes = np.empty(
@@ -431,8 +430,9 @@ class _BoundStumps:
         """One pass over the codes per two channels, then cumulative sums over the bins."""
         from evenhand.hypotheses import _kernels as kernels  # loads numba, which is heavy
 
+        members = 2 + 2 * self._cuts
         checked = checked_channels(channels, len(self.codes))
-        out = np.empty((len(checked), 2 + 2 * self._cuts))
+        out = np.empty((len(checked), members))
         # row by row while all sums fit into the cache, else column by column
         adders: tuple[Callable[..., None], Callable[..., None]] = (
             (kernels.add_one_by_column, kernels.add_two_by_column)

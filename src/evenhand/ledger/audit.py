@@ -138,7 +138,7 @@ class _Checks:
 
     def __init__(self, keyring: Keyring, personal: Iterator[Stored], deep: bool) -> None:
         self.keyring, self.personal, self.deep = keyring, personal, deep
-        self.beside = next(personal, None)
+        self.next_personal = next(personal, None)
         self.previous, self.seq, self.at, self.rows = GENESIS, 0, float("-inf"), 0
         self.lineages = Lineages()
         self.emptied: set[int] = set()
@@ -161,14 +161,14 @@ class _Checks:
             self.refuse(seq, "its hash is not that of its content")
         self.previous, self.seq, self.at = stored, seq, at
         # most rows are decisions, and most of them are as they should be
-        beside = None if kind != "decision" or self.deep else self.beside
+        personal = None if kind != "decision" or self.deep else self.next_personal
         if (
-            beside is not None
-            and beside[0] == seq
-            and beside[1] is not None
-            and text_agrees(text, row[2:-2], fingerprint(beside[1]))
+            personal is not None
+            and personal[0] == seq
+            and personal[1] is not None
+            and text_agrees(text, row[2:-2], fingerprint(personal[1]))
         ):
-            self.beside = next(self.personal, None)
+            self.next_personal = next(self.personal, None)
             return
         body, end = _decode(text)
         if end != len(text):
@@ -192,13 +192,13 @@ class _Checks:
 
     def sealed(self, seq: int, body: Json) -> None:
         """The sealed fields beside a row."""
-        while self.beside is not None and self.beside[0] < seq:
-            self.refuse(self.beside[0], "a sealed field belongs to no row")
-            self.beside = next(self.personal, None)
-        if self.beside is None or self.beside[0] != seq:
+        while self.next_personal is not None and self.next_personal[0] < seq:
+            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
+            self.next_personal = next(self.personal, None)
+        if self.next_personal is None or self.next_personal[0] != seq:
             self.refuse(seq, "its sealed fields are missing")
             return
-        (_, sealed, wrapped), self.beside = self.beside, next(self.personal, None)
+        (_, sealed, wrapped), self.next_personal = self.next_personal, next(self.personal, None)
         if sealed is None:
             self.emptied.add(seq)
         elif fingerprint(sealed) != body["sealed"]:
@@ -221,8 +221,8 @@ class _Checks:
         for seq in sorted(self.emptied ^ self.erased):
             what = "its sealed fields are empty without an erasure, or the other way round"
             self.refuse(seq, what)
-        if self.beside is not None:
-            self.refuse(self.beside[0], "a sealed field belongs to no row")
+        if self.next_personal is not None:
+            self.refuse(self.next_personal[0], "a sealed field belongs to no row")
         if seal != self.keyring.head_seal(head.seq, bytes.fromhex(head.hash)):
             what = "the head was not written by the holder of the keyring"
             self.refuse(head.seq, f"{what}: the end was cut off or added")

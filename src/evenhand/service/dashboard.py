@@ -173,7 +173,7 @@ async def decision(request: Request, visitor: Visiting) -> Response:
     return _page(
         "decision.html",
         200 if refused is None else 404,
-        found=explained,
+        explanation=explained,
         refusal=refused,
         products=visitor.products,
         product=product,

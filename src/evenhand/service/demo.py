@@ -92,8 +92,8 @@ class DemoPopulation:
                         _, key, label = heapq.heappop(self._waiting)
                         due.append({"key": key, "label": label})
                     if due:
-                        told = client.post("/v1/outcomes/batch", json={"outcomes": due})
-                        told.raise_for_status()
+                        reported = client.post("/v1/outcomes/batch", json={"outcomes": due})
+                        reported.raise_for_status()
                 except httpx2.HTTPError as error:
                     LOG.debug("the demo's client waits: %s", type(error).__name__)
 

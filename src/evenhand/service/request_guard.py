@@ -115,11 +115,8 @@ class RequestGuard:
                     if keep:
                         parts.append(part)
         except TimeoutError:
-            raise ProblemError(
-                "too-large",
-                f"the body took longer than {SLOWEST_BODY:g} s.",
-                hint="send it at once.",
-            ) from None
+            slow = f"the body took longer than {SLOWEST_BODY:g} s."
+            raise ProblemError("too-large", slow, hint="send it at once.") from None
         if not keep:
             raise ProblemError(
                 "too-large",
@@ -129,11 +126,8 @@ class RequestGuard:
             )
         body = b"".join(parts)
         if len(body) > self.max_depth and nesting_depth(body) > self.max_depth:
-            raise ProblemError(
-                "too-deep",
-                f"the body is nested deeper than {self.max_depth} levels.",
-                hint="send plain objects.",
-            )
+            deep = f"the body is nested deeper than {self.max_depth} levels."
+            raise ProblemError("too-deep", deep, hint="send plain objects.")
         return body
 
 

@@ -149,8 +149,8 @@ async def _report_many(caller: Caller, reports: Sequence[tuple[str, str, Report]
                 law="labels exist for accepted people alone",
             )
         standing = verdict.standing
-        told = {"result": verdict.result, "status": standing.status, "row": verdict.seq}
-        return told | ({"overruled": True} if standing.overruled else {})
+        entered = {"result": verdict.result, "status": standing.status, "row": verdict.seq}
+        return entered | ({"overruled": True} if standing.overruled else {})
 
     verdicts = await asyncio.to_thread(caller.service.ledger.report_many, reports)
     for one in verdicts:

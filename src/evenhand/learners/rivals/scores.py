@@ -120,7 +120,9 @@ def random_cutoff(
 
 def logistic(score: FloatArray) -> FloatArray:
     """1 / (1 + exp(-s))."""
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(score, -40.0, 40.0))))
+    from scipy.special import expit  # heavy: only those who play this learner load it
+
+    return np.asarray(expit(np.clip(score, -40.0, 40.0)))
 
 
 def semi_logistic(score: FloatArray) -> FloatArray:
