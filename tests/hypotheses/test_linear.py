@@ -206,10 +206,11 @@ def test_the_minimum_is_scipys(seed):
 
 def test_the_minimum_is_found_from_far_away():
     """Where the first step is far too long, it is shortened until the function falls."""
-    steep = lambda g: (
-        float(np.cosh(2.0 * (g[0] - 1.0))),
-        np.array([2.0 * np.sinh(2.0 * (g[0] - 1.0))]),
-    )  # noqa: E731
+
+    def steep(g):
+        slope = np.array([2.0 * np.sinh(2.0 * (g[0] - 1.0))])
+        return float(np.cosh(2.0 * (g[0] - 1.0))), slope
+
     assert minimum(steep, np.zeros(1))[0] == pytest.approx(1.0, abs=1e-4)
 
 

@@ -287,12 +287,8 @@ def test_nothing_raw_ever_leaves_a_constructor():
                 try:
                     make(**{name: value})
                 except EvenhandError as error:
-                    assert name.split("_")[0].rstrip("s") in str(error), (
-                        make,
-                        name,
-                        value,
-                        str(error),
-                    )  # noqa: PT017
+                    told = (make, name, value, str(error))
+                    assert name.split("_")[0].rstrip("s") in str(error), told  # noqa: PT017
 
 
 def test_the_way_out_works():

@@ -92,8 +92,9 @@ class DeltaLedger:
     >>> round(ledger.spent, 3), round(ledger.left, 3)
     (0.03, 0.02)
     >>> ledger.book("betting over 204 hypotheses", 0.01, at=500)
-    Traceback (most recent call last): evenhand.errors.ProtocolError: process 'betting over 204
-    hypotheses' was booked at round 0 and cannot start again. Hint: ...
+    Traceback (most recent call last):
+        ...
+    evenhand.errors.ProtocolError: process 'betting over 204 hypotheses' was booked ...
     """
 
     failure_probability: float
