@@ -23,7 +23,7 @@ ROUNDING = 1e-9
 
 
 def stumps(tables: Tables, quick: bool) -> list[Record]:
-    """Exact stumps, FPR: three comparisons, each with its own idea of what is prepared beforehand."""
+    """Exact stumps, FPR: three comparisons that differ in what is prepared beforehand."""
     from sklearn.tree import DecisionTreeClassifier
 
     cases: dict[str, list[dict[str, Any]]] = {"sklearn": [], "same": [], "raw": []}

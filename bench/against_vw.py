@@ -35,7 +35,8 @@ def speed(tables: Tables, quick: bool) -> list[Record]:
     )
     return [
         Record(
-            f"certified learner, linear rules, {rounds:.0e} rounds, against VW epsilon-greedy (Python)",
+            f"certified learner, linear rules, {rounds:.0e} rounds, "
+            "against VW epsilon-greedy (Python)",
             "<= .6 on each table",
             f"{number(max(medians.values()))} at most",
             max(medians.values()) <= 0.6,

@@ -82,7 +82,8 @@ def _row(
     ]
     ratios = tuple(one / many for one, many in turns)
     middle = median(ratios)
-    note = f"{median([one for one, _ in turns]):.3g} s against {median([many for _, many in turns]):.3g} s; {what}"
+    whole, cut = (median(seconds) for seconds in zip(*turns, strict=True))
+    note = f"{whole:.3g} s against {cut:.3g} s; {what}"
     when = "at the beginning" if before == 0 else f"after {before:,} others"
     row = f"a block of {people:.0e} people beside {CALLS} blocks of {people // CALLS:,}, {when}"
     return Record(row, "<= 2 x", f"{number(middle)} x (median)", middle <= 2, ratios, note)

@@ -10,10 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from bench.record import Record, clock, median, number
 from bench.tables import Tables
 from evenhand import FalsePositiveRate, FiniteClass, LabelledSample
+from evenhand.bounds import BettingBound, Cohort, Forecast
 from evenhand.environments import random_population
 from evenhand.faircsc import bind_fair
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import Cohort, Forecast
 
 FPR = FalsePositiveRate()
 ROWS, COLUMNS, NOMINATED = 100_000, 12, 50
@@ -31,7 +30,7 @@ def _epoch(bound: BettingBound, forecast: Forecast, cohort: Cohort) -> Any:
 
     def certify() -> Any:
         plan = bound.plan(state, forecast)
-        after, _ = bound.update(state, cohort, plan)
+        after = bound.update(state, cohort, plan)
         return bound.intervals(after)
 
     return certify
@@ -48,14 +47,14 @@ def _against_the_oracle(quick: bool) -> Record:
     counts = world.draw_counts(20_000, acceptance, generator)
     accepts, codes = world.accepts, (world.group == 1).astype(int)
     bound = BettingBound((-1, 1), (FPR,), len(accepts), 0.05)
-    forecast = Forecast.of(
+    forecast = Forecast(
         accepts,
         codes,
         weight=counts.rounds * world.probability,
         acceptance=acceptance,
         regression=0.4,
     )
-    cohort = Cohort.of(
+    cohort = Cohort(
         accepts,
         codes,
         acceptance=acceptance,
@@ -107,10 +106,10 @@ def _against_a_fit(quick: bool) -> Record:
     )  # as the learner's processes take it
     bound = BettingBound((0, 1), (FPR,), NOMINATED, 0.05)
     some = slice(0, 4000)
-    forecast = Forecast.of(
+    forecast = Forecast(
         accepts[:, some], group[some], weight=1.0, acceptance=acceptance[some], regression=m[some]
     )
-    cohort = Cohort.of(
+    cohort = Cohort(
         accepts,
         group,
         acceptance=acceptance,
@@ -128,6 +127,7 @@ def _against_a_fit(quick: bool) -> Record:
         f"{number(median(ratios))} x (median)",
         median(ratios) <= 1,
         ratios,
-        f"scikit-learn's LogisticRegression on the same {rows:,} rows x {COLUMNS} columns; six bets, all rows in one epoch; p of a mixture "
-        "of three hypotheses, m in 64 steps (rows that differ in p and m cost six times a fit).",
+        f"scikit-learn's LogisticRegression on the same {rows:,} rows x {COLUMNS} columns; "
+        "six bets, all rows in one epoch; p of a mixture of three hypotheses, m in 64 steps "
+        "(rows that differ in p and m cost six times a fit).",
     )

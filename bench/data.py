@@ -1,9 +1,9 @@
-"""Real tables for the bench (they live in `evenhand.environments.datasets`), and made-up ones for
+"""Real tables for the bench (they live in `evenhand.tables`), and made-up ones for
 machines without network.
 
-    adult   income above 50K                       by sex (or by race)    48,842 rows
-    compas  no new offence within two years        by race                 5,278 rows (ProPublica's filter)
-    taiwan  no default on the next card payment    by sex                 30,000 rows
+    adult   income above 50K                       by sex (or by race)  48,842 rows
+    compas  no new offence within two years        by race               5,278 rows (ProPublica's)
+    taiwan  no default on the next card payment    by sex               30,000 rows
 
 Columns are taken as they were published: none is logarithmic here.
 """
@@ -12,8 +12,8 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.environments.datasets import DataUnavailable, Table
-from evenhand.environments.datasets.published import adult, compas, taiwan
+from evenhand.tables import DataUnavailable, Table
+from evenhand.tables.published import adult, compas, taiwan
 
 Name = Literal["adult", "compas", "taiwan"]
 NAMES: tuple[Name, ...] = ("adult", "compas", "taiwan")
@@ -23,7 +23,7 @@ def load(name: Name, group: str | None = None) -> Table:
     """The table of that name; DataUnavailable without cache and network. `group`: another group
     column ("race" for adult).
     """
-    return {"adult": adult, "compas": compas, "taiwan": taiwan}[name](group)
+    return {"adult": adult, "compas": compas, "taiwan": taiwan}[name](group).encoded()
 
 
 def generated(

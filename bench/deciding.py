@@ -104,7 +104,7 @@ def certified_seconds(
 
 
 def deciding(_tables: Tables, quick: bool) -> list[Record]:
-    """One person and blocks against VW --cover 16; a whole run with stumps against VW --cover 16."""
+    """One person, blocks, and a whole run with stumps, each against VW --cover 16."""
     repeats = 2 if quick else 9
     features, group, label = people(200_000, 0)
     certified = certified_learner(5_000 if quick else 60_000)
@@ -182,7 +182,8 @@ def _whole_run(rounds: int) -> Record:
     ratio = ours / rival
     note = f"{ours:.3g} s against {rival:.3g} s (VW from a fifth of the people)"
     return Record(
-        f"whole run with its oracle, {rounds:.0e} rounds, 12 features, stumps, against VW --cover 16",
+        f"whole run with its oracle, {rounds:.0e} rounds, 12 features, stumps, "
+        "against VW --cover 16",
         "<= 1",
         f"{number(ratio)}",
         ratio <= 1,

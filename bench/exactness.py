@@ -16,9 +16,8 @@ from bench.tables import Tables
 from evenhand import FalseNegativeRate, FalsePositiveRate, SelectionRate, Stumps, solve_fair
 from evenhand.contracts import Hypothesis, HypothesisClass, RowOracle
 from evenhand.faircsc import FairCSC, bind_fair
+from evenhand.faircsc.column_generation import walk_hull
 from evenhand.faircsc.columns import PointPricer
-from evenhand.faircsc.oracle import prefer_single
-from evenhand.faircsc.secant import walk_hull
 from evenhand.fairness.rates import Rate
 from evenhand.words import FloatArray, GroupArray
 
@@ -39,8 +38,7 @@ def highs(costs: FloatArray, gaps: FloatArray, limit: float) -> float:
 
 
 def _points(fair: FairCSC, table: Table) -> PointPricer:
-    rows, _ = fair.priced_rows(table.problem.acceptance_cost)
-    pricer = fair.pricer(rows, rows.permanent(fair.constraints.groups, True))
+    pricer, _ = fair.pricer(table.problem.acceptance_cost)
     assert isinstance(pricer, PointPricer)
     return pricer
 
@@ -70,8 +68,7 @@ def _given_points(table: Table, bins: int) -> dict[str, Any]:
 
     def ours() -> float:
         walk = walk_hull(points, points.permanent, limit, 1e-13, 40)
-        columns, weights = prefer_single(walk, points, limit)
-        return float(sum(w * column.cost for w, column in zip(weights, columns, strict=True)))
+        return walk.prefer_single(points, limit).cost
 
     return _timed(points, limit, ours, {"table": table.name, "limit": limit})
 
@@ -297,7 +294,8 @@ def _program_record(row: str, cases: list[dict[str, Any]], note: str) -> Record:
     kept = all(case["excess"] <= 1e-12 for case in cases)
     support = ", ".join(f"{case['support']}/{case['allowed']}" for case in cases)
     target = "LP optimum to 1e-9, support <= 1 + rank"
-    figure = f"{apart:.0e} apart, support {'within' if thin else 'ABOVE'} bound, limit {'kept' if kept else 'EXCEEDED'}"
+    figure = f"{apart:.0e} apart, support {'within' if thin else 'ABOVE'} bound, "
+    figure += f"limit {'kept' if kept else 'EXCEEDED'}"
     return Record(
         row,
         target,
@@ -321,7 +319,8 @@ def paper_recipe(tables: Tables, quick: bool) -> list[Record]:
     )
     worst = max(case["excess_cost"] for case in cases)
     calls = ", ".join(f"{case['calls']:,} / {case['our_calls']}" for case in cases)
-    figure = f"cost <= OPT + {worst / nu:.2g} nu sum|c-c'|, gap {'within' if passed else 'see JSON'} limit"
+    figure = f"cost <= OPT + {worst / nu:.2g} nu sum|c-c'|, "
+    figure += f"gap {'within' if passed else 'see JSON'} limit"
     ratios = tuple(case["calls"] / case["our_calls"] for case in cases)
     note = f"calls recipe / ours: {calls}. Ratios are of calls. {tables.note}"
     return [

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.faircsc.columns import Column
-from evenhand.faircsc.secant import Walk, walk_hull
+from evenhand.faircsc.column_generation import walk_hull
+from evenhand.faircsc.columns import Column, Walk
 from evenhand.hypotheses.constants import REJECT_ALL
 from evenhand.words import FloatArray
 
@@ -26,7 +26,7 @@ class Hull:
     costs: FloatArray
 
     def optimum(self, limit: float) -> float:
-        """By brute force: the cost where the edge between the two neighbours of `limit` crosses it."""
+        """By brute force: the cost at `limit` on the edge between its two neighbours."""
         return float(np.interp(limit, self.gaps, self.costs))
 
     def walk(self, limit: float, max_calls: int) -> Walk:

@@ -37,7 +37,8 @@ def one_pass(_tables: Tables, quick: bool) -> list[Record]:
     growth = [b["seconds"] / a["seconds"] / (b["rows"] / a["rows"]) for a, b in pairwise(cases)]
     linear = all(step <= 1.5 for step in growth)
     parts = ", ".join(f"{case['rows']:,}: {number(median(case['ratios']))} x" for case in cases)
-    note = f"{parts}; time per row grows by {', '.join(number(step) for step in growth)} per size step. Generated columns."
+    steps = ", ".join(number(step) for step in growth)
+    note = f"{parts}; time per row grows by {steps} per size step. Generated columns."
     figure = f"{number(worst)} x (largest median), {'linear' if linear else 'NOT linear'}"
     return [
         Record(
@@ -89,7 +90,8 @@ def import_time(_tables: Tables, quick: bool) -> list[Record]:
 
 
 def _import_cpu(module: str) -> float:
-    code = f"import time; start = time.process_time(); import {module}; print(time.process_time() - start)"
+    code = "import time; start = time.process_time()\n"
+    code += f"import {module}\nprint(time.process_time() - start)"
     return float(
         subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True, check=True

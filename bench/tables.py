@@ -7,7 +7,7 @@ from bench.data import NAMES, Name, Table, load_or_generate
 
 @dataclass(eq=False)
 class Tables:
-    """Loads each table once. `missing` collects why a table had to be replaced by generated rows."""
+    """Loads each table once. `missing` says why a table had to be replaced by generated rows."""
 
     quick: bool = False
     missing: dict[str, str] = field(default_factory=dict)

@@ -1,10 +1,13 @@
 #!/usr/bin/env bash
-# What continuous integration needs beyond Python: PostgreSQL's server binaries, which the tests of the ledger start themselves, a browser for
-# the tests of the dashboard, and strace for the order of fsync and answer.
+# What continuous integration needs beyond Python: PostgreSQL's server binaries, which the tests of
+# the ledger start themselves, a browser for the tests of the dashboard, and strace for the order of
+# fsync and answer.
 set -euo pipefail
 
 missing=()
-ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 || command -v pg_ctl >/dev/null || missing+=(postgresql)
+ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 \
+    || command -v pg_ctl >/dev/null \
+    || missing+=(postgresql)
 command -v chromium >/dev/null || missing+=(chromium)
 command -v strace >/dev/null || missing+=(strace)
 if [ ${#missing[@]} -eq 0 ]; then
@@ -16,5 +19,6 @@ export DEBIAN_FRONTEND=noninteractive
 $as_root apt-get update -qq
 # no cluster of its own: the tests make theirs
 $as_root mkdir -p /etc/postgresql-common
-echo "create_main_cluster = false" | $as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
+echo "create_main_cluster = false" \
+    | $as_root tee /etc/postgresql-common/createcluster.conf >/dev/null
 $as_root apt-get install -y -qq --no-install-recommends "${missing[@]}"

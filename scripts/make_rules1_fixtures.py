@@ -9,9 +9,11 @@ and refuses any other. From a checkout of that commit,
 TARGET is a new directory; on the server a database is made and dropped for each ledger (pg_dump
 must be on the PATH).
 
-    TARGET/full, TARGET/spent     one ledger each: ledger.sqlite.xz, ledger.sql.xz (the same life on PostgreSQL: pg_dump --inserts),
-                                  keyring.json, service.toml, record.json.xz (what the old code says about both)
-    TARGET/learners/*.xz          saved learners, and record.json.xz: their round, phase, policy and certificate
+    TARGET/full, TARGET/spent     one ledger each: ledger.sqlite.xz, ledger.sql.xz (the same
+                                  entries on PostgreSQL: pg_dump --inserts), keyring.json,
+                                  service.toml, record.json.xz (what the old code says about both)
+    TARGET/learners/*.xz          saved learners, and record.json.xz: their round, phase, policy
+                                  and certificate
 """
 
 import asyncio
@@ -23,6 +25,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -50,9 +53,8 @@ from evenhand.ledger import (
     verify,
 )
 from evenhand.service import KeyStore, load_settings, render
-from evenhand.service.app import Service
-from evenhand.service.bodies import Asked
-from evenhand.service.operations import Operator
+from evenhand.service.schemas import Asked
+from evenhand.service.state import Service
 
 DAY = 86400.0
 FULL = """[service]
@@ -106,7 +108,7 @@ class Clock:
 
 
 class Life:
-    """A service without HTTP: its desk, its trainer, its operators."""
+    """A service without HTTP: its decider, its trainer, its operators."""
 
     def __init__(self, where: str, home: Path) -> None:
         settings, self.clock = load_settings(home / "service.toml"), Clock()
@@ -126,7 +128,7 @@ class Life:
     def arrive(
         self, people: int, *, without_group: bool = False, mode_only: bool = False
     ) -> list[str]:
-        """People apply, a tenth of a day apart; the keys of those accepted wait with their labels."""
+        """People apply, a tenth of a day apart; the labels of the accepted are kept for later."""
         keys = []
         for _ in range(people):
             north = bool(self.generator.random() < 0.6)
@@ -141,7 +143,7 @@ class Life:
                 features=features,
                 group=None if without_group else ("north" if north else "south"),
             )
-            answer = asyncio.run(self.service.desk.decide(self.product.tenant, [asked]))[0]
+            answer = asyncio.run(self.service.decider.decide(self.product.tenant, [asked]))[0]
             if answer.drawn.accept and not mode_only:
                 self.accepted[key] = 1 if good else -1
             keys.append(key)
@@ -167,7 +169,7 @@ class Life:
 
     def close(self) -> None:
         self.service.trainer(self.product).close()
-        self.service.desk.refresh(self.product)
+        self.service.decider.refresh(self.product)
 
     @property
     def record(self) -> dict[str, object]:
@@ -211,20 +213,20 @@ def full(life: Life) -> None:
     life.ledger.erase("bank", "p3", "officer")
     life.clock.now += 6 * DAY
     life.close()
-    operator = Operator(life.service.desk, "operator", "a test")
-    operator.kill(life.product, "accept")
+    operate = partial(life.service.decider.operate, life.product, by="operator", note="a test")
+    operate("kill", constant="accept")
     life.arrive(4, mode_only=True)
-    operator.revive(life.product)
-    operator.shadow(life.product)
+    operate("revive")
+    operate("shadow")
     life.arrive(3, mode_only=True)
-    operator.live(life.product)
+    operate("live")
     third = life.arrive(40)
     life.repay(spare=5)
     life.told(next(life.drawn(third, accept=True)), Override(False, "clerk"))
     life.ledger.erase("bank", "p130", "officer")
     life.clock.now += 6 * DAY
     life.close()
-    operator.rollback(life.product, None)
+    operate("rollback")
     last = life.arrive(12)
     life.repay(spare=4)
     life.told(next(life.drawn(last, accept=True)), Override(False, "clerk"))
@@ -378,9 +380,9 @@ def learners(target: Path) -> None:
         if name == "certified-suspended":
             for _ in range(40):
                 play(learner, 150, flip=True)
-                if learner._life.number > 1:
+                if learner.state.run.number > 1:
                     break
-            assert learner._life.number == 2
+            assert learner.state.run.number == 2
         with tempfile.TemporaryDirectory() as scratch:
             learner.save(f"{scratch}/learner")
             packed = lzma.compress(Path(f"{scratch}/learner").read_bytes(), preset=9)
@@ -408,7 +410,8 @@ def main(target: Path, server: str) -> None:
     """Everything, unless the code is not that of rules 1."""
     if len(database.MIGRATIONS) != 2:
         raise SystemExit(
-            "this evenhand writes newer rules; the fixtures of rules 1 are made by the code of rules 1 alone."
+            "this evenhand writes newer rules; "
+            "the fixtures of rules 1 are made by the code of rules 1 alone."
         )
     learners(target / "learners")
     ledgers(target, server)

@@ -22,7 +22,10 @@ CLOCK = re.compile(
     r"|\bdeadline=(?!None)"
 )
 """Clocks, pauses, and times after which something is given up, unless they are PATIENCE."""
-POLLING = "it looks again after a pause and gives up after PATIENCE; no test needs either in order to pass"
+POLLING = (
+    "it looks again after a pause and gives up after PATIENCE; no test needs either in order to "
+    "pass"
+)
 MEASURED = "a row that measures time: `make torture` runs it, the quick tier does not"
 SHOWN = "the seconds are shown and decide nothing"
 DATE = "the date that a real service writes into its ledger"

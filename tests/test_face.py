@@ -1,4 +1,4 @@
-"""The public face: the names of the flat namespace, what importing costs, and the notation's names."""
+"""The public face: the names of the flat namespace, what importing costs, and the notation."""
 
 import re
 import subprocess
@@ -59,7 +59,10 @@ def test_importing_loads_nothing_heavy():
 
 def modules_beyond_numpy(statement: str) -> list[str]:
     """What a fresh interpreter has loaded after it, and not after `import numpy`."""
-    code = f"import sys, numpy; known = set(sys.modules); {statement}; print(*sorted(set(sys.modules) - known))"
+    code = (
+        f"import sys, numpy; known = set(sys.modules); {statement}; "
+        "print(*sorted(set(sys.modules) - known))"
+    )
     return subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()

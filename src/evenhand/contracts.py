@@ -3,6 +3,8 @@
 A hypothesis says yes or no to every row. A hypothesis class, bound to fixed rows, is a CSC oracle:
 it answers a vector of acceptance costs with the cheapest hypothesis. An enumerable class also
 answers with the totals of *all* its hypotheses.
+
+Write the members of a contract in a class of your own, and every stage takes it.
 """
 
 import os
@@ -32,35 +34,99 @@ In "certify_only" hypotheses are called with group=None.
 """
 
 Json = dict[str, Any]
+"""A JSON object: texts, numbers, true, false, null, lists and objects."""
 
 
 @runtime_checkable
 class Hypothesis(Protocol):
-    """h: X x A -> {accept, reject}.
+    """A rule h: X x A -> {accept, reject}.
 
+    Notes
+    -----
     Laws: `accepts` gives one bool per row, depends on each row alone, and never changes.
+
+    Examples
+    --------
+    >>> class AtLeast:
+    ...     def __init__(self, value):
+    ...         self.value = value
+    ...     def accepts(self, features, group=None):
+    ...         return features[:, 0] >= self.value
+    ...     def describe(self, names=None):
+    ...         return f"accept if {names[0] if names else 'x0'} >= {self.value}"
+    ...     def to_json(self):
+    ...         return {"kind": "at least", "value": self.value}
+    >>> rule = AtLeast(600)
+    >>> isinstance(rule, Hypothesis)
+    True
+    >>> rule.accepts(np.array([[580.0], [640.0]]))
+    array([False,  True])
     """
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
-        """Which rows are accepted."""
+        """Which rows are accepted.
+
+        Parameters
+        ----------
+        features : array, shape (rows, columns)
+            One person per row.
+        group : array, shape (rows,), optional
+            Their groups; None where the group may not influence the decision.
+
+        Returns
+        -------
+        array of bool, shape (rows,)
+            True where the person is accepted.
+        """
         ...
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """The rule in words, "accept if income >= 30"; `names` are the columns' names."""
+        """The rule in words.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The names of the columns.
+
+        Returns
+        -------
+        str
+            For example "accept if income >= 30".
+        """
         ...
 
     def to_json(self) -> Json:
-        """Plain JSON with a "kind"; `hypothesis_from_json` reads it back. NotSerialisable where
-        that cannot be.
+        """The rule as plain JSON.
+
+        Returns
+        -------
+        dict
+            An object with a "kind"; `evenhand.hypothesis_from_json` reads it back.
+
+        Raises
+        ------
+        NotSerialisable
+            If the rule has no such form.
         """
         ...
 
 
 class Batch(Protocol):
-    """Several hypotheses of one kind, asked together. A kind opts in with a static method
-    `together(members) -> Batch`.
+    """Several hypotheses of one kind, asked together.
 
+    A kind of hypothesis offers this by a static method `together(members) -> Batch`.
+
+    Notes
+    -----
     Law: the answers are those of the members, row by row and bit for bit.
+
+    Examples
+    --------
+    >>> from evenhand.hypotheses import Threshold
+    >>> both = Threshold.together([Threshold(0, 600.0, 1), Threshold(0, 650.0, 1)])
+    >>> both(np.array([[580.0, 640.0]]))
+    array([[False,  True],
+           [False, False]])
     """
 
     @property
@@ -69,26 +135,64 @@ class Batch(Protocol):
         ...
 
     def __call__(self, columns: FloatArray) -> BoolArray:
-        """(columns, rows), the features transposed, without a copy -> (members, rows): who accepts
-        whom.
+        """Ask all members about many people.
+
+        Parameters
+        ----------
+        columns : array, shape (columns, rows)
+            The features transposed, without a copy.
+
+        Returns
+        -------
+        array of bool, shape (members, rows)
+            Who accepts whom.
         """
         ...
 
     def one(self, person: FloatArray) -> Sequence[int]:
-        """The same for a single person, (1, columns), as bools or bytes: quick, because most
-        decisions are made one at a time.
+        """Ask all members about one person; most decisions are made one at a time.
+
+        Parameters
+        ----------
+        person : array, shape (1, columns)
+            The person.
+
+        Returns
+        -------
+        sequence
+            One bool or byte for each member.
         """
         ...
 
 
 @runtime_checkable
 class RowOracle(Protocol):
-    """A hypothesis class bound to fixed rows."""
+    """A hypothesis class bound to fixed rows.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> oracle = eh.ScoreThresholds().bind(np.array([[580.0], [640.0]]), None)
+    >>> oracle.best(np.array([1.0, -1.0])).describe()
+    'accept if x0 >= 640'
+    """
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        """argmin over h of sum_i acceptance_cost_i 1[h accepts i] (for a heuristic class: a good
-        attempt at it).
+        """The hypothesis that minimises the total cost.
 
+        Parameters
+        ----------
+        acceptance_cost : array, shape (rows,)
+            What accepting each row costs beyond rejecting it.
+
+        Returns
+        -------
+        Hypothesis
+            argmin over h of sum_i acceptance_cost_i 1[h accepts i] (for a heuristic class: a good
+            attempt at it).
+
+        Notes
+        -----
         Laws: scaling the costs by a positive number changes nothing; permuting rows changes
         nothing; on an exact class the answer is never worse than any member of the class.
         """
@@ -97,14 +201,34 @@ class RowOracle(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """What a search found besides its answer: cells of the rows, of which others may be accepted
-    without another search.
+    """What a search found besides its answer: cells of the rows.
 
-    cell: (rows,), the number of each row's cell, below `cells`. ordered: the class accepts the
-    cells from some number on (cut-offs on a score); else any set of them (the leaves of a tree).
-    hypothesis: which cells are accepted, (cells,) -> that member of the class.
+    Other sets of cells may be accepted without another search.
 
+    Parameters
+    ----------
+    cell : array, shape (rows,)
+        The number of each row's cell, below `cells`.
+    cells : int
+        How many cells there are.
+    ordered : bool
+        Whether the class accepts the cells from some number on (cut-offs on a score), or any set of
+        them (the leaves of a tree).
+    hypothesis : callable
+        Which cells are accepted, (cells,) -> that member of the class.
+
+    Notes
+    -----
     Law: the member accepts the rows of those cells and no others, bit for bit.
+
+    Examples
+    --------
+    >>> from evenhand.hypotheses import Threshold
+    >>> def rule(accepted):
+    ...     return Threshold(0, 0.0 if accepted[0] else 640.0, 1)
+    >>> cut = Partition(np.array([0, 1]), 2, True, rule)
+    >>> cut.hypothesis(np.array([False, True])).describe()
+    'accept if x0 >= 640'
     """
 
     cell: IntArray
@@ -115,34 +239,91 @@ class Partition:
 
 @runtime_checkable
 class Partitioning(RowOracle, Protocol):
-    """A bound class whose search partitions the rows."""
+    """A bound class whose search partitions the rows.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> features = np.array([[1.0, 0.0], [0.0, 1.0], [2.0, 1.0]])
+    >>> isinstance(eh.Linear().bind(features, None), Partitioning)
+    True
+    """
 
     def partition(self, acceptance_cost: FloatArray) -> Partition | None:
-        """The partition behind best(acceptance_cost), which is one of its members; None where
-        nothing is known but the answer.
+        """The partition behind best(acceptance_cost).
+
+        Parameters
+        ----------
+        acceptance_cost : array, shape (rows,)
+            What accepting each row costs beyond rejecting it.
+
+        Returns
+        -------
+        Partition or None
+            The answer of `best` is one of its members; None where nothing is known but the answer.
         """
         ...
 
 
 @runtime_checkable
 class Enumeration(RowOracle, Protocol):
-    """A bound class whose every distinct behaviour on the rows can be summed up in one pass."""
+    """A bound class whose every distinct behaviour on the rows can be summed up in one pass.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> bound = eh.FiniteClass.from_table([[True, False], [True, True]]).bind(
+    ...     np.array([[0.0], [1.0]]), None
+    ... )
+    >>> isinstance(bound, Enumeration)
+    True
+    >>> bound.totals(np.array([[3.0, 4.0]]))
+    array([[3., 7.]])
+    """
 
     def totals(self, channels: FloatArray) -> FloatArray:
-        """(k, rows) channels -> (k, members): totals[c, h] = sum_i channels[c, i] 1[member h
-        accepts i].
+        """The totals of all members at once.
+
+        Parameters
+        ----------
+        channels : array, shape (k, rows)
+            Several vectors of costs or weights.
+
+        Returns
+        -------
+        array, shape (k, members)
+            totals[c, h] = sum_i channels[c, i] 1[member h accepts i].
         """
         ...
 
     def hypothesis(self, member: int) -> Hypothesis:
-        """The member with that index in `totals`."""
+        """One member of the class.
+
+        Parameters
+        ----------
+        member : int
+            Its index in `totals`.
+
+        Returns
+        -------
+        Hypothesis
+            The member.
+        """
         ...
 
 
 class HypothesisClass(Protocol):
     """A set of hypotheses behind an oracle.
 
-    Subclass it (or write the same members) to bring your own.
+    Subclass it, or write the same members, to bring your own; `evenhand.testing` has
+    `check_hypothesis_class`.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> problem = eh.CostSensitiveProblem([[580.0], [640.0]], None, [0.0, 1.0], [1.0, 0.0])
+    >>> eh.ScoreThresholds().best(problem).describe()
+    'accept if x0 >= 640'
     """
 
     exact: bool
@@ -152,7 +333,7 @@ class HypothesisClass(Protocol):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """What distinguishes this class from another, as plain values for reports and certificates."""
+        """What distinguishes this class from another, as plain values."""
         ...
 
     @property
@@ -161,52 +342,147 @@ class HypothesisClass(Protocol):
         ...
 
     def log_growth(self, rows: int, columns: int) -> float:
-        """ln of a bound on the number of distinct behaviours on `rows` rows with `columns` features
-        (infinity if unknown).
+        """ln of a bound on the number of distinct behaviours.
+
+        Parameters
+        ----------
+        rows, columns : int
+            The size of a table.
+
+        Returns
+        -------
+        float
+            Infinity if it is not known.
         """
         ...
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
-        """Do once whatever depends on the rows alone (sort, bin, evaluate), and answer many cost
-        vectors afterwards.
+        """The class on fixed rows.
+
+        Parameters
+        ----------
+        features : array, shape (rows, columns)
+            One person per row.
+        group : array, shape (rows,), or None
+            Their groups, if hypotheses may look at them.
+
+        Returns
+        -------
+        RowOracle
+            What depends on the rows alone (sort, bin, evaluate) is done once; many cost vectors are
+            answered afterwards.
         """
         ...
 
     def best(self, problem: CostSensitiveProblem) -> Hypothesis:
-        """The CSC oracle of the paper: argmin over h of sum_j c_j^{h(x_j)}."""
+        """The CSC oracle of the paper (section 2).
+
+        Parameters
+        ----------
+        problem : CostSensitiveProblem
+            The rows and their costs.
+
+        Returns
+        -------
+        Hypothesis
+            argmin over h of sum_j c_j^{h(x_j)}.
+        """
         return self.bind(problem.features, problem.group).best(problem.acceptance_cost)
 
 
 class Policy(Protocol):
-    """A probability distribution over hypotheses.
+    """A way of deciding with a probability; most are probability distributions over hypotheses.
 
-    Laws: `acceptance` is a probability for each row; JSON round trip is identical.
+    Notes
+    -----
+    Laws: `acceptance` is a probability for each row; a JSON round trip is identical.
+
+    Examples
+    --------
+    >>> from evenhand import Mixture
+    >>> from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+    >>> coin: Policy = Mixture((ACCEPT_ALL, REJECT_ALL), (0.25, 0.75))
+    >>> coin.acceptance(np.zeros((2, 1)))
+    array([0.25, 0.25])
     """
 
     def acceptance(self, features: FloatArray, group: GroupArray | None = None) -> FloatArray:
-        """P[pi(x) = +1] for each row."""
+        """The probability of accepting each person.
+
+        Parameters
+        ----------
+        features : array, shape (rows, columns)
+            One person per row.
+        group : array, shape (rows,), optional
+            Their groups.
+
+        Returns
+        -------
+        array, shape (rows,)
+            P[pi(x) = +1].
+        """
         ...
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """The mixture in words."""
+        """The policy in words.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The names of the columns.
+
+        Returns
+        -------
+        str
+            One line per rule of a mixture.
+        """
         ...
 
     def to_json(self) -> Json:
-        """Plain JSON."""
+        """The policy as plain JSON.
+
+        Returns
+        -------
+        dict
+            `evenhand.policy_from_json` reads it back.
+
+        Raises
+        ------
+        NotSerialisable
+            If the policy has no such form.
+        """
         ...
 
 
 @runtime_checkable
 class Rate(Protocol):
-    """One rate per group that is linear in acceptance. Subclass it and say who counts, and with
-    which sign.
+    """One rate per group that is linear in acceptance.
 
-        rate_j(pi) = offset + sum_i w_ji P[pi(x_i) = +1],    w_ji = sign 1[a_i = j, i counts] / n_j
+    Subclass it and say who counts, and with which sign.
 
-    with n_j the people of group j who count.
+    Notes
+    -----
+    ::
+
+        rate_j(pi) = offset + sum_i w_ji P[pi(x_i) = +1]
+        w_ji = sign 1[a_i = j, i counts] / n_j
+
+    with n_j the people of group j who count (section 1.1 of the paper).
 
     Laws: rates lie between 0 and 1 whatever is accepted; the constants have no gap; swapping two
     groups flips the sign of their gap; the order of the rows changes nothing.
+
+    Examples
+    --------
+    >>> class TruePositiveRate(Rate):
+    ...     name, symbol, denominator_name = "true positive rate", "TPR", "positives (label +1)"
+    ...     @staticmethod
+    ...     def in_denominator(label):
+    ...         return label == 1
+    >>> sample = LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, 1, 1, -1])
+    >>> TruePositiveRate().group_weights(sample)
+    array([[0.5, 0.5, 0. , 0. ],
+           [0. , 0. , 1. , 0. ]])
     """
 
     name: ClassVar[str]
@@ -222,13 +498,37 @@ class Rate(Protocol):
 
     @staticmethod
     def in_denominator(label: IntArray) -> BoolArray:
-        """Which labels count for this rate."""
+        """Who counts for this rate.
+
+        Parameters
+        ----------
+        label : array, shape (rows,)
+            Labels -1 and +1.
+
+        Returns
+        -------
+        array of bool, shape (rows,)
+            True where a person with that label is in the denominator.
+        """
         ...
 
     def group_weights(self, sample: LabelledSample) -> FloatArray:
-        """(groups, rows): w_ji in the order of sample.groups.
+        """The weights with which acceptance on a sample becomes the rates of its groups.
 
-        Raises CannotEstimateRate if there is one group only, or nobody of a group counts.
+        Parameters
+        ----------
+        sample : LabelledSample
+            People with groups and labels.
+
+        Returns
+        -------
+        array, shape (groups, rows)
+            w_ji in the order of sample.groups.
+
+        Raises
+        ------
+        CannotEstimateRate
+            If there is one group only, or nobody of a group counts.
         """
         sample.require_two_groups()
         counted = self.in_denominator(sample.label) * sample.weight
@@ -239,17 +539,144 @@ class Rate(Protocol):
             if total == 0:
                 people = sample.weight[sample.group == group].sum()
                 raise CannotEstimateRate(
-                    f"group {group!r} has {people:g} people in the sample but 0 {self.denominator_name}, "
-                    f"so its {self.name} cannot be estimated.",
+                    f"group {group!r} has {people:g} people in the sample but 0 "
+                    f"{self.denominator_name}, so its {self.name} cannot be estimated.",
                     hint=f"gather more people of group {group!r}, or constrain another rate.",
                 )
             weights[j] = self.sign * members / total
         return weights
 
 
+class AuditEvidence(Protocol):
+    """What was counted on the first N_k audited people, as the pessimist counts them.
+
+    Audited people were accepted by a coin that ignores them, so they are labelled draws of the
+    population. The arrays have one entry for each of M hypotheses, R rates and G groups. A person
+    whose label has not come may or may not count for a rate: `most` has every such person in whom
+    the hypothesis accepts, `least` every such person in whom it rejects. Where all labels have come
+    the two agree.
+    """
+
+    @property
+    def most(self) -> FloatArray:
+        """(M, R, G): accepted people who count for the rate, with the doubtful accepted ones."""
+        ...
+
+    @property
+    def most_people(self) -> FloatArray:
+        """(M, R, G): everybody who counts for the rate, with the doubtful accepted ones."""
+        ...
+
+    @property
+    def least(self) -> FloatArray:
+        """(M, R, G): accepted people who count for the rate, without the doubtful ones."""
+        ...
+
+    @property
+    def least_people(self) -> FloatArray:
+        """(M, R, G): everybody who counts for the rate, with the doubtful rejected ones."""
+        ...
+
+    @property
+    def people(self) -> FloatArray:
+        """(R, G): people who are known to count for the rate."""
+        ...
+
+    @property
+    def signs(self) -> FloatArray:
+        """(R,): +1 if accepting raises the rate, -1 if it lowers it."""
+        ...
+
+    @property
+    def groups(self) -> int:
+        """G."""
+        ...
+
+    @property
+    def rates(self) -> int:
+        """R."""
+        ...
+
+
+class GapLimits(Protocol):
+    """Between which values gaps lie."""
+
+    @property
+    def lower(self) -> FloatArray:
+        """(M, gaps): rate by rate and pair by pair of groups (0-1, 0-2, 1-2, ...), the rate of the
+        later group minus that of the earlier one.
+        """
+        ...
+
+    @property
+    def upper(self) -> FloatArray:
+        """The same for the upper ends."""
+        ...
+
+
+@runtime_checkable
+class FixedCountBound(Protocol):
+    """A confidence bound: intervals for the gaps of all hypotheses at once, from one preset look at
+    audited people. `CertifiedLearner(..., bound=...)` takes one of your own.
+
+    Notes
+    -----
+    The learner looks at exactly the first N_1 < N_2 < ... audited people, the N_k preset, and gives
+    each look its own share of the failure probability, so that a bound for a fixed number of
+    independent people is enough. It intersects the intervals of all looks, and it treats accept-all
+    and reject-all, whose gaps are 0, by itself.
+
+    Laws: with probability at least 1 - failure_probability every gap of every hypothesis lies in its
+    interval, whatever the population is; lower <= upper, both in [-1, 1]; exchanging two groups
+    mirrors them; the rate of a group in which nobody counts may be anything in [0, 1]; to add
+    doubtful people widens the intervals.
+    """
+
+    @property
+    def name(self) -> str:
+        """The name of the bound in reports and certificates."""
+        ...
+
+    @property
+    def params(self) -> Mapping[str, object]:
+        """What distinguishes the bound from another one, as plain values."""
+        return {}
+
+    def intervals(
+        self, counts: AuditEvidence, *, failure_probability: float, log_size: float, columns: int
+    ) -> GapLimits:
+        """The intervals of one look.
+
+        Parameters
+        ----------
+        counts : AuditEvidence
+            What was counted on the audited people of this look.
+        failure_probability : float
+            The share of this look.
+        log_size : float
+            ln|H| of the class that was fixed before the data.
+        columns : int
+            How many feature columns a threshold may look at.
+
+        Returns
+        -------
+        GapLimits
+            One interval for each hypothesis and gap.
+        """
+        ...
+
+
 class FairAnswer(Protocol):
-    """What a fair oracle answers: a policy, its acceptance on the oracle's objective rows, and what
-    it took to find it.
+    """What a fair oracle answers.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> sample = eh.LabelledSample([[1.0], [2.0]] * 2, ["a", "a", "b", "b"], [-1, 1, -1, 1])
+    >>> problem = eh.Prices().problem(sample.features, None, sample.label)
+    >>> answer = eh.solve_fair(problem, eh.Stumps(), eh.FalsePositiveRate(), sample, 0.1)
+    >>> answer.policy.describe(), answer.oracle_calls > 0
+    ('always: accept if x0 >= 2', True)
     """
 
     @property
@@ -264,16 +691,43 @@ class FairAnswer(Protocol):
 
     @property
     def oracle_calls(self) -> int:
-        """Calls of the CSC oracle behind it."""
+        """How often the CSC oracle was called."""
         ...
 
 
 class FairOracle(Protocol):
-    """FairCSC bound to fixed objective rows and a fixed labelled sample (section 3.1 of the paper)."""
+    """FairCSC bound to fixed objective rows and a fixed labelled sample (section 3.1 of the paper).
+
+    Examples
+    --------
+    >>> from evenhand import Mixture
+    >>> from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+    >>> class Constants:
+    ...     def cheapest(self, acceptance_cost):
+    ...         rule = ACCEPT_ALL if acceptance_cost.sum() < 0 else REJECT_ALL
+    ...         class Answer:
+    ...             policy, oracle_calls = Mixture((rule,), (1.0,)), 1
+    ...             acceptance = np.full(len(acceptance_cost), float(rule.accept))
+    ...         return Answer()
+    >>> Constants().cheapest(np.array([-1.0, 0.5])).acceptance
+    array([1., 1.])
+    """
 
     def cheapest(self, acceptance_cost: FloatArray) -> FairAnswer:
-        """argmin over fair mixtures pi of sum_i acceptance_cost_i P[pi(x_i) = +1].
+        """The cheapest fair mixture.
 
+        Parameters
+        ----------
+        acceptance_cost : array, shape (rows,)
+            What accepting each objective row costs beyond rejecting it.
+
+        Returns
+        -------
+        FairAnswer
+            argmin over fair mixtures pi of sum_i acceptance_cost_i P[pi(x_i) = +1].
+
+        Notes
+        -----
         Law: the answer meets every constraint; for an exact class no fair mixture is cheaper.
         """
         ...
@@ -287,12 +741,25 @@ class Learner(Protocol):
     return the same object as long as it is the same policy. The `epoch` of a decision counts the
     policies: it is larger whenever the policy is another one.
 
+    Notes
+    -----
     Laws: each person is one round, also where several threads call; `decide` alone advances the
     counter; looking at `policy` changes nothing; a label can be observed once, for an accepted
     round, in any order, however late, or never; what is refused changes nothing; a group may be
     unknown (None, NaN and pandas.NA are the same) or new. What else may happen to a round is a
     capability of its own, which a learner has by having the method: `SupportsOverrule`,
     `SupportsErasure`, `SupportsLateGroups`, `SupportsStorage`.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> learner: Learner = eh.CertifiedLearner(
+    ...     eh.ScoreThresholds(), eh.FalsePositiveRate(), 0.1, 0.05, seed=1
+    ... )
+    >>> decisions = learner.decide(np.array([[610.0], [590.0]]), np.array(["a", "b"]))
+    >>> len(decisions), learner.round
+    (2, 2)
+    >>> learner.observe(decisions.round, [1, -1])
     """
 
     @property
@@ -321,16 +788,51 @@ class Learner(Protocol):
         ...
 
     def restarted(self, seed: int | None = None) -> Self:
-        """A fresh learner with the same settings, which has met nobody."""
+        """A fresh learner with the same settings, which has met nobody.
+
+        Parameters
+        ----------
+        seed : int, optional
+            The seed of its random numbers.
+
+        Returns
+        -------
+        Learner
+            Another object; this one stays as it is.
+        """
         ...
 
     def decide(self, features: FloatArray, group: GroupArray | None = None) -> Decisions:
-        """Decide about one person per row."""
+        """Decide about one person per row.
+
+        Parameters
+        ----------
+        features : array, shape (rows, columns)
+            One person per row.
+        group : array, shape (rows,), optional
+            Their groups; None where they are unknown.
+
+        Returns
+        -------
+        Decisions
+            One decision for each row, with the probability with which it was taken.
+        """
         ...
 
     def observe(self, round: ArrayLike, label: ArrayLike) -> None:
-        """Tell the label of an accepted round, or of several (two arrays): all of them are taken,
-        or none.
+        """Report the label of an accepted round, or of several: all of them are taken, or none.
+
+        Parameters
+        ----------
+        round : int or array_like of int
+            The rounds, as the decisions have them.
+        label : int or array_like of int
+            -1 or +1 for each of them.
+
+        Raises
+        ------
+        ProtocolError
+            If a round was not accepted, was not decided yet, or has its label already.
         """
         ...
 
@@ -339,14 +841,30 @@ class Learner(Protocol):
 class SupportsOverrule(Protocol):
     """A learner that can be told that a human decided otherwise. The round stays as it was drawn.
 
-    Laws: the label of an accept that was refused teaches nothing, whether it was told before (then
-    it is forgotten) or is told afterwards (then it is refused); a reject that was accepted stays
-    rejected, and its label is refused; to overrule what was decided anyway, or the same round
-    again, changes nothing.
+    Notes
+    -----
+    Laws: the label of an accept that was refused teaches nothing, whether it was reported before
+    (then it is forgotten) or is reported afterwards (then it is refused); a reject that was
+    accepted stays rejected, and its label is refused; to overrule what was decided anyway, or the
+    same round again, changes nothing.
+
+    Examples
+    --------
+    >>> from evenhand import CertifiedLearner
+    >>> issubclass(CertifiedLearner, SupportsOverrule)
+    True
     """
 
     def overrule(self, round: ArrayLike, accept: ArrayLike) -> None:
-        """A human decided `accept` in this round, or in several (two arrays)."""
+        """Report that a human decided otherwise.
+
+        Parameters
+        ----------
+        round : int or array_like of int
+            The rounds.
+        accept : bool or array_like of bool
+            What the human decided in each of them.
+        """
         ...
 
 
@@ -354,14 +872,28 @@ class SupportsOverrule(Protocol):
 class SupportsErasure(Protocol):
     """A learner that can forget a person.
 
+    Notes
+    -----
     Laws: whoever is erased before the next decision leaves no trace but the round, its draw and its
     propensity: two runs that differ in that person's features, group and label alone are equal from
     then on, and so are their stored files; an erased round takes no label, group or overruling; to
     erase it again changes nothing.
+
+    Examples
+    --------
+    >>> from evenhand import CertifiedLearner
+    >>> issubclass(CertifiedLearner, SupportsErasure)
+    True
     """
 
     def erase(self, round: ArrayLike) -> None:
-        """Forget the person of this round, or of several."""
+        """Forget people.
+
+        Parameters
+        ----------
+        round : int or array_like of int
+            Their rounds.
+        """
         ...
 
 
@@ -369,11 +901,27 @@ class SupportsErasure(Protocol):
 class SupportsLateGroups(Protocol):
     """A learner that can be told a group after the decision.
 
+    Notes
+    -----
     Laws: a group is told once; telling it again changes nothing, and another one is refused.
+
+    Examples
+    --------
+    >>> from evenhand import CertifiedLearner
+    >>> issubclass(CertifiedLearner, SupportsLateGroups)
+    True
     """
 
     def tell_group(self, round: ArrayLike, group: ArrayLike) -> None:
-        """The group of a round that was decided without it, or of several (two arrays)."""
+        """Report groups of people who were decided about without them.
+
+        Parameters
+        ----------
+        round : int or array_like of int
+            Their rounds.
+        group : group or array_like of groups
+            One group for each of them.
+        """
         ...
 
 
@@ -381,22 +929,55 @@ class SupportsLateGroups(Protocol):
 class SupportsStorage(Protocol):
     """A learner that can be stored; `evenhand.load` reads it back.
 
+    Notes
+    -----
     Laws: the copy decides as the original would have, and knows what was reported; or `save` raises
     NotSerialisable.
+
+    Examples
+    --------
+    >>> from evenhand import CertifiedLearner
+    >>> issubclass(CertifiedLearner, SupportsStorage)
+    True
     """
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Store everything in one file."""
+        """Store the learner.
+
+        Parameters
+        ----------
+        path : str or path
+            The file that is written; it holds everything.
+
+        Raises
+        ------
+        NotSerialisable
+            If something in the learner cannot be stored without pickle.
+        """
         ...
 
 
 class Environment(Protocol):
     """A population that people are drawn from, together with its truth.
 
+    Notes
+    -----
     Laws: a draw depends on the generator alone (for a stream also on what was drawn before); loss,
     gaps and optimum are those of the population and never change; the optimum keeps its limit, and
     no mixture of `hypotheses` and the constants that keeps it has a smaller loss. Labels of a draw
     are the truth: whoever runs a learner hides those of the rejected.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> world: Environment = eh.environments.Discrete(
+    ...     [0.5, 0.5], [0.2, 0.8], ["a", "b"], [[True, False], [False, True]]
+    ... )
+    >>> len(world.draw(10, np.random.default_rng(0)))
+    10
+    >>> loss, policy = world.optimum(0.1, eh.FalsePositiveRate(), eh.Prices())
+    >>> bool(np.abs(world.gaps(policy, eh.FalsePositiveRate())).max() <= 0.1 + 1e-9)
+    True
     """
 
     @property
@@ -410,25 +991,85 @@ class Environment(Protocol):
         ...
 
     def fresh(self) -> Self:
-        """The same environment at its beginning; only a stream has a past to forget."""
+        """The same environment at its beginning; only a stream has a past to forget.
+
+        Returns
+        -------
+        Environment
+            Itself, or a copy.
+        """
         ...
 
     def draw(self, rounds: int, generator: np.random.Generator) -> LabelledSample:
-        """The next `rounds` people with their labels."""
+        """The next people.
+
+        Parameters
+        ----------
+        rounds : int
+            How many.
+        generator : numpy.random.Generator
+            The source of chance.
+
+        Returns
+        -------
+        LabelledSample
+            The people with their true labels.
+        """
         ...
 
     def loss(self, policy: Policy, prices: Prices, /) -> float:
-        """E[false_accept 1[accepted, y = -1] + false_reject 1[rejected, y = +1]] on the population."""
+        """The cost per person of a policy on the population.
+
+        Parameters
+        ----------
+        policy : Policy
+            How people are decided about.
+        prices : Prices
+            What errors cost.
+
+        Returns
+        -------
+        float
+            E[false_accept 1[accepted, y = -1] + false_reject 1[rejected, y = +1]].
+        """
         ...
 
     def gaps(self, policy: Policy, rates: Rate | Sequence[Rate], /) -> FloatArray:
-        """The signed gap of each rate and pair of groups on the population, later group minus
-        earlier.
+        """The true gaps of a policy.
+
+        Parameters
+        ----------
+        policy : Policy
+            How people are decided about.
+        rates : Rate or sequence of Rate
+            Which rates are compared.
+
+        Returns
+        -------
+        array, shape (gaps,)
+            The signed gap of each rate and pair of groups, later group minus earlier.
         """
         ...
 
     def optimum(
         self, allowed_gap: float, rates: Rate | Sequence[Rate], prices: Prices, /
     ) -> tuple[float, Policy]:
-        """The smallest loss of a mixture with all gaps within the limit, and that mixture."""
+        """The best that a policy can do within a limit.
+
+        Parameters
+        ----------
+        allowed_gap : float
+            The limit on all gaps.
+        rates : Rate or sequence of Rate
+            Whose gaps are limited.
+        prices : Prices
+            What errors cost.
+
+        Returns
+        -------
+        loss : float
+            The smallest loss of a mixture with all gaps within the limit.
+        policy : Policy
+            That mixture.
+        """
         ...

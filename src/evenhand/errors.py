@@ -12,7 +12,7 @@ EvenhandError
 ├── Infeasible               no mixture of the class meets the constraints
 ├── UnsuitableEstimator      a model that cannot be used as a weighted-classification oracle
 ├── NotSerialisable          a hypothesis whose nature does not allow plain JSON
-├── CannotCertify            too few people to certify anything but a constant; says who is missing and how many
+├── CannotCertify            too few people to certify anything but a constant
 ├── DeltaOverspent           a process asks for more failure probability than is left
 └── ProtocolError            decide/observe called in an order or with a round that cannot be
 """
@@ -21,7 +21,20 @@ import math
 
 
 class EvenhandError(Exception):
-    """Root of the tree; `hint` is the way out and is printed after the message."""
+    """The root of the tree: whoever catches it catches everything that evenhand refuses.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, with its value and the law it breaks.
+    hint : str, optional
+        The way out; it is printed after the message.
+
+    Examples
+    --------
+    >>> str(EvenhandError("allowed_gap is 2; a gap is at most 1.", hint="use 0.05."))
+    'allowed_gap is 2; a gap is at most 1. Hint: use 0.05.'
+    """
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message if hint is None else f"{message} Hint: {hint}")
@@ -29,38 +42,120 @@ class EvenhandError(Exception):
 
 
 class InvalidInput(EvenhandError, ValueError):
-    """An argument that breaks the law of its parameter."""
+    """An argument breaks the law of its parameter.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> try:
+    ...     eh.Prices(false_accept=-1.0)
+    ... except eh.InvalidInput as error:
+    ...     print(error)
+    the price false_accept is -1.0; prices are finite numbers of at least 0. Hint: one number for \
+everybody, or an array with one for each person.
+    """
 
 
 class NotFinite(InvalidInput):
-    """NaN or infinity where a finite number is needed."""
+    """NaN or infinity where a finite number is needed.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> try:
+    ...     eh.Applicants([[float("nan")]])
+    ... except eh.NotFinite as error:
+    ...     print(error.hint)
+    impute or drop the rows before handing them to evenhand.
+    """
 
 
 class LengthMismatch(InvalidInput):
-    """Arrays that should have one entry per row have different lengths."""
+    """Arrays that should have one entry per row have different lengths.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> try:
+    ...     eh.Applicants([[1.0], [2.0]], group=["a"])
+    ... except eh.LengthMismatch as error:
+    ...     print(error)
+    group has shape (1,) but there are 2 rows; it needs one entry per row.
+    """
 
 
 class BadLabel(InvalidInput):
-    """A label outside {-1, +1}."""
+    """A label outside {-1, +1}.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> try:
+    ...     eh.Outcome(round=7, label=0)
+    ... except eh.BadLabel as error:
+    ...     print(error)
+    the label of round 7 is 0; labels are -1 and +1.
+    """
 
 
 class MissingColumn(InvalidInput):
-    """A table lacks a column that was asked for."""
+    """A table lacks a column that was asked for.
+
+    Examples
+    --------
+    >>> issubclass(MissingColumn, InvalidInput)
+    True
+    """
 
 
 class StorageError(InvalidInput):
-    """A file that is no stored learner, is damaged, or was written in another version of the
-    format.
+    """A file is no stored learner, is damaged, or was written in another version of the format.
+
+    Examples
+    --------
+    >>> import evenhand as eh, tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder) / "learner.zip"
+    ...     _ = path.write_bytes(b"something else")
+    ...     try:
+    ...         eh.load(path)
+    ...     except eh.StorageError:
+    ...         print("not a learner")
+    not a learner
     """
 
 
 class CannotEstimateRate(EvenhandError):
-    """A rate has an empty denominator in some group, or there is only one group."""
+    """A rate has an empty denominator in some group, or there is only one group.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> sample = eh.LabelledSample([[1.0], [2.0]], ["a", "b"], [-1, 1])
+    >>> try:
+    ...     eh.FalsePositiveRate().group_weights(sample)
+    ... except eh.CannotEstimateRate as error:
+    ...     print(error.hint)
+    gather more people of group 'b', or constrain another rate.
+    """
 
 
 class Infeasible(EvenhandError):
-    """No mixture of the class meets the constraints; `certificate` is the smallest violation any
-    mixture reaches.
+    """No mixture of the class meets the constraints.
+
+    Parameters
+    ----------
+    message : str
+        Which constraints.
+    hint : str, optional
+        The way out.
+    certificate : float
+        The smallest violation that any mixture reaches.
+
+    Examples
+    --------
+    >>> Infeasible("the gap cannot be below 0.2.", certificate=0.1).certificate
+    0.1
     """
 
     def __init__(self, message: str, *, hint: str | None = None, certificate: float) -> None:
@@ -69,25 +164,79 @@ class Infeasible(EvenhandError):
 
 
 class UnsuitableEstimator(EvenhandError, TypeError):
-    """A model that cannot serve as a weighted-classification oracle."""
+    """A model that cannot serve as a weighted-classification oracle.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> try:
+    ...     eh.Estimator("no model")
+    ... except eh.UnsuitableEstimator:
+    ...     print("not a classifier")
+    not a classifier
+    """
 
 
 class NotSerialisable(EvenhandError, TypeError):
-    """A hypothesis whose nature does not allow plain JSON."""
+    """A hypothesis whose nature does not allow plain JSON.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> rule = eh.FiniteClass([lambda features, group: features[:, 0] > 1]).listed[0]
+    >>> try:
+    ...     rule.to_json()
+    ... except eh.NotSerialisable:
+    ...     print("a function of yours has no JSON form")
+    a function of yours has no JSON form
+    """
 
 
 class ProtocolError(EvenhandError):
-    """decide or observe was called in a way that the protocol of one-sided feedback does not allow."""
+    """decide or observe was called in a way that one-sided feedback does not allow.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> learner = eh.CertifiedLearner(
+    ...     eh.ScoreThresholds(), eh.FalsePositiveRate(), 0.1, 0.05, seed=1
+    ... )
+    >>> try:
+    ...     learner.observe(3, 1)
+    ... except eh.ProtocolError:
+    ...     print("round 3 has not been decided yet")
+    round 3 has not been decided yet
+    """
 
 
 class CannotCertify(EvenhandError):
-    """A count is too small for a certificate: `have` of `needed` people of `group` in the rate's
-    denominator.
+    """A count is too small for a certificate.
 
-    `people` is how many people were seen in all, so the observed share have/people turns `missing`
-    into `more_people`, the expected number of further people. When none was seen the share is not
-    taken to be 0: three in `people` is its upper limit (95%), and `more_people` is then a lower
-    limit.
+    Parameters
+    ----------
+    group : object
+        Whose people are missing.
+    denominator : str
+        Which people of the group count, in words.
+    have : int
+        How many of them have been seen.
+    needed : float
+        How many are needed; infinity where no number is enough.
+    people : int
+        How many people were seen in all. The observed share have/people turns `missing` into
+        `more_people`, the expected number of further people. When none was seen the share is not
+        taken to be 0: three in `people` is its upper limit (95%), and `more_people` is then a lower
+        limit.
+    hint : str, optional
+        The way out.
+
+    Examples
+    --------
+    >>> error = CannotCertify(
+    ...     group="b", denominator="negatives (label -1)", have=20, needed=120, people=1000
+    ... )
+    >>> error.missing, error.more_people
+    (100, 5000.0)
     """
 
     def __init__(
@@ -100,27 +249,34 @@ class CannotCertify(EvenhandError):
         people: int,
         hint: str | None = None,
     ) -> None:
-        self.group, self.denominator, self.have, self.needed, self.people = (
-            group,
-            denominator,
-            have,
-            needed,
-            people,
-        )
+        self.group, self.denominator = group, denominator
+        self.have, self.needed, self.people = have, needed, people
         self.missing = max(needed - have, 0.0)
         share = max(have, 3) / max(people, 3)
         self.more_people = self.missing / min(share, 1.0)
         super().__init__(
-            f"group {group!r} has {have:,} {denominator} among {people:,} people, but {_count(needed)} are needed: "
-            f"{_count(self.missing)} more, expected {'after' if have else 'after at least'} "
-            f"{_count(self.more_people)} more people{'' if have else ' (none was seen so far)'}.",
+            f"group {group!r} has {have:,} {denominator} among {people:,} people, but "
+            f"{_count(needed)} are needed: {_count(self.missing)} more, expected "
+            f"{'after' if have else 'after at least'} {_count(self.more_people)} more "
+            f"people{'' if have else ' (none was seen so far)'}.",
             hint=hint
-            or "keep auditing, widen the limit, or use a smaller class; until then only constants are deployed.",
+            or "keep auditing, widen the limit, or use a smaller class; until then only constants "
+            "are deployed.",
         )
 
 
 class DeltaOverspent(EvenhandError):
-    """The delta ledger would exceed the failure probability that was promised."""
+    """The delta ledger would exceed the failure probability that was promised.
+
+    Examples
+    --------
+    >>> from evenhand.fairness.delta_ledger import DeltaLedger
+    >>> try:
+    ...     DeltaLedger(0.05).book("a test", 0.06, at=0)
+    ... except DeltaOverspent:
+    ...     print("0.06 of 0.05")
+    0.06 of 0.05
+    """
 
 
 def _count(number: float) -> str:

@@ -9,9 +9,22 @@ import numpy as np
 
 
 def stream(seed: int, *names: str | int) -> np.random.Generator:
-    """The generator called `names` of `seed`: streams with different names are independent, equal
-    names are equal.
+    """The generator with a name: streams with different names are independent, equal ones equal.
 
+    Parameters
+    ----------
+    seed : int
+        The seed of the whole run.
+    *names : str or int
+        The name of the stream.
+
+    Returns
+    -------
+    numpy.random.Generator
+        A fresh generator.
+
+    Examples
+    --------
     >>> float(stream(7, "coins", 3).random()) == float(stream(7, "coins", 3).random())
     True
     >>> float(stream(7, "coins", 3).random()) == float(stream(7, "coins", 4).random())
@@ -23,12 +36,25 @@ def stream(seed: int, *names: str | int) -> np.random.Generator:
 
 
 def keyed_uniform(secret: bytes, *parts: str) -> float:
-    """A number in [0, 1) that only the holder of `secret` can predict and everybody who is shown it
-    can recompute.
+    """A number in [0, 1) that only the holder of a secret can predict.
 
-    The first 53 bits of HMAC-SHA256(secret, parts), each part preceded by its length so that no two
-    lists of parts collide.
+    Everybody who is shown the secret can recompute it.
 
+    Parameters
+    ----------
+    secret : bytes
+        The key.
+    *parts : str
+        What the number belongs to.
+
+    Returns
+    -------
+    float
+        The first 53 bits of HMAC-SHA256(secret, parts), each part preceded by its length so that no
+        two lists of parts collide.
+
+    Examples
+    --------
     >>> keyed_uniform(b"secret", "a", "b") == keyed_uniform(b"secret", "a", "b")
     True
     """

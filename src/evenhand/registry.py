@@ -1,7 +1,7 @@
 """Things that can be named: rates, classes of rules, learners, populations.
 
 Each kind has one `Registry`, which lives beside what it names: `fairness.rates.RATES`,
-`hypotheses.named.CLASSES`, `learners.named.LEARNERS`, `environments.named.POPULATIONS`. Commands,
+`hypotheses.named.CLASSES`, `simulate.named.LEARNERS` and `simulate.named.POPULATIONS`. Commands,
 studies, the service and the classifier look names up there and nowhere else. Another package adds
 its own by an entry point of the registry's group, in its pyproject.toml:
 

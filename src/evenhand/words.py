@@ -27,7 +27,7 @@ _PLAIN = {str, int, float, bool}
 
 
 def as_features(value: ArrayLike, name: str = "features") -> FloatArray:
-    """(rows, columns) float64, finite."""
+    """(rows, columns) float64, finite; InvalidInput says what is wrong."""
     try:
         array = np.ascontiguousarray(value, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -85,9 +85,8 @@ def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
     if isinstance(value, list | tuple) and not (
         len(kinds := set(map(type, value))) == 1 and kinds <= _PLAIN
     ):
-        array = np.empty(
-            len(value), dtype=object
-        )  # numpy would turn ["a", nan] into texts, and take apart tuples
+        # numpy would turn ["a", nan] into texts, and take apart tuples
+        array = np.empty(len(value), dtype=object)
         for row, entry in enumerate(value):
             array[row] = entry
     else:
@@ -106,7 +105,9 @@ def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
             )
         if getattr(label, "__hash__", None) is None or (isinstance(label, float) and isinf(label)):
             raise InvalidInput(
-                f"the group of row {row} is {label!r}; a group label is a text, a finite number, or another hashable value.",
+                f"the group of row {row} is {label!r}; a group label is a text, a finite number, "
+                "or "
+                "another hashable value.",
                 hint="None marks an unknown group.",
             )
         # of all values NaN and NaT alone differ from themselves, and pandas.NA answers with itself
@@ -122,11 +123,8 @@ def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
 def as_group(value: ArrayLike, rows: int) -> GroupArray:
     """(rows,) group labels, none of them unknown."""
     array = as_known_groups(value, rows)
-    unknown = (
-        [row for row, label in enumerate(array.tolist()) if label is None]
-        if array.dtype.kind == "O"
-        else []
-    )
+    labels = array.tolist() if array.dtype.kind == "O" else []
+    unknown = [row for row, label in enumerate(labels) if label is None]
     if unknown:
         raise InvalidInput(
             f"group is missing in {len(unknown)} of {rows} rows (first: row {unknown[0]}).",
@@ -149,7 +147,9 @@ def _require_finite(array: FloatArray, name: str) -> None:
     if not finite.all():
         where = tuple(int(i) for i in np.argwhere(~finite)[0])
         raise NotFinite(
-            f"{name} contains {array[where]} at {where if len(where) > 1 else where[0]}; every entry must be a finite number.",
+            f"{name} contains {array[where]} at {where if len(where) > 1 else where[0]}; every "
+            "entry "
+            "must be a finite number.",
             hint="impute or drop the rows before handing them to evenhand.",
         )
 
@@ -161,7 +161,26 @@ def _require_rows(rows: int, what: str) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Applicants:
-    """People about whom nothing but features (and perhaps the group) is known."""
+    """People about whom nothing but features (and perhaps the group) is known.
+
+    Parameters
+    ----------
+    features : array_like, shape (rows, columns)
+        One person per row, finite numbers.
+    group : array_like, shape (rows,), optional
+        Their groups: texts, numbers or other hashable values.
+
+    Raises
+    ------
+    InvalidInput
+        If an array is no such array.
+
+    Examples
+    --------
+    >>> people = Applicants([[612.0], [580.0]], group=["a", "b"])
+    >>> len(people), people.features.dtype
+    (2, dtype('float64'))
+    """
 
     features: FloatArray
     group: GroupArray | None = None
@@ -177,8 +196,29 @@ class Applicants:
 
 @dataclass(frozen=True, eq=False)
 class LabelledSample:
-    """Rows (x, a, y) drawn from the population; `count` says how many people a row stands for
-    (default one).
+    """Rows (x, a, y) drawn from the population.
+
+    Parameters
+    ----------
+    features : array_like, shape (rows, columns)
+        One person per row, finite numbers.
+    group : array_like, shape (rows,)
+        Their groups: texts, numbers or other hashable values, none unknown.
+    label : array_like, shape (rows,)
+        -1 (bad outcome) or +1 (good outcome).
+    count : array_like, shape (rows,), optional
+        How many people each row stands for; one by default.
+
+    Raises
+    ------
+    InvalidInput
+        If an array is no such array, or there is no row.
+
+    Examples
+    --------
+    >>> sample = LabelledSample([[612.0], [580.0]], ["b", "a"], [1, -1], count=[3, 2])
+    >>> sample.groups, sample.weight
+    (('a', 'b'), array([3., 2.]))
     """
 
     features: FloatArray
@@ -196,7 +236,8 @@ class LabelledSample:
             object.__setattr__(self, "count", as_numbers(self.count, rows, "count"))
             if (self.count < 0).any():
                 raise InvalidInput(
-                    f"count contains {self.count.min()}; a row cannot stand for fewer than 0 people."
+                    f"count contains {self.count.min()}; a row cannot stand for fewer than 0 "
+                    "people."
                 )
 
     def __len__(self) -> int:
@@ -217,7 +258,13 @@ class LabelledSample:
             return tuple(sorted(values, key=str))
 
     def require_two_groups(self) -> None:
-        """A gap needs two groups; CannotEstimateRate if there is one."""
+        """Refuse a sample with one group: a gap needs two.
+
+        Raises
+        ------
+        CannotEstimateRate
+            If there is one group only.
+        """
         if len(self.groups) < 2:
             raise CannotEstimateRate(
                 f"the sample has only the group {self.groups[0]!r} ({self.weight.sum():g} people); "
@@ -228,8 +275,31 @@ class LabelledSample:
 
 @dataclass(frozen=True, eq=False)
 class CostSensitiveProblem:
-    """The objective of a CSC oracle (section 2): sum over rows of c^{-1} if rejected, c^{+1} if
-    accepted.
+    """The objective of a CSC oracle (section 2 of the paper).
+
+    Parameters
+    ----------
+    features : array_like, shape (rows, columns)
+        One person per row, finite numbers.
+    group : array_like, shape (rows,), or None
+        Their groups.
+    cost_if_rejected, cost_if_accepted : array_like, shape (rows,)
+        c^{-1} and c^{+1} of each row.
+
+    Raises
+    ------
+    InvalidInput
+        If an array is no such array, or there is no row.
+
+    Notes
+    -----
+    A hypothesis costs the sum over rows of c^{-1} if it rejects the row, c^{+1} if it accepts it.
+
+    Examples
+    --------
+    >>> problem = CostSensitiveProblem([[612.0], [580.0]], None, [1.0, 0.0], [0.0, 1.0])
+    >>> problem.cost(np.array([1.0, 0.0])), problem.cost(np.array([0.5, 0.5]))
+    (0.0, 1.0)
     """
 
     features: FloatArray
@@ -260,14 +330,41 @@ class CostSensitiveProblem:
         return float(self.cost_if_rejected.sum())
 
     def cost(self, acceptance: FloatArray) -> float:
-        """The cost of accepting row i with probability acceptance[i]."""
+        """The cost of accepting each row with a probability.
+
+        Parameters
+        ----------
+        acceptance : array, shape (rows,)
+            The probability of accepting each row.
+
+        Returns
+        -------
+        float
+            The expected cost, summed over the rows.
+        """
         return self.rejection_total + float(self.acceptance_cost @ acceptance)
 
 
 @dataclass(frozen=True, eq=False)
 class Prices:
-    """What a false accept and a false reject cost: two numbers, or one entry per person. The
-    paper's 0-1 loss is 1 and 1.
+    """What a false accept and a false reject cost. The paper's 0-1 loss is 1 and 1.
+
+    Parameters
+    ----------
+    false_accept : float or array, default 1.0
+        The cost of accepting somebody with label -1; one number, or one entry per person.
+    false_reject : float or array, default 1.0
+        The cost of rejecting somebody with label +1.
+
+    Raises
+    ------
+    InvalidInput
+        If a price is negative or not finite.
+
+    Examples
+    --------
+    >>> Prices(false_accept=5.0).acceptance_cost(np.array([1, -1]))
+    array([-1.,  5.])
     """
 
     false_accept: float | FloatArray = 1.0
@@ -279,22 +376,45 @@ class Prices:
             value = given.astype(np.float64) if given.dtype.kind in "iuf" else np.array(np.nan)
             if not np.isfinite(value).all() or (value < 0).any():
                 raise InvalidInput(
-                    f"the price {name} is {getattr(self, name)!r}; prices are finite numbers of at least 0.",
+                    f"the price {name} is {getattr(self, name)!r}; prices are finite numbers of "
+                    "at least 0.",
                     hint="one number for everybody, or an array with one for each person.",
                 )
             object.__setattr__(self, name, float(value) if value.ndim == 0 else value)
 
     def acceptance_cost(self, label: IntArray) -> FloatArray:
-        """Cost of accepting minus cost of rejecting: -false_reject where y = +1, +false_accept
-        where y = -1.
+        """The cost of accepting minus the cost of rejecting.
+
+        Parameters
+        ----------
+        label : array, shape (rows,)
+            -1 or +1 for each row.
+
+        Returns
+        -------
+        array, shape (rows,)
+            -false_reject where y = +1, +false_accept where y = -1.
         """
         return np.where(label == 1, -np.asarray(self.false_reject), np.asarray(self.false_accept))
 
     def problem(
         self, features: FloatArray, group: GroupArray | None, label: IntArray
     ) -> CostSensitiveProblem:
-        """The fully labelled problem: a reject of y = +1 costs false_reject, an accept of y = -1
-        costs false_accept.
+        """The fully labelled problem.
+
+        Parameters
+        ----------
+        features : array, shape (rows, columns)
+            One person per row.
+        group : array, shape (rows,), or None
+            Their groups.
+        label : array, shape (rows,)
+            -1 or +1 for each row.
+
+        Returns
+        -------
+        CostSensitiveProblem
+            A reject of y = +1 costs false_reject, an accept of y = -1 costs false_accept.
         """
         return CostSensitiveProblem(
             features,
@@ -306,8 +426,25 @@ class Prices:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One decision: `propensity` is the probability with which the decision that was taken was
-    taken.
+    """One decision.
+
+    Parameters
+    ----------
+    accept : bool
+        What was decided.
+    propensity : float
+        The probability with which just this decision was taken.
+    round : int
+        The number of the decision; the label is reported under it.
+    epoch : int
+        The number of the policy that decided.
+    audit : bool, default False
+        Whether the person was accepted by the audit coin, which ignores the person.
+
+    Examples
+    --------
+    >>> Decision(accept=False, propensity=0.75, round=41, epoch=2).acceptance
+    0.25
     """
 
     accept: bool
@@ -324,8 +461,28 @@ class Decision:
 
 @dataclass(frozen=True, eq=False)
 class Decisions(Sequence[Decision]):
-    """A block of decisions as arrays; behaves as a sequence of `Decision`. `round` counts from
-    `first_round`.
+    """A block of decisions as arrays; it is also a sequence of `Decision`.
+
+    Parameters
+    ----------
+    accept : array of bool, shape (rows,)
+        What was decided.
+    propensity : array, shape (rows,)
+        The probability with which just this decision was taken.
+    first_round : int
+        The round of the first row; the others follow.
+    epoch : array of int, shape (rows,)
+        The number of the policy that decided.
+    audit : array of bool, shape (rows,)
+        Whether the audit coin accepted the person.
+
+    Examples
+    --------
+    >>> block = Decisions(
+    ...     np.array([True, False]), np.array([0.5, 0.75]), 40, np.array([2, 2]), np.zeros(2, bool)
+    ... )
+    >>> block[1].round, block[1].acceptance, len(block)
+    (41, 0.25, 2)
     """
 
     accept: BoolArray
@@ -399,7 +556,25 @@ class OneDecision(Decisions):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The label of one accepted round."""
+    """The label of one accepted round.
+
+    Parameters
+    ----------
+    round : int
+        The round of the decision.
+    label : int
+        -1 or +1.
+
+    Raises
+    ------
+    BadLabel
+        If the label is another one.
+
+    Examples
+    --------
+    >>> Outcome(round=41, label=1).label
+    1
+    """
 
     round: int
     label: int

@@ -5,7 +5,7 @@ data sets.
 import numpy as np
 
 from bench import data
-from evenhand.environments.datasets import DataUnavailable, wheels
+from evenhand.tables import DataUnavailable, wheels
 
 
 def test_without_network_rows_are_generated_and_it_is_said(monkeypatch, tmp_path):

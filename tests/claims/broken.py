@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.bounds import JointHoeffding
 from evenhand.estimation import RoundLog
-from evenhand.fairness.bounds.slack import JointHoeffding
 from evenhand.hypotheses.finite import TableRow
 from evenhand.learners import Epoch, TwoPhaseLearner
 from evenhand.learners.exploration import Arrivals
@@ -58,8 +58,8 @@ class WhateverHasCome(TwoPhaseLearner):
     """
 
     def _examine(self) -> None:
-        if self._round >= (self.exploration_rounds or 1):
-            self._end_if_enough(self._arrivals(self._round))
+        if self.state.round >= (self.exploration_rounds or 1):
+            self._end_if_enough(self._arrivals(self.state.round))
 
     def _end_if_enough(self, arrivals: Arrivals) -> None:
         known = arrivals.label != 0
@@ -94,4 +94,4 @@ class LaterLabels(TwoPhaseLearner):
     """Labels of the exploration that come later are added to the sample."""
 
     def _end_exploration(self, arrivals: Arrivals) -> None:
-        super()._end_exploration(self._arrivals(self._round))
+        super()._end_exploration(self._arrivals(self.state.round))

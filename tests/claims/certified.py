@@ -105,7 +105,7 @@ def scenario(name: str) -> tuple[Scenario, Discrete]:
 
 
 @dataclass(frozen=True)
-class Life:
+class CertificationRun:
     """One lifetime in numbers.
 
     missed: some interval excludes the true gap of its hypothesis, or the life was suspended.
@@ -143,7 +143,7 @@ def live(
     rounds: int = 20_000,
     compared_with: float | None = None,
     **settings: Any,
-) -> Life:
+) -> CertificationRun:
     """Play one lifetime; regret is to the best policy with gap compared_with (default: the limit)."""
     _, world = scenario(name)
     learner = learner_for(name, bound, **settings)
@@ -151,11 +151,11 @@ def live(
     run = simulate(learner, world, rounds, seed, compared_with or learner.allowed_gap)
     weights = np.array([learned(policy) for policy in run.policies])
     above = np.flatnonzero(weights > 0.5)
-    return Life(
+    return CertificationRun(
         worst_gap=run.worst_gap,
         limit=learner.allowed_gap,
         missed=missed(run.learner, world),
-        suspended=run.learner._life.number > 1,
+        suspended=run.learner.state.run.number > 1,
         regret=float(run.regret[-1]),
         best_constant=rounds * float(constants(world, prices).min() - run.optimum),
         audit_bill=audit_bill(run, world, prices),
@@ -200,7 +200,7 @@ def audit_bill(run: Any, world: Discrete, prices: Prices) -> float:
 
 def true_gaps(learner: CertifiedLearner, world: Discrete) -> np.ndarray:
     """(gaps, members) on the population."""
-    members, _, _ = learner._life.certified()
+    members, _, _ = learner.state.run.certified()
     return np.stack(
         [world.gaps(Mixture((h,), (1.0,), learner.group_use), learner.rates) for h in members],
         axis=1,
@@ -212,18 +212,18 @@ def missed(learner: CertifiedLearner, world: Discrete) -> bool:
 
     They only ever shrink, so the last ones tell about all before.
     """
-    if learner._life.number > 1 or learner._life.alarms:
+    if learner.state.run.number > 1 or learner.state.run.alarms:
         return True
-    if not learner._life.started or not learner._life.process.members:
+    if not learner.state.run.started or not learner.state.run.process.members:
         return False
-    _, lo, hi = learner._life.certified()
+    _, lo, hi = learner.state.run.certified()
     gaps = true_gaps(learner, world)
     return bool(((gaps < lo - ROUNDING) | (gaps > hi + ROUNDING)).any())
 
 
 def lives(
     jobs: Iterable[tuple[int, str, str | None]], workers: int = 1, **settings: Any
-) -> list[Life]:
+) -> list[CertificationRun]:
     """`live` for each (seed, scenario, bound), over several processes if asked."""
     if workers == 1:
         return [live(*job, **settings) for job in jobs]

@@ -76,9 +76,9 @@ def play(learner, draw, rounds, seed, block=400):
 
 
 def _missed(learner, gaps):
-    if learner._life.number > 1:
+    if learner.state.run.number > 1:
         return True
-    members, lo, hi = learner._life.certified()
+    members, lo, hi = learner.state.run.certified()
     truth = gaps(members)
     return bool(((truth < lo[0] - ROUNDING) | (truth > hi[0] + ROUNDING)).any())
 

@@ -164,5 +164,5 @@ def replayed(
         played, told = played + size, told + len(people.accept)
     worst = max(worst, float(np.abs(world.gaps(learner.policy, learner.rates)).max()))
     return Played(
-        worst, regret, learner.learned_weight, learner._life.number > 1, learner.allowed_gap
+        worst, regret, learner.learned_weight, learner.state.run.number > 1, learner.allowed_gap
     )

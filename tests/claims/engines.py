@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.simulate.run import _meet, _play_counts
+from evenhand.simulate.run import play_counts, play_people
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,7 +16,7 @@ class Counts:
     generator: np.random.Generator
 
     def __call__(self, learner, rounds):
-        return _play_counts(learner, self.world, rounds, self.generator)
+        return play_counts(learner, self.world, rounds, self.generator)
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,4 +26,4 @@ class Events:
 
     def __call__(self, learner, rounds):
         people = self.world.draw(rounds, self.generator)
-        return _meet(learner, people.features, people.group, people.label)
+        return play_people(learner, people.features, people.group, people.label)

@@ -41,7 +41,7 @@ def life_with_a_shift(seed, before, after, shift=MOVED, **settings):
     suspended, policies = None, []
     while learner.round < before + after:
         learner.open_epoch()
-        if learner._life.number > 1 and suspended is None:
+        if learner.state.run.number > 1 and suspended is None:
             suspended = learner.round
         if suspended is not None:
             policies.append((learner.epoch.phase, learner.policy, learner.certificate))
@@ -81,7 +81,7 @@ def test_nothing_moves_nothing_is_suspended():
 
 def false_alarm(seed, rounds):
     run = simulate(CertifiedLearner(world().hypotheses, FPR, 0.1, DELTA), world(), rounds, seed)
-    return run.learner._life.number > 1
+    return run.learner.state.run.number > 1
 
 
 @pytest.mark.claims

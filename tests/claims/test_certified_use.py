@@ -46,7 +46,7 @@ def fully_certified(seed, rounds):
         CertifiedLearner(world.hypotheses, FPR, 0.1, DELTA), world, rounds, seed
     ).learner
     _, low, high = learner.trail[-1]
-    _, lo, hi = learner._life.certified()
+    _, lo, hi = learner.state.run.certified()
     alone = (
         max(high.max(), -low.min()) / learner.learned_weight if learner.learned_weight else np.inf
     )

@@ -25,9 +25,9 @@ from tests.claims.test_certified_drift import world
 
 from evenhand.learners import CertifiedLearner
 from evenhand.learners.certified import learner as certified
-from evenhand.learners.certified.cohorts import from_block
-from evenhand.learners.certified.run import Life
-from evenhand.simulate.delays import LabelDelays, simulate_late
+from evenhand.learners.certified.evidence import from_block
+from evenhand.learners.certified.run import CertificationRun
+from evenhand.simulate import LabelDelays, simulate_late
 
 WINDOW, STEP, ROUNDS = 10.0, 50, 20_000
 LIVES, CONTROLS, CHANGED = 300, 20, 50
@@ -60,7 +60,9 @@ class Changing:
 def suspended(seed, delays, maturity=WINDOW, rounds=ROUNDS):
     """What the first certificate was suspended for, or nothing."""
     learner = CertifiedLearner(world().hypotheses, FPR, 0.1, DELTA, maturity=maturity)
-    return simulate_late(learner, world(), rounds, seed, delays, per_step=STEP).learner._life.ended
+    return simulate_late(
+        learner, world(), rounds, seed, delays, per_step=STEP
+    ).learner.state.run.ended
 
 
 def settled_at_closing():
@@ -72,13 +74,13 @@ def settled_at_closing():
 
 def passing_over():
     """Wrong: cohorts that lack labels are not waited for."""
-    right = Life._watch
+    right = CertificationRun._watch
 
     def watch(life, cohort, policy):
         right(life, cohort, policy)
         life.awaiting.clear()
 
-    return patch.object(Life, "_watch", watch)
+    return patch.object(CertificationRun, "_watch", watch)
 
 
 def suspended_wrongly(seed, delays, rounds=ROUNDS):
@@ -103,7 +105,7 @@ def suspended_by_closings(seed, wrong=False):
                 blocks.append(drawn.block(here, first, learner.epoch.number, come=delay <= wait))
                 first += people
             learner.replay(blocks, first)
-    return learner._life.ended
+    return learner.state.run.ended
 
 
 @pytest.mark.parametrize("law", DELAYS)

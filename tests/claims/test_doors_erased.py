@@ -95,7 +95,7 @@ def summary(seed, *, erase=True, rounds=ROUNDS):
         learner.certificate.spent,
         lost,
         gone.sum() - lost,
-        learner._life.number > 1,
+        learner.state.run.number > 1,
     )
 
 

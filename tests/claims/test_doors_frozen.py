@@ -31,7 +31,7 @@ class Thawed(CertifiedLearner):
 
     def _frozen(self, number, round):
         epoch = super()._frozen(number, round)
-        self._life.frozen = False
+        self.state.run.frozen = False
         return epoch
 
 

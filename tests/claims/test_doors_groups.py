@@ -85,7 +85,7 @@ def life(engine, seed, rounds=ROUNDS, **settings):
         regret += size * (world.loss(learner.policy) - optimum)
         play(learner, size)
     return Named(
-        covered, everybody, named_at, learner.learned_weight, regret, learner._life.number > 1
+        covered, everybody, named_at, learner.learned_weight, regret, learner.state.run.number > 1
     )
 
 

@@ -16,7 +16,7 @@ LIMIT = 0.02
 def question(name, seed):
     """Costs from one sample of a population, rates from another."""
     world, random = population(name), np.random.default_rng(seed)
-    rows, people = world.sample(300, random), world.sample(2000, random)
+    rows, people = world.draw(300, random), world.draw(2000, random)
     cost = -rows.label.astype(float)
     problem = CostSensitiveProblem(rows.features, rows.group, np.zeros(300), cost)
     return world, problem, LabelledSample(people.features, people.group, people.label)

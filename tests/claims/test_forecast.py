@@ -26,14 +26,14 @@ from evenhand import (
     SelectionRate,
     simulate,
 )
-from evenhand.environments import LowerBound, random_population, threshold_population
-from evenhand.environments.datasets import DataUnavailable, load
+from evenhand.environments import LowerBound, Replay, random_population, threshold_population
 from evenhand.learners.certified.forecast import Prospect
-from evenhand.planning import lives as planned_lives
-from evenhand.planning.lives import LaunchTerms, foreseen
-from evenhand.planning.population import Planned
-from evenhand.planning.tables import from_table
-from evenhand.simulate.trail import learned_weight
+from evenhand.planning import simulated
+from evenhand.planning.population import PlannedPopulation, from_table
+from evenhand.planning.simulated import LaunchTerms
+from evenhand.planning.simulated import forecast as expected
+from evenhand.simulate.record import learned_weight
+from evenhand.tables import DataUnavailable, read_table
 
 DELTA, ROUNDS, SEEDS = 0.05, 300_000, 5
 FACTOR = 1.5 * (1 + 1e-3)
@@ -49,7 +49,7 @@ TABLES = ("adult", "compas", "taiwan", "gmsc")
 
 def forecast(population, rate, limit, rounds):
     """The forecast round, or inf."""
-    told = foreseen(population, LaunchTerms(limit, DELTA, rounds, (RATES[rate],)))
+    told = expected(population, LaunchTerms(limit, DELTA, rounds, (RATES[rate],)))
     return inf if not told or told[0].half is None else told[0].half
 
 
@@ -72,7 +72,7 @@ def agrees(foretold, halves):
 
 @lru_cache(maxsize=2)
 def population(name):
-    return Planned(world := POPULATIONS[name](), len(world.hypotheses), name)
+    return PlannedPopulation(world := POPULATIONS[name](), len(world.hypotheses), name)
 
 
 class IgnoresTheRule(Prospect):
@@ -90,7 +90,7 @@ def test_a_life_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monke
     world = population(name).world
     halves = [lived(world, world.hypotheses, "selection rate", 0.05, rounds, 0)]
     assert agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
-    monkeypatch.setattr(planned_lives, "Prospect", IgnoresTheRule)
+    monkeypatch.setattr(simulated, "Prospect", IgnoresTheRule)
     assert not agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
 
 
@@ -108,7 +108,7 @@ def population_case(name, rate, limit):
 
 
 def table_case(name):
-    world = load(name).population(Linear())
+    world = Replay.of_table(read_table(name).encoded(), Linear())
     planned = from_table(world.population_sample(), Linear(), "certify_only", None)
     found = []
     for rate in RATES:
@@ -176,7 +176,7 @@ def test_full_small_limit(claims, workers):
 def test_full_tables(claims, workers):
     try:
         for name in TABLES:
-            load(name)
+            read_table(name)
     except DataUnavailable as error:
         pytest.skip(f"a table cannot be had: {error}")
     cases = [

@@ -26,19 +26,17 @@ from joblib import Parallel, delayed
 from scipy.stats import binom
 
 from evenhand import FalsePositiveRate, Prices
-from evenhand.environments import lending
-from evenhand.environments.datasets import DataUnavailable, load
-from evenhand.estimation.log import RoundLog
+from evenhand.environments import Replay, lending
+from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_logistic_outcomes
-from evenhand.evaluation import DecisionLog
+from evenhand.evaluation import Candidate, DecisionLog
 from evenhand.evaluation import evaluate as whole
-from evenhand.evaluation.candidate import Candidate
-from evenhand.evaluation.evaluate import _booked, _Play
-from evenhand.fairness.delta_ledger import DeltaLedger
+from evenhand.evaluation.evaluate import LogEvaluator
 from evenhand.hypotheses import Linear
-from evenhand.hypotheses._threads import one_blas_thread
+from evenhand.hypotheses.common import one_blas_thread
 from evenhand.hypotheses.finite import TableRow
 from evenhand.policies import Mixture
+from evenhand.tables import DataUnavailable, read_table
 from evenhand.words import CostSensitiveProblem
 
 DELTA, ROWS, FLOOR = 0.05, 12_000, 0.05
@@ -57,8 +55,8 @@ def world(name):
         population = lending()
         cards = tuple(TableRow(tuple(population.accepts[i].tolist())) for i in (49, 91))
         return population, Mixture(cards, (0.6, 0.4))
-    table = load("compas")
-    population = table.population()
+    table = read_table("compas").encoded()
+    population = Replay.of_table(table)
     held = table.subset(1500, seed=5)
     fitted = Linear().best(
         CostSensitiveProblem(
@@ -89,7 +87,7 @@ def adaptive_log(name, seed, rows=ROWS):
     """
     population, _ = world(name)
     rng = np.random.default_rng([seed, 20])
-    drawn = population.sample(rows, rng)
+    drawn = population.draw(rows, rng)
     shown, coin = seen_as(name, drawn.features), rng.random(rows)
     p = np.full(rows, 0.6)
     for start, stop in pairwise((*REFITS, rows)):
@@ -114,8 +112,8 @@ def course(log, candidate):
     """Loss and gap with their intervals at every block, without the check of the propensities
     (broken ones are to be judged too).
     """
-    ledger = _booked(DeltaLedger(DELTA), (FPR,))
-    return _Play(log, Candidate(candidate), (FPR,), log.groups, ledger, PRICES).told(0.05).course
+    judge = LogEvaluator(log, Candidate(candidate), (FPR,), log.groups, PRICES, DELTA)
+    return judge.evaluation(0.05).course
 
 
 def misses(found, loss, gap):

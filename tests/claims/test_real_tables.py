@@ -28,9 +28,10 @@ from evenhand import (
     SelectionRate,
     simulate,
 )
-from evenhand.environments.datasets import DataUnavailable, load
+from evenhand.environments import Replay
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import FairOnGathered
+from evenhand.tables import DataUnavailable, read_table
 
 LIMIT, DELTA, SEEDS, ROUNDS = 0.05, 0.05, 40, 300_000
 SEEDS_SHOWN = 20
@@ -54,7 +55,7 @@ PRICED = {"taiwan": 3.0, "gmsc": 10.0}
 
 @lru_cache(maxsize=2)
 def population(name):
-    return load(name).population(Linear())
+    return Replay.of_table(read_table(name).encoded(), Linear())
 
 
 @lru_cache(maxsize=8)
@@ -72,7 +73,7 @@ def life(name, seed, rounds, price=1.0, rates="FPR"):
     run = simulate(learner, world, rounds, seed, LIMIT)
     worth = best_constant(name, price) - run.optimum
     ratios = [run.regret_at(t) / (t * worth) for t in (rounds / 3, rounds)]
-    return (*ratios, run.worst_gap, run.learner._life.number > 1)
+    return (*ratios, run.worst_gap, run.learner.state.run.number > 1)
 
 
 def available(name):

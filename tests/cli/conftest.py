@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from evenhand.cli import main
-from evenhand.cli.lending import write_lending_csv
+from evenhand.cli.demo import lending_csv
 
 Run = Callable[..., Result]
 LENDING = ("--label", "repaid", "--good", "yes", "--group", "group")
@@ -22,7 +22,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 @pytest.fixture
 def lending(tmp_path: Path) -> Path:
     path = tmp_path / "lending.csv"
-    write_lending_csv(path)
+    path.write_text(lending_csv(), encoding="utf-8", newline="")
     return path
 
 

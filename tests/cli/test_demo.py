@@ -2,7 +2,7 @@ import json
 import re
 import sys
 
-from evenhand.cli.lending import COLUMNS, lending_csv, make_lending_table
+from evenhand.cli.demo import COLUMNS, lending_csv, make_lending_table
 
 
 def test_the_story_and_its_files(run, tmp_path):

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from evenhand.cli.evaluated import demo_log
+from evenhand.cli.evaluate import demo_log
 from evenhand.evaluation import read_log
 
 OLD = "accept,label,group,x\n1,1,a,0\n0,,b,1\n"

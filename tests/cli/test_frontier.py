@@ -3,6 +3,8 @@ import csv
 import numpy as np
 import pytest
 
+from evenhand.cli.frontier import parse_limits
+
 LENDING = ("--label", "repaid", "--good", "yes", "--group", "group")
 
 
@@ -70,3 +72,16 @@ def test_without_matplotlib_the_way_out_is_named(run, lending, monkeypatch):
     result = run("frontier", lending, *LENDING, "--limits", "0,0.1")
     assert result.exit_code == 2
     assert "pip install 'evenhand[plots]'" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "limit", "expected"),
+    [
+        ("0:0.2:3", 0.1, [0, 0.1, 0.2]),
+        ("0:0.3:4", 0.05, [0, 0.05, 0.1, 0.2, 0.3]),
+        ("0.2,0", 0.0, [0, 0.2]),
+        ("0.1", 0.1, [0.1]),
+    ],
+)
+def test_limits(text, limit, expected):
+    assert np.allclose(parse_limits(text, limit), expected)

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from evenhand.cli.planned import pairs
+from evenhand.cli.plan import pairs
 
 NUMBERS = ("--shares", "a=0.6,b=0.4", "--bad-rates", "a=0.4,b=0.5", "--separation", 1.5)
 QUICK = ("--limit", 0.1, "--people", 4000, "--lives", 2)
@@ -83,10 +83,11 @@ def test_from_a_table(run, lending, rules):
 
 def test_text_and_missing_values_are_settled_by_options_and_told(run, tmp_path):
     rng = np.random.default_rng(0)
-    lines = [
-        f"{rng.normal():.3f},{rng.choice(['car', 'house'])},{'yes' if rng.random() < 0.7 else 'no'},{rng.choice(['f', 'm'])}"
-        for _ in range(400)
-    ]
+    lines = []
+    for _ in range(400):
+        income, purpose = f"{rng.normal():.3f}", rng.choice(["car", "house"])
+        repaid = "yes" if rng.random() < 0.7 else "no"
+        lines.append(f"{income},{purpose},{repaid},{rng.choice(['f', 'm'])}")
     lines[7] = ",car,yes,f"
     path = tmp_path / "mine.csv"
     path.write_text("score,purpose,repaid,sex\n" + "\n".join(lines) + "\n")
@@ -142,7 +143,7 @@ def test_a_table_brings_its_own_numbers(run, lending):
     result = run("plan", "--data", lending, *TABLE, "--shares", "a=1")
     assert result.exit_code == 2
     assert "--shares belongs to a plan from numbers" in result.stderr
-    assert "--data needs --label" in run("plan", "--data", lending).stderr
+    assert "Missing option '--label'" in run("plan", "--data", lending).stderr
 
 
 def test_pairs():

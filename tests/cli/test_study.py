@@ -1,4 +1,4 @@
-"""`evenhand data` and `evenhand study`, from a CSV to a report."""
+"""`evenhand study`, from a CSV to a report."""
 
 import re
 import shlex
@@ -24,24 +24,6 @@ QUICK = (
 )
 
 
-def test_data_list_and_show(run):
-    listed = run("data", "list").stdout
-    assert all(
-        name in listed
-        for name in ("lending", "adult", "compas", "german", "taiwan", "gmsc", "loanapp", "recid")
-    )
-    shown = run("data", "show", "lending").stdout
-    assert "Group a: 763 people (63.6%), 57.4% with the good outcome." in shown
-    assert "Caveat: 1,200 invented rows" in shown
-    assert "1,200 rows" in run("data", "get", "lending").stdout
-
-
-def test_data_refuses_what_it_does_not_know(run):
-    refused = run("data", "show", "loans")
-    assert refused.exit_code == 2
-    assert "no table 'loans'" in refused.stderr
-
-
 def test_from_a_csv_to_a_report_with_one_command(run, lending, tmp_path):
     done = run("study", lending, *OWN, *QUICK, "--out", "s")
     assert done.exit_code == 0
@@ -55,7 +37,8 @@ def test_from_a_csv_to_a_report_with_one_command(run, lending, tmp_path):
 
 def test_a_description_does_as_well(run, lending, tmp_path):
     (tmp_path / "mine.toml").write_text(
-        'path = "lending.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "group"\ncaveat = "Mine alone."\n'
+        'path = "lending.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "group"\n'
+        'caveat = "Mine alone."\n'
     )
     done = run("study", "mine.toml", *QUICK, "--out", "s")
     assert done.exit_code == 0
@@ -74,9 +57,9 @@ def test_a_description_does_as_well(run, lending, tmp_path):
     ],
 )
 def test_refusals(run, lending, words, message, monkeypatch):
-    from evenhand.simulate.study import workers
+    from evenhand.simulate.study import Dask
 
-    monkeypatch.setattr(workers.Dask.__init__, "__defaults__", ("local", 2, 1.0))
+    monkeypatch.setattr(Dask.__init__, "__defaults__", ("local", 2, 1.0))
     refused = run("study", *words, "--out", "s")
     assert refused.exit_code == 2
     assert message in refused.stderr
@@ -107,9 +90,8 @@ def newcomer(write):
             ("" if i % 40 == 0 else 20 + i * 37 % 50),
             ("car", "house", "study")[i % 3],
         )
-        lines.append(
-            f"{i},{income},{purpose},{'fm'[i // 2 % 2]},{'' if i % 25 == 7 else ('no', 'yes')[i * 37 % 50 > 20]}"
-        )
+        repaid = "" if i % 25 == 7 else ("no", "yes")[i * 37 % 50 > 20]
+        lines.append(f"{i},{income},{purpose},{'fm'[i // 2 % 2]},{repaid}")
     return write("\n".join(lines) + "\n", "loans.csv")
 
 

@@ -32,7 +32,7 @@ def population(seed: int, contexts: int = 12, members: int = 7, groups: int = 2)
 def some_policy(env: Discrete, seed: int) -> Mixture:
     r = np.random.default_rng(seed)
     bound = env.hypotheses.bind(env.features, None)
-    parts = [bound.hypothesis(int(h)) for h in r.choice(len(env.hypotheses), 3, replace=False)]  # type: ignore[attr-defined]
+    parts = [bound.hypothesis(int(h)) for h in r.choice(len(env.hypotheses), 3, replace=False)]
     return Mixture((*parts, ACCEPT_ALL), tuple(r.dirichlet(np.ones(4)).tolist()))
 
 
@@ -127,8 +127,7 @@ def test_constants_have_no_gap_and_the_losses_of_the_base_rate() -> None:
         assert abs(env.gap(policy)) < 1e-14
 
 
-# --- the law of draws
-# -------------------------------------------------------------------------------------------------------
+# the law of draws
 
 
 def tiny() -> tuple[Discrete, np.ndarray]:
@@ -189,7 +188,7 @@ def one_by_one(
 
 
 @pytest.mark.parametrize("engine", [counted, one_by_one])
-def test_both_engines_have_the_exact_joint_law(engine) -> None:  # type: ignore[no-untyped-def]
+def test_both_engines_have_the_exact_joint_law(engine) -> None:
     """All 21 outcomes of two rounds; what would be seen is shown by the negative control below."""
     env, acceptance = tiny()
     generator = np.random.default_rng(11)
@@ -250,8 +249,7 @@ def test_draws_depend_on_the_generator_alone() -> None:
     assert env.fresh() is env
 
 
-# --- refusals
-# ---------------------------------------------------------------------------------------------------------------
+# refusals
 
 GOOD = {
     "probability": [0.5, 0.5],

@@ -21,7 +21,7 @@ from evenhand.hypotheses.thresholds import Threshold
 
 
 def table(rows: int = 200, seed: int = 0) -> LabelledSample:
-    return Scores().sample(rows, np.random.default_rng(seed))
+    return Scores().draw(rows, np.random.default_rng(seed))
 
 
 def test_loss_and_gap_are_those_of_the_table() -> None:
@@ -133,7 +133,7 @@ def test_a_heuristic_class_still_keeps_the_limit() -> None:
         (lambda: Replay(table()).draw(0, np.random.default_rng(0)), InvalidInput, "at least one"),
     ],
 )
-def test_what_cannot_be_is_refused(build, error: type[Exception], words: str) -> None:  # type: ignore[no-untyped-def]
+def test_what_cannot_be_is_refused(build, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         build()
 

@@ -64,7 +64,7 @@ def test_truth_agrees_with_counted_people() -> None:
     """
     env = Scores()
     policy = Mixture((above(0.3), above(-0.8)), (0.4, 0.6))
-    people = env.sample(200_000, np.random.default_rng(3))
+    people = env.draw(200_000, np.random.default_rng(3))
     accepted = np.random.default_rng(4).random(len(people)) < policy.acceptance(people.features)
     truth, _ = env._truth(policy)
     accept = policy.acceptance(truth.features)
@@ -121,7 +121,7 @@ def test_three_groups_have_three_gaps() -> None:
     gaps = env.gaps(Mixture((above(0.0),), (1.0,)))
     expected = norm.sf(0, -1.5, 0.8) - norm.sf(0, -1, 1)
     assert gaps == pytest.approx([0.0, expected, expected], abs=1e-13)
-    assert set(env.sample(100, np.random.default_rng(0)).group.tolist()) == {"a", "b", "c"}
+    assert set(env.draw(100, np.random.default_rng(0)).group.tolist()) == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(
@@ -138,6 +138,6 @@ def test_three_groups_have_three_gaps() -> None:
         ),
     ],
 )
-def test_impossible_populations_are_refused(build, words: str) -> None:  # type: ignore[no-untyped-def]
+def test_impossible_populations_are_refused(build, words: str) -> None:
     with pytest.raises(InvalidInput, match=words):
         build()

@@ -13,12 +13,10 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
+from evenhand.bounds import BettingBound
 from evenhand.evaluation import DecisionLog
-from evenhand.evaluation.evaluate import _loss_rows
-from evenhand.evaluation.gap_process import LoggedGaps, cohort_of
-from evenhand.evaluation.loss_betting import LossBound
+from evenhand.evaluation.log_betting import LoggedGaps, LossBound, LossRows, cohort_of
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.words import Prices
 
 LOGS, ROWS, BLOCK, DELTA = 150, 3000, 750, 0.1
@@ -69,7 +67,7 @@ def loss_misses(bound, name, seed):
     state, truth, missed = bound.start(), truths()[0], False
     for start in range(0, ROWS, BLOCK):
         at = slice(start, start + BLOCK)
-        state = bound.update(state, _loss_rows(log, at, POLICY[kind], m[kind[at]]))
+        state = bound.update(state, LossRows.of(log, at, POLICY[kind], m[kind[at]]))
         missed |= not state.lower * bound.unit - 1e-9 <= truth <= state.upper * bound.unit + 1e-9
     return missed
 
@@ -108,7 +106,7 @@ def test_wrong_weights_contradict_or_miss(seed):
     log, kind = log_of("stress", seed)
     swapped = replace(log, acceptance=1 - log.acceptance)
     state = bound.update(
-        bound.start(), _loss_rows(swapped, slice(0, ROWS), POLICY[kind], np.full(ROWS, 0.5))
+        bound.start(), LossRows.of(swapped, slice(0, ROWS), POLICY[kind], np.full(ROWS, 0.5))
     )
     truth = truths()[0] / 2
     assert state.contradiction or not state.lower <= truth <= state.upper

@@ -9,7 +9,6 @@ from evenhand import FalseNegativeRate, FalsePositiveRate, Prices, SelectionRate
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.evaluation import Candidate, DecisionLog, evaluate
 from evenhand.evaluation.evaluate import blocks
-from evenhand.evaluation.support import effective, heaviest
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.constants import GroupClassifier
 from evenhand.hypotheses.thresholds import Threshold
@@ -79,7 +78,7 @@ def test_the_three_verdicts():
     bold = Mixture((Threshold(0, 0.4, 3),), (1.0,))
     assert evaluate(log, bold, limit=0.2).verdict == "within"
     gap = evaluate(log, bold).gaps[0].estimate
-    between = evaluate(log, bold, limit=(abs(gap.value) + max(gap.high, -gap.low)) / 2)
+    between = evaluate(log, bold, limit=(abs(gap.value) + max(gap.upper, -gap.lower)) / 2)
     assert between.verdict == "not shown"
     assert (
         "a log of roughly 80," in between.sentence
@@ -94,13 +93,13 @@ def test_constants_are_exactly_even_and_thin_mixtures_pay_only_for_their_rules()
     log = logged(500, 1)[0]
     even = evaluate(log, Mixture((ACCEPT_ALL, REJECT_ALL), (0.3, 0.7)), limit=0.0, rates=RATES)
     assert even.verdict == "within"
-    for end in ("low", "value", "high"):
+    for end in ("lower", "value", "upper"):
         assert [getattr(rate.estimate, end) for rate in even.rates] == pytest.approx(
             [0.3, 0.3, 0.7, 0.7, 0.3, 0.3]
         )
     rule = evaluate(log, Mixture((Threshold(0, 0.4, 3),), (1.0,))).gaps[0].estimate
     thin = evaluate(log, Mixture((Threshold(0, 0.4, 3), REJECT_ALL), (0.1, 0.9))).gaps[0].estimate
-    assert (thin.low, thin.high) == pytest.approx((0.1 * rule.low, 0.1 * rule.high))
+    assert (thin.lower, thin.upper) == pytest.approx((0.1 * rule.lower, 0.1 * rule.upper))
 
 
 def test_without_groups_only_the_loss_is_told():
@@ -110,8 +109,8 @@ def test_without_groups_only_the_loss_is_told():
     assert alone.gaps == ()
     assert alone.ledger.entries[0].share == 0.05
     assert (
-        alone.loss.high - alone.loss.low
-        < evaluate(log, POLICY).loss.high - evaluate(log, POLICY).loss.low
+        alone.loss.upper - alone.loss.lower
+        < evaluate(log, POLICY).loss.upper - evaluate(log, POLICY).loss.lower
     )
 
 
@@ -172,7 +171,7 @@ def test_warnings_of_thin_support_and_heavy_people():
         POLICY,
     )
     assert any("group c has no labelled" in line for line in nobody.warnings)
-    assert next(rate for rate in nobody.rates if rate.group == "c").estimate.low == pytest.approx(
+    assert next(rate for rate in nobody.rates if rate.group == "c").estimate.lower == pytest.approx(
         0.2
     )
 
@@ -185,20 +184,12 @@ def test_nothing_is_estimated_from_nothing():
     blind = evaluate(replace(log, label=np.zeros(300, dtype=np.int64)), POLICY, rates=RATES)
     assert blind.loss.value is None
     pi = POLICY.acceptance(log.features)
-    assert blind.loss.low < np.minimum(pi, 1 - pi).mean()
-    assert blind.loss.high > np.maximum(pi, 1 - pi).mean()
+    assert blind.loss.lower < np.minimum(pi, 1 - pi).mean()
+    assert blind.loss.upper > np.maximum(pi, 1 - pi).mean()
     assert [gap.estimate.value is None for gap in blind.gaps] == [True, True, False]
     assert [rate.estimate.value is None for rate in blind.rates] == [True] * 4 + [False] * 2
     assert blind.verdict == "not shown"
     json.dumps(blind.to_json(), allow_nan=False)
-
-
-def test_weights():
-    ones = np.ones(4)
-    assert effective(ones, ones) == 4
-    assert effective(np.array([4.0, 0, 0, 0]), ones) == 1
-    assert heaviest(np.array([3.0, 1, 0, 0]), ones) == 0.75
-    assert effective(np.zeros(4), ones) == heaviest(np.zeros(4), ones) == 0
 
 
 def test_a_broken_assumption_is_a_contradiction():
@@ -221,8 +212,8 @@ def test_rows_count_once_however_they_are_written():
         name: np.repeat(getattr(log, name), 2, axis=0)
         for name in ("features", "accept", "acceptance", "label", "group", "count")
     }
-    assert evaluate(replace(log, count=2 * log.count), POLICY).loss.high == pytest.approx(
-        evaluate(replace(log, **twice), POLICY).loss.high, abs=0.02
+    assert evaluate(replace(log, count=2 * log.count), POLICY).loss.upper == pytest.approx(
+        evaluate(replace(log, **twice), POLICY).loss.upper, abs=0.02
     )
 
 

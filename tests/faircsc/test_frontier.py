@@ -60,7 +60,7 @@ def test_a_heuristic_oracle_never_charges_more_for_a_looser_limit():
     answer is optimal.
     """
     from sklearn.tree import DecisionTreeClassifier
-    from tests.faircsc.test_heuristic_and_paper import people
+    from tests.faircsc.test_pooled import people
 
     problem, sample = people(3, rows=600)
     trees = eh.Estimator(DecisionTreeClassifier(max_depth=3, random_state=0))

@@ -69,8 +69,10 @@ def test_it_cannot_be_changed() -> None:
 
 def test_the_claim_is_exact_and_names_its_probability() -> None:
     assert certificate().claim == (
-        "Certified with probability at least 0.95 over the whole life of the learner, under the assumptions below: the gap in "
-        "false positive rate between any two of the groups -1, 1 is at most 0.05 for every policy it deploys, as drawn, before people "
+        "Certified with probability at least 0.95 over the whole life of the learner, under the "
+        "assumptions below: the gap in "
+        "false positive rate between any two of the groups -1, 1 is at most 0.05 for every "
+        "policy it deploys, as drawn, before people "
         "overrule it."
     )
 
@@ -173,8 +175,8 @@ class TestCannotCertify:
         assert error.missing == 1000
         assert error.more_people == 20_000
         assert (
-            "group 'b' has 50 negatives (label -1) among 1,000 people, but 1,050 are needed: 1,000 more"
-            in str(error)
+            "group 'b' has 50 negatives (label -1) among 1,000 people, but 1,050 are needed: "
+            "1,000 more" in str(error)
         )
         assert "expected after 20,000 more people" in str(error)
 

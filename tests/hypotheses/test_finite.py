@@ -37,7 +37,7 @@ def test_totals_do_not_depend_on_the_block_size(monkeypatch):
     table, x = draw.random((50, 6)) < 0.5, draw.integers(0, 6, 40)[:, None].astype(float)
     channels = draw.normal(size=(2, 40))
     whole = FiniteClass.from_table(table).bind(x, None).totals(channels)
-    monkeypatch.setattr("evenhand.hypotheses.finite._BLOCK", 7)
+    monkeypatch.setattr("evenhand.hypotheses.finite.BLOCK", 7)
     np.testing.assert_allclose(
         FiniteClass.from_table(table).bind(x, None).totals(channels), whole, atol=1e-14
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import LogisticRegression
 
 from evenhand.errors import InvalidInput, LengthMismatch, NotFinite
-from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Linear, LinearRule, _batches, linear
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Linear, LinearRule, linear
 from evenhand.hypotheses.linear import fit_logistic, log_sauer, minimum, row_scores, whitener
 
 
@@ -28,7 +28,7 @@ def problem(seed, rows=400, columns=4):
 
 def test_surrogate_equals_scikit_learn_up_to_its_penalty():
     x, cost = problem(0)
-    direction = Linear(penalty=1e-9).bind(x, None)._direction(cost)
+    direction = Linear(penalty=1e-9).bind(x, None).direction(cost)
     standard = (x - x.mean(axis=0)) / x.std(axis=0)
     other = LogisticRegression(C=1e9, max_iter=5000, tol=1e-10).fit(
         standard, cost < 0, sample_weight=np.abs(cost)
@@ -71,7 +71,7 @@ def test_cut_off_is_the_exact_best_along_the_direction(seed):
     x, cost = problem(seed, rows=60)
     bound = Linear().bind(x, None)
     best = bound.best(cost)
-    score = row_scores(x, bound._direction(cost))
+    score = row_scores(x, bound.direction(cost))
     brute = min(math.fsum(cost[score >= t]) for t in [-math.inf, *score, math.inf])
     assert math.isclose(math.fsum(cost[best.accepts(x)]), brute, abs_tol=1e-12)
 
@@ -128,7 +128,7 @@ def test_equal_rows_are_fitted_as_one_row(monkeypatch):
     best = bound.best(cost)
     assert seen == [len(np.unique(x, axis=0))] != [len(x)]
     monkeypatch.setattr(
-        linear, "_distinct", lambda rows: (np.arange(len(rows)), np.arange(len(rows)))
+        linear, "distinct_rows", lambda rows: (np.arange(len(rows)), np.arange(len(rows)))
     )
     apart = Linear().bind(x, None).best(cost)
     assert seen[1:] == [len(x)]
@@ -139,7 +139,7 @@ def test_equal_rows_are_fitted_as_one_row(monkeypatch):
 def test_rows_are_told_apart_where_a_score_cannot_do_it():
     """A score that is too coarse merges nothing: 1e20 + 1 is 1e20."""
     x = np.array([[1e20, 0.0], [1e20, 1.0], [0.0, 0.0], [1e20, 0.0]])
-    first, index = linear._distinct(x)
+    first, index = linear.distinct_rows(x)
     assert (x[first[index]] == x).all()
 
 
@@ -151,7 +151,7 @@ def test_zeros_are_not_scored():
     bound = Linear().bind(x, None)
     weights = tuple(np.random.default_rng(0).normal(size=x.shape[1]).tolist())
     assert len(bound.entries[0]) == np.count_nonzero(bound.rows) <= 4 * len(bound.rows)
-    assert bound._scores(weights)[bound.index].tobytes() == row_scores(x, weights).tobytes()
+    assert bound.scores(weights)[bound.index].tobytes() == row_scores(x, weights).tobytes()
     assert Linear().bind(np.random.default_rng(0).normal(size=(50, 3)), None).entries is None
 
 
@@ -166,8 +166,8 @@ def test_compiled_scores_are_the_plain_ones_bit_for_bit(rules, monkeypatch):
     )
     found = []
     for worth in (10**12, 1):
-        monkeypatch.setattr(_batches, "WORTH_A_CALL", worth)
-        found.append(_batches.scores(x.T, weights))
+        monkeypatch.setattr(linear, "WORTH_A_CALL", worth)
+        found.append(linear.scores(x.T, weights))
     assert found[0].tobytes() == found[1].tobytes()
     assert found[0][0].tolist() == [
         sum(w * v for w, v in zip(weights[0], row, strict=True)) for row in x.tolist()
@@ -178,9 +178,9 @@ def test_weights_without_end_are_left_to_plain_code(monkeypatch):
     """Infinity times zero is no number, so that zeros may not be passed over."""
     import numba  # noqa: F401
 
-    monkeypatch.setattr(_batches, "WORTH_A_CALL", 1)
+    monkeypatch.setattr(linear, "WORTH_A_CALL", 1)
     with np.errstate(invalid="ignore"):
-        assert np.isnan(_batches.scores(np.zeros((2, 3)), np.array([[np.inf, 1.0]]))).all()
+        assert np.isnan(linear.scores(np.zeros((2, 3)), np.array([[np.inf, 1.0]]))).all()
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -234,8 +234,10 @@ def test_very_many_cut_offs_are_offered_in_runs_with_the_cheapest_among_them(mon
 def test_a_fair_linear_rule_needs_neither_scipys_optimisers_nor_numba():
     """Both are slow to load; in a fresh interpreter, because others may have loaded them."""
     code = (
-        "import sys, numpy as np, evenhand as eh; r = np.random.default_rng(0); x = r.normal(size=(200, 3))\n"
-        "sample = eh.LabelledSample(x, np.repeat([0, 1], 100), np.where(x[:, 0] + r.normal(size=200) > 0, 1, -1))\n"
+        "import sys, numpy as np, evenhand as eh\n"
+        "r = np.random.default_rng(0); x = r.normal(size=(200, 3))\n"
+        "label = np.where(x[:, 0] + r.normal(size=200) > 0, 1, -1)\n"
+        "sample = eh.LabelledSample(x, np.repeat([0, 1], 100), label)\n"
         "problem = eh.Prices().problem(x, None, sample.label)\n"
         "eh.solve_fair(problem, eh.Linear(), eh.FalsePositiveRate(), sample, 0.05)\n"
         "print({'scipy.optimize', 'numba'} & set(sys.modules))"

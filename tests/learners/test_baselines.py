@@ -16,8 +16,7 @@ from evenhand.learners import (
     Unconstrained,
     Uniform,
 )
-from evenhand.learners.baselines import AnyPolicy
-from evenhand.learners.exp4 import _net
+from evenhand.learners.baselines import AnyPolicy, _net
 from evenhand.learners.exploration import sample_of
 
 
@@ -48,7 +47,7 @@ def test_explore_then_commit_deploys_the_empirically_best_fair_policy():
     costs, gaps = [], []
     constraints = GapConstraints.on(FPR, sample)
     table = np.vstack([WORLD.accepts, np.ones(6, bool), np.zeros(6, bool)])
-    log = learner._history.of(
+    log = learner.state.history.of(
         {e.number for e in learner.report.epochs if e.phase == "explore"}, with_group=False
     )
     loss = one_sided(log, learner.loss)
@@ -86,7 +85,7 @@ def policy_of(row):
 def test_the_oracle_without_a_constraint_is_an_argmin(group_use):
     learner = Unconstrained(WORLD.hypotheses, FPR, first_rounds=100, group_use=group_use, seed=0)
     play(learner, 400, 0)
-    loss = one_sided(learner._history.of(with_group=group_use == "decide"), learner.loss)
+    loss = one_sided(learner.state.history.of(with_group=group_use == "decide"), learner.loss)
     every = AnyPolicy(learner.hypotheses.bind(loss.features, loss.group), loss, group_use)
     draw = np.random.default_rng(0)
     contexts = loss.features[:, 0].astype(int)
@@ -111,7 +110,7 @@ def test_fair_on_gathered_keeps_the_limit_on_what_was_gathered_only():
     learner = FairOnGathered(WORLD.hypotheses, FPR, 0.1, first_rounds=100, seed=0)
     play(learner, 3000, 0, block=100)
     learner.open_epoch()
-    gathered = sample_of(learner._history.of())
+    gathered = sample_of(learner.state.history.of())
     gap = GapConstraints.on(FPR, gathered).gaps(learner.policy.acceptance(gathered.features))
     assert np.abs(gap).max() <= 0.1 + 1e-9
     assert {"explore", "greedy"} == {epoch.phase for epoch in learner.report.epochs}

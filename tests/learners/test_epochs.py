@@ -72,7 +72,7 @@ def test_of_a_block_that_spans_epochs_nothing_is_learned_before_it_is_handed_ove
     play(learner, 900, 0)
     people = WORLD.draw(1000, np.random.default_rng(1))
     learner.decide(people.features, people.group)
-    assert sum(log.rounds for _, log in learner._history.logs) <= 900
+    assert sum(log.rounds for _, log in learner.state.history.logs) <= 900
 
 
 def test_looking_changes_nothing(learner):
@@ -96,8 +96,8 @@ def test_the_coin_has_the_policy_s_probability(learner):
     hits = total = 0
     for seed in range(20):
         again = learner.restarted(seed)
-        again._epochs = [*learner._epochs[:-1], learner.epoch]
-        again._round, again._coins = learner.round, np.random.default_rng(seed)
+        again.state.epochs = [*learner.state.epochs[:-1], learner.epoch]
+        again.state.round, again.state.coins = learner.round, np.random.default_rng(seed)
         count = min(4000, learner.rounds_left)
         hits += int(again.decide(rows[:count], np.full(count, "a")).accept.sum())
         total += count

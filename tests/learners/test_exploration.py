@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from tests.learners.play import FPR, WORLD, two_phase
 
+from evenhand.bounds import ClopperPearson, Dkw, JointHoeffding
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
 from evenhand.fairness import FalseNegativeRate, SelectionRate
-from evenhand.fairness.bounds.slack import ClopperPearson, Dkw, JointHoeffding
 from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds, Stumps
 from evenhand.learners.exploration import (
     Arrivals,

@@ -14,21 +14,22 @@ from evenhand import (
     TwoPhaseLearner,
     simulate,
 )
-from evenhand.environments.datasets import load
+from evenhand.environments import Replay
 from evenhand.errors import InvalidInput
 from evenhand.learners.fitted import candidates, score_cuts
+from evenhand.tables import read_table
 
 RATE = FalsePositiveRate()
 
 
 @pytest.fixture(scope="module")
 def world():
-    return load("lending").population(Linear())
+    return Replay.of_table(read_table("lending").encoded(), Linear())
 
 
 @pytest.fixture(scope="module")
 def audits(world):
-    return world.sample(1_500, np.random.default_rng(0))
+    return world.draw(1_500, np.random.default_rng(0))
 
 
 def tree():
@@ -68,7 +69,7 @@ def test_both_learners_keep_their_promise_with_them(world, audits, make):
 def test_the_certified_learner_fits_by_itself(world, kind):
     run = simulate(CertifiedLearner(kind(), RATE, 0.1, 0.05), world, 8_000, 0, 0.1)
     assert run.worst_gap <= 0.1
-    assert run.learner._life.process.members
+    assert run.learner.state.run.process.members
 
 
 def test_lightgbm_inside_the_certified_learner(world):
@@ -79,7 +80,7 @@ def test_lightgbm_inside_the_certified_learner(world):
         CertifiedLearner(lightgbm_class(n_estimators=10), RATE, 0.1, 0.05), world, 4_000, 0, 0.1
     )
     assert run.worst_gap <= 0.1
-    assert run.learner._life.process.members
+    assert run.learner.state.run.process.members
 
 
 def test_nothing_to_fit_is_said():

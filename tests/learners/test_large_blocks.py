@@ -11,10 +11,10 @@ import pytest
 from tests.learners.play import FPR, WORLD, everybody
 
 import evenhand as eh
+from evenhand.bounds import BettingBound
 from evenhand.estimation import RoundLog
-from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.learners import CertifiedLearner, Unconstrained
-from evenhand.learners.certified.run import Life
+from evenhand.learners.certified.run import CertificationRun
 
 SIZES = (20_000, 50_000)
 
@@ -46,13 +46,13 @@ def work(monkeypatch):
 
     counted(CertifiedLearner, "_decide_block", "parts")
     counted(CertifiedLearner, "_plan", "plans")
-    counted(Life, "look", "looks")
+    counted(CertificationRun, "look", "looks")
     counted(BettingBound, "update", "updates")
     return done
 
 
 def a_block(learner, people, seed):
-    sample = WORLD.sample(people, np.random.default_rng(seed))
+    sample = WORLD.draw(people, np.random.default_rng(seed))
     decisions = learner.decide(sample.features, sample.group)
     accepted = np.flatnonzero(decisions.accept)
     learner.observe(decisions.first_round + accepted, sample.label[accepted])
@@ -162,7 +162,7 @@ def test_a_learner_may_refuse_to_be_prolonged():
 def test_while_labels_mature_one_epoch_waits_and_ends_with_the_first_window(work):
     learner = certified(maturity=60.0)
     for now in range(61):
-        people = WORLD.sample(100, np.random.default_rng(now))
+        people = WORLD.draw(100, np.random.default_rng(now))
         assert work["plans"] == 1
         decisions = learner.decide(people.features, people.group, at=float(now))
         learner.observe(
@@ -194,7 +194,7 @@ def test_waiting_is_stored(tmp_path):
     """A copy of a learner whose epoch has been prolonged ends it when the original does."""
     for told in (False, True):
         learner = certified()
-        people = WORLD.sample(1000, np.random.default_rng(0))
+        people = WORLD.draw(1000, np.random.default_rng(0))
         decisions = learner.decide(people.features, people.group)
         if told:
             learner.observe(decisions.round, people.label)

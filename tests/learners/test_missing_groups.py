@@ -39,7 +39,7 @@ def learner(**settings):
 
 def people(rows, seed, *, unknown=7):
     """A sample, and the groups of which every seventh is unknown."""
-    sample = WORLD.sample(rows, np.random.default_rng(seed))
+    sample = WORLD.draw(rows, np.random.default_rng(seed))
     return sample, [None if i % unknown == 0 else g for i, g in enumerate(sample.group.tolist())]
 
 
@@ -57,7 +57,7 @@ def played(way, blocks=6):
         told.tell_group(
             decisions.round[:20], way([None if i % 3 == 0 else sample.group[i] for i in range(20)])
         )
-    sample = WORLD.sample(50, np.random.default_rng(99))
+    sample = WORLD.draw(50, np.random.default_rng(99))
     told.decide(sample.features, sample.group)  # a clean call, at which earlier people were lost
     told.open_epoch()
     return told
@@ -73,25 +73,25 @@ def test_all_ways_of_saying_unknown_lead_the_same_life(way, plainly):
     told = played(WAYS[way])
     assert told.report == plainly.report
     assert told.certificate.to_json() == plainly.certificate.to_json()
-    for mine, theirs in zip(told._book.blocks, plainly._book.blocks, strict=True):
+    for mine, theirs in zip(told.state.book.blocks, plainly.state.book.blocks, strict=True):
         assert [str(g) for g in mine.group] == [str(g) for g in theirs.group]
 
 
 def test_everybody_counts_whether_the_group_is_known_or_not(plainly):
-    closed = sum(len(block.accept) for block in plainly._book.blocks if block.logged.all())
+    closed = sum(len(block.accept) for block in plainly.state.book.blocks if block.logged.all())
     assert closed >= 800
-    assert plainly._life.tally.people == closed
+    assert plainly.state.run.evidence.people == closed
     assert plainly.certificate.unknown_group > 50
 
 
 def test_nobody_s_group_is_known():
     told = learner()
     for seed in range(3):
-        sample = WORLD.sample(200, np.random.default_rng(seed))
+        sample = WORLD.draw(200, np.random.default_rng(seed))
         decisions = told.decide(sample.features, [float("nan")] * 200)
         told.observe(decisions.round, sample.label)
     told.open_epoch()
-    assert told._life.tally.people > 0
+    assert told.state.run.evidence.people > 0
     assert told.learned_weight == 0
 
 
@@ -109,9 +109,9 @@ def test_one_person_at_a_time(unknown):
     decision = told.decide(WORLD.features[:1], [unknown])[0]
     told.observe(decision.round, 1, group=unknown)
     told.tell_group(decision.round, unknown)
-    assert merged(told._book.blocks).group.tolist() == [None]
+    assert merged(told.state.book.blocks).group.tolist() == [None]
     told.tell_group(decision.round, "a")
-    assert merged(told._book.blocks).group.tolist() == ["a"]
+    assert merged(told.state.book.blocks).group.tolist() == ["a"]
 
 
 def test_a_history_from_before_may_have_unknown_groups():
@@ -122,7 +122,7 @@ def test_a_history_from_before_may_have_unknown_groups():
         taken.warm_start(RoundLog(rows, group, one, 0 * one, 20 * one, 20 * one), audited=True)
         taken.decide(WORLD.features[np.zeros(101, int)], ["a"] * 101)
     assert told.report == other.report
-    assert told._life.tally.counts == {(g, y): 40.0 for g in "ab" for y in (1, -1)}
+    assert told.state.run.evidence.counts == {(g, y): 40.0 for g in "ab" for y in (1, -1)}
     deciding = learner(group_use="decide")
     with pytest.raises(InvalidInput, match="group is missing"):
         deciding.warm_start(RoundLog(rows, group, one, 0 * one, 20 * one, 20 * one), audited=True)
@@ -139,7 +139,7 @@ def test_rounds_that_were_decided_elsewhere_may_have_unknown_groups():
         taken.replay(blocks, 600)
     assert told.report == other.report
     assert told.certificate.to_json() == other.certificate.to_json()
-    assert told._life.tally.people == 600
+    assert told.state.run.evidence.people == 600
 
 
 def _block(first, sample, group):

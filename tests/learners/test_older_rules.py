@@ -76,7 +76,7 @@ def test_the_other_learners_keep_their_policies_and_say_how_they_began(name, tmp
 def test_an_exploration_of_rules_1_begins_again(tmp_path):
     learner = eh.load(rules1.learner_file("two-phase-exploring", tmp_path))
     assert learner.sample is None
-    assert learner._first == learner.round == RECORD["two-phase-exploring"]["round"]
+    assert learner.state.first == learner.round == RECORD["two-phase-exploring"]["round"]
 
 
 def test_labels_of_people_decided_before_are_still_checked(tmp_path):
@@ -111,13 +111,13 @@ class TestRules2:
     @pytest.mark.parametrize("name", ["certified", "frozen"])
     def test_a_new_life_succeeds_it_and_what_was_booked_stays_booked(self, name, tmp_path):
         learner, record = self.load(name, tmp_path)
-        assert (learner.round, learner._life.number) == (record["round"], 2)
+        assert (learner.round, learner.state.run.number) == (record["round"], 2)
         assert [[entry.process, entry.share] for entry in learner.bookings] == record["bookings"]
         assert learner.epoch.phase == "explore"
         assert "rules 2" in learner.certificate.reason
         world, people = random_population(7, contexts=20, hypotheses=12), stream(2, "people")
         while learner.epoch.phase == "explore":
-            came = world.sample(min(100, max(learner.rounds_left, 1)), people)
+            came = world.draw(min(100, max(learner.rounds_left, 1)), people)
             decisions = learner.decide(came.features, came.group)
             accepted = np.flatnonzero(decisions.accept)
             learner.observe(decisions.first_round + accepted, came.label[accepted])

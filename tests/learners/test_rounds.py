@@ -128,7 +128,8 @@ def test_what_the_caller_does_with_his_arrays_later_is_not_seen():
     person[0] = np.nan
     assert told.report == kept.report
     assert np.array_equal(
-        rounds.merged(told._book.blocks).features, rounds.merged(kept._book.blocks).features
+        rounds.merged(told.state.book.blocks).features,
+        rounds.merged(kept.state.book.blocks).features,
     )
 
 
@@ -138,11 +139,11 @@ def test_people_who_come_one_by_one_are_bound_up(monkeypatch):
     for i in range(100):
         one.decide(PEOPLE.features[i : i + 1], PEOPLE.group[i : i + 1])
     decisions = many.decide(PEOPLE.features[:100], PEOPLE.group[:100])
-    assert len(one._book.blocks) < 30
+    assert len(one.state.book.blocks) < 30
     accepted = np.flatnonzero(decisions.accept)
     for learner in (one, many):
         learner.observe(accepted, PEOPLE.label[accepted])
-    (_, left), (_, right) = one._book.harvest()[0], many._book.harvest()[0]
+    (_, left), (_, right) = one.state.book.harvest()[0], many.state.book.harvest()[0]
     for name in ("features", "group", "acceptance", "rejected", "positive", "negative"):
         assert np.array_equal(getattr(left, name), getattr(right, name))
 
@@ -152,7 +153,7 @@ def test_groups_of_several_kinds_stay_what_they_are():
     for group in (["1"], [1], np.array([frozenset({2})], dtype=object)):
         learner.decide([[0.0]], group)
     learner.observe([0, 1, 2], [1, 1, -1])
-    log = learner._book.harvest()[0][1]
+    log = learner.state.book.harvest()[0][1]
     assert log.group.tolist() == ["1", 1, frozenset({2})]
 
 
@@ -161,7 +162,7 @@ def test_a_longer_name_of_a_group_is_not_cut_off():
     learner.decide([[0.0]], ["no"])
     learner.decide([[0.0]], ["north"])
     learner.observe([0, 1], [1, 1])
-    assert learner._book.harvest()[0][1].group.tolist() == ["no", "north"]
+    assert learner.state.book.harvest()[0][1].group.tolist() == ["no", "north"]
 
 
 def test_a_group_that_is_told_only_sometimes_stops_nobody():
@@ -249,7 +250,7 @@ def test_many_labels_at_once_are_the_same_labels_one_by_one(seed, monkeypatch):
         draw, learner = np.random.default_rng(seed), Uniform(seed=seed)
         for size in (150, 1, 1, 100, 148):
             learner.decide(PEOPLE.features[:size], PEOPLE.group[:size])
-        book = learner._book
+        book = learner.state.book
         accepted = np.flatnonzero(np.concatenate([block.accept for block in book.blocks]))
         learner.observe(accepted[:30], draw.choice([-1, 1], 30))
         learner.overrule(accepted[30:40], False)
@@ -307,9 +308,9 @@ class TestSinglePeople:
         uniform = Uniform(seed=1)
         uniform.decide(person)
         assert calls(uniform.decide, person) <= 42
-        assert all(type(block) is Single for block in uniform._book.blocks)
-        assert calls(lambda: uniform._book.blocks[-1].accept) > 10
-        assert [type(block) for block in uniform._book.blocks] == [Single, Block]
+        assert all(type(block) is Single for block in uniform.state.book.blocks)
+        assert calls(lambda: uniform.state.book.blocks[-1].accept) > 10
+        assert [type(block) for block in uniform.state.book.blocks] == [Single, Block]
 
     def test_the_coins_are_those_of_a_block(self):
         one, many = self.learner(), self.learner()
@@ -319,13 +320,15 @@ class TestSinglePeople:
         assert [
             (d.accept[0], d.propensity[0], d.audit[0], d.epoch[0], d.round[0]) for d in alone
         ] == [(d.accept, d.propensity, d.audit, d.epoch, d.round) for d in block]
-        assert one._coins.bit_generator.state == many._coins.bit_generator.state
-        assert one._audit_coins.bit_generator.state == many._audit_coins.bit_generator.state
+        assert one.state.coins.bit_generator.state == many.state.coins.bit_generator.state
+        assert (
+            one.state.audit_coins.bit_generator.state == many.state.audit_coins.bit_generator.state
+        )
 
     def test_reading_or_writing_a_column_makes_a_block(self):
         learner = self.learner()
         self.alone(learner, range(4))
-        read, written, seen, left = learner._book.blocks
+        read, written, seen, left = learner.state.book.blocks
         assert read.label.tolist() == [0]
         written.accept = np.array([False])
         assert seen.audit is not None
@@ -345,7 +348,7 @@ class TestSinglePeople:
             lambda learner: learner.decide(PEOPLE.features[:1], None),
             lambda learner: learner.decide(PEOPLE.features[:2], PEOPLE.group[:2]),
             lambda learner: learner.decide(PEOPLE.features[:1], PEOPLE.group[:1], at=3.0),
-            lambda learner: learner._book.blocks[-1].label,
+            lambda learner: learner.state.book.blocks[-1].label,
         ],
         ids=["unknown group", "two people", "another time", "looked at"],
     )
@@ -357,28 +360,28 @@ class TestSinglePeople:
         self.alone(learner, range(5))
         differ(learner)
         self.alone(learner, range(5, 9), at=4.0)
-        before = copy.deepcopy(learner._book)
+        before = copy.deepcopy(learner.state.book)
         told = [
             (block.first, block.accept.tolist(), block.at, block.group is None)
             for block in before.blocks
         ]
-        learner._book.bind_up()
-        assert not any(isinstance(block, Single) for block in learner._book.blocks)
-        assert len(learner._book.blocks) < len(told)
+        learner.state.book.bind_up()
+        assert not any(isinstance(block, Single) for block in learner.state.book.blocks)
+        assert len(learner.state.book.blocks) < len(told)
         rounds_of = [
-            block.first + i for block in learner._book.blocks for i in range(len(block.accept))
+            block.first + i for block in learner.state.book.blocks for i in range(len(block.accept))
         ]
         assert rounds_of == list(range(learner.round))
         for first, accept, at, unknown in told:
-            block, row = learner._book._find(first)
+            block, row = learner.state.book._find(first)
             assert (block.accept[row], block.at, block.group is None) == (accept[0], at, unknown)
 
     def test_prices_of_single_people_are_bound_up(self):
         learner = Uniform(seed=1, prices=Prices(2.0, 2.0))
         for i in range(3):
             learner.decide(PEOPLE.features[i : i + 1], prices=Prices(1.0 + 0.1 * i, 0.5))
-        learner._book.bind_up()
-        (block,) = learner._book.blocks
+        learner.state.book.bind_up()
+        (block,) = learner.state.book.blocks
         np.testing.assert_allclose(block.prices.false_accept, [1.0, 1.1, 1.2])
         assert block.prices.false_reject.tolist() == [0.5, 0.5, 0.5]
 
@@ -389,11 +392,11 @@ class TestSinglePeople:
         learner = self.learner()
         decision = self.alone(learner, range(3))[-1]
         again = copied(learner)
-        assert [block.accept.tolist() for block in again._book.blocks] == [[True]] * 3
+        assert [block.accept.tolist() for block in again.state.book.blocks] == [[True]] * 3
         assert copied(decision)[0] == decision[0]
 
     def test_what_a_caller_writes_into_a_decision_stays_with_him(self):
         learner = self.learner()
         (decision,) = self.alone(learner, range(1))
         decision.accept[0] = False
-        assert learner._book.blocks[0].accept.tolist() == [True]
+        assert learner.state.book.blocks[0].accept.tolist() == [True]

@@ -237,8 +237,8 @@ def test_settings_of_the_certified_learner(name, values, law):
     "groups", [["a", "b"], ("a", "b"), np.array(["a", "b"]), pd.Series(["a", "b"])], ids=str
 )
 def test_groups_are_taken_in_their_order(groups):
-    assert certified(groups=groups)._life.wanted == ("a", "b")
-    assert certified(groups=groups[::-1])._life.wanted == ("b", "a")
+    assert certified(groups=groups).state.run.wanted == ("a", "b")
+    assert certified(groups=groups[::-1]).state.run.wanted == ("b", "a")
 
 
 def test_settings_that_make_sense_are_taken():

@@ -85,7 +85,7 @@ class Meeting(RoundBook):
     def __init__(self, learner, threads):
         super().__init__()
         self.threads, self.settled, self.change = threads, set(), Condition()
-        self.lock, learner._lock, learner._book = learner._lock, self, self
+        self.lock, learner._lock, learner.state.book = learner._lock, self, self
 
     def _here(self):
         with self.change:
@@ -183,7 +183,7 @@ def test_under_load_every_round_is_drawn_once_and_labels_go_to_the_right_person(
         while not done.is_set():
             learner.save(tmp_path / f"{number % 2}")
             copy = eh.load(tmp_path / f"{number % 2}")
-            assert sum(len(block.accept) for block in copy._book.blocks) == copy.round
+            assert sum(len(block.accept) for block in copy.state.book.blocks) == copy.round
             number += 1
 
     def decide_all():
@@ -199,7 +199,7 @@ def test_under_load_every_round_is_drawn_once_and_labels_go_to_the_right_person(
     assert sorted(entry[:2] for entry in told.values()) == [
         (t, i) for t in range(4) for i in range(400)
     ]
-    for block in learner._book.blocks:
+    for block in learner.state.book.blocks:
         for row in range(len(block.accept)):
             round = block.first + row
             thread, _, accept, label = told[round]
@@ -227,7 +227,7 @@ def test_learners_in_different_threads_do_not_wait_for_each_other():
             super().add(block)
 
     for mine, learner in enumerate(both):
-        learner._book = Rendezvous(mine)
+        learner.state.book = Rendezvous(mine)
     in_threads(*[lambda learner=learner: learner.decide([[0.0]]) for learner in both])
     assert [learner.round for learner in both] == [1, 1]
 

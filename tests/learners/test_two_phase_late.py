@@ -147,10 +147,10 @@ def in_counts(start, rounds):
 
 def test_an_epoch_that_is_prolonged_does_not_change_the_sample():
     learner = make(exploration_rounds=300)
-    learner._epochs[-1] = replace(learner.epoch, rounds=1000)
+    learner.state.epochs[-1] = replace(learner.epoch, rounds=1000)
     assert as_rows(live(learner, np.zeros(len(PEOPLE)), block=10).sample) == first(300)
     counts = make(exploration_rounds=300)
-    counts._epochs[-1] = replace(counts.epoch, rounds=1000)
+    counts.state.epochs[-1] = replace(counts.epoch, rounds=1000)
     with pytest.raises(ProtocolError, match=r"320 rounds in counts go beyond .* 300 rounds ahead"):
         counts.absorb(in_counts(0, 320))
 
@@ -381,7 +381,7 @@ def as_of_rules_1(learner):
 def test_who_explored_under_rules_1_begins_a_new_sample():
     learner = as_of_rules_1(waiting([40]))
     play(learner, 3000, 0, block=50)
-    assert learner._first == 1200
+    assert learner.state.first == 1200
     assert learner.sample.weight.sum() == 1000
 
 
@@ -420,7 +420,7 @@ def test_labels_that_never_come_delay_the_loss_and_do_not_stop_it():
     learner._collect()
     later = {epoch.number for epoch in learner.report.epochs if epoch.phase == "bandit"}
     assert learner._settled == learner.round // 2
-    assert 0.4 * 1000 < learner._history.of(later).rounds < 0.9 * 1000
+    assert 0.4 * 1000 < learner.state.history.of(later).rounds < 0.9 * 1000
 
 
 def check_the_commitment_is_that_of_prompt_labels(kind):

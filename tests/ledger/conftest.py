@@ -70,7 +70,10 @@ def postgres_server():
     run, port = _runner(home), _free_port()
     try:
         run(tools / "initdb", "-D", home / "data", "-U", "evenhand", "-A", "trust", "-N")
-        settings = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -c fsync=off -p {port}"
+        settings = (
+            f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} "
+            f"-c fsync=off -p {port}"
+        )
         run(
             tools / "pg_ctl",
             "-D",

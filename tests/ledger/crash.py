@@ -21,7 +21,7 @@ from pathlib import Path
 from tests.ledger.helpers import Clock, opened, person, published
 
 from evenhand.ledger import Ledger, Terms, verify
-from evenhand.ledger.writer import Job, Writer, deliver, perform
+from evenhand.ledger.chain import Job, Transaction, Writer, deliver, perform
 
 CLIENTS = 8
 MOST = 100
@@ -41,8 +41,8 @@ class Hasty(Writer):
         given, closing = 0, False
         with connection.begin():
             while True:
-                transaction = self._begin(connection)
-                perform(transaction, jobs, self._draw)
+                transaction = Transaction(connection, self._clock(), self._keyring)
+                perform(transaction, jobs, self._drawer)
                 transaction.flush()
                 deliver([job for job in jobs if job.asked])
                 given += sum(len(job.asked) for job in jobs)

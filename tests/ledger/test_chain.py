@@ -1,89 +1,176 @@
-"""The short ways give the same bytes as the long ones: texts as `canonical`, keyed hashes as
-`hmac`, random bytes each given out once.
-"""
+"""The rows of the chain, group commit, and what happens when the disk says no."""
 
-import hashlib
-import hmac
 import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+import threading
+from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from tests.ledger.helpers import decided, person
+from sqlalchemy import event
+from tests.ledger.conftest import skip
+from tests.ledger.helpers import TENANT, decided, opened, person, published
+from tests.without_clocks import PATIENCE
 
 from evenhand.canonical import canonical
-from evenhand.ledger import Application, Terms, chain
+from evenhand.ledger import Ledger, LedgerUnavailable, Terms, chain, verify
 from evenhand.ledger.chain import LOOKUPS, lookup_values
-from evenhand.ledger.decision_draw import decision_text
-from evenhand.ledger.keyring import KeyedHash, Reserve, Sealed
-from evenhand.ledger.records import Drawn
 from evenhand.ledger.standalone_verifier import uniform
-from evenhand.service import render
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-FINITE = st.floats(allow_nan=False, allow_infinity=False)
-PROBABILITY = st.floats(0.0, 1.0)
-HEX = st.binary(min_size=32, max_size=32).map(bytes.hex)
-DRAWN = st.builds(
-    Drawn, seq=st.integers(1), at=FINITE, tenant=TEXT, key=TEXT, person=TEXT, product=TEXT, window=TEXT, u=PROBABILITY,
-    acceptance=PROBABILITY | st.integers(0, 1), accept=st.booleans(), policy=TEXT, epoch=st.integers(0),
-    audit_weight=PROBABILITY | st.just(0), audit=st.booleans(), first=st.booleans(),
-    mode=st.sampled_from(["live", "shadow", "killed"]),
-)  # fmt: skip
+ROOT = Path(__file__).parents[2]
 
 
-@given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5))
-def test_the_text_of_a_decision(drawn, key, slot, digests):
-    commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
-    hidden = {"seq", "at", "key", "person"}
-    body = {name: value for name, value in drawn._asdict().items() if name not in hidden}
-    body |= {
-        "propensity": drawn.propensity,
-        "key": key,
-        "slot": slot,
-        "commit": commit,
-        "sealed": digests[0],
-    }
-    assert decision_text(drawn, key, slot, Sealed(commit, digests[0], b"")) == canonical(body)
+def commits(ledger):
+    """How many transactions were committed: a list that grows."""
+    seen = []
+    event.listen(ledger.store.writer, "commit", seen.append)
+    return seen
 
 
-@given(
-    st.lists(FINITE, min_size=1, max_size=4),
-    st.none() | st.tuples(FINITE, FINITE),
-    st.none() | FINITE | st.booleans(),
+def test_those_who_wait_share_a_commit(ledger, policy):
+    seen, gate = commits(ledger), threading.Event()
+    ledger._writer.submit(_waiting_job(gate))
+    futures = [ledger.submit([(person(n), Terms(policy, 0.5))]) for n in range(200)]
+    gate.set()
+    for future in futures:
+        future.result()
+    assert len(seen) <= 3
+
+
+def _waiting_job(gate):
+    from evenhand.ledger.chain import Job
+
+    return Job(work=lambda transaction: gate.wait(PATIENCE))
+
+
+@pytest.mark.parametrize(
+    "error", [sqlite3.OperationalError("database or disk is full"), OSError(5, "fsync failed")]
 )
-def test_what_the_conflict_check_compares(features, prices, group):
-    asked = Application("bank", "k", "Zoë", "loan", features, group=group, prices=prices)
-    assert asked.asked == canonical(
-        ["Zoë", "loan", features, group, None if prices is None else list(prices)]
+def test_a_failing_commit_answers_nobody_and_stops_the_writer_until_a_restart(path, clock, error):
+    with opened(path, clock) as ledger:
+        policy = published(ledger)
+        kept = ledger.decide(person(1), Terms(policy, 0.5)).body
+
+        @event.listens_for(ledger.store.writer, "commit")
+        def refuse(connection):
+            raise error
+
+        for number in (1, 2, 3):
+            with pytest.raises(LedgerUnavailable):
+                ledger.decide(person(number), Terms(policy, 0.5))
+        assert ledger.broken
+        event.remove(ledger.store.writer, "commit", refuse)
+        with pytest.raises(LedgerUnavailable):
+            ledger.decide(person(4), Terms(policy, 0.5))
+        assert ledger.find(TENANT, "k1").body == kept  # what was durable can still be read
+    with opened(path, clock) as ledger:
+        assert ledger.decide(person(1), Terms(policy, 0.5)).body == kept
+        assert not ledger.decide(person(2), Terms(policy, 0.5)).replayed
+        assert verify(ledger, deep=True).ok
+
+
+def test_a_full_disk_for_real(tmp_path):
+    """A file size limit of the process stands for the disk: SQLite meets it while writing."""
+    code = """
+import resource, signal, sys
+from evenhand.ledger import LedgerUnavailable, Refusal
+from tests.ledger.helpers import *
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+ledger = opened(sys.argv[1])
+policy = published(ledger)
+resource.setrlimit(resource.RLIMIT_FSIZE, (600_000, 600_000))
+answered, refused = [], 0
+for start in range(0, 4000, 50):
+    try:
+        asked = [(person(n), Terms(policy, 0.5)) for n in range(start, start + 50)]
+        answers = ledger.decide_many(asked)
+        answered += [answer.drawn.key for answer in answers]
+    except LedgerUnavailable:
+        refused += 1
+print(len(answered), refused, *answered)
+"""
+    path = tmp_path / "ledger.sqlite"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
+    number, refused, *keys = done.stdout.split()
+    assert int(number) > 0
+    assert int(refused) > 0
+    with opened(path) as ledger:
+        for key in keys:
+            ledger.find(TENANT, key)
+        assert verify(ledger, deep=True).ok
+        decided(ledger, ledger.policies(TENANT, "loan")[0].id, range(4000))
 
 
-@given(st.binary(min_size=1, max_size=64), st.binary(max_size=300))
-def test_a_keyed_hash_is_hmac(key, message):
-    assert KeyedHash(key)(message) == hmac.digest(key, message, "sha256")
+def test_an_error_while_drawing_hurts_only_its_own_request(path, clock):
+    def render(drawn):
+        if drawn.person == "p7":
+            raise ZeroDivisionError
+        return b"{}"
+
+    with opened(path, clock, render=render) as ledger:
+        policy, gate = published(ledger), threading.Event()
+        ledger._writer.submit(_waiting_job(gate))
+        futures = [ledger.submit([(person(n), Terms(policy, 0.5))]) for n in range(10)]
+        gate.set()
+        for number, future in enumerate(futures):
+            if number == 7:
+                with pytest.raises(LedgerUnavailable):
+                    future.result()
+            else:
+                assert future.result()[0].body == b"{}"
+        assert verify(ledger, deep=True).ok
+        assert ledger.broken is None
 
 
-def test_random_bytes_are_given_out_once():
-    source = iter([bytes([number]) * 16 for number in range(9)])
-    reserve = Reserve(lambda _: next(source), piece=16)
-    assert [reserve(size) for size in (10, 6, 1, 16, 4)] == [
-        b"\0" * 10,
-        b"\0" * 6,
-        b"\1",
-        b"\2" * 16,
-        b"\3" * 4,
-    ]
+def test_the_mutant_of_the_crash_test_differs_in_the_order_alone():
+    from tests.ledger.crash import Hasty
+
+    assert {name for name in vars(Hasty) if not name.startswith("__")} == {"_transact"}
+    assert issubclass(Hasty, Ledger.writer_class)
 
 
-@given(DRAWN)
-def test_the_answer_of_the_service(drawn):
-    names = ("accept", "at", "audit", "epoch", "key", "mode", "policy", "propensity", "window")
-    document = {name: getattr(drawn, name) for name in names} | {
-        "act": drawn.mode != "shadow",
-        "row": drawn.seq,
-    }
-    assert render(drawn) == canonical(document).encode()
+def test_nothing_is_answered_before_the_fsync(tmp_path):
+    """The system calls in their order: no answer leaves while the WAL holds bytes that no fdatasync
+    has followed.
+    """
+    if shutil.which("strace") is None:
+        skip("strace is not installed")
+    code = """
+import os, sys
+from tests.ledger.helpers import *
+ledger = opened(sys.argv[1])
+policy = published(ledger)
+for number in range(30):
+    ledger.decide(person(number), Terms(policy, 0.5))
+    os.write(1, b"ANSWER")
+"""
+    trace, path = tmp_path / "trace", tmp_path / "ledger.sqlite"
+    watch = ["strace", "-f", "-y", "-o", str(trace), "-e", "trace=pwrite64,fdatasync,fsync,write"]
+    done = subprocess.run(
+        [*watch, sys.executable, "-c", code, str(path)], cwd=ROOT, capture_output=True, check=False
+    )
+    if b"ptrace" in done.stderr or b"PTRACE" in done.stderr:
+        pytest.skip("strace may not trace here")
+    assert done.returncode == 0, done.stderr[-2000:]
+    dirty, written, answers = False, False, 0
+    for line in trace.read_text().splitlines():
+        if "pwrite64" in line and "-wal>" in line:
+            dirty = written = True
+        elif "sync(" in line and "-wal>" in line:
+            dirty = False
+        elif "ANSWER" in line:
+            assert written
+            assert not dirty
+            answers, written = answers + 1, False
+    assert answers == 30
 
 
 @pytest.mark.parametrize("number", [1, 2, 63, 64, 65, 200])
@@ -109,11 +196,3 @@ def test_more_people_than_one_list_holds(ledger, policy, monkeypatch):
     again = decided(ledger, policy, range(50))
     assert [answer.body for answer in again] == first
     assert all(answer.replayed for answer in again)
-
-
-def test_old_digests_of_requests_still_match(ledger, policy):
-    """A key that was answered before is found again by the digest of the long way."""
-    answer = ledger.decide(person(1), Terms(policy, 0.5))
-    long_way = hashlib.sha256(canonical(["p1", "loan", [0.5, 2.0], "a", None]).encode()).hexdigest()
-    assert hashlib.sha256(person(1).asked.encode()).hexdigest() == long_way
-    assert ledger.decide(person(1), Terms(policy, 0.5)).body == answer.body

@@ -1,10 +1,14 @@
 """One key, one answer, for ever; one person and window, one U; nothing half."""
 
 import contextlib
+import hashlib
+import json
 import random
 import threading
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.ledger.helpers import (
     DAY,
     KEYRING,
@@ -18,8 +22,34 @@ from tests.ledger.helpers import (
     published,
 )
 
-from evenhand.ledger import Conflict, Gone, Invalid, NotFound, Terms, verify
+from evenhand.canonical import canonical
+from evenhand.ledger import (
+    Application,
+    Conflict,
+    Gone,
+    Invalid,
+    NotFound,
+    Terms,
+    WindowPlan,
+    verify,
+)
+from evenhand.ledger.chain import lookup_values
+from evenhand.ledger.decision_draw import Drawn, decision_text, text_agrees
+from evenhand.ledger.keyring import Sealed
 from evenhand.randomness import keyed_uniform
+from evenhand.service import render
+
+TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
+PROBABILITY = st.floats(0.0, 1.0)
+HEX = st.binary(min_size=32, max_size=32).map(bytes.hex)
+DRAWN = st.builds(
+    Drawn, seq=st.integers(1), at=FINITE, tenant=TEXT, key=TEXT, person=TEXT, product=TEXT,
+    window=TEXT, u=PROBABILITY, acceptance=PROBABILITY | st.integers(0, 1), accept=st.booleans(),
+    policy=TEXT, epoch=st.integers(0), audit_weight=PROBABILITY | st.just(0),
+    audit=st.booleans(), first=st.booleans(),
+    mode=st.sampled_from(["live", "shadow", "killed"]),
+)  # fmt: skip
 
 
 def test_the_draw_is_the_hmac_of_the_windows_secret(ledger, policy):
@@ -258,3 +288,92 @@ def test_an_event_loop_can_wait_for_the_commit(ledger, policy):
     assert [ledger.find(TENANT, f"k{n}").body for n in range(50)] == [
         answer[0].body for answer in answers
     ]
+
+
+@given(now=st.floats(0, 4e9), length=st.floats(1.0, 1e8), origin=st.floats(-1e9, 1e9))
+def test_every_moment_lies_in_its_window(now, length, origin):
+    name, starts, ends = WindowPlan(length, origin).at(now)
+    assert starts <= now < ends
+    assert WindowPlan(length, origin).at(starts)[0] == name
+
+
+@pytest.mark.parametrize("length", [0.0, -1.0, float("nan"), float("inf")])
+def test_impossible_windows(length):
+    with pytest.raises(Invalid):
+        WindowPlan(length)
+
+
+@given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5))
+def test_the_text_of_a_decision(drawn, key, slot, digests):
+    commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
+    hidden = {"seq", "at", "key", "person"}
+    body = {name: value for name, value in drawn._asdict().items() if name not in hidden}
+    body |= {
+        "propensity": drawn.propensity,
+        "key": key,
+        "slot": slot,
+        "commit": commit,
+        "sealed": digests[0],
+    }
+    assert decision_text(drawn, key, slot, Sealed(commit, digests[0], b"")) == canonical(body)
+
+
+def stored(drawn, key, slot, digests):
+    """(text of a decision, its columns and its fingerprint as a parser finds them)."""
+    commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
+    text = decision_text(drawn, key, slot, Sealed(commit, digests[0], b""))
+    return text, [*lookup_values("decision", json.loads(text)), digests[0]]
+
+
+@given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5))
+def test_a_text_agrees_with_its_own_columns(drawn, key, slot, digests):
+    text, (*columns, fingerprint) = stored(drawn, key, slot, digests)
+    assert text_agrees(text, tuple(columns), fingerprint)
+
+
+@given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5), st.data())
+def test_a_text_agrees_with_no_other_columns(drawn, key, slot, digests, data):
+    """Also not with a name that goes on as the text does after it: `bank","u":0.5,"window":"w1`."""
+    text, values = stored(drawn, key, slot, digests)
+    place = data.draw(st.integers(0, 6))
+    if isinstance(values[place], bool):
+        values[place] = data.draw(st.sampled_from([not values[place], 7, None, "true"]))
+    else:
+        literal = canonical(values[place])
+        after = text[text.index(literal) + len(literal) :]
+        longer = [values[place] + '"' + after[: end + 1] for end in range(len(after))]
+        values[place] = data.draw(
+            st.sampled_from([*longer, values[place] + "0", None, 1, b"x"])
+            | TEXT.filter(lambda other: other != values[place])
+        )
+    assert not text_agrees(text, tuple(values[:-1]), values[-1])
+
+
+@given(
+    st.lists(FINITE, min_size=1, max_size=4),
+    st.none() | st.tuples(FINITE, FINITE),
+    st.none() | FINITE | st.booleans(),
+)
+def test_what_the_conflict_check_compares(features, prices, group):
+    asked = Application("bank", "k", "Zoë", "loan", features, group=group, prices=prices)
+    assert asked.asked == canonical(
+        ["Zoë", "loan", features, group, None if prices is None else list(prices)]
+    )
+
+
+@given(DRAWN)
+def test_the_answer_of_the_service(drawn):
+    names = ("accept", "at", "audit", "epoch", "key", "mode", "policy", "propensity", "window")
+    document = {name: getattr(drawn, name) for name in names} | {
+        "act": drawn.mode != "shadow",
+        "row": drawn.seq,
+    }
+    assert render(drawn) == canonical(document).encode()
+
+
+def test_old_digests_of_requests_still_match(ledger, policy):
+    """A key that was answered before is found again by the digest of the long way."""
+    answer = ledger.decide(person(1), Terms(policy, 0.5))
+    long_way = hashlib.sha256(canonical(["p1", "loan", [0.5, 2.0], "a", None]).encode()).hexdigest()
+    assert hashlib.sha256(person(1).asked.encode()).hexdigest() == long_way
+    assert ledger.decide(person(1), Terms(policy, 0.5)).body == answer.body

@@ -18,13 +18,14 @@ def test_every_method_on_the_page_exists():
         "standalone_verifier",
     }
     public = {
-        name for name, value in vars(Ledger).items() if not name.startswith("_") and callable(value)
+        name for name in dir(Ledger) if not name.startswith("_") and callable(getattr(Ledger, name))
     }
     assert {name for name in public if f".{name}(" not in PAGE} - {"open", "writer_class"} == set()
 
 
 def test_every_public_name_is_on_the_page():
-    tucked_away = {"Clock", "Report", "Facts", "Problem", "Mode", "verify_signature"}
+    tucked_away = {"Asked", "Clock", "Report", "Facts", "Problem", "Mode"}
+    tucked_away |= {"require_name", "verify_signature"}
     assert {name for name in package.__all__ if not re.search(rf"\b{name}\b", PAGE)} <= tucked_away
 
 

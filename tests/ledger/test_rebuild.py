@@ -28,12 +28,12 @@ class Coins:
 
 def learner_of(environment):
     learner = CertifiedLearner(environment.hypotheses, FalsePositiveRate(), 0.1, 0.05, seed=3)
-    learner._coins, learner._audit_coins = Coins(), Coins()
+    learner.state.coins, learner.state.audit_coins = Coins(), Coins()
     return learner
 
 
 def play(learner, features, group, draws, audits):
-    learner._coins.next, learner._audit_coins.next = (
+    learner.state.coins.next, learner.state.audit_coins.next = (
         np.asarray(draws),
         np.where(audits, 0.0, 1.0 - 2**-53),
     )

@@ -16,7 +16,7 @@ from tests.ledger.helpers import Clock
 from evenhand.ledger import SignedHead, export, recompute, verify
 from evenhand.ledger import standalone_verifier as verifier
 from evenhand.ledger.database import MIGRATIONS, schema_version
-from evenhand.service.opening import open_ledger
+from evenhand.service.server import open_ledger
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

@@ -11,13 +11,13 @@ import copy
 from unittest.mock import patch
 
 import numpy as np
-from tests.fairness.bounds import exact_wealth
-from tests.fairness.bounds.betting_checks import pair_log_wealth
+from tests.bounds import exact_wealth
+from tests.bounds.betting_checks import pair_log_wealth
 
+from evenhand.bounds import BettingBound
+from evenhand.bounds.betting_wealth import counts_labels
 from evenhand.environments import Discrete
 from evenhand.fairness import FalsePositiveRate, SelectionRate
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import counts_labels
 from evenhand.learners import CertifiedLearner
 from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.randomness import stream
@@ -61,7 +61,7 @@ def learner_at_work(rounds=600, limit=0.3, rate=FPR, **settings):
     learner = CertifiedLearner(world().hypotheses, rate, limit, 0.05, **told)
     people = stream(1, "people")
     while learner.round < rounds or learner.rounds_left:
-        play(learner, world().sample(min(50, max(learner.rounds_left, 1)), people))
+        play(learner, world().draw(min(50, max(learner.rounds_left, 1)), people))
     learner.open_epoch()
     return learner
 
@@ -81,7 +81,7 @@ def true_rates(learner):
     """P(h accepts | group, y = -1), or P(h accepts | group) for the selection rate: (members, 1,
     groups), groups as in the certificate.
     """
-    here, process = world(), learner._life.process
+    here, process = world(), learner.state.run.process
     accepts = np.stack([h.accepts(here.features) for h in process.members])
     mass = here.probability * (1.0 if learner.rates == (SR,) else 1 - here.positive_rate)
     by_group = [
@@ -116,7 +116,7 @@ def as_told(learner, decision, label):
 def looked_at(learner, context, accepted, label, report=as_told):
     """What the bound is shown of one person, about whom `report` tells: (bound, cohort, plan)."""
     clone, shown = copy.deepcopy(learner), []
-    clone._coins = Coin(0.0 if accepted else 1.0 - 1e-16)
+    clone.state.coins = Coin(0.0 if accepted else 1.0 - 1e-16)
     real = BettingBound.update
     with patch.object(
         BettingBound,
@@ -181,9 +181,9 @@ def check_audit_coin():
     acceptance = learner.acceptance(here.features)
     for context in range(6):
         clone = copy.deepcopy(learner)
-        clone._coins, clone._audit_coins = Coin(0.0), Coin((np.arange(40) + 0.5) / 40)
+        clone.state.coins, clone.state.audit_coins = Coin(0.0), Coin((np.arange(40) + 0.5) / 40)
         rows = min(40, clone.rounds_left)
-        clone._audit_coins.value = (np.arange(rows) + 0.5) / rows
+        clone.state.audit_coins.value = (np.arange(rows) + 0.5) / rows
         audited = clone.decide(
             np.repeat(here.features[[context]], rows, axis=0),
             np.repeat(here.group[[context]], rows),
@@ -207,7 +207,7 @@ def check_audit_counts(learner, acceptance, counts):
             return number
 
     clone = copy.deepcopy(learner)
-    clone._audit_coins = Spy()
+    clone.state.audit_coins = Spy()
     clone.absorb(
         RoundLog(
             here.features,
@@ -225,7 +225,7 @@ def check_audit_counts(learner, acceptance, counts):
 def check_nominees_are_judged_by_later_people():
     """The evidence of the N-th nominated hypothesis counts rounds after its booking, and no others."""
     learner = learner_at_work(3000, 0.03, bound="nominate")
-    state, ledger = learner._life.process.state, learner._life.ledger
+    state, ledger = learner.state.run.process.state, learner.state.run.ledger
     closed = learner.epoch.first_round
     assert len(state) >= 2
     for rounds, booking in zip(state.rounds, ledger.entries, strict=True):
@@ -254,7 +254,7 @@ def check_looks_are_preset():
 def check_the_ledger_adds_up():
     """Shares of all processes sum to delta at most, and each threshold pays for its own share."""
     learner = learner_at_work(3000, 0.03, bound="nominate")
-    bound, entries = learner._life.process.bound, learner._life.ledger.entries
+    bound, entries = learner.state.run.process.bound, learner.state.run.ledger.entries
     tests_of_pairs, tests_of_boxes = 2 * len(bound.horizons), 4 * len(bound.horizons)
     paid = tests_of_pairs * np.exp(-bound.joint_threshold) + tests_of_boxes * np.exp(
         -bound.box_threshold

@@ -53,7 +53,7 @@ def some_cannot_be_accepted(rate):
     hide what is wrong.
     """
     learner = learner_at_work(rate=rate)
-    members = learner._life.process.members
+    members = learner.state.run.process.members
     rules = Mixture((members[0], members[-1], REJECT_ALL), (0.5, 0.3, 0.2))
     with patch.object(intervals, "LEAST_FORESEEN", 0.1):
         learner.replay([], learner.round, published=rules)
@@ -129,7 +129,7 @@ def check_closed_sums_stay():
     """
     learner, people, rejected, bad = learner_at_work(0), stream(1, "people"), [], []
     while learner.round < 1500 or learner.rounds_left:
-        sample = world().sample(min(50, max(learner.rounds_left, 1)), people)
+        sample = world().draw(min(50, max(learner.rounds_left, 1)), people)
         decisions = play(learner, sample)
         rejected += decisions.round[~decisions.accept].tolist()
         bad += decisions.round[decisions.accept & (sample.label == -1)].tolist()
@@ -138,10 +138,15 @@ def check_closed_sums_stay():
     assert len(rejected) > 60
     learner.erase(np.array(bad[:60] + rejected[:60]))
     resumed = learner.restarted(3)  # as a service's trainer takes up the checkpoint
-    closed = [learner._book.between(first, stop) for _, first, stop in learner._life.closed]
+    closed = [
+        learner.state.book.between(first, stop) for _, first, stop in learner.state.run.closed
+    ]
     resumed.resume(learner.checkpoint(), [epoch.policy for epoch in learner.report.epochs], closed)
     for one in (learner, resumed):
-        arrays, kept = one._life.process.state.to_arrays(), before._life.process.state.to_arrays()
+        arrays, kept = (
+            one.state.run.process.state.to_arrays(),
+            before.state.run.process.state.to_arrays(),
+        )
         for name, array in arrays.items():
             np.testing.assert_array_equal(array, kept[name], err_msg=name)
         assert one.bookings == before.bookings
@@ -165,13 +170,13 @@ def check_categories_are_settled_in_the_window():
     """
     learner = learner_at_work(rate=FPR, maturity=10.0)
     before, now = label_counts(learner), float(learner.round)
-    people = world().sample(learner.rounds_left, stream(2, "people"))
+    people = world().draw(learner.rounds_left, stream(2, "people"))
     decisions = learner.decide(people.features, people.group, at=now)
     accepted = np.flatnonzero(decisions.accept)
     early, late = accepted[::2], accepted[1::2]
     learner.observe(decisions.round[early], people.label[early], at=now + 9)
     learner.observe(decisions.round[late], people.label[late], at=now + 11)
-    negatives = learner._life.tally.negatives
+    negatives = learner.state.run.evidence.negatives
     learner.open_epoch()
     audited = decisions.audit
     expected = [
@@ -181,7 +186,7 @@ def check_categories_are_settled_in_the_window():
     ]
     assert min(expected) > 0
     np.testing.assert_array_equal(label_counts(learner) - before, expected)
-    assert learner._life.tally.negatives - negatives == (people.label[accepted] == -1).sum()
+    assert learner.state.run.evidence.negatives - negatives == (people.label[accepted] == -1).sum()
 
 
 def check_streams_wait_in_order():
@@ -192,7 +197,7 @@ def check_streams_wait_in_order():
     before, owed, audited = label_counts(learner), None, 0
     people = stream(2, "people")
     for turn in range(3):
-        sample = world().sample(learner.rounds_left, people)
+        sample = world().draw(learner.rounds_left, people)
         decisions = learner.decide(sample.features, sample.group)
         accepted = np.flatnonzero(decisions.accept)
         audited += int(decisions.audit.sum())
@@ -205,7 +210,7 @@ def check_streams_wait_in_order():
         learner.open_epoch()
         np.testing.assert_array_equal(label_counts(learner), before)
     learner.observe(*owed)
-    play(learner, world().sample(learner.rounds_left, people))
+    play(learner, world().draw(learner.rounds_left, people))
     learner.open_epoch()
     assert (label_counts(learner) - before).sum() > audited
 
@@ -244,7 +249,7 @@ def check_groups_told_with_outcomes_stay_outside():
     learner = learner_at_work()
     for told_apart in (False, True):
         before = learner.certificate
-        people = world().sample(learner.rounds_left, stream(3, "people"))
+        people = world().draw(learner.rounds_left, stream(3, "people"))
         decisions = learner.decide(people.features, np.full(len(people), None))
         accepted = np.flatnonzero(decisions.accept)
         learner.observe(
@@ -286,7 +291,7 @@ def check_rare_groups_join():
     while learner.certificate.groups != ("a", "b", "c"):
         assert learner.round < 2000, f"the certificate covers {learner.certificate.groups} alone"
         weight = learner.learned_weight
-        sample = world().sample(min(50, learner.rounds_left), people)
+        sample = world().draw(min(50, learner.rounds_left), people)
         play(learner, with_group(sample, (learner.round + np.arange(len(sample))) % 97 == 50, "c"))
         if learner.rounds_left == 0:
             learner.open_epoch()
@@ -306,9 +311,9 @@ def check_typing_errors_stop_nobody():
     """
     learner = CertifiedLearner(world().hypotheses, FPR, 0.3, 0.05, audit_rate=0.08, seed=3)
     people = stream(1, "people")
-    play(learner, with_group(world().sample(learner.rounds_left, people), 7, "Femal"))
+    play(learner, with_group(world().draw(learner.rounds_left, people), 7, "Femal"))
     while learner.round < 1500 or learner.rounds_left:
-        play(learner, world().sample(min(50, max(learner.rounds_left, 1)), people))
+        play(learner, world().draw(min(50, max(learner.rounds_left, 1)), people))
     learner.open_epoch()
     assert learner.epoch.phase == "certified"
     assert learner.learned_weight > 0
@@ -326,10 +331,10 @@ def check_frozen_is_frozen():
         stream(1, "people"),
     )
     while learner.epoch.phase != "frozen":
-        play(learner, world().sample(50, people))
+        play(learner, world().draw(50, people))
     policy, certificate = learner.policy, learner.certificate
     for _ in range(4):
-        play(learner, world().sample(500, people))
+        play(learner, world().draw(500, people))
         learner._collect()
         learner.replay([], learner.round)
         assert learner.epoch.phase == "frozen"

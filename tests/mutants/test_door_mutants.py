@@ -15,15 +15,15 @@ import pytest
 from tests.mutants import door_checks as checks
 from tests.mutants.test_mutants import Mutant
 
+from evenhand.bounds import Cohort
 from evenhand.errors import EvenhandError
 from evenhand.estimation import RoundLog
-from evenhand.fairness.bounds.betting_records import Cohort
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
 from evenhand.learners.certified import intervals
 from evenhand.learners.certified import learner as certified
-from evenhand.learners.certified.cohorts import ClosedCohort
+from evenhand.learners.certified.evidence import ClosedCohort, EvidenceCounts
 from evenhand.learners.certified.intervals import BettingProcess
-from evenhand.learners.certified.run import Life, Tally
+from evenhand.learners.certified.run import CertificationRun
 from evenhand.learners.exploration import sample_of
 
 
@@ -64,14 +64,12 @@ def overruled_rows_dropped(patch):
 def erased_rows_dropped(patch):
     """Whoever is erased before the closing is left out, at no price."""
 
-    class Present:
-        @staticmethod
-        def of(*arguments, **columns):
-            return Cohort.of(
-                *arguments, **{**columns, "lost_count": np.zeros(0), "lost_weight": np.zeros(0)}
-            )
+    def present(*arguments, **columns):
+        return Cohort(
+            *arguments, **{**columns, "lost_count": np.zeros(0), "lost_weight": np.zeros(0)}
+        )
 
-    patch.setattr(intervals, "Cohort", Present)
+    patch.setattr(intervals, "Cohort", present)
 
 
 def rebuilt_without_the_erased(learner):
@@ -79,8 +77,8 @@ def rebuilt_without_the_erased(learner):
     probability again.
     """
     fresh, kept = learner.restarted(learner.seed), 0
-    for number, (_, first, stop) in enumerate(learner._life.closed):
-        block = learner._book.between(first, stop)
+    for number, (_, first, stop) in enumerate(learner.state.run.closed):
+        block = learner.state.book.between(first, stop)
         here = ~block.erased
         names = (
             "accept",
@@ -95,12 +93,15 @@ def rebuilt_without_the_erased(learner):
         )
         columns = {name: getattr(block, name)[here] for name in ("features", "group", *names)}
         kept += int(here.sum())
-        policy = learner._epochs[number + 1].policy
+        policy = learner.state.epochs[number + 1].policy
         fresh.replay(
             [replace(block, first=kept - int(here.sum()), **columns)], kept, published=policy
         )
-    fresh._life.closed, fresh._life.next_round = learner._life.closed, learner._life.next_round
-    learner._life = fresh._life
+    fresh.state.run.closed, fresh.state.run.next_round = (
+        learner.state.run.closed,
+        learner.state.run.next_round,
+    )
+    learner.state.run = fresh.state.run
 
 
 def rebuilt_after_erasure(patch):
@@ -118,7 +119,7 @@ def rebuilt_on_resuming(patch):
 
     def resume(learner, checkpoint, policies, closed):
         real(learner, checkpoint, policies, closed)
-        learner._book.blocks = list(closed)
+        learner.state.book.blocks = list(closed)
         rebuilt_without_the_erased(learner)
 
     patch.setattr(CertifiedLearner, "resume", resume)
@@ -134,7 +135,7 @@ def incomplete_cohorts_passed_over(patch):
     """Without a window the label streams take the cohorts that have all their labels, and pass over
     the others.
     """
-    real = Life._watch
+    real = CertificationRun._watch
 
     def hurried(life, cohort, policy):
         real(life, cohort, policy)
@@ -143,20 +144,21 @@ def incomplete_cohorts_passed_over(patch):
             if cohort.complete:
                 life.watch_labels(cohort, policy)
 
-    patch.setattr(Life, "_watch", hurried)
+    patch.setattr(CertificationRun, "_watch", hurried)
 
 
 def exploration_takes_what_has_come(patch):
     """The sample of the paper's learner is whatever labels are there when enough people have come."""
 
     def hurried(learner):
-        found = [block for block in learner._book.blocks if len(block.accept)]
+        found = [block for block in learner.state.book.blocks if len(block.accept)]
         if learner.sample is not None or learner.round < learner.exploration_rounds:
             return
         logs = [block.log(block.resolved) for block in found if block.resolved.any()]
         sample = sample_of(RoundLog.concatenate(logs).aggregated())
         if np.isfinite(learner.explorer.beta(sample)):
-            learner.sample, learner.slack = sample, learner.explorer.slack(sample)
+            state = learner.state
+            state.sample, state.slack = sample, learner.explorer.slack(sample)
 
     patch.setattr(TwoPhaseLearner, "_examine", hurried)
 
@@ -185,21 +187,23 @@ def groups_told_late_are_not_counted(patch):
 
 def rare_groups_forgotten(patch):
     """The groups of the first people are all there will ever be."""
-    patch.setattr(Life, "join_groups", lambda life, round: None)
+    patch.setattr(CertificationRun, "join_groups", lambda life, round: None)
 
 
 def every_value_is_a_group(patch):
     """One person is enough for a group, and everybody waits until it has its first people."""
-    patch.setattr(Tally, "groups", property(lambda tally: tuple(sorted(tally.seen, key=str))))
+    patch.setattr(
+        EvidenceCounts, "groups", property(lambda tally: tuple(sorted(tally.seen, key=str)))
+    )
 
 
 def frozen_policies_change(patch):
     """A closing after the budget is spent chooses the best policy again."""
-    real, look = CertifiedLearner._choose, Life.look
+    real, look = CertifiedLearner._choose, CertificationRun.look
 
     def thawed(learner, number, round):
         if round > 0:
-            learner._life.frozen, learner._frozen_certificate = False, None
+            learner.state.run.frozen, learner.state.frozen_certificate = False, None
         return real(learner, number, round)
 
     def looking(life, cohort, policy):
@@ -207,7 +211,7 @@ def frozen_policies_change(patch):
         look(life, cohort, policy)
 
     patch.setattr(CertifiedLearner, "_choose", thawed)
-    patch.setattr(Life, "look", looking)
+    patch.setattr(CertificationRun, "look", looking)
 
 
 LINES = {

@@ -1,7 +1,7 @@
 """Twelve ways to break the promise, each applied to the real code, and the check that must then
 fail (it passes on the code as it is).
 
-Three kinds of checks, all exact: the proof's steps at the bound (`fairness/bounds/betting_checks`),
+Three kinds of checks, all exact: the proof's steps at the bound (`bounds/betting_checks`),
 the mean wealth through the learner as it is played, and what is booked and looked at when
 (`checks`). False alarms: none, there is no chance in them.
 """
@@ -12,20 +12,18 @@ from unittest.mock import PropertyMock
 
 import numpy as np
 import pytest
-from tests.fairness.bounds import betting_checks
-from tests.fairness.bounds.betting_worlds import FPR, random_plan, random_world, small_bound
+from tests.bounds import betting_checks
+from tests.bounds.betting_worlds import FPR, random_plan, random_world, small_bound
 from tests.mutants import checks
 
+from evenhand.bounds import BettingBound, Cohort, betting, betting_wealth
 from evenhand.errors import EvenhandError
 from evenhand.estimation.outcomes import ConstantOutcome, fit_outcomes
-from evenhand.fairness.bounds import betting, betting_wealth
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import Cohort
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified import intervals
 from evenhand.learners.certified import learner as certified
 from evenhand.learners.certified import run as certification
-from evenhand.learners.certified.cohorts import ClosedCohort
+from evenhand.learners.certified.evidence import ClosedCohort
 from evenhand.learners.certified.intervals import AuditProcess, BettingProcess
 from evenhand.policies import Mixture
 
@@ -71,12 +69,10 @@ def every_nominee_gets_all_of_delta(patch):
 def only_arrived_labels(patch):
     """Accepted people without a label are left out, as if they had never come."""
 
-    class Arrived:
-        @staticmethod
-        def of(*arguments, **columns):
-            return Cohort.of(*arguments, **{**columns, "unresolved": 0.0})
+    def arrived(*arguments, **columns):
+        return Cohort(*arguments, **{**columns, "unresolved": 0.0})
 
-    patch.setattr(intervals, "Cohort", Arrived)
+    patch.setattr(intervals, "Cohort", arrived)
 
 
 def groups_swapped(patch):
@@ -103,7 +99,7 @@ def floor_dropped(patch):
 
 def certified_on_fitting_rows(patch):
     """A newly nominated hypothesis is shown the cohorts it was fitted on."""
-    seen, look, join = [], certification.Life.look, BettingProcess.join
+    seen, look, join = [], certification.CertificationRun.look, BettingProcess.join
 
     def remembering(life, cohort, policy):
         seen.append(cohort)
@@ -123,7 +119,7 @@ def certified_on_fitting_rows(patch):
             **{k: np.concatenate([v[:-1], last[k]]) for k, v in arrays.items()}
         )
 
-    patch.setattr(certification.Life, "look", remembering)
+    patch.setattr(certification.CertificationRun, "look", remembering)
     patch.setattr(BettingProcess, "join", judged_by_the_past)
 
 
@@ -165,7 +161,7 @@ def every_counted_accept_is_an_audit(patch):
 
 
 def regression_on_its_own_epoch(patch):
-    real = certification.Life.look
+    real = certification.CertificationRun.look
 
     def hindsight(life, cohort, policy):
         if cohort.epoch in life.prepared:
@@ -174,7 +170,7 @@ def regression_on_its_own_epoch(patch):
             )
         real(life, cohort, policy)
 
-    patch.setattr(certification.Life, "look", hindsight)
+    patch.setattr(certification.CertificationRun, "look", hindsight)
 
 
 def clamp_left_out(patch):

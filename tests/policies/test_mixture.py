@@ -1,11 +1,28 @@
+"""A mixture is what it says, and there is one definition of its sum: alone, among others, compiled
+or asked one by one, the bits are the same.
+"""
+
+import pickle
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evenhand.errors import InvalidInput, NotFinite
-from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, GroupClassifier, Threshold
-from evenhand.policies import Mixture
+from evenhand.hypotheses import (
+    ACCEPT_ALL,
+    REJECT_ALL,
+    Called,
+    GroupClassifier,
+    LinearRule,
+    PerGroup,
+    TableRow,
+    Threshold,
+    Tree,
+)
+from evenhand.policies import DeployedPolicy, Mixture
+from evenhand.policies.mixture import TILE, Compiled
 from evenhand.testing import check_policy
 
 
@@ -80,3 +97,150 @@ def test_what_is_no_distribution_has_no_constructor(hypotheses, weights):
 def test_rows_are_checked():
     with pytest.raises(NotFinite):
         Mixture((ACCEPT_ALL,), (1.0,)).acceptance([[np.nan]])
+
+
+def test_the_weight_of_a_hypothesis_is_the_sum_over_its_places():
+    rule = Threshold(0, 1.0, 1)
+    mixture = Mixture((ACCEPT_ALL, rule, ACCEPT_ALL, REJECT_ALL), (0.25, 0.5, 0.125, 0.125))
+    assert mixture.weight_of(ACCEPT_ALL) == 0.375
+    assert mixture.weight_of(ACCEPT_ALL, REJECT_ALL) == 0.5
+    assert mixture.weight_of(Threshold(0, 1.0, 1)) == 0.5
+    assert mixture.weight_of(Threshold(0, 2.0, 1)) == 0
+
+
+TREE = Tree((1, -1, -1), (0.2, 0.0, 0.0), (1, -1, -1), (2, -1, -1), (False, False, True), 3)
+
+
+def rules(draw, count):
+    """Rules of all kinds for rows of three columns, the first of which counts contexts 0 .. 4."""
+    made = [
+        lambda: Threshold(int(draw.integers(3)), float(draw.normal()), 3, bool(draw.integers(2))),
+        lambda: LinearRule(
+            tuple((draw.normal(size=3) * (draw.random(3) < 0.8)).tolist()), float(draw.normal())
+        ),
+        lambda: TableRow(tuple((draw.random(5) < 0.5).tolist())),
+        lambda: TREE,
+        lambda: Called(lambda x, g: x[:, 2] > 0.1),
+        lambda: GroupClassifier("a"),
+        lambda: PerGroup((("a", ACCEPT_ALL), ("b", Threshold(1, 0.0, 3)))),
+        lambda: (ACCEPT_ALL, REJECT_ALL)[int(draw.integers(2))],
+    ]
+    return tuple(made[int(draw.integers(len(made)))]() for _ in range(count))
+
+
+def people(draw, rows):
+    x = draw.normal(size=(rows, 3))
+    x[:, 0] = draw.integers(0, 5, rows)
+    return x, draw.choice(["a", "b"], rows)
+
+
+def by_hand(mixture, features, group):
+    """Kind by kind, in order of first appearance, one term after the other."""
+    kinds = dict.fromkeys(type(h) for h in mixture.hypotheses)
+    total = np.zeros(len(features))
+    for kind in kinds:
+        for h, w in zip(mixture.hypotheses, mixture.weights, strict=True):
+            if type(h) is kind:
+                total = total + w * h.accepts(features, group)
+    return np.minimum(total, 1.0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 10_000))
+def test_alone_among_others_and_by_hand_the_bits_are_the_same(count, seed):
+    draw = np.random.default_rng(seed)
+    mixture = Mixture(rules(draw, count), tuple(draw.dirichlet(np.ones(count)).tolist()), "decide")
+    x, group = people(draw, 40)
+    block = mixture.acceptance(x, group)
+    alone = np.concatenate([mixture.acceptance(x[i : i + 1], group[i : i + 1]) for i in range(40)])
+    assert block.tobytes() == alone.tobytes() == by_hand(mixture, x, group).tobytes()
+    assert mixture.acceptance(x[3:11], group[3:11]).tobytes() == block[3:11].tobytes()
+    assert mixture.acceptance_of_checked(x, group).tobytes() == block.tobytes()
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7, 8, 9, 12, 33])
+@pytest.mark.parametrize("count", [1, 2, 16])
+def test_scores_do_not_depend_on_how_many_are_asked(columns, count):
+    """Also where numpy would add up pairwise: many columns, one rule, tiles and their rest."""
+    draw = np.random.default_rng(columns)
+    parts = [LinearRule(tuple(draw.normal(size=columns).tolist()), 0.0) for _ in range(count)]
+    x = draw.normal(size=(2 * TILE + 7, columns))
+    exact = [float(sum_in_order(rule, x[5])) for rule in parts]
+    on_edge = tuple(
+        LinearRule(rule.weights, score) for rule, score in zip(parts, exact, strict=True)
+    )
+    mixture = Mixture(on_edge, tuple([1.0 / count] * count))
+    block = mixture.acceptance(x)
+    some = np.r_[0:20, TILE - 2 : TILE + 2, len(x) - 3 : len(x)]
+    assert [mixture.acceptance(x[i : i + 1])[0] for i in some] == block[some].tolist()
+    assert block[5] == pytest.approx(1.0)
+    assert block.tobytes() == by_hand(mixture, x, None).tobytes()
+
+
+def sum_in_order(rule, row):
+    total = 0.0
+    for w, v in zip(rule.weights, row.tolist(), strict=True):
+        total += w * v
+    return total
+
+
+def test_a_policy_that_answers_in_its_own_way_is_asked_in_that_way_about_one_person():
+    class Half(DeployedPolicy):
+        def acceptance(self, features, group=None):
+            return np.full(len(features), 0.5)
+
+    one = np.zeros((1, 2))
+    assert Half().acceptance_of_one(one, None) == 0.5
+    assert Mixture((ACCEPT_ALL,), (1.0,)).acceptance_of_one(one, None) == 1.0
+
+
+def test_rules_of_one_kind_are_asked_together():
+    draw = np.random.default_rng(0)
+    compiled = Compiled.of(rules(draw, 60), [1 / 60] * 60)
+    kinds = [type(part.hypotheses[0]).__name__ for part in compiled.parts]
+    assert len(kinds) == len(set(kinds)) == 8
+    together = {k for k, part in zip(kinds, compiled.parts, strict=True) if part.batch is not None}
+    assert together == {"Threshold", "LinearRule", "TableRow", "Constant"}
+
+
+@pytest.mark.parametrize("rows", [1, 2, TILE + 5])
+@pytest.mark.parametrize(
+    "rule", [Threshold(1, 0.0, 2), LinearRule((1.0, 2.0), 0.0)], ids=lambda r: type(r).__name__
+)
+def test_another_number_of_columns_is_refused_as_by_the_rule_itself(rule, rows):
+    with pytest.raises(InvalidInput, match="was found on 2 columns"):
+        Mixture((rule, ACCEPT_ALL), (0.5, 0.5)).acceptance(np.zeros((rows, 3)))
+
+
+def test_rules_of_different_widths_refuse_every_row():
+    mixture = Mixture((Threshold(0, 0.0, 1), Threshold(0, 0.0, 2)), (0.5, 0.5))
+    for columns in (1, 2):
+        with pytest.raises(InvalidInput, match="was found on"):
+            mixture.acceptance(np.zeros((4, columns)))
+
+
+def test_a_bad_context_is_named_by_its_own_row():
+    x = np.zeros((2 * TILE, 1))
+    x[TILE + 3] = 9.0
+    mixture = Mixture((TableRow((True, False)), ACCEPT_ALL), (0.5, 0.5))
+    with pytest.raises(InvalidInput, match=rf"features\[{TILE + 3}, 0\] is 9"):
+        mixture.acceptance(x)
+    with pytest.raises(InvalidInput, match=r"features\[0, 0\] is 9"):
+        mixture.acceptance([[9.0]])
+
+
+def test_nobody_gets_no_probability():
+    assert Mixture((Threshold(0, 0.0, 1),), (1.0,)).acceptance(np.zeros((0, 1))).shape == (0,)
+
+
+def test_what_was_compiled_changes_neither_equality_nor_storage():
+    mixture = Mixture(
+        (Threshold(0, 0.0, 1), ACCEPT_ALL, LinearRule((2.0,), 1.0)), (0.25, 0.25, 0.5)
+    )
+    twin = Mixture(mixture.hypotheses, mixture.weights)
+    x = np.random.default_rng(0).normal(size=(9, 1))
+    before = mixture.acceptance(x)
+    assert mixture == twin
+    assert hash(mixture) == hash(twin)
+    assert pickle.loads(pickle.dumps(mixture)).acceptance(x).tobytes() == before.tobytes()
+    assert mixture.to_json() == twin.to_json()

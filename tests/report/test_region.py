@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 import evenhand as eh
-from evenhand.cli.lending import lending_csv
+from evenhand.cli.demo import lending_csv
 from evenhand.report import draw_region, save_figure
 from evenhand.report.region import RegionPicture, clip_strip
 

@@ -121,8 +121,11 @@ def other_tenants(bank):
         *(("POST", f"/v1/{operation}", {"product": "card", "by": "x"}) for operation in operations),
         *(("DELETE", f"/v1/keys/{name}", None) for name in ids),
     ]
-    passed = [(path, status) for method, path, body in tries
-              if (status := bank.call(method, path, body, bank.rival).status_code) != 404]  # fmt: skip
+    passed = [
+        (path, status)
+        for method, path, body in tries
+        if (status := bank.call(method, path, body, bank.rival).status_code) != 404
+    ]
     if (
         bank.post(
             "/v1/decisions", application("mine", person="p-mine", group="north"), bank.rival

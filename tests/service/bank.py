@@ -12,8 +12,21 @@ from evenhand.environments import Scores
 from evenhand.environments.scores import ScoreGroup
 from evenhand.ledger import Keyring, Ledger, WindowPlan
 from evenhand.service import SCOPES, KeyStore, Product, Settings, create_app, render
-from evenhand.service.limits import Buckets
+from evenhand.service.keys import RateLimiter
 
+TOML = """[service]
+ledger = "ledger.sqlite"
+keyring = "keyring.json"
+
+[[product]]
+tenant = "bank"
+name = "loan"
+features = ["score"]
+class = "thresholds"
+limit = 0.2
+maturity_days = 5
+seed = 3
+"""
 DAY = 86400.0
 KEYRING = Keyring(bytes(range(32)))
 LOAN = Product(
@@ -53,7 +66,7 @@ class Bank:
         self.keys = KeyStore(None)
         self.app = create_app(self.ledger, settings(**options), self.keys)
         self.service = self.app.app.state.service
-        self.service.strangers = Buckets(1e6, 1e6)
+        self.service.key_guard.by_address = RateLimiter(1e6, 1e6)
         self.tokens = {scope: self.keys.add("bank", [scope]) for scope in SCOPES}
         self.all = self.keys.add("bank", SCOPES)
         self.rival = self.keys.add("rival", SCOPES)
@@ -83,7 +96,7 @@ class Bank:
 
     def arrive(self, number, seed, *, first=0, days=0.0):
         """People apply in batches; their outcomes are kept until `repay`."""
-        sample = PEOPLE.sample(number, np.random.default_rng(seed))
+        sample = PEOPLE.draw(number, np.random.default_rng(seed))
         answers = []
         for start in range(0, number, 500):
             part = range(start, min(start + 500, number))
@@ -122,3 +135,14 @@ def application(key="k1", *, person=None, product="loan", features=(0.5,), **mor
         "features": list(features),
         **more,
     }
+
+
+def ledger_with_settings(folder):
+    """A ledger of 120 people, one of them overruled, closed, with its keyring and settings."""
+    bank = Bank(folder / "ledger.sqlite")
+    bank.repay(*bank.arrive(120, seed=4))
+    bank.post("/v1/overrides", {"key": "k0", "accept": False, "by": "officer"})
+    bank.close()
+    KEYRING.save(folder / "keyring.json")
+    (folder / "service.toml").write_text(TOML)
+    return folder

@@ -21,7 +21,7 @@ from tests.without_clocks import until
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger import Ledger, WindowPlan
 from evenhand.service import SCOPES, KeyStore, Product, Settings, create_app, render
-from evenhand.service.running import server
+from evenhand.service.server import make_server
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ MIXED = World(good=(0.2, 0.6))
 
 
 def product(**changed):
-    """A promise of .1. A false accept is dear, so that to reject everybody is the better constant."""
+    """A promise of .1. A false accept is dear, so rejecting everybody is the better constant."""
     chosen = {
         "rates": ("selection",),
         "limit": 0.1,
@@ -80,7 +80,7 @@ class Served:
         self.app = create_app(self.ledger, settings, keys)
         self.service, self.token = self.app.app.state.service, keys.add("bank", SCOPES)
         self.server, self.generator, self.number = (
-            server(self.app, settings),
+            make_server(self.app, settings),
             np.random.default_rng(seed),
             0,
         )

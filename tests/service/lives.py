@@ -50,13 +50,13 @@ def played_by_the_library(ledger, product=LOAN):
         if p.in_lineage
     }
     learner, found, different = product.learner(), {}, 0
-    learner._coins = LedgerCoins(row.u for row in rows)
-    learner._audit_coins = LedgerCoins(
+    learner.state.coins = LedgerCoins(row.u for row in rows)
+    learner.state.audit_coins = LedgerCoins(
         row.u / row.acceptance if row.acceptance > 0 else 0.0 for row in rows
     )
     for place, row in enumerate(rows):
         if learner.rounds_left == 0:
-            learner._now = closed[row.epoch]
+            learner.state.now = closed[row.epoch]
         decision = learner.decide([row.features], np.array([row.group], dtype=object), at=row.at)[0]
         different += (decision.accept, decision.audit, decision.epoch) != (
             row.accept,

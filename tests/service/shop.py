@@ -12,14 +12,14 @@ from tests.service.bank import DAY, KEYRING, PEOPLE, Clock
 
 from evenhand.ledger import GroupTold, Label, Ledger, Override, WindowPlan
 from evenhand.ledger.audit import backup
-from evenhand.ledger.erasing import erase
+from evenhand.ledger.decision_draw import erase
 from evenhand.service import KeyStore, Settings, Trainer, render
-from evenhand.service.app import Service
-from evenhand.service.bodies import Asked
+from evenhand.service.schemas import Asked
+from evenhand.service.state import Service
 
 
 class Shop:
-    """`people` draws (features, group, label); `chosen` is where the shop's own chance comes from."""
+    """`people` draws (features, group, label); `chosen` is the shop's own source of chance."""
 
     def __init__(self, where, product, *, people=PEOPLE, seed=0, clock=None, first=0):
         self.product, self.people, self.clock = product, people, clock or Clock()
@@ -47,7 +47,7 @@ class Shop:
 
     def arrive(self, people, *, told=1.0, days=1.0):
         """Their keys. The group is told at once for a share `told` of them."""
-        sample = self.people.sample(people, self.chosen)
+        sample = self.people.draw(people, self.chosen)
         asked, keys = [], []
         for row in range(people):
             key, group = f"k{self.number}", str(sample.group[row])
@@ -72,7 +72,7 @@ class Shop:
             part = slice(start, start + 500)
             for key, answer in zip(
                 keys[part],
-                asyncio.run(self.service.desk.decide(self.names[0], asked[part])),
+                asyncio.run(self.service.decider.decide(self.names[0], asked[part])),
                 strict=True,
             ):
                 self.drawn[key] = answer.drawn
@@ -109,7 +109,7 @@ class Shop:
 
     def close(self, trainer=None):
         published = (trainer or self.trainer).close()
-        self.service.desk.refresh(self.product)
+        self.service.decider.refresh(self.product)
         self.clock.now += 61.0  # the lease of whoever closed has expired
         return published
 

@@ -14,7 +14,7 @@ from tests.service.enemies import CLEAR, MIXED, World, product, served
 
 from evenhand.ledger import verify
 from evenhand.service import Trainer
-from evenhand.service.packing import Period, pack
+from evenhand.service.audit_pack import Period, pack
 
 SIZES = (100, 300, 900, 1500)
 FEWER = (100, 300, 1000)
@@ -42,14 +42,14 @@ class LeavesOut(Trainer):
 
 
 class Thaws(LeavesOut):
-    """A frozen policy goes on changing, and people whom the policy could not accept are left out."""
+    """A frozen policy goes on changing, and people whom it could not accept are left out."""
 
     kept = staticmethod(lambda row: row.acceptance > 0)
 
     def _close(self, upto, at):
-        life = self._learner._life
+        life = self._learner.state.run
         if life.frozen:
-            life.frozen, self._learner._frozen_certificate = False, None
+            life.frozen, self._learner.state.frozen_certificate = False, None
             life.prepare(
                 {self._learner.epoch.number: self._learner.policy},
                 self._learner._resolved_or_none(),
@@ -277,7 +277,7 @@ def test_a_few_erasures_before_and_many_after_the_closing_stop_no_learning(where
 
 
 def test_groups_that_are_told_for_the_accepted_alone_are_on_the_certificate(tmp_path):
-    """That breaks an assumption, which is on record with the numbers by which an auditor sees it."""
+    """That breaks an assumption, which is on record with the numbers that show it."""
     with served(tmp_path / "ledger.sqlite", product(), seed=0) as bank:
         bank.repay(bank.arrive(300))
         bank.train()

@@ -20,10 +20,9 @@ from evenhand.fairness.certificate import Certificate
 from evenhand.fairness.delta_ledger import life_share
 from evenhand.ledger import RULES, Damaged, Invalid, StalePolicy, verify
 from evenhand.service import SCOPES, KeyStore, Trainer, create_app
-from evenhand.service.older_rules import concerns
-from evenhand.service.opening import open_ledger
-from evenhand.service.operations import Operator
-from evenhand.service.packing import Period, pack
+from evenhand.service.audit_pack import Period, pack
+from evenhand.service.explanations import concerns
+from evenhand.service.server import open_ledger
 
 NOW = 1_803_100_000.0
 """A little after the last row of both ledgers."""
@@ -50,7 +49,7 @@ class Scored:
     """The population of the fixtures, roughly: a score in steps of 50."""
 
     @staticmethod
-    def sample(people, generator):
+    def draw(people, generator):
         from evenhand.words import LabelledSample
 
         north = generator.random(people) < 0.6
@@ -71,7 +70,7 @@ def shop(request, tmp_path, url):
 def test_nothing_is_published_and_nothing_changes_until_a_trainer_runs(shop):
     head = shop.record["head"]["seq"]
     assert shop.ledger.head().seq == head
-    assert shop.service.desk.in_force(shop.product).policy.rules == 1
+    assert shop.service.decider.active(shop.product).policy.rules == 1
     trainer = Trainer(shop.ledger, shop.product, "looks")
     trainer.catch_up()
     assert shop.ledger.head().seq == head
@@ -103,7 +102,7 @@ def test_a_new_life_takes_over_from_the_reserve(shop, tmp_path):
     assert [asdict(row) for row in shop.ledger.certificates(*shop.names)][:-1] == shop.record[
         "certificates"
     ]
-    shop.service.desk.refresh(shop.product)
+    shop.service.decider.refresh(shop.product)
     shop.clock.now += 61
     assert shop.trainer.close_if_due() is None
     for people in (120, 150, 200, 250):
@@ -129,13 +128,13 @@ def test_people_whom_the_old_policies_still_decided_do_not_count(shop):
     """A replica that has not noticed yet goes on with the old policy: its people are in the record,
     numbered, and in no interval.
     """
-    waiting = shop.service.desk.in_force(shop.product)
+    waiting = shop.service.decider.active(shop.product)
     shop.trainer.close()
     shop.clock.now += 61
-    assert shop.service.desk.in_force(shop.product) is waiting
+    assert shop.service.decider.active(shop.product) is waiting
     late = shop.arrive(40)
     assert {shop.drawn[key].policy for key in late} == {waiting.policy.id}
-    shop.service.desk.refresh(shop.product)
+    shop.service.decider.refresh(shop.product)
     shop.repay(late + shop.arrive(30))
     shop.clock.now += 6 * DAY
     closing = shop.close().info["closing"]
@@ -144,10 +143,9 @@ def test_people_whom_the_old_policies_still_decided_do_not_count(shop):
 
 def test_an_old_policy_cannot_be_returned_to(shop):
     shop.close()
-    operator = Operator(shop.service.desk, "op", "why")
     for wanted in (None, shop.lineage[-2].id):
         with pytest.raises(Invalid, match="rules 3"):
-            operator.rollback(shop.product, wanted)
+            shop.service.decider.operate(shop.product, "rollback", by="op", policy=wanted)
 
 
 def test_two_trainers_do_not_succeed_it_twice(shop):

@@ -3,6 +3,7 @@ certificate and checkpoint are the same.
 """
 
 import json
+from functools import partial
 
 import numpy as np
 import pytest
@@ -10,10 +11,9 @@ from tests.service.bank import DAY, LOAN, PEOPLE
 from tests.service.shop import Shop, record, twin_closes
 
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.learners.codec import array_from_json
+from evenhand.learners.storage import array_from_json
 from evenhand.ledger import Damaged, Label, Ledger, verify
 from evenhand.service import Product, Trainer
-from evenhand.service.operations import Operator
 from evenhand.service.trainer import Closing, blocks_of
 
 PRODUCTS = {
@@ -65,14 +65,13 @@ def eventful(shop, epoch):
     shop.repay(new, 0.5)
     shop.erase(pick.choice(new, 4, replace=False).tolist())
     shop.erase(pick.choice(everybody, 4, replace=False).tolist())
-    operator = Operator(shop.service.desk, "operator", "a test")
-    operator.kill(shop.product)
+    operate = partial(shop.service.decider.operate, shop.product, by="operator", note="a test")
+    operate("kill")
     shop.arrive(5, told=told)
-    operator.revive(shop.product)
+    operate("revive")
     if epoch > 2:
-        operator.rollback(
-            shop.product, shop.lineage[1].id
-        )  # people whom an older policy of the lineage decides
+        # people whom an older policy of the lineage decides
+        operate("rollback", policy=shop.lineage[1].id)
         shop.repay(shop.arrive(20, told=told))
 
 
@@ -238,7 +237,7 @@ def test_an_erasure_of_open_people_counts_at_its_worst(tmp_path):
         learner = shop.trainer.learner
         found[erased] = (
             record(shop.ledger, newest)[1],
-            np.stack(learner._life.certified()[1:]),
+            np.stack(learner.state.run.certified()[1:]),
             newest.info["delta"],
         )
         assert len(chosen) == erased
@@ -258,7 +257,8 @@ def test_nothing_of_an_erased_person_stays_in_memory_or_on_record(tmp_path):
     shop = Shop(tmp_path / "ledger.sqlite", LOAN, seed=5)
     shop.repay(shop.arrive(200))
     shop.clock.now += 6 * DAY
-    shop.close()  # the rules that are judged are fixed here: cuts at the values of these people, which stay for good
+    # the rules that are judged are fixed here: cuts at the values of these people, for good
+    shop.close()
     shop.people = Canary()
     canary = shop.arrive(1)
     shop.repay(canary)
@@ -285,16 +285,16 @@ class Canary:
     value = 1234.5678
 
     @staticmethod
-    def sample(people, generator):
-        found = PEOPLE.sample(people, generator)
+    def draw(people, generator):
+        found = PEOPLE.draw(people, generator)
         return type(found)(np.full_like(found.features, Canary.value), found.group, found.label)
 
 
 def seen_values(learner):
-    logs = [log.features for _, log in learner._history.logs]
+    logs = [log.features for _, log in learner.state.history.logs]
     return set(
         np.concatenate(
-            [np.ravel(part) for part in (*logs, learner._life.tally.past.features)]
+            [np.ravel(part) for part in (*logs, learner.state.run.evidence.past.features)]
         ).tolist()
     )
 

@@ -134,8 +134,12 @@ def test_who_is_certified(world):
     runs["paper"] = simulate(literal, world, ROUNDS, 0, 0.1)
     said = {name: promises(run.learner, 0.3) for name, run in runs.items()}
     assert said == {
-        "two-phase": True, "fair-on-gathered": False, "accept-all": True, "unconstrained": False, "paper": False
-    }  # fmt: skip
+        "two-phase": True,
+        "fair-on-gathered": False,
+        "accept-all": True,
+        "unconstrained": False,
+        "paper": False,
+    }
     assert not promises(runs["two-phase"].learner, 0.29)
     assert promises(runs["unconstrained"].learner, 1.0)
 
@@ -163,9 +167,9 @@ def test_no_process(world):
 
 
 def test_exactly_on_the_promise_is_not_above():
-    run = RunRecord(
-        0, np.array([5, 10]), np.zeros(2), np.array([0.15, 0.15 + 1e-12]), np.zeros(2), np.array([5, 5]), ("a", "b"), 0.0, 0, 0.0, True
-    )  # fmt: skip
+    gaps, zeros = np.array([0.15, 0.15 + 1e-12]), np.zeros(2)
+    rounds, accepted = np.array([5, 10]), np.array([5, 5])
+    run = RunRecord(0, rounds, zeros, gaps, zeros, accepted, ("a", "b"), 0.0, 0, 0.0, True)
     row = LearnerRuns("x", {}, (run, replace(run, gaps=np.array([0.1, 0.2])))).summary(0.15)
     assert (row.runs_above, row.rounds_above) == (1, 0.25)
     assert asdict(row)["runs_above_upper"] == upper_limit(1, 2)

@@ -14,7 +14,7 @@ import numpy as np
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.testing.doors import THREADS
+from evenhand.testing.reports import THREADS
 from evenhand.words import Decisions
 
 EPOCH = 40

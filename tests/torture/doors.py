@@ -18,8 +18,8 @@ from tests.torture.serving import Process, application, folder
 from tests.without_clocks import until
 
 from evenhand.ledger import recompute, verify
-from evenhand.service.config import load_settings
-from evenhand.service.opening import open_keyring
+from evenhand.service.server import open_keyring
+from evenhand.service.settings import load_settings
 
 
 def attackers(quick):

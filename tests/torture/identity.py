@@ -157,7 +157,7 @@ def _throw_coins(made):
     first = next(p for p in made.ledger.policies("bank", "loan") if p.in_lineage)
     coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
     made.ledger.publish("bank", "loan", coin, epoch=2, parent=first.id, checkpoint={})
-    made.service.desk.refresh(made.service.desk.product("bank", "loan"))
+    made.service.decider.refresh(made.service.decider.product("bank", "loan"))
 
 
 def _folded(accept, reports):

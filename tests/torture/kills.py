@@ -14,8 +14,8 @@ from tests.without_clocks import PATIENCE
 
 from evenhand.ledger import verify
 from evenhand.ledger.decision_draw import key_digest
-from evenhand.service.config import load_settings
-from evenhand.service.opening import open_keyring, open_ledger
+from evenhand.service.server import open_keyring, open_ledger
+from evenhand.service.settings import load_settings
 
 CLIENTS = 16
 MOST = 200

@@ -14,7 +14,7 @@ from tests.torture.serving import Process, application, folder
 from evenhand.ledger import Application, Terms, export, verify
 from evenhand.ledger import standalone_verifier as verifier
 from evenhand.service import load_settings
-from evenhand.service.opening import open_ledger
+from evenhand.service.server import open_ledger
 
 DAY, BATCH = 86400.0, 2000
 

@@ -27,7 +27,7 @@ from evenhand.hypotheses.thresholds import Threshold
 from evenhand.ledger import LeaseHeld, Ledger, Policy, WindowPlan, recompute, verify
 from evenhand.policies import Mixture
 from evenhand.service import Trainer
-from evenhand.service.in_force import load
+from evenhand.service.decider import verified_mixture
 
 # swaps
 
@@ -53,7 +53,7 @@ def swaps_under_load(quick):
             newest = made.ledger.publish(
                 "bank", "loan", document, epoch=newest.epoch + 1, parent=newest.id, checkpoint={}
             )
-            made.service.desk.refresh(LOAN)
+            made.service.decider.refresh(LOAN)
             if number % 10 == 9:
                 for action in ("shadow", "kill", "revive", "live"):
                     made.post(f"/v1/{action}", {"product": "loan", "by": "op"})
@@ -265,11 +265,11 @@ def flipped_bytes(quick):
             tried += 1
             try:
                 read = Policy.from_body(policy.seq, json.loads(changed))
-                load(read, key)
+                verified_mixture(read, key)
                 loads += read != policy
             except Exception:  # noqa: BLE001 - whatever refuses it is fine
                 continue
-    load(Policy.from_body(policy.seq, json.loads(text)), key)
+    verified_mixture(Policy.from_body(policy.seq, json.loads(text)), key)
     made.close()
     return "0 loads", f"{tried:,} flips in {len(text):,} bytes: {loads} loads", loads == 0
 

@@ -21,8 +21,7 @@ from evenhand.ledger import Answer, Drawn, Ledger, WindowPlan
 from evenhand.ledger.standalone_verifier import uniform
 from evenhand.policies import Mixture
 from evenhand.service import create_app, load_settings, render
-from evenhand.service.opening import open_keyring, open_keys
-from evenhand.service.running import run, server
+from evenhand.service.server import make_server, open_keyring, open_keys, run
 
 SECRET = bytes(32)
 TURN = "the trainer has had its turn"
@@ -92,16 +91,16 @@ def main(config, kind, log):
     service.begin()
     product = settings.products[0]
     if (
-        service.desk.in_force(product).policy.epoch == 1 and kind != "verbose"
+        service.decider.active(product).policy.epoch == 1 and kind != "verbose"
     ):  # a coin, so that draws matter
-        first = service.desk.in_force(product).policy
+        first = service.decider.active(product).policy
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
         ledger.publish("bank", "loan", coin, epoch=2, parent=first.id, checkpoint={})
-        service.desk.refresh(product)
+        service.decider.refresh(product)
     if kind == "cramped":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
-    running = server(app, settings)
+    running = make_server(app, settings)
     if kind == "verbose":
         service.train = _told(service.train)
         for name in (
@@ -121,11 +120,6 @@ def nursery():
 
     Children that end are not waited for.
     """
-    import evenhand.service.dashboard
-    import evenhand.service.routes_decide
-    import evenhand.service.routes_operate
-    import evenhand.service.routes_read  # noqa: F401
-
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while line := sys.stdin.readline():
         child = os.fork()

@@ -11,7 +11,7 @@ from tests.torture.million import draws
 from tests.torture.rows import ROWS, Row
 
 TRIED_ONE_BY_ONE = attackers
-"""By tests/service/test_doors.py."""
+"""By tests/service/test_keys.py."""
 QUICK = [row for row in ROWS if not row.alone and row.run is not TRIED_ONE_BY_ONE]
 
 

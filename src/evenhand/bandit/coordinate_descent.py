@@ -1,12 +1,12 @@
 """Algorithm 1 of the paper: coordinate descent for the feasibility program, with any fair oracle,
 one- or two-sided.
 
-    Q = 0; pi_0 = argmin L_hat                                                   one call of the fair oracle
-    repeat  if sum Q (2K + b) > 2K:  Q <- Q 2K / sum Q (2K + b)                  "shrink"
-            pi = argmax D_pi(Q)                                                  one call of the fair oracle
-            if L_hat(pi) < L_hat(pi_0):  pi_0 <- pi, recompute b, start again    "replace"
+    Q = 0; pi_0 = argmin L_hat                                           one call of the oracle
+    repeat  if sum Q (2K + b) > 2K:  Q <- Q 2K / sum Q (2K + b)          "shrink"
+            pi = argmax D_pi(Q)                                          one call of the oracle
+            if L_hat(pi) < L_hat(pi_0):  pi_0 <- pi, b anew, again       "replace"
             if D_pi(Q) <= 0:  halt, the missing weight goes to pi_0
-            Q(pi) <- Q(pi) + (V + D) / (2 (1 - K mu) S)                          "step"
+            Q(pi) <- Q(pi) + (V + D) / (2 (1 - K mu) S)                  "step"
 
 The oracle maximises D with b unclipped, so its answer bounds the D of every policy only if it does
 not beat pi_0 itself: hence "replace", which an exact oracle never needs.
@@ -21,11 +21,11 @@ from typing import Literal
 import numpy as np
 
 from evenhand.bandit import feasibility
-from evenhand.contracts import FairAnswer, FairOracle, Hypothesis
+from evenhand.contracts import FairOracle, Hypothesis
 from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.estimation.importance import EstimatedLoss
+from evenhand.estimation import EstimatedLoss
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.policies.mixture import Mixture
+from evenhand.policies import Mixture
 from evenhand.policies.weights import PolicyWeights, policy_key
 from evenhand.words import FloatArray
 
@@ -38,7 +38,20 @@ MoveKind = Literal["start", "shrink", "replace", "step"]
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """One change of Q (or of pi_0), and the potential Phi after it."""
+    """One change of Q, or of pi_0.
+
+    Parameters
+    ----------
+    kind : "start", "shrink", "replace" or "step"
+        What was done.
+    potential : float
+        Phi after it.
+
+    Examples
+    --------
+    >>> Move("step", 0.25).kind
+    'step'
+    """
 
     kind: MoveKind
     potential: float
@@ -46,11 +59,29 @@ class Move:
 
 @dataclass(frozen=True)
 class DescentReport:
-    """What it took: `iterations` are the steps, `cap` the proved bound on them.
+    """What a descent took.
 
-    The cap is raised by what replacing pi_0 added to Phi over its least drop, so that it stays
-    proved. `max_variance_excess` is the largest D when it stopped, as the oracle saw it; with
-    `halted` it is at most 1e-9.
+    Parameters
+    ----------
+    iterations, shrinkings, replacements : int
+        How often Q grew, was shrunk, and pi_0 was replaced.
+    fair_calls, oracle_calls : int
+        Calls of the fair oracle, and of the CSC oracle behind it.
+    halted : bool
+        Whether it halted by itself.
+    max_variance_excess : float
+        The largest D when it stopped, as the oracle saw it; at most 1e-9 if it halted.
+    cap : float
+        The proved bound on the iterations. It is raised by what replacing pi_0 added to Phi over
+        its least drop, so that it stays proved.
+    moves : tuple of Move
+        Every change with the potential after it.
+
+    Examples
+    --------
+    >>> report = DescentReport(3, 1, 0, 5, 20, True, 0.0, 60.0, ())
+    >>> report.iterations <= report.cap
+    True
     """
 
     iterations: int
@@ -66,8 +97,24 @@ class DescentReport:
 
 @dataclass(frozen=True)
 class CoordinateDescent:
-    """Q completed with pi_0 (`best`), ready for `weights.smoothed(mu, explored(sides))`, and the
-    report.
+    """What a descent found.
+
+    Parameters
+    ----------
+    weights : PolicyWeights
+        Q completed with pi_0, ready for `weights.smoothed(mu, explored(sides))`.
+    best : Mixture
+        pi_0.
+    report : DescentReport
+        What it took.
+
+    Examples
+    --------
+    >>> from evenhand.policies import Mixture, PolicyWeights
+    >>> best = Mixture((ACCEPT_ALL,), (1.0,))
+    >>> report = DescentReport(0, 0, 0, 1, 1, True, 0.0, 0.0, ())
+    >>> CoordinateDescent(PolicyWeights((best,), (1.0,)), best, report).weights.total
+    1.0
     """
 
     weights: PolicyWeights
@@ -76,7 +123,23 @@ class CoordinateDescent:
 
 
 def explored(sides: int) -> tuple[Hypothesis, ...]:
-    """The constants that get the exploration floor each: accept-all, and, two-sided, reject-all."""
+    """The constants that get the exploration floor each.
+
+    Parameters
+    ----------
+    sides : int
+        K: 1 or 2.
+
+    Returns
+    -------
+    tuple of Hypothesis
+        Accept-all, and, two-sided, reject-all.
+
+    Examples
+    --------
+    >>> [rule.describe() for rule in explored(2)]
+    ['accept everybody', 'reject everybody']
+    """
     return (ACCEPT_ALL, REJECT_ALL)[:sides]
 
 
@@ -89,11 +152,48 @@ def coordinate_descent(
     sides: int,
     max_iterations: int | None = None,
 ) -> CoordinateDescent:
-    """Q with sum Q b <= 2K and V_pi(Q) <= 2K + b(pi) for every fair pi; the oracle is bound to the
-    rows of `loss`.
+    """Solve the feasibility program (Algorithm 1 of the paper).
 
-    exploration_floor is mu, regret_scale psi, sides K. max_iterations may lower the proved cap; a
-    descent that was cut off still has low regret, and says halted=False.
+    Parameters
+    ----------
+    loss : EstimatedLoss
+        The estimated loss on the rows.
+    oracle : FairOracle
+        A fair oracle bound to the same rows.
+    exploration_floor : float
+        mu.
+    regret_scale : float
+        psi.
+    sides : int
+        K: 2 if both decisions are explored (the paper), 1 if acceptance alone is.
+    max_iterations : int, optional
+        May lower the proved cap. A descent that was cut off still has low regret, and its report
+        says halted=False.
+
+    Returns
+    -------
+    CoordinateDescent
+        Q with sum Q b <= 2K and V_pi(Q) <= 2K + b(pi) for every fair pi.
+
+    Raises
+    ------
+    InvalidInput
+        If mu, psi or K is out of its range.
+
+    Examples
+    --------
+    >>> from types import SimpleNamespace
+    >>> class Constants:
+    ...     def cheapest(self, cost):
+    ...         rule = ACCEPT_ALL if cost.sum() < 0 else REJECT_ALL
+    ...         policy, accepts = Mixture((rule,), (1.0,)), np.full(len(cost), float(rule.accept))
+    ...         return SimpleNamespace(policy=policy, acceptance=accepts, oracle_calls=1)
+    >>> loss = EstimatedLoss(np.zeros((1, 1)), None, np.array([9.0]), np.array([-2.0]), 4.5, 9.0)
+    >>> found = coordinate_descent(
+    ...     loss, Constants(), exploration_floor=0.1, regret_scale=1.0, sides=1
+    ... )
+    >>> found.report.halted, round(found.weights.total, 9)
+    (True, 1.0)
     """
     feasibility.require_floor(exploration_floor, sides)
     if not regret_scale > 0:
@@ -159,7 +259,11 @@ class _Descent:
             self.excess = D
             if D <= TOLERANCE:
                 return True
-            if self.count["step"] >= self.limit(max_iterations):
+            # the proved cap, plus one for rounding, or less if asked
+            limit = floor(self.cap) + 1
+            if max_iterations is not None:
+                limit = min(limit, max_iterations)
+            if self.count["step"] >= limit:
                 return False
             self.step(found, feasibility.weight_step(V, D, S, self.mu, self.sides))
 
@@ -192,14 +296,21 @@ class _Descent:
         self.oracle_calls += answer.oracle_calls
         if answer.acceptance.shape != self.share.shape:
             raise LengthMismatch(
-                f"the oracle answers for {answer.acceptance.shape} rows but the loss has {len(self.share)}.",
+                f"the oracle answers for {answer.acceptance.shape} rows but the loss has "
+                f"{len(self.share)}.",
                 hint="bind the oracle to the features of the EstimatedLoss.",
             )
-        return _Found(_mixture(answer), answer.acceptance, self.objective.of(answer.acceptance))
+        if not isinstance(answer.policy, Mixture):
+            raise InvalidInput(
+                f"the fair oracle answered with a {type(answer.policy).__name__}; Q weights "
+                "mixtures of hypotheses.",
+                hint="answer with an evenhand.policies.Mixture.",
+            )
+        return _Found(answer.policy, answer.acceptance, self.objective.of(answer.acceptance))
 
     def beats_best(self, found: _Found) -> bool:
         """Whether L_hat(pi) < L_hat(pi_0), by more than rounding."""
-        return _beats(found.loss, self.best.loss, self.mu * self.psi)
+        return found.loss < self.best.loss - TOLERANCE * (self.mu * self.psi)
 
     def replace_best(self, found: _Found) -> None:
         """b grows for the policies found; what that adds to Phi raises the cap."""
@@ -232,11 +343,6 @@ class _Descent:
         self.mass = self.mass + size * found.acceptance
         self.record("step")
 
-    def limit(self, max_iterations: int | None) -> int:
-        """The proved cap, plus one for rounding, or less if asked."""
-        proved = floor(self.cap) + 1
-        return proved if max_iterations is None else min(proved, max_iterations)
-
     def record(self, kind: MoveKind) -> None:
         """Add a move with the potential after it."""
         phi = feasibility.potential(
@@ -262,16 +368,3 @@ class _Descent:
             moves=tuple(self.moves),
         )
         return CoordinateDescent(weights, self.best.policy, report)
-
-
-def _beats(loss: float, least_loss: float, unit: float) -> bool:
-    return loss < least_loss - TOLERANCE * unit
-
-
-def _mixture(answer: FairAnswer) -> Mixture:
-    if not isinstance(answer.policy, Mixture):
-        raise InvalidInput(
-            f"the fair oracle answered with a {type(answer.policy).__name__}; Q weights mixtures of hypotheses.",
-            hint="answer with an evenhand.policies.Mixture.",
-        )
-    return answer.policy

@@ -25,7 +25,8 @@ def require_floor(mu: float, sides: int) -> None:
         )
     if not 0 < mu < 1 or mu * sides > 1:
         raise InvalidInput(
-            f"the exploration floor mu is {mu}; it must be above 0 and {'below 1' if sides == 1 else 'at most 1/2'}.",
+            f"the exploration floor mu is {mu}; it must be above 0 and "
+            f"{'below 1' if sides == 1 else 'at most 1/2'}.",
             hint="the schedules of evenhand.bandit never exceed 1/2.",
         )
 
@@ -107,7 +108,7 @@ def potential(
 
 
 def least_drop(mu: float, sides: int) -> float:
-    """mu / (4 (1 - K mu)): what each step takes off Phi at least. (The paper lost the factor mu.)"""
+    """mu / (4 (1 - K mu)): the least that a step takes off Phi. (The paper lost the factor mu.)"""
     return mu / (4 * (1 - sides * mu)) if sides * mu < 1 else float("inf")
 
 
@@ -129,7 +130,8 @@ def pricing_costs(
     """Costs whose cheapest policy maximises D: per row, accept minus reject, Q^mu being that of the
     *candidate* Q,
 
-    -share_i / Q^mu(+1|x_i) + acceptance_cost_i / (rounds psi mu)    and, two-sided,    + share_i / Q^mu(-1|x_i).
+    -share_i / Q^mu(+1|x_i) + acceptance_cost_i / (rounds psi mu)
+    and, two-sided, + share_i / Q^mu(-1|x_i).
     """
     inverse = share / propensity
     gain = inverse[0] - inverse[1] if len(inverse) == 2 else inverse[0]

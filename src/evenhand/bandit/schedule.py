@@ -9,7 +9,7 @@ Fairness does not depend on these constants.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import e, inf, isfinite, log, sqrt
-from typing import Any, Protocol
+from typing import Protocol
 
 from evenhand.errors import InvalidInput
 
@@ -17,7 +17,18 @@ LARGEST_FLOOR = 0.5
 
 
 class Schedule(Protocol):
-    """Laws: 0 < exploration_floor(t) <= 1/2, never rising in t; regret_scale > 0."""
+    """How much to explore in each round, and how much estimated regret to tolerate.
+
+    Notes
+    -----
+    Laws: 0 < exploration_floor(t) <= 1/2, never rising in t; regret_scale > 0.
+
+    Examples
+    --------
+    >>> schedule: Schedule = PracticalSchedule()
+    >>> schedule.exploration_floor(400), schedule.regret_scale
+    (0.005, 1.0)
+    """
 
     @property
     def regret_scale(self) -> float:
@@ -25,19 +36,43 @@ class Schedule(Protocol):
         ...
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Mapping[str, object]:
         """The constants as plain values."""
         ...
 
     def exploration_floor(self, round: int) -> float:
-        """mu_t for t = 1, 2, ..."""
+        """The smallest probability of an explored decision.
+
+        Parameters
+        ----------
+        round : int
+            t = 1, 2, ...
+
+        Returns
+        -------
+        float
+            mu_t.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class PracticalSchedule:
-    """mu_t = min(1/2, c / sqrt(t)) and a constant psi; only c * psi matters much, and between .03
-    and .3 it is best.
+    """The default: mu_t = min(1/2, c / sqrt(t)) and a constant psi.
+
+    Only c * psi matters much, and between .03 and .3 it is best.
+
+    Parameters
+    ----------
+    scale : float, default 0.1
+        c.
+    regret_scale : float, default 1.0
+        psi.
+
+    Examples
+    --------
+    >>> PracticalSchedule().exploration_floor(100)
+    0.01
     """
 
     scale: float = 0.1
@@ -45,30 +80,54 @@ class PracticalSchedule:
 
     def __post_init__(self) -> None:
         for name in ("scale", "regret_scale"):
-            _require_positive(name, getattr(self, name))
+            value = getattr(self, name)
+            if not (isfinite(value) and value > 0):
+                raise InvalidInput(f"{name} is {value}; it must be a finite number above 0.")
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Mapping[str, object]:
         """c and psi."""
         return {"schedule": "practical", "scale": self.scale, "regret_scale": self.regret_scale}
 
     def exploration_floor(self, round: int) -> float:
         """min(1/2, c / sqrt(t)).
 
-        >>> PracticalSchedule().exploration_floor(100)
-        0.01
+        Parameters
+        ----------
+        round : int
+            t = 1, 2, ...
+
+        Returns
+        -------
+        float
+            mu_t.
         """
         return _clipped(self.scale, round)
 
 
 @dataclass(frozen=True)
 class TheorySchedule:
-    """The paper's literal constants: mu_t = min(1/2, 3.2 ln(|Pi_eta| T / delta) / sqrt(t)), psi = 4
-    (e
-    - 2) ln T.
+    """The paper's literal constants; see `uniform_until` for how long they do nothing.
 
-    |Pi_eta| = |H|^2 / eta is a cover of the mixtures of two hypotheses, eta = 1/T^2. Honest, and idle for long: see
-    `uniform_until`.
+    Parameters
+    ----------
+    horizon : int
+        T.
+    failure_probability : float
+        delta.
+    log_size : float
+        ln|H|.
+
+    Notes
+    -----
+    mu_t = min(1/2, 3.2 ln(|Pi_eta| T / delta) / sqrt(t)), psi = 4 (e - 2) ln T. |Pi_eta| = |H|^2 /
+    eta is a cover of the mixtures of two hypotheses, eta = 1/T^2.
+
+    Examples
+    --------
+    >>> schedule = TheorySchedule(horizon=10**6, failure_probability=1e-3, log_size=5.3)
+    >>> schedule.exploration_floor(1000), round(schedule.uniform_until, -3)
+    (0.5, 142000.0)
     """
 
     horizon: int
@@ -78,11 +137,13 @@ class TheorySchedule:
     def __post_init__(self) -> None:
         if self.horizon < 2:
             raise InvalidInput(
-                f"horizon is {self.horizon}; the paper's constants need ln T > 0, so T of at least 2."
+                f"horizon is {self.horizon}; the paper's constants need ln T > 0, so T of at "
+                "least 2."
             )
         if not 0 < self.failure_probability < 1:
             raise InvalidInput(
-                f"failure_probability is {self.failure_probability}; it lies strictly between 0 and 1."
+                f"failure_probability is {self.failure_probability}; it lies strictly between 0 "
+                "and 1."
             )
         if not 0 <= self.log_size < inf:
             raise InvalidInput(
@@ -101,7 +162,7 @@ class TheorySchedule:
         return 4 * (e - 2) * log(self.horizon)
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Mapping[str, object]:
         """T, delta and ln|H|."""
         return {
             "schedule": "theory",
@@ -111,7 +172,18 @@ class TheorySchedule:
         }
 
     def exploration_floor(self, round: int) -> float:
-        """min(1/2, 3.2 ln(|Pi_eta| T / delta) / sqrt(t))."""
+        """min(1/2, 3.2 ln(|Pi_eta| T / delta) / sqrt(t)).
+
+        Parameters
+        ----------
+        round : int
+            t = 1, 2, ...
+
+        Returns
+        -------
+        float
+            mu_t.
+        """
         return _clipped(3.2 * self.log_cover, round)
 
     @property
@@ -124,8 +196,3 @@ def _clipped(scale: float, round: int) -> float:
     if round < 1:
         raise InvalidInput(f"round is {round}; rounds count from 1.")
     return min(LARGEST_FLOOR, scale / sqrt(round))
-
-
-def _require_positive(name: str, value: float) -> None:
-    if not (isfinite(value) and value > 0):
-        raise InvalidInput(f"{name} is {value}; it must be a finite number above 0.")

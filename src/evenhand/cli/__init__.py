@@ -69,7 +69,11 @@ class LazyCommands(click.Group):
 
 @click.group(
     cls=LazyCommands,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "max_content_width": 100,
+        "show_default": True,
+    },
 )
 @click.version_option(package_name="evenhand", prog_name="evenhand")
 def main() -> None:

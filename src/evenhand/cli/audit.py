@@ -1,15 +1,19 @@
 """`evenhand audit`: verify, pack, export, backup and restore a ledger."""
 
+import contextlib
+import json
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 if TYPE_CHECKING:
     from evenhand.ledger import Ledger
     from evenhand.service import Product, Settings
+    from evenhand.service.audit_pack import Period
 
 CONFIG = click.option(
     "--config",
@@ -42,31 +46,34 @@ def command() -> None:
     """
 
 
-def _settings(config: Path) -> "Settings":
-    from evenhand.service import load_settings
+@contextlib.contextmanager
+def _ledger(settings: "Settings") -> "Iterator[tuple[Ledger, bool]]":
+    """(ledger, whether it is the ledger itself, and no snapshot of it)."""
+    from evenhand.service.server import ledger_or_snapshot
 
-    return load_settings(config)
+    with ledger_or_snapshot(settings, time.time) as (ledger, itself):
+        if not itself:
+            click.echo("The service is running; this is a snapshot of its ledger.")
+        yield ledger, itself
 
 
 def _product(settings: "Settings", name: str | None) -> "Product":
     from evenhand.errors import InvalidInput
 
-    found = [product for product in settings.products if name in (None, product.name)]
-    if len(found) != 1:
+    chosen = [product for product in settings.products if name in (None, product.name)]
+    if len(chosen) != 1:
         names = ", ".join(product.name for product in settings.products)
         raise InvalidInput(
             f"the product must be named; the settings have {names}.", hint="add --product NAME."
         )
-    return found[0]
+    return chosen[0]
 
 
-def _look(settings: "Settings", work: "Callable[[Ledger, bool], None]") -> None:
-    from evenhand.service.opening import looking
+def _period(start: datetime | None, end: datetime | None) -> "Period":
+    from evenhand.service.audit_pack import Period
 
-    with looking(settings, time.time) as (ledger, itself):
-        if not itself:
-            click.echo("The service is running; this is a snapshot of its ledger.")
-        work(ledger, itself)
+    first = 0.0 if start is None else start.replace(tzinfo=UTC).timestamp()
+    return Period(first, 1e12 if end is None else end.replace(tzinfo=UTC).timestamp())
 
 
 @command.command("verify")
@@ -80,32 +87,20 @@ def _look(settings: "Settings", work: "Callable[[Ledger, bool], None]") -> None:
 @click.option("--deep", is_flag=True, help="Also open every sealed field.")
 def verify_command(config: Path, head: Path | None, deep: bool) -> None:
     """Find any edit, deletion, reordering or truncation of the ledger."""
-    import json
-
     from evenhand.ledger import SignedHead, verify
+    from evenhand.service import load_settings
 
-    anchor = None if head is None else SignedHead.from_json(json.loads(head.read_text()))
-
-    def work(ledger: "Ledger", _: bool) -> None:
-        found = verify(ledger, anchor, deep)
-        for problem in found.problems[:100]:
-            click.echo(f"row {problem.seq}: {problem.what}")
-        click.echo(
-            f"{found.rows:,} rows, head {found.head.seq} {found.head.hash}, {len(found.problems)} problems"
-        )
-        if not found.ok:
-            raise click.exceptions.Exit(1)
-
-    _look(_settings(config), work)
-
-
-def _period(start: Any, end: Any) -> Any:
-    from datetime import UTC
-
-    from evenhand.service.packing import Period
-
-    first = 0.0 if start is None else start.replace(tzinfo=UTC).timestamp()
-    return Period(first, 1e12 if end is None else end.replace(tzinfo=UTC).timestamp())
+    published = None if head is None else SignedHead.from_json(json.loads(head.read_text()))
+    with _ledger(load_settings(config)) as (ledger, _):
+        verification = verify(ledger, published, deep)
+    for problem in verification.problems[:100]:
+        click.echo(f"row {problem.seq}: {problem.what}")
+    click.echo(
+        f"{verification.rows:,} rows, head {verification.head.seq} {verification.head.hash}, "
+        f"{len(verification.problems)} problems"
+    )
+    if not verification.ok:
+        raise click.exceptions.Exit(1)
 
 
 @command.command("pack")
@@ -120,25 +115,29 @@ def _period(start: Any, end: Any) -> Any:
     "--reveal", metavar="NAME", help="Reveal the secrets of ended windows, in this person's name."
 )
 def pack_command(
-    config: Path, product: str | None, start: Any, end: Any, out: Path, reveal: str | None
+    config: Path,
+    product: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    out: Path,
+    reveal: str | None,
 ) -> None:
     """Everything that an auditor needs, in one directory, with a verifier that needs no package."""
     from evenhand.errors import InvalidInput
-    from evenhand.service.packing import pack
+    from evenhand.service import load_settings
+    from evenhand.service.audit_pack import pack
 
-    settings = _settings(config)
-
-    def work(ledger: "Ledger", itself: bool) -> None:
+    settings = load_settings(config)
+    with _ledger(settings) as (ledger, itself):
         if reveal is not None and not itself:
             raise InvalidInput(
                 "secrets are revealed by the running service.", hint="POST /v1/windows/NAME/reveal."
             )
         pack(ledger, _product(settings, product), _period(start, end), out, reveal_by=reveal)
-        click.echo(
-            f"Pack: {out}\nVerify it: cd {out} && python verifier.py ledger.jsonl --secrets secrets.json --head head.json"
-        )
-
-    _look(settings, work)
+    click.echo(
+        f"Pack: {out}\nVerify it: cd {out} && "
+        "python verifier.py ledger.jsonl --secrets secrets.json --head head.json"
+    )
 
 
 @command.command("export")
@@ -161,21 +160,24 @@ def pack_command(
     help="The file to write.",
 )
 def export_command(
-    config: Path, product: str | None, start: Any, end: Any, kind: str, out: Path
+    config: Path,
+    product: str | None,
+    start: datetime | None,
+    end: datetime | None,
+    kind: str,
+    out: Path,
 ) -> None:
     """Decisions with propensities for other tools: Open Bandit Pipeline (.npz), VW (dsjson),
     Parquet.
     """
-    from evenhand.service.exports import FORMATS
+    from evenhand.service import load_settings
+    from evenhand.service.audit_pack import export_decisions
 
-    settings = _settings(config)
-
-    def work(ledger: "Ledger", _: bool) -> None:
-        chosen, period = _product(settings, product), _period(start, end)
+    settings = load_settings(config)
+    chosen, period = _product(settings, product), _period(start, end)
+    with _ledger(settings) as (ledger, _):
         rows = (row for row in ledger.history(chosen.tenant, chosen.name) if period.holds(row.at))
-        click.echo(f"{FORMATS[kind](rows, chosen, out):,} decisions: {out}")
-
-    _look(settings, work)
+        click.echo(f"{export_decisions(rows, chosen, out, kind):,} decisions: {out}")
 
 
 @command.command("backup")
@@ -186,11 +188,10 @@ def export_command(
 def backup_command(config: Path, out: Path) -> None:
     """A consistent copy with a signed head. The keyring is not in it: keep it elsewhere."""
     from evenhand.ledger import backup
+    from evenhand.service import load_settings
 
-    def work(ledger: "Ledger", _: bool) -> None:
+    with _ledger(load_settings(config)) as (ledger, _):
         click.echo(f"Backup: {backup(ledger, out)}")
-
-    _look(_settings(config), work)
 
 
 @command.command("restore")
@@ -203,13 +204,15 @@ def restore_command(config: Path, by: str, directory: Path) -> None:
     It answers what it holds, and draws nothing until confirm-gap.
     """
     from evenhand.ledger import Keyring, restore
+    from evenhand.service import load_settings
 
-    settings = _settings(config)
+    settings = load_settings(config)
     restore(
         directory, settings.ledger, keyring=Keyring.load(settings.keyring), clock=time.time, by=by
     )
     click.echo(
-        f"Restored: {settings.ledger}\nIt does not draw until you have looked into the gap: evenhand audit confirm-gap"
+        f"Restored: {settings.ledger}\n"
+        "It does not draw until you have looked into the gap: evenhand audit confirm-gap"
     )
 
 
@@ -219,8 +222,9 @@ def restore_command(config: Path, by: str, directory: Path) -> None:
 @click.option("--note", required=True, metavar="TEXT", help="What was checked.")
 def confirm_gap_command(config: Path, by: str, note: str) -> None:
     """After a restore: what may be missing has been looked into; the ledger draws again."""
-    from evenhand.service.opening import open_ledger
+    from evenhand.service import load_settings
+    from evenhand.service.server import open_ledger
 
-    with open_ledger(_settings(config), time.time) as ledger:
+    with open_ledger(load_settings(config), time.time) as ledger:
         ledger.confirm_gap(by, note)
     click.echo("Confirmed; the ledger draws again.")

@@ -2,61 +2,67 @@
 report.
 """
 
+import os
+import shlex
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from evenhand.cli.options import with_options
-from evenhand.cli.playing import PLAY_OPTIONS, CompareRequest
+from evenhand.cli.options import command_words
+from evenhand.cli.simulate import PLAY_OPTIONS, Play
+from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import RATES
 
 if TYPE_CHECKING:
-    from evenhand.simulate import Comparison, Tradeoff
+    from rich.console import Console
+
+    from evenhand.learners import CertifiedLearner
+    from evenhand.simulate import Comparison, PromiseCost, Tradeoff
 
 
-@click.command("compare")
-@with_options(
-    click.option(
-        "--learner",
-        "learners",
-        multiple=True,
-        metavar="NAME[:K=V,...]",
-        help="A learner, with options after a colon; repeat it.  [default: seven of them]",
-    ),
-    *PLAY_OPTIONS,
-    click.option(
-        "--seeds",
-        type=click.IntRange(min=1),
-        default=20,
-        show_default=True,
-        help="How many runs each learner gets.",
-    ),
-    click.option(
-        "--first-seed",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="The seed of the first run.",
-    ),
-    click.option(
-        "--jobs",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Processes; the results do not depend on it.  [default: one per core]",
-    ),
-    click.option(
-        "--tradeoff",
-        is_flag=True,
-        help="Also measure what longer exploration buys, from rounds/10 to 10 rounds.",
-    ),
-    click.option(
-        "--out",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=Path("evenhand-compare"),
-        show_default=True,
-        metavar="DIR",
-        help="Folder for report.html, results.json and the figures; created if need be.",
-    ),
+@click.command(
+    "compare",
+    params=[
+        click.Option(
+            ["--learner", "learners"],
+            multiple=True,
+            metavar="NAME[:K=V,...]",
+            help="A learner, with options after a colon; repeat it.  [default: seven of them]",
+        ),
+        *PLAY_OPTIONS,
+        click.Option(
+            ["--seeds"],
+            type=click.IntRange(min=1),
+            default=20,
+            help="How many runs each learner gets.",
+        ),
+        click.Option(
+            ["--first-seed"],
+            type=click.IntRange(min=0),
+            default=0,
+            help="The seed of the first run.",
+        ),
+        click.Option(
+            ["--jobs"],
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Processes; the results do not depend on it.  [default: one per core]",
+        ),
+        click.Option(
+            ["--tradeoff"],
+            is_flag=True,
+            help="Also measure what longer exploration buys, from rounds/10 to 10 rounds.",
+        ),
+        click.Option(
+            ["--out"],
+            type=click.Path(file_okay=False, path_type=Path),
+            default=Path("evenhand-compare"),
+            metavar="DIR",
+            help="Folder for report.html, results.json and the figures; created if need be.",
+        ),
+    ],
 )
 def command(**options: Any) -> None:
     """Compare learners on a population whose truth is known.
@@ -66,8 +72,9 @@ def command(**options: Any) -> None:
 
     \b
     Example
-      evenhand compare --environment lending --learner two-phase --learner explore-then-commit-same \\
-          --learner fair-on-gathered --rounds 20000 --seeds 4 --out lending
+      evenhand compare --environment lending --learner two-phase \\
+          --learner explore-then-commit-same --learner fair-on-gathered \\
+          --rounds 20000 --seeds 4 --out lending
 
     \b
     Environments (options with --env-option KEY=VALUE)
@@ -94,26 +101,58 @@ def command(**options: Any) -> None:
       vw-squarecb               the same with squarecb
       accept-all, uniform       no learning
     """
-    from evenhand.cli.compared import promise_costs, tell, tell_tradeoff, write
     from evenhand.cli.show import console
     from evenhand.report.drawing import require
+    from evenhand.simulate.named import COMPARED
 
     require("matplotlib", "jinja2")  # before hours are spent on playing
-    asked, out = CompareRequest.of(options), console()
+    own = {name: options.pop(name) for name in ("seeds", "first_seed", "tradeoff", "out")}
+    own["learners"] = tuple(options.pop("learners")) or COMPARED
+    own["jobs"] = options.pop("jobs") or os.cpu_count() or 1
+    asked, out = CompareRequest(play=Play(**options), **own), console()
     comparison, traded = run(asked)
-    tell(out, comparison)
+    show_comparison(out, comparison)
     if traded is not None:
-        tell_tradeoff(out, traded)
+        show_tradeoff(out, traded)
     write(asked, comparison, traded, promise_costs(asked))
     out.print(f"\nReport: {asked.out / 'report.html'}", markup=False, soft_wrap=True)
+
+
+@dataclass(frozen=True)
+class CompareRequest:
+    """A comparison as it was asked for."""
+
+    play: Play
+    learners: tuple[str, ...]
+    seeds: int
+    first_seed: int
+    jobs: int
+    tradeoff: bool
+    out: Path
+
+    @property
+    def all_seeds(self) -> range:
+        """The seeds of the runs."""
+        return range(self.first_seed, self.first_seed + self.seeds)
+
+    @property
+    def command(self) -> str:
+        """What to type to get the same results."""
+        play = {**vars(self.play), "env_option": self.play.env_options}
+        always = ("environment", "env_option", "allowed_gap", "comparator_gap", "delta")
+        words = command_words(play, dict.fromkeys((*always, "regret_gap")))
+        words += command_words(play, {"rate": "fpr", "engine": "auto", "rounds": None})
+        words += command_words({"learner": self.learners}, {"learner": None})
+        words += command_words(vars(self), {"seeds": None, "first_seed": 0, "tradeoff": False})
+        return shlex.join(["evenhand", "compare", *words])
 
 
 def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
     """Play all runs, with a bar on stderr."""
     from evenhand.cli.show import progress
-    from evenhand.errors import InvalidInput
-    from evenhand.simulate import compare
-    from evenhand.simulate.catalogue import make_learner
+    from evenhand.simulate import compare, tradeoff
+    from evenhand.simulate.named import make_learner
+    from evenhand.simulate.sweeps import EXPONENTS, HORIZONS
 
     twice = sorted({name for name in asked.learners if asked.learners.count(name) > 1})
     if twice:
@@ -121,41 +160,185 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
             f"the learner {twice[0]!r} is given twice.",
             hint="name each learner once; options make it another one.",
         )
-    world = asked.play.world()
-    setting = asked.play.setting(world)
+    play = asked.play
+    world = play.world()
+    setting = play.setting(world)
     learners = {name: make_learner(name, setting) for name in asked.learners}
     asked.out.mkdir(parents=True, exist_ok=True)
-    with progress("runs", len(learners) * asked.seeds) as told:
+    with progress("runs", len(learners) * asked.seeds) as count:
         comparison = compare(
             learners,
             world,
-            asked.play.rounds,
+            play.rounds,
             asked.all_seeds,
-            promise=asked.play.allowed_gap,
-            failure_probability=asked.play.delta,
-            regret_gap=asked.play.regret_to,
-            engine=asked.play.engine,
+            promise=play.allowed_gap,
+            failure_probability=play.delta,
+            regret_gap=play.regret_to,
+            engine=play.engine,
             jobs=asked.jobs,
-            progress=told,
+            progress=count,
         )
-    return comparison, _tradeoff(asked, world) if asked.tradeoff else None
-
-
-def _tradeoff(asked: CompareRequest, world: Any) -> "Tradeoff":
-    from evenhand.cli.show import progress
-    from evenhand.simulate import tradeoff
-    from evenhand.simulate.tradeoff import EXPONENTS, HORIZONS
-
-    setting = asked.play.setting(world)
-    with progress("runs of the trade-off", len(EXPONENTS) * HORIZONS * asked.seeds) as told:
-        return tradeoff(
+    if not asked.tradeoff:
+        return comparison, None
+    with progress("runs of the trade-off", len(EXPONENTS) * HORIZONS * asked.seeds) as count:
+        return comparison, tradeoff(
             world,
             setting.hypotheses,
             setting.rate,
-            asked.play.rounds,
+            play.rounds,
             asked.all_seeds,
-            comparator_gap=asked.play.comparator_gap,
+            comparator_gap=play.comparator_gap,
             failure_probability=setting.failure_probability,
             jobs=asked.jobs,
-            progress=told,
+            progress=count,
         )
+
+
+def promise_costs(asked: CompareRequest) -> "PromiseCost | None":
+    """The cost of the promise over a grid of limits, where a certified learner is compared on a
+    discrete population.
+    """
+    from evenhand.cli.show import progress
+    from evenhand.environments import Discrete
+    from evenhand.simulate import promise_cost
+    from evenhand.simulate.named import make_learner, split_options
+    from evenhand.simulate.sweeps import LIMITS, MOST_SEEDS
+
+    name = next((one for one in asked.learners if split_options(one)[0] == "certified"), None)
+    world = asked.play.world()
+    if name is None or not isinstance(world, Discrete):
+        return None
+    setting, limits = asked.play.setting(world), sorted({*LIMITS, asked.play.allowed_gap})
+
+    def certified(limit: float) -> "CertifiedLearner":
+        return cast("CertifiedLearner", make_learner(name, replace(setting, allowed_gap=limit)))
+
+    total = len(limits) * min(asked.seeds, MOST_SEEDS)
+    with progress("runs for the cost of the promise", total) as count:
+        return promise_cost(
+            certified,
+            world,
+            asked.play.rounds,
+            asked.all_seeds,
+            limits,
+            jobs=asked.jobs,
+            progress=count,
+        )
+
+
+def show_comparison(out: "Console", comparison: "Comparison") -> None:
+    """The table, and what it means."""
+    from evenhand.cli.show import grid, heading, show_lines
+
+    name = comparison.environment.get("environment", "a population")
+    above = (">worst\ntrue gap", ">runs\nabove", ">rounds\nabove")
+    costs = (">accepted", ">oracle\ncalls", ">s/run")
+    table = grid("learner", ">certified", ">regret", *above, *costs)
+    for row in comparison.summaries:
+        error = "" if row.regret_error is None else f" ± {row.regret_error:,.0f}"
+        mark = "[bold red]{}[/]" if row.runs_above else "{}"
+        table.add_row(
+            row.name.replace("[", "\\["),
+            "yes" if row.promised else "no",
+            f"{row.regret:,.0f}{error}",
+            mark.format(f"{row.worst_gap:.3f}"),
+            mark.format(f"{row.runs_above}/{row.runs}"),
+            mark.format(f"{row.rounds_above:.1%}"),
+            f"{row.accepted_share:.0%}",
+            f"{row.oracle_calls:,.0f}",
+            f"{row.seconds:.2f}",
+        )
+    runs, promise = len(comparison.seeds), comparison.promise
+    out.print(
+        heading(f"{name}: {comparison.rounds:,} rounds, {runs} runs each, promise {promise:g}")
+    )
+    out.print(table)
+    sure = 1 - comparison.failure_probability
+    explained = (
+        f"Regret: errors beyond the best policy with a gap of at most {comparison.regret_gap:g} ± "
+        "one standard error. Certified: the promise holds for every policy with probability "
+        f"{sure:g}, under the assumptions of the bound."
+    )
+    show_lines(out, [explained], style="dim")
+    for row, learner in zip(comparison.summaries, comparison.learners, strict=True):
+        if row.exploring:
+            exploring = f"still exploring at the end of {row.exploring} of {row.runs} runs."
+            show_lines(out, [f"{row.name}: {exploring} {learner.runs[-1].note}"])
+
+
+def show_tradeoff(out: "Console", traded: "Tradeoff") -> None:
+    """The slopes."""
+    from evenhand.cli.show import heading
+
+    out.print(heading("\nWhat exploring T^(2 alpha) rounds buys"))
+    for row, exponent in enumerate(traded.exponents):
+        gap, cost = traded.slope(row, "excess_gap"), traded.slope(row, "cost")
+        bought = f"excess gap ~ T^{gap:+.2f} (theory {-exponent:+.2f})"
+        paid = f"cost ~ T^{cost:+.2f} (theory {2 * exponent:+.2f})"
+        out.print(f"  alpha {exponent:.3f}: {bought}, {paid}")
+
+
+def write(
+    asked: CompareRequest,
+    comparison: "Comparison",
+    traded: "Tradeoff | None",
+    cost: "PromiseCost | None" = None,
+) -> None:
+    """results.json, the figures, and report.html.
+
+    `Comparison.from_json(document["comparison"])` reads the comparison back.
+    """
+    from evenhand import __version__
+    from evenhand import report as drawn
+    from evenhand.cli.show import write_json
+    from evenhand.simulate.named import POPULATIONS, describe_learner
+
+    play = asked.play
+    document = {
+        "evenhand": __version__,
+        "command": asked.command,
+        "comparison": comparison.to_json(),
+        "tradeoff": None if traded is None else traded.to_json(),
+        "promise_cost": None if cost is None else cost.to_json(),
+    }
+    write_json(asked.out / "results.json", document, indent=None)
+    figures = {
+        "regret.svg": drawn.regret_figure(comparison),
+        "gaps.svg": drawn.gap_figure(comparison),
+    }
+    if traded is not None:
+        figures["tradeoff.svg"] = drawn.tradeoff_figure(traded)
+    certified = drawn.certified_runs(comparison)
+    if certified is not None:
+        figures["certified.svg"] = drawn.certified_figure(comparison, certified)
+        figures["in-sample.svg"] = drawn.in_sample_figure(comparison, certified)
+    if cost is not None:
+        figures["promise-cost.svg"] = drawn.promise_cost_figure(cost)
+    for name, figure in figures.items():
+        drawn.save_figure(figure, asked.out / name)
+    rate, options = RATES[play.rate].name, f" ({', '.join(play.env_options)})"
+    facts = {
+        "Population": f"{play.environment}{options if play.env_options else ''}. "
+        f"{POPULATIONS[play.environment].text}",
+        "Protocol": f"{play.rounds:,} people arrive one after another. The label of a rejected "
+        "person is never shown to the learner.",
+        "Promise": f"gap in {rate} of at most \u03b3\u2032 = {play.allowed_gap:g} in every round, "
+        f"with probability {1 - play.delta:g}",
+        "Competing with": f"policies whose gap is at most \u03b3 = {play.comparator_gap:g}; regret "
+        f"is measured at {play.regret_to:g}",
+        "Runs": f"{asked.seeds} for each of {len(asked.learners)} learners",
+        "Best possible": f"the best policy with a gap of at most {play.regret_to:g} errs on "
+        f"{comparison.optimum:.2%} of the people",
+    }
+    report = drawn.Report(
+        comparison=comparison,
+        about={name: describe_learner(name) for name in asked.learners},
+        facts=facts,
+        rate=rate,
+        command=asked.command,
+        version=__version__,
+        results="results.json",
+        tradeoff=traded,
+        promise_cost=cost,
+    )
+    (asked.out / "report.html").write_text(drawn.page(report), encoding="utf-8")

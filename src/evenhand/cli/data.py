@@ -1,12 +1,13 @@
 """`evenhand data`: the tables that evenhand knows by name, and what there is to know about each."""
 
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from evenhand.cli.options import MEANING_OPTIONS, column_meaning
+
 if TYPE_CHECKING:
-    from evenhand.environments.datasets import DataSet, Description, Table
+    from evenhand.tables import Description, PublishedTable, Table
 
 MOST_NAMES = 12
 """Columns that are named when a table is shown."""
@@ -25,59 +26,65 @@ def command() -> None:
       evenhand data get compas adult
       evenhand data show compas
       evenhand data show loans.toml
+      evenhand data show loans.csv --label repaid --good yes --group sex
     """
 
 
 @command.command("list")
 def list_tables() -> None:
     """All tables that are known by name."""
-    from rich.table import Table as Grid
+    from evenhand.cli.show import console, grid
+    from evenhand.tables import TABLES
 
-    from evenhand.cli.show import console
-    from evenhand.environments.datasets import DATASETS
-
-    grid = Grid(box=None, padding=(0, 1))
-    for name in ("name", "what", "decision", "good outcome", "groups", "here"):
-        grid.add_column(name, no_wrap=name == "name", overflow="fold")
-    for entry in DATASETS.values():
+    table = grid("name", "~what", "~decision", "~good outcome", "~groups", "~here")
+    for entry in TABLES.values():
         here = "yes" if entry.cached else "evenhand data get " + entry.name
-        grid.add_row(entry.name, entry.title, entry.decision, entry.good, entry.groups, here)
-    console().print(grid)
+        table.add_row(entry.name, entry.title, entry.decision, entry.good, entry.groups, here)
+    console().print(table)
 
 
 @command.command("get")
 @click.argument("names", nargs=-1, required=True)
 def get(names: tuple[str, ...]) -> None:
     """Fetch tables into the cache; "all" fetches every one."""
-    from evenhand.environments.datasets import DATASETS, cache_folder, load
+    from evenhand.tables import TABLES, cache_folder, read_table
 
-    for name in DATASETS if names == ("all",) else names:
-        table = load(name)
+    for name in TABLES if names == ("all",) else names:
+        table = read_table(name).encoded()
         click.echo(f"{name}: {len(table):,} rows, {table.features.shape[1]} columns")
     click.echo(f"kept in {cache_folder()}")
 
 
-@command.command("show")
-@click.argument("name")
-@click.option("--by", metavar="COL", help="Another grouping, where the table has one.")
-def show(name: str, by: str | None) -> None:
+@command.command(
+    "show",
+    params=[
+        click.Argument(["name"]),
+        click.Option(
+            ["--by"], metavar="COL", help="Another grouping, where a published table has one."
+        ),
+        *MEANING_OPTIONS,
+    ],
+)
+def show(name: str, by: str | None, **options: Any) -> None:
     """One table: its groups and base rates, where it comes from, and what one must know before
     using it.
 
-    NAME is a known table, or the path of a description (.toml) of your own.
+    NAME is a known table, the path of a description (.toml), or a CSV or Parquet file together with
+    --label and --group.
     """
-    from evenhand.environments.datasets import DATASETS, load, read_description
+    from evenhand.tables import TABLES, describe, read_table
 
-    described = None if name in DATASETS else Path(name)
-    table = load(name, by)
-    for line in about(
-        table, DATASETS.get(name), None if described is None else read_description(described)
-    ):
+    meaning = column_meaning(options) | ({} if by is None else {"group": by})
+    table = read_table(name, **meaning).encoded()
+    described = describe(name, **meaning)
+    for line in about(table, TABLES[name] if described is None else None, described):
         click.echo(line)
 
 
 def about(
-    table: "Table", entry: "DataSet | None" = None, told: "Description | None" = None
+    table: "Table",
+    entry: "PublishedTable | None" = None,
+    described: "Description | None" = None,
 ) -> list[str]:
     """The facts of a table, line by line."""
     more = len(table.names) - MOST_NAMES
@@ -91,15 +98,13 @@ def about(
         lines += [
             f"From {source.member} in {source.package} {source.version}." for source in entry.files
         ]
-    if told is not None:
-        lines = ([f"{told.title}."] if told.title else []) + lines
-        lines += [
-            f"{key.capitalize()}: {text}"
-            for key in ("licence", "caveat")
-            if (text := getattr(told, key))
-        ]
+    if described is not None:
+        lines = [f"{described.title}."] * bool(described.title) + lines
+        texts = {"Licence": described.licence, "Caveat": described.caveat}
+        lines += [f"{key}: {text}" for key, text in texts.items() if text]
     lines += [
-        f"Group {figures.group}: {figures.people:,} people ({figures.share:.1%}), {figures.good_rate:.1%} with the good outcome."
+        f"Group {figures.group}: {figures.people:,} people ({figures.share:.1%}), "
+        f"{figures.good_rate:.1%} with the good outcome."
         for figures in table.figures
     ]
     return lines + [f"Note: {note}." for note in table.notes]

@@ -1,36 +1,120 @@
-"""`evenhand demo`: a first look, told as a story on the built-in lending table."""
+"""`evenhand demo`: a first look, told as a story on the built-in lending table.
+
+The table, `data/lending.csv`, holds 1,200 invented loans with a known recipe, `make_lending_table`
+with seed 2019; nobody real is in it:
+
+    reliability z ~ N(0, 1), the same in both groups       group: 60% "a", 40% "b"
+    repaid = "yes" iff  0.9 z + noise > -0.15,  noise ~ N(0, 0.75)
+    credit_score     = 660 + 62 z - 38 [b] + N(0, 34)      group b has shorter credit histories
+    income           = exp(10.55 + 0.22 z - 0.10 [b] + N(0, 0.38))
+    debt_ratio       = logistic(-0.75 - 0.45 z - 0.15 [b] + N(0, 0.6))
+    years_employed   = Gamma(2, 3.2) exp(0.18 z) (0.85 for b)
+    previous_defaults ~ Poisson(exp(-1.0 - 0.75 z))
+
+At equal reliability people of group b have lower scores: a rule that looks at the score alone
+accepts more of the bad loans of group a than of group b, and fewer of group b's good ones.
+"""
 
 import os
-from collections.abc import Mapping
+from dataclasses import replace
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from evenhand.cli.options import TableProblem, TableRequest, table_problem
+from evenhand.errors import EvenhandError
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.cli.task import TableProblem
     from evenhand.faircsc import FairSolution, Frontier
 
 LIMIT = 0.05
-
-
-@click.command("demo")
-@click.option(
-    "--out",
-    type=click.Path(file_okay=False, path_type=Path),
-    default=Path("evenhand-demo"),
-    show_default=True,
-    metavar="DIR",
-    help="Folder for the table, the policy and the picture; created if need be.",
+SURE, ROUNDS, SEED = 0.95, 50_000, 2019
+"""The life of the certified learner in the last part."""
+PROMISE = 0.15
+LEARNERS = (
+    "certified",
+    "two-phase",
+    "explore-then-commit",
+    "explore-then-commit-same",
+    "unconstrained",
+    "fair-on-gathered",
+    "accept-all",
 )
-@click.option(
-    "--seeds",
-    type=click.IntRange(min=0),
-    default=6,
-    show_default=True,
-    help="How often each learner of the last act meets its applicants; 0 leaves that act out.",
+"""Who meets the applicants of the fourth part, and with which promise."""
+COLUMNS = (
+    "income",
+    "credit_score",
+    "debt_ratio",
+    "years_employed",
+    "previous_defaults",
+    "group",
+    "repaid",
+)
+LABEL, GOOD, GROUP = "repaid", "yes", "group"
+TRY = (
+    "evenhand solve {table} --rate fpr --rate fnr --limit 0.1",
+    "evenhand frontier {table} --class linear --out linear.png",
+    "evenhand compare --environment thresholds --rounds 50000 --seeds 5",
+    "evenhand plan --shares a=0.6,b=0.4 --bad-rates a=0.2,b=0.3 --auc 0.76 --limit 0.05 "
+    "--price-false-accept 5 --out plan.png",
+)
+
+
+def lending_csv() -> str:
+    """The shipped table as CSV text."""
+    return (resources.files("evenhand") / "data" / "lending.csv").read_text(encoding="utf-8")
+
+
+def make_lending_table(seed: int = 2019, rows: int = 1200) -> str:
+    """Run the recipe; with the default arguments it yields the shipped file."""
+    import csv
+    from io import StringIO
+
+    import numpy as np
+    from scipy.special import expit
+
+    rng = np.random.default_rng(seed)
+    b = rng.random(rows) < 0.4
+    z = rng.normal(size=rows)
+    repaid = 0.9 * z + rng.normal(0, 0.75, rows) > -0.15
+    score = np.clip(660 + 62 * z - 38 * b + rng.normal(0, 34, rows), 300, 850).round().astype(int)
+    income = np.exp(10.55 + 0.22 * z - 0.10 * b + rng.normal(0, 0.38, rows)).round(-2).astype(int)
+    debt = expit(-(0.75 + 0.45 * z + 0.15 * b - rng.normal(0, 0.6, rows)))
+    years = np.clip(
+        rng.gamma(2, 3.2, rows) * np.exp(0.18 * z) * np.where(b, 0.85, 1.0), 0, 42
+    ).round(1)
+    defaults = rng.poisson(np.exp(-1.0 - 0.75 * z))
+    group, label = np.where(b, "b", "a"), np.where(repaid, "yes", "no")
+    text = StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    people = zip(income, score, debt.round(3), years, defaults, group, label, strict=True)
+    writer.writerows(people)
+    return text.getvalue()
+
+
+@click.command(
+    "demo",
+    params=[
+        click.Option(
+            ["--out"],
+            type=click.Path(file_okay=False, path_type=Path),
+            default=Path("evenhand-demo"),
+            metavar="DIR",
+            help="Folder for the table, the policy and the picture; created if need be.",
+        ),
+        click.Option(
+            ["--seeds"],
+            type=click.IntRange(min=0),
+            default=6,
+            help="How often each learner of the last act meets its applicants; 0 leaves that act "
+            "out.",
+        ),
+    ],
 )
 def command(out: Path, seeds: int) -> None:
     """Solve a lending table, draw what fairness costs, and compare learners.
@@ -39,95 +123,74 @@ def command(out: Path, seeds: int) -> None:
     Example
       evenhand demo --out evenhand-demo
 
-    The table is invented (its recipe is in evenhand/cli/lending.py), and the demo needs nothing
-    else.
+    The table is invented (its recipe is in evenhand/cli/demo.py), and the demo needs nothing else.
     """
+    from evenhand.cli.frontier import parse_limits, trace
     from evenhand.cli.show import console
+    from evenhand.cli.solve import save_policy, solve
 
     out.mkdir(parents=True, exist_ok=True)
-    tell(console(), out, seeds)
-
-
-def tell(out: "Console", folder: Path, seeds: int) -> None:
-    """The story, in six parts; four without the learners."""
-    from evenhand.cli.frontier import trace
-    from evenhand.cli.lending import write_lending_csv
-    from evenhand.cli.solve import save_policy, solve_task
-    from evenhand.cli.task import parse_limits
-
-    data, policy = folder / "lending.csv", folder / "policy.json"
-    write_lending_csv(data)
-    task, unlimited = lending_task(data, LIMIT), lending_task(data, 1.0)
-    tell_the_problem(out, unlimited, solve_task(unlimited))
-    solution = solve_task(task)
-    tell_the_answer(out, task, solution)
+    screen = console()
+    data, policy = out / "lending.csv", out / "policy.json"
+    data.write_text(lending_csv(), encoding="utf-8", newline="")
+    request = TableRequest(data=data, label=LABEL, good=GOOD, group=GROUP, limit=LIMIT)
+    task = table_problem(request)
+    unlimited = replace(task, limit=1.0)
+    tell_the_problem(screen, unlimited, solve(unlimited))
+    solution = solve(task)
+    tell_the_answer(screen, task, solution)
     save_policy(task, solution, policy)
     traced = trace(task, parse_limits("0:0.3:31", LIMIT))
-    tell_the_price(out, task, traced)
-    image = picture(out, task, traced, folder / "frontier.png")
+    image = tell_the_price(screen, task, traced, out / "frontier.png")
     paths: dict[str, Path | None] = {"the table": data, "the policy": policy, "the picture": image}
     if seeds:
-        from evenhand.cli.demo_certified import tell_the_certificate
-        from evenhand.cli.demo_learning import tell_the_learning
-
-        paths["the report"] = tell_the_learning(
-            out, folder / "learners", seeds, os.cpu_count() or 1
-        )
-        paths["the certificate"], paths["the true gap"] = tell_the_certificate(out, folder)
-    tell_the_paths(out, paths)
+        paths["the report"] = tell_the_learning(screen, out / "learners", seeds)
+        paths["the certificate"], paths["the true gap"] = tell_the_certificate(screen, out)
+    tell_the_paths(screen, paths)
 
 
-def lending_task(data: Path, limit: float) -> "TableProblem":
-    """The built-in table as a task: stumps, false positive rate."""
-    from evenhand.cli import lending
-    from evenhand.cli.task import TableRequest, prepare
-
-    return prepare(
-        TableRequest(
-            data=data, label=lending.LABEL, good=lending.GOOD, group=lending.GROUP, limit=limit
-        )
-    )
-
-
-def _rates_in_words(task: "TableProblem", solution: "FairSolution") -> str:
+def _rates_in_words(task: TableProblem, solution: "FairSolution") -> str:
     from evenhand.cli.show import measured_rates
 
     rates = measured_rates(task, solution)["FPR"]
     return " and ".join(f"{rate:.0%} of group {group}" for group, rate in rates.items())
 
 
-def tell_the_problem(out: "Console", task: "TableProblem", solution: "FairSolution") -> None:
+def tell_the_problem(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """What goes wrong without a limit."""
-    from evenhand.cli.show import heading, show_task
+    from evenhand.cli.show import heading, per_person, show_task
 
+    rule = solution.policy.hypotheses[0].describe(task.table.names)
     out.print(heading("1. A lender, two groups, and a rule that looks reasonable\n"))
     show_task(out, task)
     out.print(
-        f"\nThe rule with the fewest errors is: [bold]{solution.policy.hypotheses[0].describe(task.names)}[/bold]. It errs on "
-        f"{task.per_person(solution.cost):.1%} of the people. But look at those who would [italic]not[/italic] repay: it gives "
-        f"a loan to {_rates_in_words(task, solution)}. The same mistake is made far more often in one group than in the other: "
-        f"a gap of {abs(float(solution.gaps[0])):.2f}, although both groups repay equally often.\n"
+        f"\nThe rule with the fewest errors is: [bold]{rule}[/bold]. It errs on "
+        f"{per_person(task, solution.cost):.1%} of the people. But look at those who would "
+        f"[italic]not[/italic] repay: it gives a loan to {_rates_in_words(task, solution)}. The "
+        "same mistake is made far more often in one group than in the other: a gap of "
+        f"{abs(float(solution.gaps[0])):.2f}, although both groups repay equally often.\n"
     )
 
 
-def tell_the_answer(out: "Console", task: "TableProblem", solution: "FairSolution") -> None:
+def tell_the_answer(out: "Console", task: TableProblem, solution: "FairSolution") -> None:
     """The mixture within the limit."""
-    from evenhand.cli.show import heading, optimality, show_policy, show_rates
+    from evenhand.cli.show import heading, optimality, per_person, show_policy
 
     out.print(heading(f"2. Now the gap may be {LIMIT:g} at most"))
-    show_policy(out, task, solution.policy)
-    show_rates(out, task, solution)
+    show_policy(out, task, solution)
     out.print(
-        f"\nNow {_rates_in_words(task, solution)} get a loan although they would not repay. The price: "
-        f"{task.per_person(solution.cost):.1%} errors. This is {optimality(task, solution)}. Neither rule alone would do: the "
-        f"limit holds for the mixture, and nobody's group was looked at to decide.\n"
+        f"\nNow {_rates_in_words(task, solution)} get a loan although they would not repay. The "
+        f"price: {per_person(task, solution.cost):.1%} errors. This is "
+        f"{optimality(task, solution)}. Neither rule alone would do: the limit holds for the "
+        "mixture, and nobody's group was looked at to decide.\n"
     )
 
 
-def tell_the_price(out: "Console", task: "TableProblem", traced: "Frontier") -> None:
-    """The cost of fairness over a few limits."""
-    from dataclasses import replace
-
+def tell_the_price(
+    out: "Console", task: TableProblem, traced: "Frontier", path: Path
+) -> Path | None:
+    """The cost of fairness over a few limits, and the picture; without matplotlib there is none."""
+    from evenhand.cli.frontier import draw
     from evenhand.cli.show import IN_SAMPLE, heading, show_frontier
 
     out.print(heading("3. And other limits?"))
@@ -137,13 +200,6 @@ def tell_the_price(out: "Console", task: "TableProblem", traced: "Frontier") -> 
     )
     show_frontier(out, task, few)
     out.print(f"\n[dim]{IN_SAMPLE}[/dim]\n")
-
-
-def picture(out: "Console", task: "TableProblem", traced: "Frontier", path: Path) -> Path | None:
-    """Draw it; without matplotlib the demo goes on without a picture."""
-    from evenhand.cli.frontier import draw
-    from evenhand.errors import EvenhandError
-
     try:
         draw(task, traced, path)
     except EvenhandError as error:
@@ -152,7 +208,104 @@ def picture(out: "Console", task: "TableProblem", traced: "Frontier", path: Path
     return path
 
 
-def tell_the_paths(out: "Console", paths: Mapping[str, Path | None]) -> None:
+def tell_the_learning(out: "Console", folder: Path, seeds: int) -> Path | None:
+    """The same lender, but the label of a refused loan is never seen: compare, print the table,
+    write the report; its path, or None where no figure can be drawn.
+    """
+    from evenhand.cli.compare import CompareRequest, run, show_comparison, write
+    from evenhand.cli.show import heading, show_lines
+    from evenhand.cli.simulate import Play
+    from evenhand.report.findings import findings
+
+    out.print(
+        heading(
+            "\n4. Until now every label was known. A lender never learns whether a refused loan "
+            "would have been repaid"
+        )
+    )
+    out.print(
+        "So a lender must learn from the loans it grants, and a rule that looks fair on those may "
+        "not be fair on everybody. Seven ways to learn meet 100,000 applicants of an invented "
+        f"lender with two regions, {seeds} times each. The promise: no policy that is ever used "
+        f"has a gap above {PROMISE:g}, with probability 0.95.\n"
+    )
+    play = Play(
+        environment="lending",
+        env_options=(),
+        allowed_gap=PROMISE,
+        comparator_gap=0.02,
+        regret_gap=PROMISE,
+        delta=0.05,
+        rate="fpr",
+        rounds=100_000,
+        engine="auto",
+    )
+    jobs = os.cpu_count() or 1
+    asked = CompareRequest(play, LEARNERS, seeds, 0, jobs, tradeoff=False, out=folder)
+    comparison, _ = run(asked)
+    show_comparison(out, comparison)
+    out.print()
+    show_lines(out, [f"  - {line}" for line in findings(comparison, "false positive rate")])
+    try:
+        write(asked, comparison, None)
+    except EvenhandError as error:
+        out.print(f"No report: {error}", markup=False)
+        return None
+    return folder / "report.html"
+
+
+def tell_the_certificate(out: "Console", folder: Path) -> tuple[Path, Path | None]:
+    """One life of the certified learner: print the certificate, draw the true gap below the limit;
+    the paths of both (no figure without matplotlib).
+    """
+    from rich.text import Text
+
+    from evenhand import CertifiedLearner, FalsePositiveRate, environments
+    from evenhand.cli.show import heading, write_json
+    from evenhand.report import certified_run_figure, save_figure
+    from evenhand.simulate import simulate, trail
+
+    out.print(
+        heading(
+            f"\n5. A promise that can be signed: the gap is never above {LIMIT:g}, from the first "
+            "person on"
+        )
+    )
+    out.print(
+        "Accepting everybody has no gap, so a policy that is mostly that is certified at once; as "
+        f"labels come in, weight moves to what was learned. One life of {ROUNDS:,} applicants of "
+        f"the same lender, with the limit of {LIMIT:g}:\n"
+    )
+    world = environments.lending()
+    learner = CertifiedLearner(
+        world.hypotheses, FalsePositiveRate(), LIMIT, 1 - SURE, horizon=ROUNDS
+    )
+    run = simulate(learner, world, ROUNDS, SEED, LIMIT)
+    followed = trail(run, world)
+    assert followed is not None  # the population is discrete
+    half = followed.rounds[followed.weight < 0.5]
+    since = f"from round {int(half[-1]):,} on" if len(half) < len(followed.weight) else "not yet"
+    first, last = followed.audit[0], followed.audit[-1]
+    for line in (
+        f"learned policy above half of the weight: {since}; at the end {followed.weight[-1]:.0%}",
+        f"audit coin: {first:.0%} of the people at first, {last:.1%} at the end",
+        f"largest true gap of any policy it deployed: {run.worst_gap:.3f}, below the limit of "
+        f"{LIMIT:g} (the truth is known here, because the population is invented)",
+    ):
+        out.print(f"  {line}")
+    certificate = run.learner.certificate
+    out.print(Text("\n" + certificate.describe()), soft_wrap=True)
+    path, picture = folder / "certificate.json", folder / "certified.png"
+    write_json(path, certificate.to_json())
+    try:
+        save_figure(certified_run_figure(followed, LIMIT), picture)
+    except EvenhandError as error:
+        out.print(f"\nNo picture: {error}", markup=False)
+        return path, None
+    return path, picture
+
+
+def tell_the_paths(out: "Console", paths: dict[str, Path | None]) -> None:
     """What was written, and what to type next."""
     from evenhand.cli.show import heading
 
@@ -161,19 +314,6 @@ def tell_the_paths(out: "Console", paths: Mapping[str, Path | None]) -> None:
         if path is not None:
             out.print(f"  {name + ':':<17}{path}", markup=False, soft_wrap=True)
     out.print("\nTry it yourself:")
-    common = f"{paths['the table']} --label repaid --good yes --group group"
-    out.print(
-        f"  evenhand solve {common} --rate fpr --rate fnr --limit 0.1", markup=False, soft_wrap=True
-    )
-    out.print(
-        f"  evenhand frontier {common} --class linear --out linear.png",
-        markup=False,
-        soft_wrap=True,
-    )
-    out.print(
-        "  evenhand compare --environment thresholds --rounds 50000 --seeds 5",
-        markup=False,
-        soft_wrap=True,
-    )
-    plan = "--shares a=0.6,b=0.4 --bad-rates a=0.2,b=0.3 --auc 0.76 --limit 0.05 --price-false-accept 5 --out plan.png"
-    out.print(f"  evenhand plan {plan}", markup=False, soft_wrap=True)
+    table = f"{paths['the table']} --label {LABEL} --good {GOOD} --group {GROUP}"
+    for line in TRY:
+        out.print(f"  {line.format(table=table)}", markup=False, soft_wrap=True)

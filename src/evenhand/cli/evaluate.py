@@ -2,112 +2,106 @@
 with intervals.
 """
 
-import json
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import MANY_RATES, output_path, with_options
-
-FORMATS = ("parquet", "csv", "jsonl", "obp", "dsjson", "vw")
-SUFFIXES = (".parquet", ".csv", ".jsonl", ".npz", ".dsjson", ".vw", ".dat")
-LOG = (
-    click.argument("logs", metavar="LOGS"),
-    click.option(
-        "--policy",
-        metavar="POLICY",
-        help="The candidate: a policy as JSON, accept-all, or reject-all.",
-    ),
-    click.option(
-        "--format",
-        "kind",
-        type=click.Choice(FORMATS),
-        help="Whose format LOGS has.  [default: by suffix]",
-    ),
-    click.option(
-        "--column",
-        "columns",
-        multiple=True,
-        metavar="ROLE=COL",
-        help="A column with another name; roles: id, group, accept, acceptance, propensity, label, count. Repeat it.",
-    ),
-    click.option(
-        "--good",
-        metavar="VALUE",
-        help="The value of the label (VW: the cost of an accept) that is the good outcome.",
-    ),
-    click.option("--features", metavar="A,B,C", help="Features to keep.  [default: all]"),
-    click.option(
-        "--groups",
-        metavar="A,B",
-        help="The groups to compare; other people are outside.  [default: all]",
-    ),
-    click.option(
-        "--skip-first",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        metavar="N",
-        help="Leave out the first N rows, because the candidate was chosen with their help.",
-    ),
-)
-PROMISE = (
+from evenhand.cli.options import (
+    JSON_FILE,
     MANY_RATES,
-    click.option(
-        "--limit", type=float, default=0.05, show_default=True, help="The largest allowed gap."
-    ),
-    click.option(
-        "--delta",
-        type=float,
-        default=0.05,
-        show_default=True,
-        help="How likely any interval may be wrong, at any time: shared by the cost and all gaps.",
-    ),
-    click.option(
-        "--price-false-accept",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Cost of accepting a bad outcome.",
-    ),
-    click.option(
-        "--price-false-reject",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Cost of rejecting a good outcome.",
-    ),
+    PICTURE_FILE,
+    PRICE_OPTIONS,
+    OutputFile,
+    split,
 )
-OUT = (
-    click.option(
-        "--figure",
-        type=click.Path(path_type=Path),
-        callback=output_path(".png", ".svg", ".pdf"),
-        metavar="FILE",
-        help="Draw the gaps with their bands along the log, against the limit.",
-    ),
-    click.option(
-        "--json",
-        "document",
-        type=click.Path(path_type=Path),
-        callback=output_path(".json"),
-        metavar="FILE.JSON",
-        help="Save all figures.",
-    ),
-    click.option(
-        "--convert-to",
-        "converted",
-        type=click.Path(path_type=Path),
-        callback=output_path(*SUFFIXES),
-        metavar="FILE",
-        help="Write the log in another format, by suffix; then --policy may be left out.",
-    ),
-)
+from evenhand.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from evenhand.evaluation import DecisionLog, Evaluation
+
+DEMO, DEMO_ROWS, DEMO_SEED = "demo", 20_000, 2020
+FORMATS = ("parquet", "csv", "jsonl", "obp", "dsjson", "vw")
+LOG_FILE = OutputFile(".parquet", ".csv", ".jsonl", ".npz", ".dsjson", ".vw", ".dat")
+STYLES = {
+    "within": "green",
+    "above": "bold red",
+    "not shown": "yellow",
+    "contradiction": "bold red",
+    "no groups": "",
+}
 
 
-@click.command("evaluate")
-@with_options(*LOG, *PROMISE, *OUT)
+@click.command(
+    "evaluate",
+    params=[
+        click.Argument(["logs"], metavar="LOGS"),
+        click.Option(
+            ["--policy"],
+            metavar="POLICY",
+            help="The candidate: a policy as JSON, accept-all, or reject-all.",
+        ),
+        click.Option(
+            ["--format", "kind"],
+            type=click.Choice(FORMATS),
+            help="Whose format LOGS has.  [default: by suffix]",
+        ),
+        click.Option(
+            ["--column", "columns"],
+            multiple=True,
+            metavar="ROLE=COL",
+            help="A column with another name; roles: id, group, accept, acceptance, propensity, "
+            "label, count. Repeat it.",
+        ),
+        click.Option(
+            ["--good"],
+            metavar="VALUE",
+            help="The value of the label (VW: the cost of an accept) that is the good outcome.",
+        ),
+        click.Option(["--features"], metavar="A,B,C", help="Features to keep.  [default: all]"),
+        click.Option(
+            ["--groups"],
+            metavar="A,B",
+            help="The groups to compare; other people are outside.  [default: all]",
+        ),
+        click.Option(
+            ["--skip-first"],
+            type=click.IntRange(min=0),
+            default=0,
+            metavar="N",
+            help="Leave out the first N rows, because the candidate was chosen with their help.",
+        ),
+        MANY_RATES,
+        click.Option(["--limit"], type=float, default=0.05, help="The largest allowed gap."),
+        click.Option(
+            ["--delta"],
+            type=float,
+            default=0.05,
+            help="How likely any interval may be wrong, at any time: shared by the cost and all "
+            "gaps.",
+        ),
+        *PRICE_OPTIONS,
+        click.Option(
+            ["--figure"],
+            type=PICTURE_FILE,
+            metavar="FILE",
+            help="Draw the gaps with their bands along the log, against the limit.",
+        ),
+        click.Option(
+            ["--json", "document"],
+            type=JSON_FILE,
+            metavar="FILE.JSON",
+            help="Save all figures.",
+        ),
+        click.Option(
+            ["--convert-to", "converted"],
+            type=LOG_FILE,
+            metavar="FILE",
+            help="Write the log in another format, by suffix; then --policy may be left out.",
+        ),
+    ],
+)
 def command(logs: str, policy: str | None, converted: Path | None, **options: Any) -> None:
     """Tell from a log of past decisions what another policy would cost, and how far its rates would
     be apart.
@@ -124,7 +118,8 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
     \b
     Example: a policy that was found on other people
       evenhand solve loans.csv --label repaid --good yes --group sex --out policy.json
-      evenhand evaluate decisions.parquet --policy policy.json --rate fpr --limit 0.1 --figure gap.png
+      evenhand evaluate decisions.parquet --policy policy.json --rate fpr --limit 0.1 \\
+          --figure gap.png
 
     \b
     Example: from Vowpal Wabbit's format to Parquet
@@ -141,35 +136,116 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
     The candidate must have been chosen without these rows; --skip-first leaves out those that were
     used.
     """
-    from evenhand.cli import evaluated
-    from evenhand.errors import InvalidInput
+    from evenhand.evaluation import Candidate, evaluate, read_log, write_log
+    from evenhand.fairness.rates import as_rates
+    from evenhand.words import Prices
 
     if policy is None and converted is None:
         raise InvalidInput(
             "there is nothing to do: neither --policy nor --convert-to was given.",
             hint="--policy policy.json, or accept-all to begin with.",
         )
-    log = evaluated.read(logs, options)
+    roles = {}
+    for text in options["columns"]:
+        role, _, column = text.partition("=")
+        if not column:
+            raise InvalidInput(
+                f"--column {text!r} is not ROLE=COL.", hint="for example --column group=sex."
+            )
+        roles[role.strip()] = column.strip()
+    if logs == DEMO:
+        log = demo_log()
+    else:
+        kind, names, good = options["kind"], split(options["features"]), options["good"]
+        log = read_log(logs, kind, columns=roles, features=names or None, good=good)
+    log = log.without_first(options["skip_first"])
     if converted is not None:
-        from evenhand.evaluation import write_log
-
         write_log(log, converted)
     if policy is not None:
-        found = evaluated.judge(log, policy, options)
-        evaluated.show(found, log, options)
-        _save(found, options["document"], options["figure"])
+        evaluation = evaluate(
+            log,
+            Candidate.read(policy),
+            rates=as_rates(tuple(dict.fromkeys(options["rate"]))),
+            limit=options["limit"],
+            failure_probability=options["delta"],
+            prices=Prices(options["price_false_accept"], options["price_false_reject"]),
+            groups=split(options["groups"]) or None,
+        )
+        show_evaluation(evaluation, log, options)
     if converted is not None:
         click.echo(f"Log: {converted} ({len(log):,} rows)")
 
 
-def _save(found: Any, document: Path | None, figure: Path | None) -> None:
-    if document is not None:
-        document.write_text(
-            json.dumps(found.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8"
-        )
-        click.echo(f"Figures: {document}")
-    if figure is not None:
+def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":
+    """Loans of the built-in recipe, decided by a lender who leans on the score and still gives
+    everybody a chance of a tenth.
+    """
+    import csv
+    from io import StringIO
+
+    import numpy as np
+    from scipy.special import expit
+
+    from evenhand.cli.demo import COLUMNS, GOOD, make_lending_table
+    from evenhand.evaluation import DecisionLog
+
+    people = list(csv.DictReader(StringIO(make_lending_table(seed, rows))))
+    names = COLUMNS[:5]
+    features = np.array([[float(person[name]) for name in names] for person in people])
+    chance = 0.1 + 0.85 * expit((features[:, names.index("credit_score")] - 650.0) / 30.0)
+    accept = np.random.default_rng([seed, 1]).random(rows) < chance
+    label = [1 if person["repaid"] == GOOD else -1 for person in people]
+    group = [person["group"] for person in people]
+    return DecisionLog.of(
+        features, accept, chance, np.where(accept, label, 0), group=group, names=names, source=DEMO
+    )
+
+
+def show_evaluation(
+    evaluation: "Evaluation", log: "DecisionLog", options: Mapping[str, Any]
+) -> None:
+    """The verdict, the figures behind it, what to beware of, and what it rests on; then the files
+    that were asked for.
+    """
+    from evenhand.cli.show import console, grid, heading, show_lines, write_json
+
+    priced = (options["price_false_accept"], options["price_false_reject"]) != (1.0, 1.0)
+    table = grid("", ">estimate", ">between", ">and", ">people", ">worth", ">limit")
+
+    def figures(estimate: Any, sign: str = "") -> tuple[str, str, str]:
+        value = "unknown" if estimate.value is None else f"{estimate.value:{sign}.4f}"
+        return value, f"{estimate.lower:{sign}.4f}", f"{estimate.upper:{sign}.4f}"
+
+    table.add_row("cost per person" if priced else "error rate", *figures(evaluation.loss))
+    for rate in evaluation.rates:
+        counts = f"{rate.labelled:,.0f}", f"{rate.effective:,.0f}"
+        table.add_row(f"{rate.rate} {rate.group}", *figures(rate.estimate), *counts)
+    for gap in evaluation.gaps:
+        stands = f"≤ {evaluation.limit:g} {gap.stands(evaluation.limit)}"
+        table.add_row(f"gap {gap.name}", *figures(gap.estimate, "+"), "", "", stands)
+    out = console()
+    show_lines(out, [evaluation.sentence], style=STYLES[evaluation.verdict])
+    out.print(heading(f"\n{log.source}: {evaluation.people:,.0f} decisions"))
+    accepted = f"{evaluation.accepted:,.0f} accepted"
+    accepted += f" ({evaluation.accepted / evaluation.people:.1%})"
+    if evaluation.open:
+        accepted += f", {evaluation.open:,.0f} of them with an open outcome"
+    worth = f"{evaluation.support.effective_accepts:,.0f} equally weighted ones"
+    show_lines(out, [f"  {accepted}; the candidate's accepts are worth {worth}"])
+    out.print(heading(f"\nIf {evaluation.candidate} had decided"))
+    out.print(table)
+    together = "intervals hold together, at every row of the log at once."
+    show_lines(out, [f"  Estimates are doubly robust; {together}"], style="dim")
+    parts = {"Beware": evaluation.warnings, "Assumptions": evaluation.assumptions}
+    for title, lines in parts.items():
+        if lines:
+            out.print(heading(f"\n{title}"))
+            show_lines(out, [f"  - {line}" for line in lines])
+    if options["document"] is not None:
+        write_json(options["document"], evaluation.to_json())
+        click.echo(f"Figures: {options['document']}")
+    if options["figure"] is not None:
         from evenhand.report import evaluation_figure, save_figure
 
-        save_figure(evaluation_figure(found), figure)
-        click.echo(f"Picture: {figure}")
+        save_figure(evaluation_figure(evaluation), options["figure"])
+        click.echo(f"Picture: {options['figure']}")

@@ -5,42 +5,54 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
-from evenhand.cli.options import ONE_RATE, PROBLEM_OPTIONS, TABLE_OPTIONS, output_path, with_options
+from evenhand.cli.options import (
+    CSV_FILE,
+    ONE_RATE,
+    PICTURE_FILE,
+    PROBLEM_OPTIONS,
+    TABLE_OPTIONS,
+    TableProblem,
+    TableRequest,
+    table_problem,
+)
+from evenhand.errors import InvalidInput
+from evenhand.faircsc.oracle import require_limit
+from evenhand.tables import number
+from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
-    from evenhand.cli.task import TableProblem
     from evenhand.faircsc import Frontier
-    from evenhand.words import FloatArray
+
+MOST_LIMITS = 10_000
 
 
-@click.command("frontier")
-@with_options(
-    *TABLE_OPTIONS,
-    ONE_RATE,
-    *PROBLEM_OPTIONS,
-    click.option(
-        "--limits",
-        default="0:0.3:31",
-        show_default=True,
-        metavar="GRID",
-        help="Limits to try: start:stop:count, or a list 0,0.05,0.1.",
-    ),
-    click.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        default=Path("frontier.png"),
-        show_default=True,
-        callback=output_path(".png", ".svg", ".pdf"),
-        help="The picture: .png, .svg or .pdf.",
-    ),
-    click.option(
-        "--table",
-        type=click.Path(path_type=Path),
-        callback=output_path(".csv"),
-        metavar="TABLE.CSV",
-        help="Save the figures behind it as CSV.",
-    ),
+@click.command(
+    "frontier",
+    params=[
+        *TABLE_OPTIONS,
+        ONE_RATE,
+        *PROBLEM_OPTIONS,
+        click.Option(
+            ["--limits"],
+            default="0:0.3:31",
+            metavar="GRID",
+            help="Limits to try: start:stop:count, or a list 0,0.05,0.1.",
+        ),
+        click.Option(
+            ["--out"],
+            type=PICTURE_FILE,
+            default="frontier.png",
+            help="The picture: .png, .svg or .pdf.",
+        ),
+        click.Option(
+            ["--table"],
+            type=CSV_FILE,
+            metavar="TABLE.CSV",
+            help="Save the figures behind it as CSV.",
+        ),
+    ],
 )
 def command(limits: str, out: Path, table: Path | None, **options: Any) -> None:
     """Draw what mixtures can reach, and what each limit costs.
@@ -53,40 +65,58 @@ def command(limits: str, out: Path, table: Path | None, **options: Any) -> None:
       evenhand frontier loans.csv --label repaid --good yes --group sex \\
           --rate fpr --limit 0.05 --limits 0:0.3:31 --out frontier.png --table frontier.csv
     """
-    from evenhand.cli.task import TableRequest, parse_limits, prepare
+    from evenhand.cli import show
 
     grid = parse_limits(limits, options["limit"])
-    task = prepare(TableRequest(**options))
+    task = table_problem(TableRequest(**options))
     traced = trace(task, grid)
     draw(task, traced, out)
     if table is not None:
         save_table(task, traced, table)
-    report(task, traced)
+    console = show.console()
+    show.show_task(console, task)
+    show.show_frontier(console, task, traced)
+    console.print(f"\n{show.IN_SAMPLE}")
     click.echo(f"\nPicture: {out}" + (f"\nTable: {table}" if table else ""))
 
 
-def report(task: "TableProblem", traced: "Frontier") -> None:
-    """Print the table of limits."""
-    from evenhand.cli import show
+def parse_limits(text: str, limit: float) -> FloatArray:
+    """ "0:0.3:31" (start:stop:count) or "0,0.05,0.1"; `limit` always belongs to the grid, which is
+    stretched to reach it.
+    """
+    require_limit(limit)
+    parts = [number(part) for part in text.split(":" if ":" in text else ",")]
+    known = [part for part in parts if part is not None]
+    ranged = ":" in text
+    counted = len(known) == 3 and known[2].is_integer() and 1 <= known[2] <= MOST_LIMITS
+    if len(known) < len(parts) or (ranged and not counted):
+        raise InvalidInput(
+            f"--limits is {text!r}; it is start:stop:count or a list.",
+            hint="for example 0:0.3:31, or 0,0.05,0.1.",
+        )
+    wrong = [part for part in known if not 0 <= part < np.inf]
+    if wrong:
+        raise InvalidInput(
+            f"--limits {text!r} contains {wrong[0]:g}; a limit is a finite number of at least 0."
+        )
+    grid = np.linspace(known[0], known[1], int(known[2])) if ranged else np.array(known)
+    beyond = np.linspace(grid.max(), limit, 20) if limit > grid.max() else np.array([limit])
+    return np.unique(np.round(np.append(grid, beyond), 12))
 
-    out = show.console()
-    show.show_task(out, task)
-    show.show_frontier(out, task, traced)
-    out.print(f"\n{show.IN_SAMPLE}")
 
-
-def trace(task: "TableProblem", grid: "FloatArray") -> "Frontier":
+def trace(task: TableProblem, grid: FloatArray) -> "Frontier":
     """Solve at every limit, with a bar on stderr."""
     from evenhand.cli.show import progress
-    from evenhand.errors import InvalidInput
     from evenhand.faircsc import frontier
 
-    if len(task.sample.groups) > 2:
+    groups = task.sample.groups
+    if len(groups) > 2:
         raise InvalidInput(
-            f"the column {task.group!r} has {len(task.sample.groups)} groups ({', '.join(task.sample.groups)}); the picture compares two.",
+            f"the column {task.group!r} has {len(groups)} groups ({', '.join(groups)}); the "
+            "picture compares two.",
             hint="choose two with --groups A,B; `evenhand solve` takes any number.",
         )
-    with progress("limits and directions", len(grid) + 32) as told:
+    with progress("limits and directions", len(grid) + 32) as count:
         return frontier(
             task.problem,
             task.hypotheses,
@@ -94,16 +124,15 @@ def trace(task: "TableProblem", grid: "FloatArray") -> "Frontier":
             task.sample,
             grid.tolist(),
             group_use=task.group_use,
-            progress=told,
+            progress=count,
         )
 
 
-def draw(task: "TableProblem", traced: "Frontier", path: Path) -> None:
+def draw(task: TableProblem, traced: "Frontier", path: Path) -> None:
     """Write the picture."""
     from evenhand.report import draw_region, save_figure
 
     groups = task.sample.groups
-    title = f"{task.source}: {len(task.sample):,} people, {task.kind}"
     figure = draw_region(
         traced,
         task.limit,
@@ -111,28 +140,31 @@ def draw(task: "TableProblem", traced: "Frontier", path: Path) -> None:
         rate=task.rates[0],
         groups=(groups[0], groups[1]),
         priced=task.priced,
-        title=title,
+        title=f"{task.source}: {len(task.sample):,} people, {task.kind}",
     )
     save_figure(figure, path)
 
 
-def save_table(task: "TableProblem", traced: "Frontier", path: Path) -> None:
+def save_table(task: TableProblem, traced: "Frontier", path: Path) -> None:
     """One line per limit."""
-    name = task.cost_name.replace(" ", "_")
+    from evenhand.cli.show import cost_name, per_person
+
+    name, prices = cost_name(task).replace(" ", "_"), traced.price_of_fairness
     with path.open("w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(
             ["limit", name, "price_of_fairness", "gap", "lower_bound", "oracle_calls", "mixture"]
         )
-        for limit, solution, price in zip(
-            traced.limits, traced.solutions, traced.price_of_fairness, strict=True
-        ):
-            lower = "" if solution.lower_bound is None else task.per_person(solution.lower_bound)
-            words = "; ".join(solution.policy.describe(task.names).splitlines())
-            figures = [
-                float(limit),
-                task.per_person(solution.cost),
-                task.per_person(float(price)),
-                float(solution.gaps[0]),
-            ]
-            writer.writerow([*figures, lower, solution.oracle_calls, words])
+        for limit, solution, price in zip(traced.limits, traced.solutions, prices, strict=True):
+            lower = solution.lower_bound
+            writer.writerow(
+                [
+                    float(limit),
+                    per_person(task, solution.cost),
+                    per_person(task, float(price)),
+                    float(solution.gaps[0]),
+                    "" if lower is None else per_person(task, lower),
+                    solution.oracle_calls,
+                    "; ".join(solution.policy.describe(task.table.names).splitlines()),
+                ]
+            )

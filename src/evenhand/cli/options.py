@@ -1,163 +1,313 @@
-"""The options that describe a table and a problem, shared by the commands that read one."""
+"""Options that several commands share, and the problem that a table and its options describe."""
 
-from collections.abc import Callable
-from importlib import import_module
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 
-Command = Callable[..., Any]
+from evenhand.contracts import GroupUse, HypothesisClass
+from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import RATES, Rate, as_rates
+from evenhand.hypotheses import CLASSES, ScoreThresholds
+from evenhand.tables import Table, number, read_table
+from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample, Prices
 
 
-def _named(module: str, registry: str, metavar: str) -> dict[str, Any]:
-    """How an option is read that names an entry of a registry; names of other packages are known,
-    too.
-    """
+class RegistryName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """The name of a registry's entry; names that other packages have added are known, too."""
 
-    def check(_: click.Context, __: click.Parameter, value: str | tuple[str, ...] | None) -> Any:
-        known = getattr(
-            import_module(module), registry
-        )  # loaded when the command runs, not for --help
-        for name in (value,) if isinstance(value, str) else value or ():
-            if name not in known:
-                raise click.BadParameter(f"{name!r} is not one of {', '.join(map(repr, known))}.")
+    def __init__(self, known: Mapping[str, Any], metavar: str) -> None:
+        self.known, self.name = known, metavar
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
+        """The names that evenhand has itself."""
+        return self.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The same name, if it is known."""
+        if value not in self.known:
+            names = ", ".join(map(repr, self.known))
+            self.fail(f"{value!r} is not one of {names}.", param, ctx)
         return value
 
-    return {"callback": check, "metavar": metavar}
+
+class OutputFile(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """A path that can be written, which is known before any work is done."""
+
+    name = "path"
+
+    def __init__(self, *suffixes: str) -> None:
+        self.suffixes = suffixes
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
+        """The path, if it is one of a file with such a suffix in a folder that exists."""
+        path = Path(value)
+        folder = path.absolute().parent
+        if path.suffix.lower() not in self.suffixes:
+            self.fail(f"{path} must end in {' or '.join(self.suffixes)}.", param, ctx)
+        if not folder.is_dir():
+            self.fail(f"the folder {folder} does not exist; create it first.", param, ctx)
+        if path.is_dir():
+            self.fail(f"{path} is a folder; name a file.", param, ctx)
+        return path
 
 
-RATE_NAME = _named("evenhand.fairness.rates", "RATES", "[fpr|fnr|selection]")
-CLASS_NAME = _named(
-    "evenhand.hypotheses.named", "CLASSES", "[stumps|thresholds|linear|tree|logistic|lightgbm]"
-)
+RATE_NAME = RegistryName(RATES, "[fpr|fnr|selection]")
+CLASS_NAME = RegistryName(CLASSES, "[stumps|thresholds|linear|tree|logistic|lightgbm]")
+JSON_FILE, CSV_FILE = OutputFile(".json"), OutputFile(".csv")
+PICTURE_FILE = OutputFile(".png", ".svg", ".pdf")
 
-TABLE_OPTIONS = (
-    click.argument("data", type=click.Path(exists=True, dir_okay=False, path_type=Path)),
-    click.option(
-        "--label",
-        required=True,
-        metavar="COL",
-        help="Column with the outcome (was the loan repaid?).",
+MEANING_OPTIONS = (
+    click.Option(
+        ["--label"], metavar="COL", help="Column with the outcome (was the loan repaid?)."
     ),
-    click.option(
-        "--good",
+    click.Option(
+        ["--good"],
         metavar="VALUE",
-        help="The value of the label that is the good outcome; the rest is bad. Default: 1 of 0/1 or -1/1.",
+        help="The value of the label that is the good outcome. Default: 1 of 0/1 or -1/1.",
     ),
-    click.option(
-        "--group",
-        required=True,
-        metavar="COL",
-        help="Column with the group whose rates are compared.",
+    click.Option(
+        ["--bad"],
+        metavar="A,B",
+        help="The values that are bad outcomes, to be named where there are several.",
     ),
-    click.option("--groups", metavar="A,B", help="Keep only the rows of these groups."),
-    click.option(
-        "--features",
+    click.Option(
+        ["--group"], metavar="COL", help="Column with the group whose rates are compared."
+    ),
+    click.Option(["--groups"], metavar="A,B", help="Keep only the rows of these groups."),
+    click.Option(
+        ["--features"],
         metavar="A,B,C",
         help="Columns that a decision may use. Default: all but label and group.",
     ),
-    click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value."),
-    click.option(
-        "--drop-missing",
+    click.Option(
+        ["--encode"], is_flag=True, help="Turn text columns into one 0/1 column per value."
+    ),
+    click.Option(
+        ["--drop-missing"],
         is_flag=True,
         help="Leave out rows with a missing value in a column that is used.",
     ),
-    click.option(
-        "--delimiter",
-        default=",",
-        show_default=True,
-        metavar="CHAR",
-        help="What separates the cells of the file.",
+    click.Option(
+        ["--drop-unlabelled"],
+        is_flag=True,
+        help="Leave out people without a label, those who were rejected in the past.",
+    ),
+    click.Option(
+        ["--missing"],
+        metavar="A,B",
+        help="How a missing value is written.  [default: ?, na, n/a, nan, null, none]",
+    ),
+    click.Option(
+        ["--delimiter"], default=",", metavar="CHAR", help="What separates the cells of a CSV."
+    ),
+    click.Option(
+        ["--fewest"],
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="People with each outcome that every group needs.  [default: 10; solve, frontier: 0]",
     ),
 )
+"""What the columns of a table mean; `column_meaning` reads them."""
+TABLE_OPTIONS = (click.Argument(["data"], metavar="DATA"), *MEANING_OPTIONS)
 
+SCORE = click.Option(
+    ["--score"], metavar="COL", help="The score column for --class thresholds (high is good)."
+)
+GROUP_USE = click.Option(
+    ["--group-use"],
+    type=click.Choice(("certify-only", "decide")),
+    default="certify-only",
+    help="Whether the group is only measured, or may influence the decision.",
+)
 PROBLEM_OPTIONS = (
-    click.option(
-        "--limit",
+    click.Option(
+        ["--limit"],
         type=float,
         default=0.05,
-        show_default=True,
         help="Largest allowed difference of the rate between groups.",
     ),
-    click.option(
-        "--class",
-        "kind",
-        **CLASS_NAME,
-        default="stumps",
-        show_default=True,
-        help="The rules to choose from.",
+    click.Option(
+        ["--class", "kind"], type=CLASS_NAME, default="stumps", help="The rules to choose from."
     ),
-    click.option(
-        "--score", metavar="COL", help="The score column for --class thresholds (high is good)."
-    ),
-    click.option(
-        "--price-false-accept",
+    SCORE,
+    click.Option(
+        ["--price-false-accept"],
         default="1",
-        show_default=True,
         metavar="X",
         help="Cost of accepting a bad outcome: a number or a column.",
     ),
-    click.option(
-        "--price-false-reject",
+    click.Option(
+        ["--price-false-reject"],
         default="1",
-        show_default=True,
         metavar="Y",
         help="Cost of rejecting a good outcome: a number or a column.",
     ),
-    click.option(
-        "--group-use",
-        type=click.Choice(("certify-only", "decide")),
-        default="certify-only",
-        show_default=True,
-        help="Whether the group is only measured, or may influence the decision.",
+    GROUP_USE,
+)
+"""What is to be solved on a table."""
+PRICE_OPTIONS = (
+    click.Option(
+        ["--price-false-accept"],
+        type=float,
+        default=1.0,
+        help="Cost of accepting a bad outcome.",
+    ),
+    click.Option(
+        ["--price-false-reject"],
+        type=float,
+        default=1.0,
+        help="Cost of rejecting a good outcome.",
     ),
 )
-
-ONE_RATE = click.option(
-    "--rate",
-    **RATE_NAME,
+"""The prices where they are numbers."""
+ONE_RATE = click.Option(
+    ["--rate"],
+    type=RATE_NAME,
     default="fpr",
-    show_default=True,
-    help="The rate to hold even: false positive, false negative, selection.",
+    help="The rate whose gap is limited: false positive, false negative, selection.",
 )
-MANY_RATES = click.option(
-    "--rate",
-    **RATE_NAME,
+MANY_RATES = click.Option(
+    ["--rate"],
+    type=RATE_NAME,
     multiple=True,
     default=("fpr",),
-    show_default=True,
     help="The rate to hold even; give it twice for equalised odds (--rate fpr --rate fnr).",
 )
 
-
-def with_options(*options: Command) -> Callable[[Command], Command]:
-    """Apply click options so that they are listed in the order given."""
-
-    def decorate(command: Command) -> Command:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return decorate
+PLAIN = ("label", "good", "group", "encode", "drop_missing", "delimiter", "fewest")
+LISTS = ("bad", "groups", "features", "missing")
+"""The options that say what the columns of a table mean; a `Description` has the same names."""
 
 
-def output_path(
-    *suffixes: str,
-) -> Callable[[click.Context, click.Parameter, Path | None], Path | None]:
-    """A callback that refuses a path that cannot be written, before any work is done."""
+def split(text: str | None) -> tuple[str, ...]:
+    """ "a, b" -> ("a", "b")."""
+    return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
-    def check(ctx: click.Context, param: click.Parameter, value: Path | None) -> Path | None:
-        if value is None:
-            return None
-        if value.suffix.lower() not in suffixes:
-            raise click.BadParameter(f"{value} must end in {' or '.join(suffixes)}.", ctx, param)
-        if not value.absolute().parent.is_dir():
-            raise click.BadParameter(
-                f"the folder {value.absolute().parent} does not exist; create it first.", ctx, param
+
+def column_meaning(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What options say about the columns of a table, as `read_table` takes it."""
+    given = {key: options.get(key) for key in PLAIN}
+    given |= {key: split(options.get(key)) or None for key in LISTS}
+    given["unlabelled"] = "drop" if options.get("drop_unlabelled") else None
+    return {key: value for key, value in given.items() if value is not None}
+
+
+def command_words(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
+    """The words that set options to what they are, where that is not their default.
+
+    defaults: what is left out, by the name of the option; None means nothing is.
+    """
+    words = []
+    for name, default in defaults.items():
+        flag, value = f"--{name.replace('_', '-')}", options[name]
+        if value is True:
+            words.append(flag)
+        elif value is not None and value is not False and value != default:
+            several: Sequence[Any] = value if isinstance(value, tuple | list) else (value,)
+            for one in several:
+                words += [flag, f"{one:g}" if isinstance(one, float) else str(one)]
+    return words
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableRequest:
+    """What the user asked for, as typed."""
+
+    data: str | Path
+    label: str | None = None
+    group: str | None = None
+    rate: str | tuple[str, ...] = "fpr"
+    good: str | None = None
+    bad: str | None = None
+    groups: str | None = None
+    features: str | None = None
+    encode: bool = False
+    drop_missing: bool = False
+    drop_unlabelled: bool = False
+    delimiter: str = ","
+    missing: str | None = None
+    fewest: int | None = None
+    fewest_unsaid: int = 0
+    """What `fewest` is by default: rates that are measured on the table itself need nobody."""
+    limit: float = 0.05
+    kind: str = "stumps"
+    score: str | None = None
+    price_false_accept: str = "1"
+    price_false_reject: str = "1"
+    group_use: str = "certify-only"
+
+
+@dataclass(frozen=True, eq=False)
+class TableProblem:
+    """A problem ready to be solved, with the names that let its answer be told in words."""
+
+    source: str
+    problem: CostSensitiveProblem
+    sample: LabelledSample
+    hypotheses: HypothesisClass
+    kind: str
+    rates: tuple[Rate, ...]
+    limit: float
+    group_use: GroupUse
+    table: Table
+    label: str
+    good: str
+    group: str
+    prices: Mapping[str, str]
+    priced: bool
+    dropped: int
+
+
+def table_problem(request: TableRequest) -> TableProblem:
+    """Read the table and build the problem; every complaint about the input is made here."""
+    names = (request.rate,) if isinstance(request.rate, str) else request.rate
+    rates = as_rates(tuple(dict.fromkeys(names)))
+    prices = {
+        "false_accept": request.price_false_accept,
+        "false_reject": request.price_false_reject,
+    }
+    values = {name: number(price) for name, price in prices.items()}
+    described = {"fewest": request.fewest_unsaid, **column_meaning(vars(request))}
+    described["needed"] = tuple(prices[name] for name, value in values.items() if value is None)
+    # one score column for thresholds, any columns for other classes
+    if request.kind == "thresholds":
+        if request.score is None or request.features:
+            given = "--features was given" if request.features else "--score is missing"
+            raise InvalidInput(
+                f"--class thresholds cuts one score column; {given}.",
+                hint="name it with --score COL, without --features.",
             )
-        if value.is_dir():
-            raise click.BadParameter(f"{value} is a folder; name a file.", ctx, param)
-        return value
-
-    return check
+        described["features"] = (request.score,)
+    elif request.score:
+        raise InvalidInput(
+            f"--score {request.score} belongs to --class thresholds, "
+            f"but the class is {request.kind}."
+        )
+    frame = read_table(request.data, **described)
+    table = frame.encoded()
+    sample = table.sample
+    costs: dict[str, float | FloatArray] = {
+        name: frame.frame.finite(prices[name]) if value is None else value
+        for name, value in values.items()
+    }
+    per_group = request.kind == "thresholds" and request.group_use == "decide"
+    return TableProblem(
+        source=Path(request.data).name,
+        problem=Prices(**costs).problem(sample.features, sample.group, sample.label),
+        sample=sample,
+        hypotheses=ScoreThresholds(per_group=True) if per_group else CLASSES[request.kind](),
+        kind=request.kind,
+        rates=rates,
+        limit=request.limit,
+        group_use=cast(GroupUse, request.group_use.replace("-", "_")),
+        table=table,
+        label=frame.label_name,
+        good=frame.good,
+        group=frame.group_name,
+        prices=prices,
+        priced=any(value != 1.0 for value in values.values()),
+        dropped=frame.dropped,
+    )

@@ -1,151 +1,123 @@
 """`evenhand plan`: what a launch will cost and bring, before anybody is decided about."""
 
-import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from evenhand.cli.options import CLASS_NAME, MANY_RATES, output_path, with_options
+from evenhand.cli.options import (
+    CLASS_NAME,
+    GROUP_USE,
+    JSON_FILE,
+    LISTS,
+    MANY_RATES,
+    MEANING_OPTIONS,
+    PICTURE_FILE,
+    PLAIN,
+    PRICE_OPTIONS,
+    SCORE,
+    TableRequest,
+    table_problem,
+)
+from evenhand.contracts import GroupUse
+from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import as_rates
+from evenhand.tables import FEWEST, number
+from evenhand.words import Prices
 
 if TYPE_CHECKING:
-    from evenhand.planning import LaunchPlan
+    from rich.console import Console
+    from rich.table import Table
 
-NUMBERS = (
-    click.option(
-        "--shares",
+    from evenhand.planning import LaunchPlan
+    from evenhand.planning.plan import Milestone
+
+DEFAULT_PEOPLE = 100_000
+FROM_NUMBERS = ("shares", "bad_rates", "separation", "auc")
+FROM_TABLE = ("label", "good", "bad", "group", "groups", "features", "score", "kind")
+SAME_IN_BOTH = ("limit", "per_day", "rules", "audit_budget", "lives", "seed")
+COLOURS = {
+    "worth it": "green",
+    "close call": "yellow",
+    "not worth it": "red",
+    "nothing to gain": "red",
+}
+POPULATION_OPTIONS = (
+    click.Option(
+        ["--shares"],
         metavar="A=X,B=Y",
         help="Each group's share of the people, for example a=0.6,b=0.4.",
     ),
-    click.option(
-        "--bad-rates",
+    click.Option(
+        ["--bad-rates"],
         metavar="A=X,B=Y",
         help="Each group's share of bad outcomes; one number if they are equal.",
     ),
-    click.option(
-        "--separation",
+    click.Option(
+        ["--separation"],
         type=float,
         help="Distance between the mean scores of good and bad, in standard deviations.",
     ),
-    click.option("--auc", type=float, help="The same as an AUC: 0.76 is a separation of 1."),
-)
-TABLE = (
-    click.option(
-        "--data",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        metavar="FILE",
-        help="Past people with known outcomes (CSV), instead of the four numbers above.",
+    click.Option(["--auc"], type=float, help="The same as an AUC: 0.76 is a separation of 1."),
+    click.Option(
+        ["--data"],
+        metavar="TABLE",
+        help="Past people with known outcomes, instead of the four numbers above.",
     ),
-    click.option("--label", metavar="COL", help="Column of --data with the outcome."),
-    click.option(
-        "--good", metavar="VALUE", help="The value of the label that is the good outcome."
-    ),
-    click.option("--group", metavar="COL", help="Column of --data with the group."),
-    click.option(
-        "--features",
-        metavar="A,B,C",
-        help="Columns a decision may use. Default: all but label and group.",
-    ),
-    click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value."),
-    click.option(
-        "--drop-missing",
-        is_flag=True,
-        help="Leave out rows with a missing value in a column that is used.",
-    ),
-    click.option(
-        "--class",
-        "kind",
-        **CLASS_NAME,
+    *MEANING_OPTIONS,
+    click.Option(
+        ["--class", "kind"],
+        type=CLASS_NAME,
         help="The rules.  [default: thresholds with --score, else stumps]",
     ),
-    click.option(
-        "--score", metavar="COL", help="The score column for --class thresholds (high is good)."
-    ),
+    SCORE,
 )
-PROMISE = (
-    click.option(
-        "--limit",
-        type=float,
-        default=0.05,
-        show_default=True,
-        help="The gap that is never to be exceeded.",
+LAUNCH_OPTIONS = (
+    click.Option(
+        ["--limit"], type=float, default=0.05, help="The gap that is never to be exceeded."
     ),
-    click.option(
-        "--delta",
+    click.Option(
+        ["--delta"],
         type=float,
         default=0.05,
-        show_default=True,
         help="How likely the promise may fail over the whole life.",
     ),
     MANY_RATES,
-    click.option(
-        "--group-use",
-        type=click.Choice(("certify-only", "decide")),
-        default="certify-only",
-        show_default=True,
-        help="Whether the group is only measured, or may influence the decision.",
-    ),
-    click.option(
-        "--rules",
+    GROUP_USE,
+    click.Option(
+        ["--rules"],
         type=click.IntRange(min=1),
         help="How many rules the class has.  [default: by class]",
     ),
-)
-VOLUME = (
-    click.option("--people", type=int, help="How many people will come in all.  [default: 100000]"),
-    click.option("--per-day", type=float, help="People per day; with --days it gives --people."),
-    click.option("--days", type=float, help="Days of the whole life."),
-    click.option(
-        "--price-false-accept",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Cost of accepting a bad outcome.",
+    click.Option(
+        ["--people"], type=int, help="How many people will come in all.  [default: 100000]"
     ),
-    click.option(
-        "--price-false-reject",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Cost of rejecting a good outcome.",
-    ),
-    click.option("--audit-budget", type=float, help="Bad accepts that audits may cost at most."),
-)
-RUN = (
-    click.option(
-        "--lives",
+    click.Option(["--per-day"], type=float, help="People per day; with --days it gives --people."),
+    click.Option(["--days"], type=float, help="Days of the whole life."),
+    *PRICE_OPTIONS,
+    click.Option(["--audit-budget"], type=float, help="Bad accepts that audits may cost at most."),
+    click.Option(
+        ["--lives"],
         type=click.IntRange(min=1),
         default=8,
-        show_default=True,
         help="Simulated lives behind each figure.",
     ),
-    click.option(
-        "--seed",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="The seed of the first life.",
+    click.Option(
+        ["--seed"], type=click.IntRange(min=0), default=0, help="The seed of the first life."
     ),
-    click.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        callback=output_path(".png", ".svg", ".pdf"),
-        metavar="PICTURE",
-        help="Draw the plan: .png, .svg or .pdf.",
+    click.Option(
+        ["--out"], type=PICTURE_FILE, metavar="PICTURE", help="Draw the plan: .png, .svg or .pdf."
     ),
-    click.option(
-        "--json",
-        "document",
-        type=click.Path(path_type=Path),
-        callback=output_path(".json"),
+    click.Option(
+        ["--json", "document"],
+        type=JSON_FILE,
         metavar="PLAN.JSON",
         help="Save all figures and curves.",
     ),
 )
 
 
-@click.command("plan")
-@with_options(*NUMBERS, *TABLE, *PROMISE, *VOLUME, *RUN)
+@click.command("plan", params=[*POPULATION_OPTIONS, *LAUNCH_OPTIONS])
 def command(out: Path | None, document: Path | None, **options: Any) -> None:
     """Tell what a launch will cost and bring, before anybody is decided about.
 
@@ -168,37 +140,173 @@ def command(out: Path | None, document: Path | None, **options: Any) -> None:
     \b
     How to read it
       bad accept     somebody accepted whose outcome is bad; it costs --price-false-accept
-      audit coin     a coin that ignores the person and accepts; without it nothing could be certified
+      audit coin     a coin that ignores the person and accepts; without it nothing is certified
       best constant  accepting or rejecting everybody: a gap of exactly 0 and nothing to learn
       regret         cost beyond the best policy within the limit, which only a simulation knows
-      rules          the promise must hold for all rules of the class at once; more rules, later weight
+      rules          the promise must hold for all rules of the class at once: with more rules the
+                     weight comes later
 
     A plan is an expectation, not a certificate: it is as good as the numbers it was given.
     """
-    from evenhand.cli.planned import make, show_plan
-    from evenhand.cli.show import console, progress
+    from evenhand.cli.show import console, progress, write_json
 
     shown = console()
     with progress("simulated lives"):
-        plan = make(options, shown)
+        plan = make_plan(options, shown)
     show_plan(shown, plan)
     if document is not None:
-        document.write_text(
-            json.dumps(plan.to_json(), indent=1, allow_nan=False) + "\n", encoding="utf-8"
-        )
+        write_json(document, plan.to_json())
     if out is not None:
-        draw(plan, out)
-    click.echo(
-        "".join(
-            f"\n{name}: {path}"
-            for name, path in (("Picture", out), ("Figures", document))
-            if path is not None
-        )
+        from evenhand.report import plan_figure, save_figure
+
+        save_figure(plan_figure(plan), out)
+    written = {"Picture": out, "Figures": document}
+    click.echo("".join(f"\n{name}: {path}" for name, path in written.items() if path is not None))
+
+
+def make_plan(options: dict[str, Any], out: "Console") -> "LaunchPlan":
+    """The plan that was asked for; how a table was read is shown before."""
+    from evenhand.cli.show import show_task
+    from evenhand.planning import plan, plan_from_sample
+
+    people = options["people"]
+    by_days = options["per_day"] is not None and options["days"] is not None
+    launch = {
+        **{name: options[name] for name in SAME_IN_BOTH},
+        "failure_probability": options["delta"],
+        "horizon": people if people is not None or by_days else DEFAULT_PEOPLE,
+        "days": options["days"] if people is not None or by_days else None,
+        "prices": Prices(options["price_false_accept"], options["price_false_reject"]),
+        "rate": as_rates(tuple(dict.fromkeys(options["rate"]))),
+        "group_use": cast(GroupUse, options["group_use"].replace("-", "_")),
+    }
+    from_table = options["data"] is not None
+    for name in FROM_NUMBERS if from_table else FROM_TABLE:
+        if options[name] is not None:
+            flag = "class" if name == "kind" else name.replace("_", "-")
+            raise InvalidInput(
+                f"--{flag} belongs to a plan from {'numbers' if from_table else 'a table'}.",
+                hint="the table of --data tells them; leave it out."
+                if from_table
+                else "add --data FILE, or leave it out.",
+            )
+    if from_table:
+        kind = options["kind"] or ("thresholds" if options["score"] else "stumps")
+        names = (*PLAIN, *LISTS, "drop_unlabelled", "score", "group_use", "data")
+        given = {name: options[name] for name in names}
+        task = table_problem(TableRequest(kind=kind, fewest_unsaid=FEWEST, **given))
+        show_task(out, task)
+        return plan_from_sample(task.sample, task.hypotheses, **launch)
+    for name in ("shares", "bad_rates"):
+        if options[name] is None:
+            raise InvalidInput(
+                f"--{name.replace('_', '-')} is missing.",
+                hint="give --shares, --bad-rates and --auc, or a table of past people with --data.",
+            )
+    rates = number(options["bad_rates"])
+    return plan(
+        group_shares=pairs(options["shares"], "--shares"),
+        bad_rates=rates if rates is not None else pairs(options["bad_rates"], "--bad-rates"),
+        separation=options["separation"],
+        auc=options["auc"],
+        **launch,
     )
 
 
-def draw(plan: "LaunchPlan", path: Path) -> None:
-    """Write the picture."""
-    from evenhand.report import plan_figure, save_figure
+def pairs(text: str, option: str) -> dict[str, float]:
+    """ "a=0.6,b=0.4" -> {"a": 0.6, "b": 0.4}."""
+    shares: dict[str, float] = {}
+    for part in text.split(","):
+        name, equals, value = part.partition("=")
+        share = number(value)
+        if not equals or share is None or not name.strip():
+            raise InvalidInput(f"{option} is {text!r}; it is a list like a=0.6,b=0.4.")
+        if name.strip() in shares:
+            raise InvalidInput(f"{option} names group {name.strip()!r} twice.")
+        shares[name.strip()] = share
+    return shares
 
-    save_figure(plan_figure(plan), path)
+
+def show_plan(out: "Console", plan: "LaunchPlan") -> None:
+    """The verdict first, then the figures behind it."""
+    from evenhand.cli.show import heading, show_lines
+    from evenhand.planning.plan import ASSUMPTIONS
+
+    show_lines(out, [plan.verdict], style=f"bold {COLOURS[plan.answer]}")
+    show_lines(out, [*plan.advice, *(f"Forecast: {line}" for line in plan.outlook)])
+    out.print(heading("\nThe launch"))
+    out.print(_facts(plan))
+    out.print(heading(f"\nWays to decide, over {plan.horizon:,} people"))
+    out.print(_courses(plan))
+    for course in plan.courses:
+        if course.infeasible is not None:
+            show_lines(out, [f"  {course.name} is infeasible: {course.infeasible}."])
+    promise = (
+        f"\nThe certified learner's promise: |gap| at most {plan.limit:g} at every round, "
+        f"certified with probability at least {1 - plan.failure_probability:g} under its "
+        f"assumptions. The plan itself: {'; '.join(ASSUMPTIONS)}."
+    )
+    show_lines(out, [promise], style="dim")
+
+
+def _facts(plan: "LaunchPlan") -> "Table":
+    from evenhand.cli.show import grid
+
+    population, people = plan.population, f"{plan.horizon:,}"
+    if plan.per_day:
+        people += f", {plan.days(plan.horizon)} at {plan.per_day:,.0f} a day"
+    groups = ", ".join(
+        f"{group} {share:.0%} (bad {population['bad_rates'][group]:.1%})"
+        for group, share in population["group_shares"].items()
+    )
+    bill = f"{plan.bill.describe()} at {plan.prices[0]:g} each"
+    if plan.constant.startswith("accepting"):
+        bill += f", which {plan.constant} would pay as well"
+    else:
+        bill += f"; {plan.bill_beyond_constant.describe()} more than {plan.constant}"
+
+    def when(milestone: "Milestone") -> str:
+        """A milestone, also in days where it is reached and people come by days."""
+        text = milestone.describe()
+        if plan.per_day is None or milestone.round is None:
+            return text
+        return f"{text}, {plan.days(milestone.round)}"
+
+    saving = plan.horizon * (plan.constant_cost - plan.best_cost)
+    rows = {
+        "people": people,
+        "groups": groups,
+        "simulated on": f"{population['source']}; {population['rules']:,} rules; "
+        f"{plan.lives} lives",
+        "half of the weight": when(plan.half),
+        "95% of the weight": when(plan.full),
+        "accepted by the audit coin": f"{plan.audited.describe()} people, "
+        f"{plan.audited_bad.describe()} of them bad",
+        "their bill": bill,
+        "possible saving": f"{saving:,.0f} against {plan.constant}",
+        "expected saving": plan.saving.describe(),
+    }
+    table = grid("~", "~", padding=2, rows=rows.items())
+    table.show_header, table.columns[0].style = False, "dim"
+    return table
+
+
+def _courses(plan: "LaunchPlan") -> "Table":
+    from evenhand.cli.show import grid
+
+    numbers = (">cost in all", ">regret, and its band", ">accepted\nfirst", ">largest\ntrue gap")
+    table = grid("", *numbers, padding=2)
+    for course in plan.courses:
+        first = f"{course.explored:,.0f}" if course.explored < 1e15 else "never enough"
+        first = "" if course.name == "certified" else first
+        if course.total is None or course.regret is None:
+            cells = ["infeasible", "", first, ""]
+        else:
+            gap = f"{course.worst_gap:.3f}"
+            cells = [f"{course.total.mean:,.0f}", course.regret.describe(), first, gap]
+        table.add_row(course.name, *cells, style="bold" if course is plan.certified else None)
+    constant, best = plan.horizon * plan.constant_cost, plan.horizon * plan.best_cost
+    table.add_row(plan.constant, f"{constant:,.0f}", f"{constant - best:,.0f}", "", "0.000")
+    limit = f"\N{LESS-THAN OR EQUAL TO} {plan.limit:g}"
+    table.add_row("best within the limit", f"{best:,.0f}", "0", "", limit, style="dim")
+    return table

@@ -1,8 +1,10 @@
 """What the commands print (rich, to stdout) and how they show that they are at work (to stderr)."""
 
-from collections.abc import Callable, Iterator, Sequence
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,16 +20,16 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
-from evenhand.cli.task import TableProblem
-from evenhand.contracts import Hypothesis
+from evenhand.cli.options import TableProblem
+from evenhand.contracts import Hypothesis, Policy
 from evenhand.errors import CannotEstimateRate
 from evenhand.faircsc import FairSolution, Frontier
-from evenhand.fairness.rates import RATES, GapConstraints, Rate
+from evenhand.fairness.rates import RATES, GapConstraints
 from evenhand.policies import Mixture
 
 IN_SAMPLE = (
-    "These rates are measured on this table, the one the policy was chosen on. They are not certified for the population: "
-    "on new people the gap may be larger."
+    "These rates are measured on this table, the one the policy was chosen on. They are not "
+    "certified for the population: on new people the gap may be larger."
 )
 HOLDS = 1e-9
 """Rounding that does not count as exceeding a limit."""
@@ -64,149 +66,164 @@ def heading(text: str) -> Text:
     return Text(text, style="bold")
 
 
-def show_task(out: Console, task: TableProblem) -> None:
-    """Whom the table is about, and how it was read."""
-    good = int((task.sample.label == 1).sum())
-    sizes = ", ".join(f"{g} ({int((task.sample.group == g).sum()):,})" for g in task.sample.groups)
-    out.print(heading(f"{task.source}: {len(task.sample):,} people"))
-    out.print(
-        Text(f"  good outcome: {task.label} = {task.good} ({good / len(task.sample):.1%} of them)")
-    )
-    out.print(Text(f"  groups in {task.group}: {sizes}"))
-    if task.dropped:
-        out.print(Text(f"  left out: {task.dropped:,} rows (other groups, or a missing value)"))
-    for name, columns in task.columns.encoded.items():
-        out.print(
-            Text(
-                f"  encoded: {name} as {len(columns)} column{'s' * (len(columns) > 1)} of 0 and 1 ({columns[0]}, ...)"
-            )
-        )
+def show_lines(out: Console, lines: Iterable[str], style: str = "") -> None:
+    """Texts as they are, without markup."""
+    for line in lines:
+        out.print(Text(line, style=style))
 
 
-def show_policy(out: Console, task: TableProblem, policy: Mixture) -> None:
-    """The mixture in words."""
-    use = (
-        "the group is not looked at"
-        if task.group_use == "certify_only"
-        else "the group may influence the decision"
-    )
-    out.print(heading(f"\nPolicy ({use})"))
-    for line in policy.describe(task.names).splitlines():
-        out.print(Text(f"  {line}"), soft_wrap=False)
-    if len(policy.weights) > 1:
-        out.print(
-            Text(
-                "  A coin that knows nothing about the person picks the rule, anew for each person."
-            )
-        )
+def grid(*columns: str, padding: int = 1, rows: Iterable[Iterable[str]] = ()) -> Table:
+    """A table without lines; the columns whose name begins with ">" are flush right, those whose
+    name begins with "~" may be broken into several lines.
+    """
+    table = Table(box=None, padding=(0, padding), show_header=any(columns))
+    for name in columns:
+        justify: Any = "right" if name.startswith(">") else "left"
+        table.add_column(name.lstrip(">~"), justify=justify, no_wrap=not name.startswith("~"))
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def write_json(path: Path, document: Mapping[str, Any], indent: int | None = 1) -> None:
+    """A document as a file that other programs read."""
+    text = json.dumps(document, indent=indent, allow_nan=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+# a problem on a table, and its solution
+
+
+def per_person(task: TableProblem, cost: float) -> float:
+    """A total cost per row: the error rate where both prices are 1."""
+    return cost / len(task.sample)
+
+
+def cost_name(task: TableProblem) -> str:
+    """What `per_person` is called."""
+    return "cost per person" if task.priced else "error rate"
+
+
+def money(task: TableProblem, cost: float) -> str:
+    """A total cost in print, per person: four decimals of an error rate, five digits of a price."""
+    each = per_person(task, cost)
+    if not task.priced:
+        return f"{each:.4f}"
+    return f"{each:,.0f}" if abs(each) >= 1000 else f"{each:.5g}"
 
 
 def measured_rates(task: TableProblem, solution: FairSolution) -> dict[str, dict[Any, float]]:
     """{symbol: {group: rate}} for every rate that the table lets us estimate."""
-    found: dict[str, dict[Any, float]] = {}
+    measured: dict[str, dict[Any, float]] = {}
     for rate in RATES.values():
         try:
-            found |= GapConstraints.on(rate, task.sample).group_rates(solution.acceptance)
-        except (
-            CannotEstimateRate
-        ):  # a rate that is not limited may be unknown; a limited one was refused before
-            continue
-    return found
-
-
-def show_rates(out: Console, task: TableProblem, solution: FairSolution) -> None:
-    """A table of rates per group with the people behind each, and the largest gap beside its limit."""
-    table = Table(box=None, padding=(0, 2))
-    table.add_column("rate")
-    for group in task.sample.groups:
-        table.add_column(f"group {group}", justify="right")
-    table.add_column("largest gap", justify="right")
-    table.add_column("limit", justify="left")
-    measured = measured_rates(task, solution)
-    for rate in RATES.values():
-        if rate.symbol in measured:
-            table.add_row(*_rate_row(task, rate, measured[rate.symbol]))
-    out.print(heading("\nRates on this table"))
-    out.print(table)
-    out.print(Text("  (n): the people that the rate is a share of.", style="dim"))
-
-
-def _rate_row(task: TableProblem, rate: Rate, values: dict[Any, float]) -> list[str]:
-    counted = rate.in_denominator(task.sample.label)
-    cells = [
-        f"{value:.3f} ({int((counted & (task.sample.group == g)).sum()):,})"
-        for g, value in values.items()
-    ]
-    gap = max(values.values()) - min(values.values())
-    kept = "kept" if gap <= task.limit + HOLDS else "EXCEEDED"
-    return [
-        rate.name,
-        *cells,
-        f"{gap:.3f}",
-        f"≤ {task.limit:g} {kept}" if rate in task.rates else "not limited",
-    ]
-
-
-def show_cost(out: Console, task: TableProblem, solution: FairSolution) -> None:
-    """Cost, what it is compared with, how near to optimal, and the work it took."""
-    out.print(heading("\nCost"))
-    out.print(Text(f"  {task.cost_name}: {money(task, task.per_person(solution.cost))}"))
-    for name, cost in reference_costs(task, solution).items():
-        out.print(Text(f"  {name}: {money(task, task.per_person(cost))}"))
-    out.print(Text(f"  {optimality(task, solution)}"))
-    calls = f"{solution.oracle_calls} oracle call{'s' * (solution.oracle_calls != 1)}"
-    out.print(
-        Text(
-            f"  {calls}, method {solution.report.method}, {solution.support_size} rule{'s' * (solution.support_size != 1)} mixed"
-        )
-    )
-
-
-def reference_costs(task: TableProblem, solution: FairSolution) -> dict[str, float]:
-    """Total costs to compare with: the constants, and the class's answer at multiplier 0, which is
-    the one without a limit.
-    """
-    free = [step for step in solution.report.iterations if not any(step.multipliers)]
-    costs = (
-        {
-            f"without a limit (gap {np.abs(free[0].gaps).max():.3f})": _total(
-                task, solution, free[0].cost
-            )
-        }
-        if free
-        else {}
-    )
-    everybody = np.ones(len(task.problem))
-    return costs | {
-        "accept everybody": task.problem.cost(everybody),
-        "reject everybody": task.problem.rejection_total,
-    }
-
-
-def _total(task: TableProblem, solution: FairSolution, normalised: float) -> float:
-    return task.problem.rejection_total + solution.report.cost_scale * normalised
+            measured |= GapConstraints.on(rate, task.sample).group_rates(solution.acceptance)
+        except CannotEstimateRate:
+            continue  # a rate that is not limited may be unknown; a limited one was refused before
+    return measured
 
 
 def optimality(task: TableProblem, solution: FairSolution) -> str:
     """How far from the best mixture within the limit, in words."""
     if solution.lower_bound is None:
         reason = (
-            "this class searches by a heuristic"
-            if not task.hypotheses.exact
-            else "this method proves none"
+            "this method proves none"
+            if task.hypotheses.exact
+            else "this class searches by a heuristic"
         )
         return f"no lower bound: {reason}; a better mixture may exist"
-    slack = task.per_person(solution.cost - solution.lower_bound)
-    if slack <= 1e-9 * max(1.0, abs(task.per_person(solution.cost))):
-        return "optimal: no mixture of this class within the limit costs less (proved by the lower bound)"
-    return f"lower bound {money(task, task.per_person(solution.lower_bound))}: at most {slack:.2g} above the optimum"
+    slack = per_person(task, solution.cost - solution.lower_bound)
+    if slack <= 1e-9 * max(1.0, abs(per_person(task, solution.cost))):
+        return (
+            "optimal: no mixture of this class within the limit costs less "
+            "(proved by the lower bound)"
+        )
+    lower = money(task, solution.lower_bound)
+    return f"lower bound {lower}: at most {slack:.2g} above the optimum"
 
 
-def money(task: TableProblem, cost: float) -> str:
-    """A cost per person: four decimals of an error rate, five digits of a price."""
-    return (
-        f"{cost:.4f}" if not task.priced else f"{cost:,.0f}" if abs(cost) >= 1000 else f"{cost:.5g}"
+def show_task(out: Console, task: TableProblem) -> None:
+    """Whom the table is about, and how it was read."""
+    sample = task.sample
+    good = float((sample.label == 1).mean())
+    sizes = ", ".join(f"{g} ({int((sample.group == g).sum()):,})" for g in sample.groups)
+    out.print(heading(f"{task.source}: {len(sample):,} people"))
+    lines = [
+        f"  good outcome: {task.label} = {task.good} ({good:.1%} of them)",
+        f"  groups in {task.group}: {sizes}",
+    ]
+    if task.dropped:
+        lines.append(f"  left out: {task.dropped:,} rows (other groups, or a missing value)")
+    for name, columns in task.table.encoded.items():
+        several = f"{len(columns)} column{'s' * (len(columns) > 1)}"
+        lines.append(f"  encoded: {name} as {several} of 0 and 1 ({columns[0]}, ...)")
+    show_lines(out, lines)
+
+
+def show_policy(out: Console, task: TableProblem, solution: FairSolution) -> None:
+    """The mixture in words, and a table of rates per group with the people behind each, the largest
+    gap beside its limit.
+    """
+    policy, sample = solution.policy, task.sample
+    use = (
+        "the group is not looked at"
+        if task.group_use == "certify_only"
+        else "the group may influence the decision"
     )
+    out.print(heading(f"\nPolicy ({use})"))
+    show_lines(out, [f"  {line}" for line in policy.describe(task.table.names).splitlines()])
+    if len(policy.weights) > 1:
+        coin = "A coin that knows nothing about the person picks the rule, anew for each person."
+        out.print(Text(f"  {coin}"))
+    groups = [f">group {group}" for group in sample.groups]
+    table = grid("rate", *groups, ">largest gap", "limit", padding=2)
+    measured = measured_rates(task, solution)
+    for rate in RATES.values():
+        if rate.symbol not in measured:
+            continue
+        values, counted = measured[rate.symbol], rate.in_denominator(sample.label)
+        gap = max(values.values()) - min(values.values())
+        kept = "kept" if gap <= task.limit + HOLDS else "EXCEEDED"
+        table.add_row(
+            rate.name,
+            *(
+                f"{v:.3f} ({int((counted & (sample.group == g)).sum()):,})"
+                for g, v in values.items()
+            ),
+            f"{gap:.3f}",
+            f"≤ {task.limit:g} {kept}" if rate in task.rates else "not limited",
+        )
+    out.print(heading("\nRates on this table"))
+    out.print(table)
+    out.print(Text("  (n): the people that the rate is a share of.", style="dim"))
+
+
+def show_solution(task: TableProblem, solution: FairSolution) -> None:
+    """The table, the policy with its rates, and the cost: what it is compared with, how near to
+    optimal, and the work it took.
+    """
+    out, problem, report = console(), task.problem, solution.report
+    show_task(out, task)
+    show_policy(out, task, solution)
+    costs = {cost_name(task): solution.cost}
+    free = [step for step in report.iterations if not any(step.multipliers)]
+    if free:  # the class's answer at multiplier 0 is the one without a limit
+        total = problem.rejection_total + report.cost_scale * free[0].cost
+        costs[f"without a limit (gap {np.abs(free[0].gaps).max():.3f})"] = total
+    costs["accept everybody"] = problem.cost(np.ones(len(problem)))
+    costs["reject everybody"] = problem.rejection_total
+    calls, rules = solution.oracle_calls, solution.support_size
+    out.print(heading("\nCost"))
+    show_lines(out, [f"  {name}: {money(task, cost)}" for name, cost in costs.items()])
+    show_lines(
+        out,
+        [
+            f"  {optimality(task, solution)}",
+            f"  {calls} oracle call{'s' * (calls != 1)}, method {report.method}, "
+            f"{rules} rule{'s' * (rules != 1)} mixed",
+        ],
+    )
+    out.print(f"\n{IN_SAMPLE}")
 
 
 @dataclass
@@ -221,66 +238,52 @@ class RuleBook:
     def short(self, rule: Hypothesis) -> str:
         """The description, or its number."""
         text = rule.describe(self.names).removeprefix("accept if ")
-        return (
-            text
-            if len(text) <= SHORT
-            else f"rule {self.numbered.setdefault(text, len(self.numbered) + 1)}"
-        )
+        if len(text) <= SHORT:
+            return text
+        return f"rule {self.numbered.setdefault(text, len(self.numbered) + 1)}"
 
-    def mixture(self, policy: Mixture) -> str:
-        """ "0.73 credit_score >= 612 + 0.27 accept everybody"."""
+    def mixture(self, policy: Policy, most: int | None = None) -> str:
+        """ "0.73 credit_score >= 612 + 0.27 accept everybody", the heaviest rules of a mixture; a
+        policy that is none in its own words.
+        """
+        if not isinstance(policy, Mixture):
+            return policy.describe(self.names)
         parts = sorted(
             zip(policy.weights, policy.hypotheses, strict=True), key=lambda part: -part[0]
         )
         if len(parts) == 1:
             return self.short(parts[0][1])
-        return " + ".join(f"{weight:.2f} {self.short(rule)}" for weight, rule in parts)
+        named = [f"{weight:.2f} {self.short(rule)}" for weight, rule in parts[:most]]
+        more = len(parts) - len(named)
+        return " + ".join([*named, *([f"{more} more"] if more else [])])
 
     def show(self, out: Console) -> None:
-        """What the numbers stand for; very long rules are cut (the file of --table has them whole)."""
+        """What the numbers stand for; very long rules are cut (--table saves them whole)."""
         for text, number in self.numbered.items():
             rule = text if text.startswith("accept ") else f"accept if {text}"
-            out.print(
-                Text(f"  rule {number}: {rule if len(rule) <= LONG else rule[:LONG] + ' ...'}")
-            )
+            cut = rule if len(rule) <= LONG else rule[:LONG] + " ..."
+            out.print(Text(f"  rule {number}: {cut}"))
 
 
 def show_frontier(out: Console, task: TableProblem, frontier: Frontier) -> None:
     """limit -> cost, what fairness costs, the mixture in short; limits that change nothing any more
     share one row.
     """
-    table, rules = Table(box=None, padding=(0, 1)), RuleBook(task.names)
-    for name in ("limit", task.cost_name, "price of fairness", "gap"):
-        table.add_column(name, justify="right", no_wrap=True)
-    table.add_column("mixture")
-    last = _first_free(frontier)
+    rules = RuleBook(task.table.names)
+    table = grid(">limit", f">{cost_name(task)}", ">price of fairness", ">gap", "~mixture")
+    changes = np.flatnonzero(np.abs(np.diff(frontier.costs)) > 1e-12 * np.abs(frontier.costs).max())
+    last = int(changes[-1]) + 1 if len(changes) else 0
     for i in range(last + 1):
-        chosen = "bold" if abs(frontier.limits[i] - task.limit) <= HOLDS else None
+        solution, limit = frontier.solutions[i], frontier.limits[i]
         more = " or more" if i == last and last + 1 < len(frontier.limits) else ""
         table.add_row(
-            *_frontier_row(task, frontier, i, more),
-            rules.mixture(frontier.solutions[i].policy),
-            style=chosen,
+            f"{limit:.4g}{more}",
+            money(task, solution.cost),
+            money(task, max(0.0, float(frontier.price_of_fairness[i]))),
+            f"{float(solution.gaps[0]):+.3f}",
+            rules.mixture(solution.policy),
+            style="bold" if abs(limit - task.limit) <= HOLDS else None,
         )
     out.print(heading("\nWhat a limit costs"))
     out.print(table)
     rules.show(out)
-
-
-def _first_free(frontier: Frontier) -> int:
-    """The first limit from which on the answer stays the same."""
-    changes = np.flatnonzero(np.abs(np.diff(frontier.costs)) > 1e-12 * np.abs(frontier.costs).max())
-    return int(changes[-1]) + 1 if len(changes) else 0
-
-
-def _frontier_row(task: TableProblem, frontier: Frontier, i: int, more: str) -> list[str]:
-    solution, price = (
-        frontier.solutions[i],
-        max(0.0, task.per_person(float(frontier.price_of_fairness[i]))),
-    )
-    figures = [
-        f"{frontier.limits[i]:.4g}{more}",
-        money(task, task.per_person(solution.cost)),
-        money(task, price),
-    ]
-    return [*figures, f"{float(solution.gaps[0]):+.3f}"]

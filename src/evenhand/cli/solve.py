@@ -2,53 +2,50 @@
 table.
 """
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from evenhand.cli.options import (
+    JSON_FILE,
     MANY_RATES,
     PROBLEM_OPTIONS,
     TABLE_OPTIONS,
-    output_path,
-    with_options,
+    TableProblem,
+    TableRequest,
+    table_problem,
 )
 
 if TYPE_CHECKING:
-    from evenhand.cli.task import TableProblem
     from evenhand.faircsc import FairSolution
 
 
-@click.command("solve")
-@with_options(
-    *TABLE_OPTIONS,
-    MANY_RATES,
-    *PROBLEM_OPTIONS,
-    click.option(
-        "--method",
-        type=click.Choice(("column-generation", "saddle-point")),
-        default="column-generation",
-        show_default=True,
-        help="The solver; saddle-point is the paper's recipe.",
-    ),
-    click.option(
-        "--max-calls", type=click.IntRange(min=1), help="Stop after this many oracle calls."
-    ),
-    click.option(
-        "--out",
-        type=click.Path(path_type=Path),
-        callback=output_path(".json"),
-        metavar="POLICY.JSON",
-        help="Save the policy as plain JSON.",
-    ),
+@click.command(
+    "solve",
+    params=[
+        *TABLE_OPTIONS,
+        MANY_RATES,
+        *PROBLEM_OPTIONS,
+        click.Option(
+            ["--method"],
+            type=click.Choice(("column-generation", "saddle-point")),
+            default="column-generation",
+            help="The solver; saddle-point is the paper's recipe.",
+        ),
+        click.Option(
+            ["--max-calls"], type=click.IntRange(min=1), help="Stop after this many oracle calls."
+        ),
+        click.Option(
+            ["--out"], type=JSON_FILE, metavar="POLICY.JSON", help="Save the policy as plain JSON."
+        ),
+    ],
 )
 def command(method: str, max_calls: int | None, out: Path | None, **options: Any) -> None:
     """Find the cheapest mixture of rules whose rates differ by at most a limit.
 
-    DATA is a CSV file with a header: one row per person, with the outcome, the group and what a
-    decision may look at.
+    DATA is a known table (evenhand data list), a description (.toml), or a CSV or Parquet file: one
+    row per person, with the outcome, the group and what a decision may look at.
 
     \b
     Example: loans, where group and outcome are known for everybody
@@ -58,33 +55,34 @@ def command(method: str, max_calls: int | None, out: Path | None, **options: Any
     \b
     The classes
       stumps      one cut in one column, either direction; exact
-      thresholds  accept from a score on (--score COL); exact; one cut per group with --group-use decide
+      thresholds  accept from a score on (--score COL); exact; one cut per group with
+                  --group-use decide
       linear      weighted sum of the columns, logistic surrogate and best cut; heuristic
       logistic    scikit-learn's logistic regression; heuristic
-      tree        scikit-learn's decision tree of depth 4; heuristic
+      tree        scikit-learn's decision tree of depth 5; heuristic
 
     The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the
     mixture, on this table.
     """
-    from evenhand.cli.task import TableRequest, prepare
+    from evenhand.cli.show import show_solution
 
-    task = prepare(TableRequest(**options))
-    solution = solve_task(task, method, max_calls)
+    task = table_problem(TableRequest(**options))
+    solution = solve(task, method, max_calls)
     if out is not None:
         save_policy(task, solution, out)
-    report(task, solution)
+    show_solution(task, solution)
     if out is not None:
         click.echo(f"\nSaved: {out}")
 
 
-def solve_task(
-    task: "TableProblem", method: str = "column-generation", max_calls: int | None = None
+def solve(
+    task: TableProblem, method: str = "column-generation", max_calls: int | None = None
 ) -> "FairSolution":
     """Solve, with a counter of oracle calls on stderr."""
     from evenhand.cli.show import progress
     from evenhand.faircsc import solve_fair
 
-    with progress("oracle calls", max_calls) as told:
+    with progress("oracle calls", max_calls) as count:
         return solve_fair(
             task.problem,
             task.hypotheses,
@@ -94,44 +92,24 @@ def solve_task(
             method=method,  # type: ignore[arg-type]  # click offers nothing else
             group_use=task.group_use,
             max_calls=max_calls,
-            progress=told,
+            progress=count,
         )
 
 
-def report(task: "TableProblem", solution: "FairSolution") -> None:
-    """Print the answer."""
-    from evenhand.cli import show
-
-    out = show.console()
-    show.show_task(out, task)
-    show.show_policy(out, task, solution.policy)
-    show.show_rates(out, task, solution)
-    show.show_cost(out, task, solution)
-    out.print(f"\n{show.IN_SAMPLE}")
-
-
-def save_policy(task: "TableProblem", solution: "FairSolution", path: Path) -> None:
-    """Write the policy with what is needed to use it and to know what it is worth; plain JSON."""
-    path.write_text(
-        json.dumps(policy_document(task, solution), indent=2, allow_nan=False) + "\n",
-        encoding="utf-8",
-    )
-
-
-def policy_document(task: "TableProblem", solution: "FairSolution") -> dict[str, Any]:
-    """The policy and its metadata; `evenhand.policy_from_json(document["policy"])` reads the policy
-    back.
+def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> None:
+    """Write the policy with what is needed to use it and to know what it is worth, as plain JSON;
+    `evenhand.policy_from_json(document["policy"])` reads the policy back.
     """
     from evenhand import __version__
     from evenhand.cli import show
 
-    lower = solution.lower_bound
-    return {
+    table, lower = task.table, solution.lower_bound
+    document = {
         "evenhand": __version__,
         "policy": solution.policy.to_json(),
-        "in_words": solution.policy.describe(task.names).splitlines(),
-        "columns": list(task.names),
-        "encoded_columns": {name: list(columns) for name, columns in task.columns.encoded.items()},
+        "in_words": solution.policy.describe(table.names).splitlines(),
+        "columns": list(table.names),
+        "encoded_columns": {name: list(columns) for name, columns in table.encoded.items()},
         "label": {"column": task.label, "good": task.good},
         "group": {"column": task.group, "use": task.group_use, "values": list(task.sample.groups)},
         "class": dict(task.hypotheses.params),
@@ -140,11 +118,12 @@ def policy_document(task: "TableProblem", solution: "FairSolution") -> dict[str,
         "rates": show.measured_rates(task, solution),
         "gaps": dict(zip(solution.report.constraint_names, solution.gaps.tolist(), strict=True)),
         "prices": dict(task.prices),
-        "cost_per_person": task.per_person(solution.cost),
-        "lower_bound_per_person": None if lower is None else task.per_person(lower),
+        "cost_per_person": show.per_person(task, solution.cost),
+        "lower_bound_per_person": None if lower is None else show.per_person(task, lower),
         "oracle_calls": solution.oracle_calls,
         "method": solution.report.method,
         "converged": solution.report.converged,
         "table": {"file": task.source, "people": len(task.sample)},
         "note": show.IN_SAMPLE,
     }
+    show.write_json(path, document, indent=2)

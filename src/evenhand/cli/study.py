@@ -2,140 +2,104 @@
 
 import os
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import CLASS_NAME, RATE_NAME, with_options
+from evenhand.cli.options import (
+    CLASS_NAME,
+    MEANING_OPTIONS,
+    ONE_RATE,
+    PRICE_OPTIONS,
+    column_meaning,
+    command_words,
+)
 
 if TYPE_CHECKING:
-    from evenhand.simulate.study import Source, Study, StudyPlan, Workers
+    from evenhand.simulate.study import Study, StudyPlan
 
-TABLE = (
-    click.argument("tables", nargs=-1, required=True, metavar="TABLE..."),
-    click.option(
-        "--label", metavar="COL", help="For a CSV or Parquet file: the column with the outcome."
-    ),
-    click.option(
-        "--good", metavar="VALUE", help="The value of the label that is the good outcome."
-    ),
-    click.option("--group", metavar="COL", help="The column with the group."),
-    click.option("--groups", metavar="A,B", help="Keep only the rows of these groups."),
-    click.option(
-        "--features",
-        metavar="A,B,C",
-        help="Columns a decision may use. Default: all but label and group.",
-    ),
-    click.option("--encode", is_flag=True, help="Turn text columns into one 0/1 column per value."),
-    click.option(
-        "--drop-missing",
-        is_flag=True,
-        help="Leave out rows with a missing value in a column that is used.",
-    ),
-    click.option(
-        "--drop-unlabelled",
-        is_flag=True,
-        help="Leave out people without a label, those who were rejected in the past.",
-    ),
-    click.option(
-        "--delimiter",
-        default=",",
-        show_default=True,
-        metavar="CHAR",
-        help="What separates the cells of a CSV.",
-    ),
-)
-SWEEP = (
-    click.option(
-        "--learner",
-        "learners",
-        multiple=True,
-        metavar="NAME",
-        help="A learner; repeat it.  [default: the six that need no extra package]",
-    ),
-    click.option(
-        "--limit", "limits", type=float, multiple=True, help="A limit; repeat it.  [default: 0.05]"
-    ),
-    click.option(
-        "--seeds", type=click.IntRange(min=1), default=5, show_default=True, help="Runs of each."
-    ),
-    click.option(
-        "--first-seed",
-        type=click.IntRange(min=0),
-        default=0,
-        show_default=True,
-        help="The seed of the first.",
-    ),
-    click.option(
-        "--rounds",
-        type=click.IntRange(min=1),
-        default=50_000,
-        show_default=True,
-        help="People in a run.",
-    ),
-    click.option(
-        "--class",
-        "kind",
-        **CLASS_NAME,
-        default="linear",
-        show_default=True,
-        help="The rules to choose from.",
-    ),
-    click.option(
-        "--rate",
-        **RATE_NAME,
-        default="fpr",
-        show_default=True,
-        help="The rate whose gap is limited: false positive, false negative, selection.",
-    ),
-    click.option(
-        "--delta",
-        type=float,
-        default=0.05,
-        show_default=True,
-        help="How likely the promise may fail in a life.",
-    ),
-    click.option(
-        "--price-false-accept",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Cost of a bad accept.",
-    ),
-    click.option(
-        "--price-false-reject",
-        type=float,
-        default=1.0,
-        show_default=True,
-        help="Cost of a good reject.",
-    ),
-)
-RUN = (
-    click.option(
-        "--jobs",
-        type=click.IntRange(min=1),
-        metavar="N",
-        help="Processes.  [default: one per core]",
-    ),
-    click.option(
-        "--dask",
-        metavar="ADDRESS",
-        help='Run on Dask: the address of a scheduler (tcp://host:8786), or "local".',
-    ),
-    click.option(
-        "--out",
-        type=click.Path(file_okay=False, path_type=Path),
-        default=Path("evenhand-study"),
-        show_default=True,
-        metavar="DIR",
-        help="Folder for report.html, results.parquet and journal.jsonl.",
-    ),
-)
+LEFT_OUT = {
+    "label": None,
+    "good": None,
+    "bad": None,
+    "group": None,
+    "groups": None,
+    "features": None,
+    "missing": None,
+    "encode": False,
+    "drop_missing": False,
+    "drop_unlabelled": False,
+    "fewest": None,
+    "delimiter": ",",
+    "class": "linear",
+    "rate": "fpr",
+    "price_false_accept": 1.0,
+    "price_false_reject": 1.0,
+    "delta": 0.05,
+    "first_seed": 0,
+    "rounds": None,
+    "seeds": None,
+}
+"""The options that the printed command repeats, and the values at which it leaves them out."""
 
 
-@click.command("study")
-@with_options(*TABLE, *SWEEP, *RUN)
+@click.command(
+    "study",
+    params=[
+        click.Argument(["tables"], nargs=-1, required=True, metavar="TABLE..."),
+        *MEANING_OPTIONS,
+        click.Option(
+            ["--learner", "learners"],
+            multiple=True,
+            metavar="NAME",
+            help="A learner; repeat it.  [default: the six that need no extra package]",
+        ),
+        click.Option(
+            ["--limit", "limits"],
+            type=float,
+            multiple=True,
+            help="A limit; repeat it.  [default: 0.05]",
+        ),
+        click.Option(["--seeds"], type=click.IntRange(min=1), default=5, help="Runs of each."),
+        click.Option(
+            ["--first-seed"], type=click.IntRange(min=0), default=0, help="The seed of the first."
+        ),
+        click.Option(
+            ["--rounds"], type=click.IntRange(min=1), default=50_000, help="People in a run."
+        ),
+        click.Option(
+            ["--class", "kind"], type=CLASS_NAME, default="linear", help="The rules to choose from."
+        ),
+        ONE_RATE,
+        click.Option(
+            ["--delta"],
+            type=float,
+            default=0.05,
+            help="How likely the promise may fail in a life.",
+        ),
+        *PRICE_OPTIONS,
+        click.Option(
+            ["--jobs"],
+            type=click.IntRange(min=1),
+            metavar="N",
+            help="Processes.  [default: one per core]",
+        ),
+        click.Option(
+            ["--dask"],
+            metavar="ADDRESS",
+            help='Run on Dask: the address of a scheduler (tcp://host:8786), or "local".',
+        ),
+        click.Option(
+            ["--out"],
+            type=click.Path(file_okay=False, path_type=Path),
+            default=Path("evenhand-study"),
+            metavar="DIR",
+            help="Folder for report.html, results.parquet and journal.jsonl.",
+        ),
+    ],
+)
 def command(**options: Any) -> None:
     """What fairness costs on your data, and which learner keeps it.
 
@@ -146,7 +110,8 @@ def command(**options: Any) -> None:
 
     \b
     Example
-      evenhand study lending --learner certified --learner fair-on-gathered --rounds 3000 --seeds 2 --out lending-study
+      evenhand study lending --learner certified --learner fair-on-gathered \\
+          --rounds 3000 --seeds 2 --out lending-study
       evenhand study loans.csv --label repaid --good yes --group sex --limit 0.05
       evenhand study adult compas taiwan gmsc --dask tcp://scheduler:8786
 
@@ -161,29 +126,39 @@ def command(**options: Any) -> None:
       vw-epsilon-greedy, vw-squarecb   Vowpal Wabbit (pip install 'evenhand[vw]')
       accept-all         no learning
     """
-    from evenhand.cli.show import console, progress
-    from evenhand.simulate.study import study, write_parquet
+    from evenhand.cli.show import progress
+    from evenhand.simulate.study import Dask, Local, study, write_parquet
 
-    plan, workers = made_plan(options), made_workers(options)
-    tell_notes(plan)
+    plan, jobs = make_study(options), options["jobs"] or os.cpu_count() or 1
+    workers = Dask(options["dask"], jobs) if options["dask"] else Local(jobs)
+    for source in plan.sources:  # what was done to the user's own rows on the way in
+        for note in source.table().notes if source.description else ():
+            click.echo(f"{source.name}: {note}.", err=True)
     folder: Path = options["out"]
     total = len(plan.questions) * (1 + len(plan.learners) * plan.seeds)
-    with progress("runs", total) as told:
-        found = study(plan, folder, workers, lambda done, _: told(done))
-    tell(console(), found)
-    write_parquet(found, folder / "results.parquet")
+    with progress("runs", total) as count:
+        finished = study(plan, folder, workers, lambda done, _: count(done))
+    show_study(finished)
+    write_parquet(finished, folder / "results.parquet")
     page = folder / "report.html"
-    page.write_text(report(found, options), encoding="utf-8")
+    page.write_text(report(finished, options), encoding="utf-8")
     click.echo(f"\nReport: {page}\nRows: {folder / 'results.parquet'}")
 
 
-def made_plan(options: dict[str, Any]) -> "StudyPlan":
+def make_study(options: dict[str, Any]) -> "StudyPlan":
     """The plan, with every complaint about tables and names made before anything runs."""
-    from evenhand.simulate.catalogue import STUDIED
-    from evenhand.simulate.study import StudyPlan
+    from evenhand.simulate.named import STUDIED
+    from evenhand.simulate.study import StudyPlan, source_of
+    from evenhand.tables import describe
 
+    sources = []
+    for name in dict.fromkeys(options["tables"]):
+        described = describe(name, **column_meaning(options))
+        if described is not None:  # workers may run in another folder
+            described = replace(described, path=described.path.absolute())
+        sources.append(source_of(name, described))
     return StudyPlan(
-        sources=tuple(made_source(name, options) for name in dict.fromkeys(options["tables"])),
+        sources=tuple(sources),
         learners=tuple(dict.fromkeys(options["learners"])) or STUDIED,
         limits=tuple(dict.fromkeys(options["limits"])) or (0.05,),
         seeds=options["seeds"],
@@ -197,63 +172,16 @@ def made_plan(options: dict[str, Any]) -> "StudyPlan":
     )
 
 
-def tell_notes(plan: "StudyPlan") -> None:
-    """What was done to the user's own rows on the way in: rows left out, columns encoded."""
-    for source in plan.sources:
-        for note in source.table().notes if source.description else ():
-            click.echo(f"{source.name}: {note}.", err=True)
-
-
-def made_source(name: str, options: dict[str, Any]) -> "Source":
-    """A published table, a description, or a file whose columns the options name."""
-    from evenhand.environments.datasets import DATASETS, Description, read_description
-    from evenhand.errors import InvalidInput
-    from evenhand.simulate.study import source_of
-
-    path = Path(name)
-    if name in DATASETS or not path.exists():
-        return source_of(name)
-    if path.suffix.lower() == ".toml":
-        return source_of(name, read_description(path.absolute()))
-    if options["label"] is None or options["group"] is None:
-        raise InvalidInput(
-            f"{name} is a file of rows, and nothing says what its columns mean.",
-            hint="add --label COL and --group COL, or describe it in a .toml file.",
-        )
-    told: dict[str, Any] = {
-        key: tuple(part.strip() for part in (options[key] or "").split(",") if part.strip())
-        for key in ("groups", "features")
-    }
-    told |= {
-        key: options[key]
-        for key in ("label", "good", "group", "encode", "drop_missing", "delimiter")
-    }
-    unlabelled = "drop" if options["drop_unlabelled"] else None
-    return source_of(name, Description(path=path.absolute(), unlabelled=unlabelled, **told))
-
-
-def made_workers(options: dict[str, Any]) -> "Workers":
-    """Processes of this machine, or Dask."""
-    from evenhand.simulate.study import Dask, Local
-
-    jobs = options["jobs"] or os.cpu_count() or 1
-    return Dask(options["dask"], jobs) if options["dask"] else Local(jobs)
-
-
-def tell(out: Any, found: "Study") -> None:
+def show_study(finished: "Study") -> None:
     """The table on the terminal."""
-    from rich.table import Table
-
+    from evenhand.cli.show import console, grid
     from evenhand.report.findings import percent
 
-    grid = Table(box=None, padding=(0, 1))
-    for name in ("table", "limit", "learner"):
-        grid.add_column(name, no_wrap=True)
-    for name in ("error", "regret / constant's", "worst gap", "rounds above", "audits", "s/run"):
-        grid.add_column(name, justify="right", no_wrap=True)
-    for cell in found.cells:
+    numbers = (">error", ">regret / constant's", ">worst gap", ">rounds above", ">audits", ">s/run")
+    table = grid("table", "limit", "learner", *numbers)
+    for cell in finished.cells:
         gap = f"{cell.worst_gap:.3f}"
-        grid.add_row(
+        table.add_row(
             cell.table,
             f"{cell.limit:g}",
             cell.learner,
@@ -264,48 +192,29 @@ def tell(out: Any, found: "Study") -> None:
             f"{cell.mean('audit_share'):.1%}",
             f"{sum(cell.seconds) / len(cell.seconds):.1f}",
         )
-    out.print(grid)
+    console().print(table)
 
 
-def report(found: "Study", options: dict[str, Any]) -> str:
+def report(finished: "Study", options: dict[str, Any]) -> str:
     """The HTML page."""
     from evenhand import __version__
     from evenhand.cli.data import about
-    from evenhand.environments.datasets import DATASETS
     from evenhand.fairness.rates import RATES
     from evenhand.report import StudyReport, study_page
+    from evenhand.tables import TABLES
 
-    told = {
-        source.name: about(
-            source.table(),
-            None if source.description else DATASETS.get(source.name),
-            source.description,
-        )
-        for source in found.plan.sources
-    }
-    rate = RATES[found.plan.rate].name
-    return study_page(
-        StudyReport(found, told, rate, command_line(options), __version__, "results.parquet")
-    )
+    facts = {}
+    for source in finished.plan.sources:
+        published = None if source.description else TABLES[source.name]
+        facts[source.name] = about(source.table(), published, source.description)
+    rate, typed = RATES[finished.plan.rate].name, command_line(options)
+    return study_page(StudyReport(finished, facts, rate, typed, __version__, "results.parquet"))
 
 
 def command_line(options: dict[str, Any]) -> str:
     """What to type to get the same results."""
+    repeated = {"learner": options["learners"], "limit": options["limits"]}
     words = ["evenhand", "study", *options["tables"]]
-    for learner in options["learners"]:
-        words += ["--learner", learner]
-    for limit in options["limits"]:
-        words += ["--limit", f"{limit:g}"]
-    for name in ("label", "good", "group", "groups", "features"):
-        words += [f"--{name}", options[name]] if options[name] else []
-    for name in ("encode", "drop_missing", "drop_unlabelled"):
-        words += [f"--{name.replace('_', '-')}"] * options[name]
-    words += ["--class", options["kind"]] * (options["kind"] != "linear")
-    words += ["--rate", options["rate"]] * (options["rate"] != "fpr")
-    for name in ("price_false_accept", "price_false_reject"):
-        words += [f"--{name.replace('_', '-')}", f"{options[name]:g}"] * (options[name] != 1.0)
-    words += ["--delta", f"{options['delta']:g}"] * (options["delta"] != 0.05)
-    words += ["--first-seed", str(options["first_seed"])] * (options["first_seed"] > 0)
-    return shlex.join(
-        [*words, "--rounds", str(options["rounds"]), "--seeds", str(options["seeds"])]
-    )
+    words += command_words(repeated, dict.fromkeys(repeated))
+    words += command_words({**options, "class": options["kind"]}, LEFT_OUT)
+    return shlex.join(words)

@@ -33,7 +33,7 @@ def command(config: Path, product: str | None, now: bool) -> None:
     """
     from evenhand.errors import InvalidInput
     from evenhand.service import Trainer, load_settings
-    from evenhand.service.opening import open_ledger
+    from evenhand.service.server import open_ledger
 
     settings = load_settings(config)
     chosen = [one for one in settings.products if product in (None, one.name)]
@@ -45,11 +45,12 @@ def command(config: Path, product: str | None, now: bool) -> None:
             trainer.begin()
             older = trainer.older_rules
             published = trainer.close() if now else trainer.close_if_due()
-            state = (
-                "not due"
-                if published is None
-                else f"epoch {published.epoch} published, policy {published.id[:12]}"
-            )
-            if published is not None and older is not None:
-                state += f": a new life under rules {published.rules} takes over what was published under rules {older}"
+            state = "not due"
+            if published is not None:
+                state = f"epoch {published.epoch} published, policy {published.id[:12]}"
+                if older is not None:
+                    state += (
+                        f": a new life under rules {published.rules} takes over "
+                        f"what was published under rules {older}"
+                    )
             click.echo(f"{one.tenant}/{one.name}: {state}")

@@ -2,16 +2,20 @@
 really are.
 """
 
-from evenhand.environments.difficult import (
+from evenhand.environments.discrete import ContextCounts, Discrete
+from evenhand.environments.examples import (
+    LowerBound,
     at_the_limit,
     avoided_region,
+    hard,
+    lending,
+    random_population,
     rare_labels,
     score_ladder,
     small_group,
+    threshold_population,
 )
-from evenhand.environments.discrete import ContextCounts, Discrete
-from evenhand.environments.lower_bound import LowerBound
-from evenhand.environments.named import hard, lending, random_population, threshold_population
+from evenhand.environments.population import Population, TablePopulation
 from evenhand.environments.replay import Replay
 from evenhand.environments.scores import ScoreGroup, Scores
 
@@ -19,9 +23,11 @@ __all__ = [
     "ContextCounts",
     "Discrete",
     "LowerBound",
+    "Population",
     "Replay",
     "ScoreGroup",
     "Scores",
+    "TablePopulation",
     "at_the_limit",
     "avoided_region",
     "hard",

@@ -11,8 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.contracts import Policy
-from evenhand.environments.optimum import enumerated_optimum
-from evenhand.environments.truth import TablePopulation, require_rows
+from evenhand.environments.population import TablePopulation, require_rows
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness import Rate
 from evenhand.hypotheses import FiniteClass
@@ -30,8 +29,21 @@ from evenhand.words import (
 
 @dataclass(frozen=True, eq=False)
 class ContextCounts:
-    """What happened in a block of rounds with one policy, per context; the labels of the rejected
-    are not known.
+    """What happened in a block of rounds with one policy; the labels of the rejected are not known.
+
+    Parameters
+    ----------
+    rejected : array of int
+        The rejected of each context.
+    accepted_positive, accepted_negative : array of int
+        The accepted of each context with label +1 and with label -1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> counts = ContextCounts(np.array([3, 0]), np.array([1, 4]), np.array([0, 2]))
+    >>> counts.accepted.tolist(), counts.rounds
+    ([1, 6], 10)
     """
 
     rejected: IntArray
@@ -50,8 +62,36 @@ class ContextCounts:
 
 
 class Discrete(TablePopulation):
-    """Context i has probability[i], P[y = +1 | i] = positive_rate[i], group[i], features [[i]];
-    accepts[h, i]: does h accept it?
+    """A population of finitely many contexts; the features of context i are [[i]].
+
+    Parameters
+    ----------
+    probability : array of float
+        The share of each context; the shares sum to 1.
+    positive_rate : array of float
+        P[y = +1] in each context.
+    group : array
+        The group of each context; there are at least two groups.
+    accepts : array of bool
+        (hypotheses, contexts): which hypothesis accepts which context.
+    name : str
+        What the population is called in reports.
+
+    Raises
+    ------
+    InvalidInput
+        If the shares do not sum to 1, a number is no probability, or there is one group only.
+
+    Examples
+    --------
+    >>> from evenhand.environments import Discrete
+    >>> world = Discrete(
+    ...     probability=[0.3, 0.2, 0.3, 0.2], positive_rate=[0.9, 0.2, 0.6, 0.1],
+    ...     group=["a", "a", "b", "b"], accepts=[[True, False, True, False]],
+    ... )
+    >>> loss, policy = world.optimum(allowed_gap=1.0)
+    >>> round(loss, 3), round(world.gap(policy), 3)
+    (0.21, 0.242)
     """
 
     def __init__(
@@ -65,19 +105,44 @@ class Discrete(TablePopulation):
     ) -> None:
         super().__init__()
         self.name = name
-        self.probability = _as_distribution(probability)
-        contexts = len(self.probability)
+        shares = np.asarray(probability, dtype=np.float64)
+        if shares.ndim != 1 or len(shares) == 0:
+            raise LengthMismatch(
+                f"probability has shape {shares.shape}; it needs one entry per context."
+            )
+        contexts = len(shares)
+        shares = _as_probabilities(shares, contexts, "probability")
+        total = float(shares.sum())
+        if abs(total - 1.0) > 1e-9:
+            raise InvalidInput(
+                f"probability sums to {total:.12g}; the shares of all contexts must sum to 1.",
+                hint="divide by the sum.",
+            )
+        self.probability: FloatArray = np.asarray(shares / total)
         self.positive_rate = _as_probabilities(positive_rate, contexts, "positive_rate")
         self.group: GroupArray = as_group(group, contexts)
         self.features: FloatArray = np.arange(contexts, dtype=np.float64)[:, np.newaxis]
         self.accepts = np.asarray(accepts)
         if self.accepts.ndim != 2 or self.accepts.shape[1] != contexts:
             raise LengthMismatch(
-                f"accepts has shape {self.accepts.shape}; with {contexts} contexts it must be (hypotheses, {contexts})."
+                f"accepts has shape {self.accepts.shape}; "
+                f"with {contexts} contexts it must be (hypotheses, {contexts})."
             )
         self.hypotheses: FiniteClass = FiniteClass.from_table(self.accepts)
-        self._population = self._table()
-        self._require_two_groups()
+        # context i with y = +1 counts p_i eta_i people, with y = -1 p_i (1 - eta_i)
+        positive = self.probability * self.positive_rate
+        self._population = LabelledSample(
+            np.tile(self.features, (2, 1)),
+            np.tile(self.group, 2),
+            np.repeat([1, -1], contexts),
+            np.concatenate([positive, self.probability - positive]),
+        )
+        if len(self._population.groups) < 2:
+            raise InvalidInput(
+                f"all people are of group {self._population.groups[0]!r}; "
+                "a gap needs at least two groups.",
+                hint="every group needs a context of positive probability.",
+            )
 
     def __len__(self) -> int:
         return len(self.probability)
@@ -85,31 +150,55 @@ class Discrete(TablePopulation):
     @property
     def params(self) -> Mapping[str, Any]:
         """Name, sizes, groups and a digest of all numbers."""
-        numbers = hashlib.sha256(
-            self.probability.tobytes() + self.positive_rate.tobytes()
-        ).hexdigest()[:16]
+        numbers = self.probability.tobytes() + self.positive_rate.tobytes()
         return {
             "environment": self.name,
             "contexts": len(self),
             "hypotheses": len(self.hypotheses),
             "groups": list(self._population.groups),
-            "digest": numbers,
+            "digest": hashlib.sha256(numbers).hexdigest()[:16],
         }
 
-    def sample(self, rows: int, generator: np.random.Generator) -> LabelledSample:
-        """`rows` independent people, event by event."""
-        context = generator.choice(len(self), size=require_rows(rows), p=self.probability)
-        label = np.where(generator.random(rows) < self.positive_rate[context], 1, -1)
+    def draw(self, rounds: int, generator: np.random.Generator) -> LabelledSample:
+        """Draw independent people, event by event.
+
+        Parameters
+        ----------
+        rounds : int
+            How many people.
+        generator : numpy.random.Generator
+            The source of chance.
+
+        Returns
+        -------
+        LabelledSample
+            The people with their true labels.
+        """
+        context = generator.choice(len(self), size=require_rows(rounds), p=self.probability)
+        label = np.where(generator.random(rounds) < self.positive_rate[context], 1, -1)
         return LabelledSample(self.features[context], self.group[context], label)
 
     def draw_counts(
         self, rounds: int, acceptance: ArrayLike, generator: np.random.Generator
     ) -> ContextCounts:
-        """The counts of `rounds` rounds in which context i is accepted with probability
-        acceptance[i], in O(contexts).
+        """Draw the counts of many rounds with one policy, in O(contexts).
 
         People per context are multinomial, the accepted among them binomial, the positive among
         those binomial: the same law as counting event by event.
+
+        Parameters
+        ----------
+        rounds : int
+            How many rounds.
+        acceptance : array of float
+            The probability with which each context is accepted.
+        generator : numpy.random.Generator
+            The source of chance.
+
+        Returns
+        -------
+        ContextCounts
+            What happened in each context.
         """
         accepting = _as_probabilities(acceptance, len(self), "acceptance")
         if rounds < 0:
@@ -121,27 +210,13 @@ class Discrete(TablePopulation):
         positive = generator.binomial(accepted, self.positive_rate)
         return ContextCounts(people - accepted, positive, accepted - positive)
 
-    def _table(self) -> LabelledSample:
-        """Context i with y = +1 counts p_i eta_i people, with y = -1 p_i (1 - eta_i)."""
-        positive = self.probability * self.positive_rate
-        count = np.concatenate([positive, self.probability - positive])
-        label = np.repeat([1, -1], len(self))
-        return LabelledSample(np.tile(self.features, (2, 1)), np.tile(self.group, 2), label, count)
-
     def _truth(self, policy: Policy) -> tuple[LabelledSample, FloatArray]:
         return self._population, np.tile(policy.acceptance(self.features, self.group), 2)
 
     def _best(
         self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
     ) -> tuple[float, Mixture]:
-        constraints = self._constraints(rates, self._population)
-        return enumerated_optimum(
-            self._population,
-            self.hypotheses,
-            constraints,
-            self._row_prices(prices, self._population),
-            allowed_gap,
-        )
+        return self._best_of_class(self._population, allowed_gap, rates, prices)
 
     def _row_prices(self, prices: Prices, sample: LabelledSample) -> Prices:
         """One entry per context becomes one per (label, context)."""
@@ -150,29 +225,6 @@ class Discrete(TablePopulation):
             for price in (prices.false_accept, prices.false_reject)
         )
         return Prices(*both)
-
-    def _require_two_groups(self) -> None:
-        if len(self._population.groups) < 2:
-            raise InvalidInput(
-                f"all people are of group {self._population.groups[0]!r}; a gap needs at least two groups.",
-                hint="every group needs a context of positive probability.",
-            )
-
-
-def _as_distribution(value: ArrayLike) -> FloatArray:
-    array = np.asarray(value, dtype=np.float64)
-    if array.ndim != 1 or len(array) == 0:
-        raise LengthMismatch(
-            f"probability has shape {array.shape}; it needs one entry per context."
-        )
-    checked = _as_probabilities(array, len(array), "probability")
-    total = float(checked.sum())
-    if abs(total - 1.0) > 1e-9:
-        raise InvalidInput(
-            f"probability sums to {total:.12g}; the shares of all contexts must sum to 1.",
-            hint="divide by the sum.",
-        )
-    return np.asarray(checked / total)
 
 
 def _as_probabilities(value: ArrayLike, rows: int, name: str) -> FloatArray:

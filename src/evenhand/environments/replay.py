@@ -1,5 +1,5 @@
-"""A labelled table as a population: its rows are drawn again and again, or streamed once; its truth
-is its own rates.
+"""A labelled table as a population: its rows are drawn again and again, or streamed once; its
+truth is its own rates.
 """
 
 import copy
@@ -9,21 +9,53 @@ from typing import Any, Self
 import numpy as np
 
 from evenhand.contracts import GroupUse, HypothesisClass, Policy
-from evenhand.environments.truth import TablePopulation, require_rows
+from evenhand.environments.population import TablePopulation, require_rows
 from evenhand.errors import InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness import Rate
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
+from evenhand.tables import Table
 from evenhand.words import CostSensitiveProblem, FloatArray, IntArray, LabelledSample, Prices
 
 
 class Replay(TablePopulation):
-    """People of `sample`, drawn with replacement (by `count`), or each once if `streamed` (in table
-    order, or shuffled by `seed`).
+    """A table of people as a population: its rows are drawn with replacement, or each once.
 
-    Loss and gaps of a policy are those on the whole table. `optimum` needs `hypotheses`; it is
-    exact for an exact class.
+    Loss and gaps of a policy are those on the whole table.
+
+    Parameters
+    ----------
+    sample : LabelledSample
+        The table; rows are drawn in proportion to their counts.
+    streamed : bool
+        Whether each row comes once, in the order of the table, instead of with replacement.
+    hypotheses : HypothesisClass, optional
+        The class of rules; `optimum` needs it, and is exact for an exact class.
+    group_use : {"certify_only", "decide"}
+        Whether the rules of the optimum may look at the group.
+    seed : int, optional
+        Shuffles the order of a stream.
+    name : str
+        What the population is called in reports.
+
+    Raises
+    ------
+    InvalidInput
+        If there is one group only, a table with counts is streamed, or a seed has nothing to
+        shuffle.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.environments import Replay
+    >>> from evenhand.words import LabelledSample
+    >>> table = LabelledSample([[1.0], [2.0], [3.0], [4.0]], ["a", "a", "b", "b"], [-1, 1, -1, 1])
+    >>> world = Replay(table, streamed=True)
+    >>> world.draw(3, np.random.default_rng(0)).label.tolist(), world.remaining
+    ([-1, 1, -1], 1)
+    >>> world.fresh().remaining
+    4
     """
 
     def __init__(
@@ -61,6 +93,38 @@ class Replay(TablePopulation):
         )
         self._position = 0
 
+    @classmethod
+    def of_table(
+        cls,
+        table: Table,
+        hypotheses: HypothesisClass | None = None,
+        group_use: GroupUse = "certify_only",
+    ) -> Self:
+        """Take a table for a population: rows are drawn with replacement, so its own rates are the
+        exact truth.
+
+        Parameters
+        ----------
+        table : Table
+            What `evenhand.tables.read_table(...).encoded()` returns.
+        hypotheses : HypothesisClass, optional
+            The class whose best policy is the optimum.
+        group_use : {"certify_only", "decide"}
+            Whether the group may influence decisions.
+
+        Returns
+        -------
+        Replay
+            The population.
+
+        Examples
+        --------
+        >>> from evenhand.tables import read_table
+        >>> len(Replay.of_table(read_table("lending").encoded()))
+        1200
+        """
+        return cls(table.sample, hypotheses=hypotheses, group_use=group_use, name=table.name)
+
     def __len__(self) -> int:
         return len(self._table)
 
@@ -82,39 +146,56 @@ class Replay(TablePopulation):
         return len(self) - self._position if self.streamed else None
 
     def fresh(self) -> Self:
-        """The same table; a stream starts again at its first row."""
+        """Return the same table at its beginning.
+
+        Returns
+        -------
+        Replay
+            A stream starts again at its first row.
+        """
         again = copy.copy(self)
         again._position = 0
         return again
 
-    def sample(self, rows: int, generator: np.random.Generator) -> LabelledSample:
-        """`rows` independent people of the table, whether or not it is streamed."""
-        return self._rows(
-            generator.choice(len(self), size=require_rows(rows), p=self._population.weight)
-        )
-
     def draw(self, rounds: int, generator: np.random.Generator) -> LabelledSample:
-        """The next people; InvalidInput when a stream has too few left."""
-        if not self.streamed:
-            return self.sample(rounds, generator)
-        left = len(self) - self._position
-        if require_rows(rounds) > left:
-            raise InvalidInput(
-                f"{rounds} people were asked for, but {left} of the {len(self)} rows of the stream are left.",
-                hint="use at most as many rounds as there are rows, or streamed=False to draw with replacement.",
-            )
-        self._position += rounds
-        return self._rows(self._order[self._position - rounds : self._position])
+        """Draw the next people.
 
-    def _rows(self, where: IntArray) -> LabelledSample:
-        return LabelledSample(
-            self._table.features[where], self._table.group[where], self._table.label[where]
-        )
+        Parameters
+        ----------
+        rounds : int
+            How many people.
+        generator : numpy.random.Generator
+            The source of chance; a stream needs none.
+
+        Returns
+        -------
+        LabelledSample
+            The people with their labels.
+
+        Raises
+        ------
+        InvalidInput
+            If a stream has too few rows left.
+        """
+        require_rows(rounds)
+        table, left = self._table, len(self) - self._position
+        if not self.streamed:
+            rows = generator.choice(len(self), size=rounds, p=self._population.weight)
+        elif rounds <= left:
+            rows = self._order[self._position : self._position + rounds]
+            self._position += rounds
+        else:
+            raise InvalidInput(
+                f"{rounds} people were asked for, "
+                f"but {left} of the {len(self)} rows of the stream are left.",
+                hint="use at most as many rounds as there are rows, "
+                "or streamed=False to draw with replacement.",
+            )
+        return LabelledSample(table.features[rows], table.group[rows], table.label[rows])
 
     def _truth(self, policy: Policy) -> tuple[LabelledSample, FloatArray]:
-        return self._population, policy.acceptance(
-            self._population.features, self._population.group
-        )
+        table = self._population
+        return table, policy.acceptance(table.features, table.group)
 
     def _best(
         self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
@@ -132,7 +213,7 @@ class Replay(TablePopulation):
             plain.cost_if_rejected * table.weight,
             plain.cost_if_accepted * table.weight,
         )
-        found = solve_fair(
+        best = solve_fair(
             problem, self.hypotheses, rates, table, allowed_gap, group_use=self.group_use
         )
-        return found.cost, found.policy
+        return best.cost, best.policy

@@ -1,6 +1,7 @@
 """One continuous score: normal given group and label, with base rates that differ between groups.
 
-    score | a = j, y ~ Normal(mean_jy, spread_j),  P[y = +1 | a = j] = base_rate_j,  P[a = j] = share_j
+    score | a = j, y ~ Normal(mean_jy, spread_j)
+    P[y = +1 | a = j] = base_rate_j,   P[a = j] = share_j
 
 A mixture of rules is a step function of the score. Between two steps its acceptance is constant, so
 loss and gaps are finite sums of normal probabilities: exact, once the steps are known.
@@ -15,8 +16,7 @@ import numpy as np
 import scipy
 
 from evenhand.contracts import Policy
-from evenhand.environments.optimum import enumerated_optimum
-from evenhand.environments.truth import Population, require_rows
+from evenhand.environments.population import Population, require_rows
 from evenhand.errors import InvalidInput
 from evenhand.fairness import Rate
 from evenhand.hypotheses import ScoreThresholds
@@ -33,8 +33,30 @@ CUTS = 512
 
 @dataclass(frozen=True)
 class ScoreGroup:
-    """One group: its share of the people, its share of positives, and the normal law of the score
-    of each label.
+    """One group of `Scores`.
+
+    Parameters
+    ----------
+    share : float
+        The group's share of the people.
+    base_rate : float
+        The share of positives in the group.
+    positive_mean, negative_mean : float
+        The mean score of people with label +1, and with label -1.
+    spread : float
+        The standard deviation of both.
+
+    Raises
+    ------
+    InvalidInput
+        If a share is not strictly between 0 and 1, or a number is not finite.
+
+    Examples
+    --------
+    >>> from evenhand.environments import ScoreGroup
+    >>> group = ScoreGroup(share=0.6, base_rate=0.65, positive_mean=0.9, negative_mean=-0.6)
+    >>> round(group.mass(1), 3), group.mean(-1)
+    (0.39, -0.6)
     """
 
     share: float
@@ -54,25 +76,74 @@ class ScoreGroup:
             and self.spread > 0
         ):
             raise InvalidInput(
-                f"means {self.positive_mean}, {self.negative_mean} and spread {self.spread} must be finite, spread above 0."
+                f"means {self.positive_mean}, {self.negative_mean} and spread {self.spread} "
+                "must be finite, spread above 0."
             )
 
     def mean(self, label: int) -> float:
-        """The mean score of a label."""
+        """Return the mean score of a label.
+
+        Parameters
+        ----------
+        label : {-1, 1}
+            The label.
+
+        Returns
+        -------
+        float
+            The mean.
+        """
         return self.positive_mean if label == 1 else self.negative_mean
 
     def mass(self, label: int) -> float:
-        """P[a = j, y = label]."""
+        """Return the share of the people who are in the group and have a label.
+
+        Parameters
+        ----------
+        label : {-1, 1}
+            The label.
+
+        Returns
+        -------
+        float
+            P[a = j, y = label].
+        """
         return self.share * (self.base_rate if label == 1 else 1.0 - self.base_rate)
 
     def quantiles(self, label: int, cells: int) -> FloatArray:
-        """The borders between cells of equal mass of one label's scores."""
+        """Return the borders between cells of equal mass of one label's scores.
+
+        Parameters
+        ----------
+        label : {-1, 1}
+            The label.
+        cells : int
+            How many cells.
+
+        Returns
+        -------
+        array of float
+            cells - 1 borders.
+        """
         return np.asarray(
             self.mean(label) + self.spread * scipy.special.ndtri(np.arange(1, cells) / cells)
         )
 
     def masses(self, edges: FloatArray, label: int) -> FloatArray:
-        """P[a = j, y = label, score in each interval between consecutive edges]."""
+        """Return the masses of the intervals between consecutive edges.
+
+        Parameters
+        ----------
+        edges : array of float
+            The edges, sorted; infinite ones are allowed.
+        label : {-1, 1}
+            The label.
+
+        Returns
+        -------
+        array of float
+            P[a = j, y = label, score in the interval], one per interval.
+        """
         return np.asarray(
             self.mass(label) * np.diff(scipy.special.ndtr((edges - self.mean(label)) / self.spread))
         )
@@ -83,7 +154,28 @@ DEFAULT_GROUPS = {-1: ScoreGroup(0.6, 0.65, 0.9, -0.6), 1: ScoreGroup(0.4, 0.4, 
 
 
 class Scores(Population):
-    """A population with one score as its only feature; the class is all thresholds on it."""
+    """One continuous score, normal given group and label; the rules are thresholds on it.
+
+    Parameters
+    ----------
+    groups : mapping of group to ScoreGroup, optional
+        The law of each group; by default two groups of which the second has fewer positives and
+        lower scores.
+    name : str
+        What the population is called in reports.
+
+    Raises
+    ------
+    InvalidInput
+        If there is one group only, or the shares do not sum to 1.
+
+    Examples
+    --------
+    >>> from evenhand.environments import Scores
+    >>> world = Scores()
+    >>> round(world.optimum(allowed_gap=1.0)[0], 3), round(world.optimum(allowed_gap=0.05)[0], 3)
+    (0.208, 0.306)
+    """
 
     def __init__(
         self, groups: Mapping[Any, ScoreGroup] | None = None, *, name: str = "scores"
@@ -93,7 +185,8 @@ class Scores(Population):
         total = sum(part.share for part in self.groups.values())
         if len(self.groups) < 2 or abs(total - 1.0) > 1e-9:
             raise InvalidInput(
-                f"{len(self.groups)} groups have shares that sum to {total:.12g}; at least two must sum to 1."
+                f"{len(self.groups)} groups have shares that sum to {total:.12g}; "
+                "at least two must sum to 1."
             )
         self.hypotheses: ScoreThresholds = ScoreThresholds()
         self._names: GroupArray = np.asarray(list(self.groups))
@@ -106,41 +199,56 @@ class Scores(Population):
             "groups": {str(group): asdict(part) for group, part in self.groups.items()},
         }
 
-    def sample(self, rows: int, generator: np.random.Generator) -> LabelledSample:
-        """`rows` independent people."""
+    def draw(self, rounds: int, generator: np.random.Generator) -> LabelledSample:
+        """Draw independent people.
+
+        Parameters
+        ----------
+        rounds : int
+            How many people.
+        generator : numpy.random.Generator
+            The source of chance.
+
+        Returns
+        -------
+        LabelledSample
+            The people with their true labels.
+        """
         parts = list(self.groups.values())
-        share = np.array([part.share for part in parts])
-        member = generator.choice(len(parts), size=require_rows(rows), p=share / share.sum())
-        label = np.where(
-            generator.random(rows) < np.array([part.base_rate for part in parts])[member], 1, -1
-        )
-        mean = np.array([[part.negative_mean, part.positive_mean] for part in parts])[
-            member, (label + 1) // 2
-        ]
-        score = mean + np.array([part.spread for part in parts])[
-            member
-        ] * generator.standard_normal(rows)
+        share, base_rate, negative_mean, positive_mean, spread = np.array(
+            [
+                (part.share, part.base_rate, part.negative_mean, part.positive_mean, part.spread)
+                for part in parts
+            ]
+        ).T
+        member = generator.choice(len(parts), size=require_rows(rounds), p=share / share.sum())
+        label = np.where(generator.random(rounds) < base_rate[member], 1, -1)
+        mean = np.where(label == 1, positive_mean[member], negative_mean[member])
+        score = mean + spread[member] * generator.standard_normal(rounds)
         return LabelledSample(score[:, np.newaxis], self._names[member], label)
 
     def _truth(self, policy: Policy) -> tuple[LabelledSample, FloatArray]:
-        grid = self._search_grid()
-        steps = [
-            step_points(partial(self._accept, policy, k), grid) for k in range(len(self.groups))
+        # fine quantiles, and numbers beyond which no double-precision probability is left
+        far = [
+            part.mean(label) + side * part.spread
+            for part in self.groups.values()
+            for label in (1, -1)
+            for side in (-40.0, 40.0)
         ]
-        table = self._table(steps)
+        grid = np.unique(np.concatenate([far, self._cut_points(GRID)]))
+
+        def acceptance(member: int, score: FloatArray) -> FloatArray:
+            return policy.acceptance(score[:, np.newaxis], self._names[np.full(len(score), member)])
+
+        members = range(len(self.groups))
+        table = self._table([step_points(partial(acceptance, k), grid) for k in members])
         return table, policy.acceptance(table.features, table.group)
 
     def _best(
         self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
     ) -> tuple[float, Mixture]:
         table = self._table([self._cut_points(CUTS)] * len(self.groups))
-        return enumerated_optimum(
-            table,
-            self.hypotheses,
-            self._constraints(rates, table),
-            self._row_prices(prices, table),
-            allowed_gap,
-        )
+        return self._best_of_class(table, allowed_gap, rates, prices)
 
     def _row_prices(self, prices: Prices, sample: LabelledSample) -> Prices:
         if not (isinstance(prices.false_accept, float) and isinstance(prices.false_reject, float)):
@@ -150,26 +258,10 @@ class Scores(Population):
             )
         return prices
 
-    def _accept(self, policy: Policy, member: int, score: FloatArray) -> FloatArray:
-        return policy.acceptance(score[:, np.newaxis], self._names[np.full(len(score), member)])
-
-    def _search_grid(self) -> FloatArray:
-        """Fine quantiles, and ends beyond which no double-precision probability is left."""
-        ends = [
-            part.mean(y) + side * part.spread
-            for part in self.groups.values()
-            for y in (1, -1)
-            for side in (-40.0, 40.0)
-        ]
-        return np.unique(np.concatenate([ends, self._cut_points(GRID)]))
-
     def _cut_points(self, cells: int) -> FloatArray:
         """The quantiles of every group and label, sorted."""
-        return np.unique(
-            np.concatenate(
-                [part.quantiles(y, cells) for part in self.groups.values() for y in (1, -1)]
-            )
-        )
+        laws = ((part, label) for part in self.groups.values() for label in (1, -1))
+        return np.unique(np.concatenate([part.quantiles(label, cells) for part, label in laws]))
 
     def _table(self, cuts: list[FloatArray]) -> LabelledSample:
         """One row per group, label and interval between the group's cuts, weighted with its
@@ -197,29 +289,20 @@ def step_points(function: Callable[[FloatArray], FloatArray], grid: FloatArray) 
     [0.3, 0.31]
     """
     left, right = grid[:-1], grid[1:]
-    found: list[FloatArray] = []
+    points: list[FloatArray] = []
     while True:
         value = function(left)
         changed = value != function(right)
         if not changed.any():
-            return np.unique(np.concatenate([*found, np.zeros(0)]))
+            return np.unique(np.concatenate([*points, np.zeros(0)]))
         left, right, value = left[changed], right[changed], value[changed]
-        left = _first_change(function, left, right, value)
-        found.append(left)
-
-
-def _first_change(
-    function: Callable[[FloatArray], FloatArray],
-    left: FloatArray,
-    right: FloatArray,
-    value: FloatArray,
-) -> FloatArray:
-    """The smallest number in each (left, right] found by bisection at which the function is not
-    `value`.
-    """
-    while True:
-        middle = left + (right - left) / 2
-        if ((middle <= left) | (middle >= right)).all():
-            return right
-        same = function(middle) == value
-        left, right = np.where(same, middle, left), np.where(same, right, middle)
+        # bisect: the smallest number in each (left, right] at which the function is not `value`
+        before, after = left, right
+        while True:
+            middle = before + (after - before) / 2
+            if ((middle <= before) | (middle >= after)).all():
+                break
+            same = function(middle) == value
+            before, after = np.where(same, middle, before), np.where(same, after, middle)
+        left = after
+        points.append(left)

@@ -1,9 +1,14 @@
 """From logged rounds to the estimated loss of every policy."""
 
-from evenhand.estimation.apple_tasting import TransformedLoss
-from evenhand.estimation.doubly_robust import doubly_robust
-from evenhand.estimation.importance import PAPER_LOSS, EstimatedLoss, one_sided, two_sided
 from evenhand.estimation.log import RoundLog
+from evenhand.estimation.loss import (
+    PAPER_LOSS,
+    EstimatedLoss,
+    TransformedLoss,
+    doubly_robust,
+    one_sided,
+    two_sided,
+)
 
 __all__ = [
     "PAPER_LOSS",

@@ -1,16 +1,21 @@
 """What has been seen (the history H_t of the paper): rounds as rows with counts, labels for
 accepted rounds alone.
+
+Equal rows are found by a hash of each row's bits and an exact check, so that different rows never
+merge. Large tables are numbered by compiled code in one pass; small ones are hashed column by
+column and sorted. Both find the same contexts.
 """
 
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from operator import is_not
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import InvalidInput, LengthMismatch
-from evenhand.estimation.contexts import find_contexts, joined
 from evenhand.words import (
     BoolArray,
     FloatArray,
@@ -23,6 +28,133 @@ from evenhand.words import (
     as_numbers,
 )
 
+COMPILED = 2_000_000
+"""Tables with as many numbers are worth loading numba for; where it has been loaded, those with
+WORTH_A_CALL are compiled code's.
+"""
+WORTH_A_CALL = 20_000
+FEW_GROUPS = 16
+"""So many groups are told apart one after the other, which is faster than a sort."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contexts:
+    """Distinct rows in the order in which they first appear: row i equals row first[index[i]]."""
+
+    first: IntArray
+    index: IntArray
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def total(self, value: FloatArray) -> FloatArray:
+        """The sum of `value` over the rows of each context."""
+        return np.asarray(
+            np.bincount(self.index, weights=value, minlength=len(self)), dtype=np.float64
+        )
+
+
+def find_contexts(
+    features: FloatArray,
+    group: GroupArray | None,
+    *more: FloatArray,
+    before: FloatArray | None = None,
+) -> Contexts:
+    """Rows are equal if features, group and every further column are.
+
+    `before`: features of rows that come first, without a copy.
+    """
+    beside = [*more, *([] if group is None else [numbered(group)[1].astype(np.float64)])]
+    columns = (
+        np.column_stack(beside)
+        if beside
+        else np.zeros((len(features) + (0 if before is None else len(before)), 0))
+    )
+    if features.size + (0 if before is None else before.size) >= (
+        WORTH_A_CALL if "numba" in sys.modules else COMPILED
+    ):
+        return _compiled(
+            features if before is None else before,
+            features[:0] if before is None else features,
+            columns,
+        )
+    parts = [
+        features if before is None else np.concatenate([before, features]),
+        *([columns] if beside else []),
+    ]
+    contexts = _grouped_by(_row_hash(parts))
+    if all(np.array_equal(part[contexts.first[contexts.index]], part) for part in parts):
+        return contexts
+    table = np.column_stack(parts) + 0.0  # -0.0 becomes 0.0, which it equals
+    return _grouped_by(np.unique(table, axis=0, return_inverse=True)[1].reshape(-1))
+
+
+def _compiled(one: FloatArray, two: FloatArray, beside: FloatArray) -> Contexts:
+    from evenhand.estimation._context_kernel import (
+        number_rows,
+    )  # numba is heavy: only large tables load it
+
+    rows = len(beside)
+    slots = np.full(1 << (2 * rows).bit_length(), -1)
+    first, index = np.empty(rows, np.int64), np.empty(rows, np.int64)
+    found = number_rows(
+        np.ascontiguousarray(one), np.ascontiguousarray(two), beside, slots, first, index
+    )
+    return Contexts(first[:found].copy(), index)
+
+
+def numbered(group: GroupArray) -> tuple[list[Any], IntArray]:
+    """The distinct groups, which may be of any hashable kind, in the order in which they first
+    appear, and which of them each row has.
+    """
+    if group.dtype.kind not in "biufUS":
+        seen: dict[Any, int] = {}
+        codes = [seen.setdefault(value, len(seen)) for value in group.tolist()]
+        return list(seen), np.array(codes, dtype=np.int64)
+    values: list[Any] = []
+    code = np.full(len(group), -1)
+    while len(values) < FEW_GROUPS and (code < 0).any():
+        value = group[int(np.argmax(code < 0))]
+        code[group == value] = len(values)
+        values.append(value.item())
+    if (code < 0).any():
+        _, first, inverse = np.unique(group, return_index=True, return_inverse=True)
+        order = np.argsort(first)
+        return group[first[order]].tolist(), np.argsort(order)[inverse.reshape(-1)]
+    return values, code
+
+
+def _row_hash(parts: Sequence[FloatArray]) -> NDArray[np.uint64]:
+    """h <- (h xor bits) * odd, mixed, column by column, modulo 2^64; -0.0 counts as 0.0, which it
+    equals.
+    """
+    value = np.full(len(parts[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for part in parts:
+        for column in part.T:
+            value = (value ^ (column + 0.0).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+            value ^= value >> np.uint64(29)
+    return value
+
+
+def _grouped_by(key: NDArray[Any]) -> Contexts:
+    """The contexts of a one-dimensional key."""
+    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    rank = np.empty_like(order)
+    rank[order] = np.arange(len(order))
+    return Contexts(first[order].astype(np.int64), rank[inverse.reshape(-1)].astype(np.int64))
+
+
+def joined(parts: Sequence[GroupArray | None]) -> GroupArray | None:
+    """Arrays end to end; None as soon as one of them is missing. Numbers among texts stay numbers."""
+    present = [part for part in parts if part is not None]
+    if not present or len(present) < len(parts):
+        return None
+    kinds = {part.dtype.kind for part in present}
+    mixed = len({kind in "biuf" for kind in kinds}) > 1
+    return np.concatenate([part.astype(object) for part in present] if mixed else present)
+
+
 _COUNTS = ("rejected", "positive", "negative")
 
 
@@ -30,9 +162,32 @@ _COUNTS = ("rejected", "positive", "negative")
 class RoundLog:
     """Rows of rounds that had the same features, group, prices and probability of being accepted.
 
-    acceptance: that probability, under which the rounds were played; rejected: rounds rejected
-    (there is no place for their labels); positive, negative: rounds accepted that turned out y =
-    +1, y = -1. `prices` hold one entry per row. group: None in rows of which it is unknown.
+    Parameters
+    ----------
+    features : array of float
+        One row for each kind of round.
+    group : array or None
+        The group of each row, None in rows of which it is unknown; None if it is not shown at all.
+    acceptance : array of float
+        The probability of being accepted under which the rounds were played.
+    rejected : array of float
+        Rounds rejected. There is no place for their labels.
+    positive, negative : array of float
+        Rounds accepted that turned out y = +1, y = -1.
+    prices : Prices or None
+        One entry per row, where people have prices of their own.
+
+    Raises
+    ------
+    InvalidInput
+        If a row cannot have happened: a count below 0, a probability outside [0, 1], somebody
+        accepted with probability 0 or rejected with probability 1.
+
+    Examples
+    --------
+    >>> log = RoundLog.from_rounds([[1.0], [1.0], [2.0]], [True, False, True], [1, -1], 0.5)
+    >>> log.aggregated().count.tolist()
+    [2.0, 1.0]
     """
 
     features: FloatArray
@@ -51,33 +206,35 @@ class RoundLog:
         for name in ("acceptance", *_COUNTS):
             object.__setattr__(self, name, as_numbers(getattr(self, name), rows, name))
         if self.prices is not None:
-            object.__setattr__(self, "prices", _per_row(self.prices, rows))
-        self._refuse_impossible_rows()
-
-    def _refuse_impossible_rows(self) -> None:
-        for name in _COUNTS:
-            _refuse(
-                getattr(self, name) < 0,
-                getattr(self, name),
-                f"{name} is",
-                "a count cannot be below 0",
+            columns = (
+                as_numbers(getattr(self.prices, name), rows, f"the price {name}")
+                for name in ("false_accept", "false_reject")
             )
-        probability = (self.acceptance < 0) | (self.acceptance > 1)
-        _refuse(probability, self.acceptance, "acceptance is", "a probability lies between 0 and 1")
-        accepted_never = (self.acceptance == 0) & (self.accepted > 0)
-        _refuse(
-            accepted_never,
-            self.accepted,
-            "acceptance is 0 but accepted is",
-            "that cannot have happened",
-        )
-        rejected_always = (self.acceptance == 1) & (self.rejected > 0)
-        _refuse(
-            rejected_always,
-            self.rejected,
-            "acceptance is 1 but rejected is",
-            "that cannot have happened",
-        )
+            object.__setattr__(self, "prices", Prices(*columns))
+        p, never, always = self.acceptance, self.acceptance == 0, self.acceptance == 1
+        happened = "that cannot have happened"
+        for bad, value, what, law in (
+            *(
+                (column < 0, column, f"{name} is", "a count cannot be below 0")
+                for name, column in ((name, getattr(self, name)) for name in _COUNTS)
+            ),
+            ((p < 0) | (p > 1), p, "acceptance is", "a probability lies between 0 and 1"),
+            (
+                never & (self.accepted > 0),
+                self.accepted,
+                "acceptance is 0 but accepted is",
+                happened,
+            ),
+            (
+                always & (self.rejected > 0),
+                self.rejected,
+                "acceptance is 1 but rejected is",
+                happened,
+            ),
+        ):
+            if bad.any():
+                row = int(np.argmax(bad))
+                raise InvalidInput(f"{what} {value[row]:g} in row {row} of the log; {law}.")
 
     @classmethod
     def from_rounds(
@@ -90,8 +247,28 @@ class RoundLog:
         group: ArrayLike | None = None,
         prices: Prices | None = None,
     ) -> "RoundLog":
-        """One row per round; `accepted_labels` has one label per accepted round, in the order of
-        the rounds.
+        """A log with one row per round.
+
+        Parameters
+        ----------
+        features, accept, acceptance : array
+            The people, the decisions, and the probabilities of accepting.
+        accepted_labels : array of int
+            One label per *accepted* round, in the order of the rounds.
+        group : array, optional
+            The groups, None where unknown.
+        prices : Prices, optional
+            The prices of each person.
+
+        Returns
+        -------
+        RoundLog
+            The rounds in their order.
+
+        Raises
+        ------
+        LengthMismatch
+            If the columns do not fit together: a rejected round has no label.
         """
         rows = as_features(features)
         taken = np.asarray(accept, dtype=bool)
@@ -112,74 +289,73 @@ class RoundLog:
         )
 
     @classmethod
-    def _of_checked(
+    def of_checked(
         cls,
         features: FloatArray,
         group: GroupArray | None,
         prices: Prices | None,
         **columns: FloatArray,
     ) -> Self:
-        """A log whose columns were parts of other logs: they have been checked, which takes longer
-        than to put them together.
+        """A log of columns that have been checked before.
+
+        Parameters
+        ----------
+        features, group, prices, columns
+            The fields of the log. To check them takes longer than to put them together.
+
+        Returns
+        -------
+        RoundLog
+            The log.
         """
         log = object.__new__(cls)
-        for name, value in {
-            "features": features,
-            "group": group,
-            "prices": prices,
-            **columns,
-        }.items():
-            object.__setattr__(log, name, value)
+        vars(log).update(features=features, group=group, prices=prices, **columns)
         return log
 
     @classmethod
     def concatenate(cls, logs: Sequence["RoundLog"]) -> "RoundLog":
-        """Logs end to end. Either all carry a group (prices) or none does."""
-        columns = cls._end_to_end(logs)
-        return cls._of_checked(np.concatenate([log.features for log in logs]), **columns)
+        """Logs end to end.
+
+        Parameters
+        ----------
+        logs : sequence of RoundLog
+            At least one. Either all carry a group (prices) or none does.
+
+        Returns
+        -------
+        RoundLog
+            All rows, in their order.
+        """
+        columns = _end_to_end(logs)
+        return cls.of_checked(np.concatenate([log.features for log in logs]), **columns)
 
     @classmethod
     def merged(cls, logs: Sequence["RoundLog"]) -> "RoundLog":
-        """concatenate(logs).aggregated(), with fewer copies of the features: only those of the
-        first log are long, as a rule.
+        """concatenate(logs).aggregated(), with fewer copies of the features.
+
+        Parameters
+        ----------
+        logs : sequence of RoundLog
+            At least one; as a rule only the first is long.
+
+        Returns
+        -------
+        RoundLog
+            Equal rows as one row, in the order of first appearance.
         """
-        columns = cls._end_to_end(logs)
+        columns = _end_to_end(logs)
         before, after = logs[0].features, [log.features for log in logs[1:]]
         rest = after[0] if len(after) == 1 else np.concatenate(after) if after else before[:0]
+        prices = columns["prices"]
+        priced = () if prices is None else (prices.false_accept, prices.false_reject)
         contexts = find_contexts(
-            rest,
-            columns["group"],
-            columns["acceptance"],
-            *_columns(columns["prices"]),
-            before=before,
+            rest, columns["group"], columns["acceptance"], *priced, before=before
         )
         old, new = np.split(contexts.first, [int(np.searchsorted(contexts.first, len(before)))])
         kept = before if len(old) == len(before) else before[old]
-        found = np.concatenate([kept, rest[new - len(before)]]) if len(new) else kept
+        features = np.concatenate([kept, rest[new - len(before)]]) if len(new) else kept
         totals = {name: contexts.total(columns[name]) for name in _COUNTS}
-        return cls._of_checked(found, **(_chosen(columns, contexts.first) | totals))
-
-    @staticmethod
-    def _end_to_end(logs: Sequence["RoundLog"]) -> dict[str, Any]:
-        """Every column but the features."""
-        if not logs:
-            raise InvalidInput("there is no log to concatenate; at least one is needed.")
-        for name in ("group", "prices"):
-            if len({getattr(log, name) is None for log in logs}) > 1:
-                raise InvalidInput(
-                    f"some of the logs carry {name} and others do not; they cannot be concatenated."
-                )
-        if len({log.features.shape[1] for log in logs}) > 1:
-            raise InvalidInput(
-                "the logs have different numbers of feature columns; they cannot be concatenated."
-            )
-        columns: dict[str, Any] = {
-            n: np.concatenate([getattr(log, n) for log in logs]) for n in ("acceptance", *_COUNTS)
-        }
-        return columns | {
-            "group": joined([log.group for log in logs]),
-            "prices": _joined_prices(logs),
-        }
+        return cls.of_checked(features, **(_chosen(columns, contexts.first) | totals))
 
     def __len__(self) -> int:
         return len(self.features)
@@ -200,33 +376,84 @@ class RoundLog:
         return float(self.count.sum())
 
     def where(self, keep: BoolArray) -> "RoundLog":
-        """The rows for which `keep` is true: `log.where(log.acceptance < 1)` leaves out an
-        accept-all phase.
+        """Some of the rows.
+
+        Parameters
+        ----------
+        keep : array of bool
+            Which rows: `log.where(log.acceptance < 1)` leaves out an accept-all phase.
+
+        Returns
+        -------
+        RoundLog
+            These rows.
         """
         if keep.all():
             return self
         rows = np.flatnonzero(keep)
-        return self._of_checked(self.features[rows], **_chosen(self._beside, rows))
+        columns = {name: value for name, value in vars(self).items() if name != "features"}
+        return self.of_checked(self.features[rows], **_chosen(columns, rows))
+
+    def without_group(self) -> "RoundLog":
+        """The same rounds, the group not shown.
+
+        Returns
+        -------
+        RoundLog
+            This log, if it shows none.
+        """
+        if self.group is None:
+            return self
+        return self.of_checked(**{**vars(self), "group": None})
 
     def aggregated(self) -> "RoundLog":
-        """Rows of equal features, group, acceptance probability and prices as one row, in order of
-        first appearance.
+        """Rows of equal features, group, acceptance probability and prices as one row.
+
+        Returns
+        -------
+        RoundLog
+            The rows in the order of first appearance; this log, if all rows differ.
         """
         merged = self.merged([self])
         return self if len(merged) == len(self) else merged
 
-    @property
-    def _beside(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("group", "prices", "acceptance", *_COUNTS)}
+
+def _end_to_end(logs: Sequence[RoundLog]) -> dict[str, Any]:
+    """Every column but the features."""
+    if not logs:
+        raise InvalidInput("there is no log to concatenate; at least one is needed.")
+    for name in ("group", "prices"):
+        if len({getattr(log, name) is None for log in logs}) > 1:
+            raise InvalidInput(
+                f"some of the logs carry {name} and others do not; they cannot be concatenated."
+            )
+    if len({log.features.shape[1] for log in logs}) > 1:
+        raise InvalidInput(
+            "the logs have different numbers of feature columns; they cannot be concatenated."
+        )
+    columns: dict[str, Any] = {
+        name: np.concatenate([getattr(log, name) for log in logs])
+        for name in ("acceptance", *_COUNTS)
+    }
+    priced = [log.prices for log in logs if log.prices is not None]
+    prices = (
+        Prices(
+            *(
+                np.concatenate([getattr(one, name) for one in priced])
+                for name in ("false_accept", "false_reject")
+            )
+        )
+        if priced
+        else None
+    )
+    return columns | {"group": joined([log.group for log in logs]), "prices": prices}
 
 
 def _chosen(columns: dict[str, Any], rows: IntArray) -> dict[str, Any]:
     """Some rows of every column."""
-    prices = (
-        None
-        if columns["prices"] is None
-        else Prices(*(column[rows] for column in _columns(columns["prices"])))
-    )
+    prices = columns["prices"]
+    if prices is not None:
+        prices = Prices(prices.false_accept[rows], prices.false_reject[rows])
     arrays = {
         name: column if column is None else column[rows]
         for name, column in columns.items()
@@ -235,29 +462,117 @@ def _chosen(columns: dict[str, Any], rows: IntArray) -> dict[str, Any]:
     return arrays | {"prices": prices}
 
 
-def _refuse(bad: BoolArray, value: FloatArray, what: str, law: str) -> None:
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InvalidInput(f"{what} {value[row]:g} in row {row} of the log; {law}.")
+@dataclass(eq=False)
+class History:
+    """What the loss has learned from: the logs of resolved rounds, by epoch.
 
+    Parameters
+    ----------
+    logs : list of (int, RoundLog)
+        The epoch of each log, and the log.
 
-def _per_row(prices: Prices, rows: int) -> Prices:
-    return Prices(
-        as_numbers(prices.false_accept, rows, "the price false_accept"),
-        as_numbers(prices.false_reject, rows, "the price false_reject"),
+    Examples
+    --------
+    >>> log = RoundLog.from_rounds([[1.0], [1.0]], [True, False], [1], 0.5)
+    >>> history = History([(1, log), (2, log)])
+    >>> history.of().count.tolist(), history.of({2}).rounds
+    ([4.0], 2.0)
+    """
+
+    logs: list[tuple[int, RoundLog]] = field(default_factory=list)
+    _known: tuple[tuple[RoundLog, ...], bool, RoundLog] | None = field(
+        default=None, init=False, repr=False
     )
+    """The logs that were asked for last, whether their groups were, and all of them as one: mostly
+    the next question adds some.
+    """
 
+    def of(self, epochs: set[int] | None = None, *, with_group: bool = True) -> RoundLog | None:
+        """The logs of some epochs as one, aggregated by context.
 
-def _columns(prices: Prices | None) -> tuple[FloatArray, ...]:
-    return (
-        () if prices is None else (np.asarray(prices.false_accept), np.asarray(prices.false_reject))
-    )
+        Parameters
+        ----------
+        epochs : set of int, optional
+            Which epochs; all by default.
+        with_group : bool
+            Whether rows of different groups stay apart.
 
+        Returns
+        -------
+        RoundLog or None
+            None if there is no log.
+        """
+        chosen = tuple(log for epoch, log in self.logs if epochs is None or epoch in epochs)
+        if not chosen:
+            self._known = None
+            return None
+        known, shown, whole = self._known or ((), with_group, None)
+        if shown != with_group or len(known) > len(chosen) or any(map(is_not, known, chosen)):
+            known, whole = (), None
+        parts = [log if with_group else log.without_group() for log in chosen[len(known) :]]
+        if parts:
+            whole = RoundLog.merged(parts if whole is None else [whole, *parts])
+            self._known = (chosen, with_group, whole)
+        return whole
 
-def _joined_prices(logs: Sequence[RoundLog]) -> Prices | None:
-    columns = [_columns(log.prices) for log in logs]
-    return (
-        Prices(*(np.concatenate(parts) for parts in zip(*columns, strict=True)))
-        if columns[0]
-        else None
-    )
+    def forget(self, epoch: int, round: RoundLog) -> bool:
+        """Take one round out of the log of its epoch; a row that is left without rounds disappears.
+
+        Parameters
+        ----------
+        epoch : int
+            The epoch of the round.
+        round : RoundLog
+            A log of this one round, with group and prices as they were told.
+
+        Returns
+        -------
+        bool
+            False if there is no such round.
+
+        Notes
+        -----
+        Whatever was fitted to the log is remembered with the log (see `fit_outcomes`), so it is
+        forgotten with it.
+        """
+        kind = next(name for name in _COUNTS if getattr(round, name)[0] > 0)
+        for place, (number, log) in enumerate(self.logs):
+            if number != epoch or log.features.shape[1] != round.features.shape[1]:
+                continue
+            same = (
+                (log.features == round.features[0]).all(axis=1)
+                & (log.acceptance == round.acceptance[0])
+                & (getattr(log, kind) > 0)
+            )
+            if log.group is not None:
+                told = None if round.group is None else round.group[0]
+                same &= np.array([value == told for value in log.group.tolist()], dtype=bool)
+            if log.prices is not None and round.prices is not None:
+                for name in ("false_accept", "false_reject"):
+                    same &= getattr(log.prices, name) == getattr(round.prices, name)
+            if same.any():
+                self._known = None
+                counts = getattr(log, kind).copy()
+                counts[int(np.argmax(same))] -= 1
+                left: RoundLog = replace(log, **{kind: counts})
+                self.logs[place : place + 1] = (
+                    [(number, left.where(left.count > 0))] if left.rounds > 0 else []
+                )
+                return True
+        return False
+
+    def add(self, logs: Sequence[tuple[int, RoundLog]]) -> None:
+        """Add logs, and keep one log per epoch (two, if the group was told for some alone).
+
+        Parameters
+        ----------
+        logs : sequence of (int, RoundLog)
+            The epoch of each log, and the log.
+        """
+        merged: dict[tuple[int, bool], list[RoundLog]] = {}
+        for epoch, log in [*self.logs, *logs]:
+            merged.setdefault((epoch, log.group is None), []).append(log)
+        self.logs = [
+            (epoch, parts[0] if len(parts) == 1 else RoundLog.merged(parts))
+            for (epoch, _), parts in merged.items()
+        ]

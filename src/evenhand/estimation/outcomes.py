@@ -12,8 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from evenhand.estimation.contexts import find_contexts
-from evenhand.estimation.log import RoundLog
+from evenhand.estimation.log import RoundLog, find_contexts
 from evenhand.words import FloatArray
 
 MOST_CONTEXTS = 5000

@@ -2,11 +2,10 @@
 other tools read and write.
 """
 
-from evenhand.evaluation.candidate import Candidate
 from evenhand.evaluation.decision_log import DecisionLog
-from evenhand.evaluation.evaluate import evaluate
-from evenhand.evaluation.figures import Evaluation
-from evenhand.evaluation.formats import from_obp, read_log, to_obp, write_log
+from evenhand.evaluation.estimates import Evaluation
+from evenhand.evaluation.evaluate import Candidate, evaluate
+from evenhand.evaluation.log_files import from_obp, read_log, to_obp, write_log, write_parquet
 
 __all__ = [
     "Candidate",
@@ -17,4 +16,5 @@ __all__ = [
     "read_log",
     "to_obp",
     "write_log",
+    "write_parquet",
 ]

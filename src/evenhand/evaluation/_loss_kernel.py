@@ -1,4 +1,4 @@
-"""The compiled pass of `loss_betting`: every row adds to the sums of each side and bet. Imported on
+"""The compiled pass of `log_betting`: every row adds to the sums of each side and bet. Imported on
 first use.
 """
 
@@ -30,7 +30,7 @@ def add_rows(
     sums: FloatArray,
 ) -> None:
     """sums (5, K) += a, b, c, e, h of the side that rejects high losses, for losses of at least
-    `low`; see `loss_betting`.
+    `low`; see `log_betting`.
     """
     for i in range(len(base)):
         d, w, n = slope[i], inverse[i], count[i]

@@ -7,30 +7,41 @@ intervals are narrowed and never widened, so each of them holds for the whole lo
 confidence sequence), and stopping to log when the interval pleases does no harm.
 """
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import product
+from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from evenhand.bounds import BettingBound
 from evenhand.contracts import Policy
-from evenhand.errors import InvalidInput
-from evenhand.estimation.log import RoundLog
+from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
-from evenhand.evaluation.candidate import Candidate
 from evenhand.evaluation.decision_log import DecisionLog
-from evenhand.evaluation.figures import Estimate, EstimateCourse, Evaluation, Gap, GroupRate
-from evenhand.evaluation.gap_process import LoggedGaps, cohort_of
-from evenhand.evaluation.loss_betting import LossBound, LossRows, LossState
-from evenhand.evaluation.support import denominator_warnings, effective, require_honest, support_of
+from evenhand.evaluation.estimates import (
+    Estimate,
+    EstimateCourse,
+    Evaluation,
+    Gap,
+    GroupRate,
+    Support,
+    denominator_warnings,
+    effective,
+)
+from evenhand.evaluation.log_betting import LoggedGaps, LossBound, LossRows, cohort_of
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.bounds.betting import BettingBound
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import Rate
-from evenhand.hypotheses._threads import one_blas_thread
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
+from evenhand.hypotheses.common import one_blas_thread
+from evenhand.policies import Mixture
 from evenhand.words import FloatArray, IntArray, Prices
 
+CONSTANTS = {"accept-all": ACCEPT_ALL, "reject-all": REJECT_ALL}
 FIRST_BLOCK = 100
 GROWTH = 1.25
 LOSS_PART = 0.2
@@ -43,6 +54,130 @@ MOST_GROUPS = 30
 FPR = FalsePositiveRate()
 
 
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """The policy that is asked about.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy.
+    columns : tuple of str, optional
+        The features it expects, by name; by default all features of the log in their order.
+    name : str
+        What it is called.
+
+    Examples
+    --------
+    >>> Candidate.read("accept-all").spread
+    (1.0, 0.0)
+    """
+
+    policy: Policy
+    columns: tuple[str, ...] | None = None
+    name: str = "the candidate"
+
+    @classmethod
+    def read(cls, where: str) -> "Candidate":
+        """Read a policy.
+
+        Parameters
+        ----------
+        where : str
+            "accept-all", "reject-all", or a file: a policy as JSON, alone or as `evenhand solve
+            --out` writes it.
+
+        Returns
+        -------
+        Candidate
+            The policy with the columns it expects.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such file, or if it holds no policy.
+        """
+        if where in CONSTANTS:
+            return cls(Mixture((CONSTANTS[where],), (1.0,)), None, where)
+        path = Path(where)
+        if not path.is_file():
+            raise InvalidInput(
+                f"the policy {where!r} is neither accept-all nor reject-all nor a file.",
+                hint="evenhand solve ... --out policy.json writes one.",
+            )
+        try:
+            document = json.loads(path.read_text(encoding="utf-8"))
+        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise InvalidInput(
+                f"{path} is no JSON ({error}).",
+                hint="evenhand solve ... --out policy.json writes a policy.",
+            ) from error
+        if not isinstance(document, dict):
+            raise InvalidInput(f"{path} holds a {type(document).__name__}; a policy is an object.")
+        columns = document.get("columns") if "policy" in document else None
+        policy = policy_from_json(document.get("policy", document))
+        return cls(policy, None if columns is None else tuple(columns), path.name)
+
+    @property
+    def spread(self) -> tuple[float, float]:
+        """(base, scale): pi = base + scale pi', where base is the weight of accept-all and pi' has
+        no constants; scale 0: no rule is left.
+
+        A constant accepts all groups alike, so the gap of pi is scale times that of pi', and the
+        bound need not pay for it.
+        """
+        if type(self.policy) is not Mixture:
+            return 0.0, 1.0
+        base, never = (self.policy.weight_of(constant) for constant in (ACCEPT_ALL, REJECT_ALL))
+        parts = zip(self.policy.hypotheses, self.policy.weights, strict=True)
+        rules = [h for h, w in parts if h not in (ACCEPT_ALL, REJECT_ALL) and w > 0]
+        return (base, max(1.0 - base - never, 0.0)) if rules else (base, 0.0)
+
+    def acceptance(self, log: DecisionLog) -> FloatArray:
+        """Ask the policy about every row of a log.
+
+        Parameters
+        ----------
+        log : DecisionLog
+            The people.
+
+        Returns
+        -------
+        array of float
+            pi(x), the probability with which it would accept each of them.
+
+        Raises
+        ------
+        MissingColumn
+            If the log lacks a feature by which it decides.
+        InvalidInput
+            If it decides by the group, and the log lacks it for somebody.
+        """
+        features = log.features
+        if self.columns is not None and self.columns != log.names:
+            absent = [name for name in self.columns if name not in log.names]
+            if absent:
+                raise MissingColumn(
+                    f"{self.name} decides by {', '.join(map(repr, absent))}, which {log.source} "
+                    f"does not hold; its features are: {', '.join(log.names)}.",
+                    hint="log what the policy looks at, under the same names "
+                    "(one 0/1 column per value of an encoded column).",
+                )
+            places = [log.names.index(name) for name in self.columns]
+            features = np.ascontiguousarray(features[:, places])
+        if getattr(self.policy, "group_use", "certify_only") != "decide":
+            return np.asarray(self.policy.acceptance(features), dtype=np.float64)
+        groups = log.group.tolist()
+        unknown = groups.count(None)
+        if unknown:
+            raise InvalidInput(
+                f"{log.source}: row {groups.index(None) + 1} has no group ({unknown:,} such rows), "
+                "but the candidate decides by it.",
+                hint="give the groups, or evaluate a policy that does not look at them.",
+            )
+        return self.policy.acceptance(features, np.array(groups))
+
+
 def evaluate(
     log: DecisionLog,
     policy: Candidate | Policy,
@@ -53,52 +188,73 @@ def evaluate(
     prices: Prices | None = None,
     groups: Sequence[str] | None = None,
 ) -> Evaluation:
-    """Loss, rates and gaps of `policy` on the population that the log is from.
+    """Tell from a log what another policy would cost, and how far its rates would be apart.
 
-    `groups`: the groups to compare, others are outside; by default all that occur. With one group
-    or none, only the loss is evaluated. The policy must not have been chosen with the help of these
-    rows (`log.without_first` leaves out those that were used).
+    Parameters
+    ----------
+    log : DecisionLog
+        Decisions with their propensities. The policy must not have been chosen with the help of
+        these rows (`log.without_first` leaves out those that were used).
+    policy : Candidate or Policy
+        The policy that is asked about.
+    rates : sequence of Rate
+        The rates whose gaps are evaluated.
+    limit : float
+        The largest allowed gap.
+    failure_probability : float
+        How likely any interval may be wrong, at any row; shared by the loss and all gaps.
+    prices : Prices, optional
+        What errors cost; two numbers.
+    groups : sequence of str, optional
+        The groups to compare, others are outside; by default all that occur. With one group or
+        none, only the loss is evaluated.
+
+    Returns
+    -------
+    Evaluation
+        Loss, rates and gaps on the population that the log is from, with intervals that hold at
+        every row at once.
+
+    Raises
+    ------
+    InvalidInput
+        If somebody had no chance of being accepted, or if the propensities do not fit the
+        decisions.
+
+    Examples
+    --------
+    >>> log = DecisionLog.of(
+    ...     [[1.0]] * 400, [True, False] * 200, [0.5] * 400, [1, 0] * 200, group=["a", "b"] * 200
+    ... )
+    >>> evaluate(log, Candidate.read("accept-all"), limit=0.1).verdict
+    'within'
     """
-    candidate = policy if isinstance(policy, Candidate) else Candidate(policy)
-    _require_limit(limit)
-    log.require_support()
-    require_honest(log)
-    compared = _compared(log, groups)
-    judged = tuple(dict.fromkeys(rates)) if len(compared) > 1 else ()
-    ledger = _booked(DeltaLedger(failure_probability), judged)
-    play = _Play(log, candidate, judged, compared, ledger, prices or Prices())
-    return play.told(limit)
-
-
-def _require_limit(limit: float) -> None:
     if not 0 <= limit <= 1:
         raise InvalidInput(
             f"the limit is {limit}; a gap lies between 0 and 1, and so does its limit."
         )
-
-
-def _compared(log: DecisionLog, groups: Sequence[str] | None) -> tuple[str, ...]:
-    chosen = log.groups if groups is None else tuple(dict.fromkeys(str(group) for group in groups))
-    strange = [group for group in chosen if group not in log.groups]
+    log.require_support()
+    log.require_honest()
+    compared = log.groups if groups is None else tuple(dict.fromkeys(str(g) for g in groups))
+    strange = [group for group in compared if group not in log.groups]
     if strange:
         raise InvalidInput(
-            f"group {strange[0]!r} does not occur in {log.source}; its groups are {', '.join(log.groups) or 'not given'}."
+            f"group {strange[0]!r} does not occur in {log.source}; "
+            f"its groups are {', '.join(log.groups) or 'not given'}."
         )
-    if len(chosen) > MOST_GROUPS:
+    if len(compared) > MOST_GROUPS:
         raise InvalidInput(
-            f"{log.source} has {len(chosen)} groups; at most {MOST_GROUPS} are compared.",
+            f"{log.source} has {len(compared)} groups; at most {MOST_GROUPS} are compared.",
             hint="name those to compare.",
         )
-    return chosen
-
-
-def _booked(ledger: DeltaLedger, rates: tuple[Rate, ...]) -> DeltaLedger:
-    delta = ledger.failure_probability
-    if not rates:
-        return ledger.book("betting on the loss", delta, at=0)
-    names = " and ".join(rate.symbol for rate in rates)
-    first = ledger.book("betting on the loss", LOSS_PART * delta, at=0)
-    return first.book(f"betting cell by cell on the gaps of {names}", first.left, at=0)
+    return LogEvaluator(
+        log,
+        policy if isinstance(policy, Candidate) else Candidate(policy),
+        tuple(dict.fromkeys(rates)) if len(compared) > 1 else (),
+        compared,
+        prices or Prices(),
+        failure_probability,
+    ).evaluation(limit)
 
 
 def blocks(rows: int) -> Iterator[slice]:
@@ -108,251 +264,208 @@ def blocks(rows: int) -> Iterator[slice]:
     start = 0
     while start < rows:
         end = start + max(FIRST_BLOCK, int((GROWTH - 1) * start))
-        yield slice(start, rows if rows - end < FIRST_BLOCK else end)
-        start = rows if rows - end < FIRST_BLOCK else end
+        end = rows if rows - end < FIRST_BLOCK else end
+        yield slice(start, end)
+        start = end
+
+
+@dataclass(frozen=True)
+class Denominator:
+    """Who is seen of one group in the denominator of one rate: the first row that shows somebody
+    (infinity if there is none), how many people there are, how many equal ones they are worth, and
+    what to beware of.
+    """
+
+    first: float
+    labelled: float
+    effective: float
+    warnings: list[str]
 
 
 @dataclass(frozen=True, eq=False)
-class _Play:
-    """One evaluation: the log's columns that do not change, and the pass over its blocks."""
+class LogEvaluator:
+    """One evaluation of a log whose propensities were checked before."""
 
     log: DecisionLog
     candidate: Candidate
     rates: tuple[Rate, ...]
     groups: tuple[str, ...]
-    ledger: DeltaLedger
     prices: Prices
+    failure_probability: float
 
-    def told(self, limit: float) -> Evaluation:
-        """The whole evaluation."""
-        with one_blas_thread():
-            return self._evaluation(limit)
+    @cached_property
+    def ledger(self) -> DeltaLedger:
+        """How delta is spent: a part on the loss, the rest on the gaps."""
+        ledger, delta = DeltaLedger(self.failure_probability), self.failure_probability
+        if not self.rates:
+            return ledger.book("betting on the loss", delta, at=0)
+        names = " and ".join(rate.symbol for rate in self.rates)
+        first = ledger.book("betting on the loss", LOSS_PART * delta, at=0)
+        return first.book(f"betting cell by cell on the gaps of {names}", first.left, at=0)
 
-    def _evaluation(self, limit: float) -> Evaluation:
-        log, pi = self.log, self.candidate.acceptance(self.log)
-        _, scale = self.candidate.spread
-        code = _codes(log, self.groups)
-        loss, gap, course = self._pass(pi, code)
-        rates = self._rates(gap, code)
-        support = support_of(log, pi)
-        broken = loss.contradiction or (gap is not None and bool(gap.state.contradiction[0]))
-        return Evaluation(
-            candidate=self.candidate.name,
-            limit=limit,
-            loss=_estimate(*course.loss[-1].tolist()),
-            rates=rates,
-            gaps=self._gaps(course),
-            contradiction=broken,
-            people=log.people,
-            accepted=float(log.count @ log.accept),
-            open=float(log.count @ log.open),
-            outside=float(log.count @ (code < 0)) if self.rates else 0.0,
-            support=support,
-            ledger=self.ledger,
-            assumptions=self._assumptions(code),
-            warnings=(*log.notes, *support.warnings(), *self._warnings(code, scale)),
-            course=course,
-        )
-
-    # the pass
-
-    def _pass(
-        self, pi: FloatArray, code: IntArray
-    ) -> "tuple[LossState, LoggedGaps | None, EstimateCourse]":
-        base, scale = self.candidate.spread
-        rule = np.clip((pi - base) / scale, 0.0, 1.0) if scale > 0 else pi
-        bound, loss = self._loss_bound, self._loss_bound.start()
-        gap = LoggedGaps.start(self._gap_bound) if self.rates else None
-        seen = _regressors(self.log, code, len(self.groups))
-        first, labelled = self._first_rows(code), _first(self.log.label != 0)
-        rows, gaps, losses = [], [], []
-        regression, learnt_from = fit_outcomes(None), 0
-        for at in blocks(len(self.log)):
-            if at.start > RELEARN * learnt_from:
-                regression, learnt_from = _fitted(self.log, seen, at.start), at.start
-            m = regression.negative_probability(seen[at])
-            if not loss.contradiction:
-                loss = bound.update(loss, _loss_rows(self.log, at, pi, m))
-            if gap is not None:
-                gap = gap.step(cohort_of(self.log, at, rule[at], code, m)) if scale > 0 else gap
-                gaps.append(self._gap_figures(gap, at.stop, first))
-            rows.append(float(at.stop))
-            told = _loss(loss, bound.unit)
-            losses.append(
-                [
-                    told.value if told.value is not None and labelled < at.stop else np.nan,
-                    told.low,
-                    told.high,
-                ]
-            )
-        return (
-            loss,
-            gap,
-            EstimateCourse(
-                np.array(rows), np.array(gaps).reshape(len(rows), -1, 3), np.array(losses)
-            ),
-        )
-
-    @property
-    def _loss_bound(self) -> LossBound:
-        return LossBound(self.prices, self.ledger.entries[0].share)
-
-    @property
-    def _gap_bound(self) -> BettingBound:
+    @cached_property
+    def gap_bound(self) -> BettingBound:
+        """The bound on the gaps of one policy."""
         return BettingBound(self.groups, self.rates, 1, self.ledger.entries[1].share)
 
-    # figures
+    @cached_property
+    def code(self) -> IntArray:
+        """(n,): the place of each row's group among those that are compared, -1 outside."""
+        place = {group: code for code, group in enumerate(self.groups)}
+        return np.array([place.get(value, -1) for value in self.log.group.tolist()], dtype=np.int64)
 
-    def _first_rows(self, code: IntArray) -> FloatArray:
-        """(R, G): the first row that shows somebody of a rate's denominator; before it nothing is
-        estimated, only foretold.
-        """
-        weight = np.ones(len(self.log))
-        found = [
-            [_first(self._denominator(r, code == j, weight)[0]) for j in range(len(self.groups))]
-            for r in self.rates
-        ]
-        return np.array(found, dtype=np.float64)
+    def evaluation(self, limit: float) -> Evaluation:
+        """The whole evaluation."""
+        log, counted = self.log, self.log.count
+        with one_blas_thread():
+            pi = self.candidate.acceptance(log)
+            seen = [
+                [self._denominator(rate, j) for j in range(len(self.groups))] for rate in self.rates
+            ]
+            course, gap, contradiction = self._course(pi, seen)
+            support = Support.of(log, pi)
+            warnings = [text for row in seen for cell in row for text in cell.warnings]
+            open, outside = float(counted @ log.open), float(counted @ (self.code < 0))
+            if not self.rates:
+                outside = 0.0
+            names = [
+                (rate.symbol, self.groups[j], self.groups[i])
+                for rate in self.rates
+                for j, i in self.gap_bound.pairs
+            ]
+            last = zip(names, course.gaps[-1].tolist(), strict=True)
+            return Evaluation(
+                candidate=self.candidate.name,
+                limit=limit,
+                loss=Estimate.of(*course.loss[-1].tolist()),
+                rates=() if gap is None else self._rates(gap, seen),
+                gaps=tuple(Gap(*name, Estimate.of(*figures)) for name, figures in last),
+                contradiction=contradiction,
+                people=log.people,
+                accepted=float(counted @ log.accept),
+                open=open,
+                outside=outside,
+                support=support,
+                ledger=self.ledger,
+                assumptions=self._assumptions(open, outside),
+                warnings=(*log.notes, *support.warnings(), *warnings),
+                course=course,
+            )
 
-    def _gap_figures(self, gap: LoggedGaps, rows: int, first: FloatArray) -> FloatArray:
-        """(gaps, 3): estimate, low, high of every rate and pair after so many rows, as the user
-        knows the rates.
+    def _denominator(self, rate: Rate, j: int) -> Denominator:
+        log, used = self.log, self.code == j
+        if rate.in_denominator(np.array([-1, 1])).all():  # a rate of everybody needs no label
+            weight = np.ones(len(log))
+        else:
+            used = used & (log.label != 0) & rate.in_denominator(log.label)
+            weight = np.where(log.accept, 1.0 / log.acceptance, 0.0)
+        name, group = rate.denominator_name, self.groups[j]
+        silent = self.candidate.spread[1] == 0  # constants are even, whoever is seen
+        return Denominator(
+            float(np.argmax(used)) if used.any() else np.inf,
+            float(log.count @ used),
+            effective(np.where(used, weight, 0.0), log.count),
+            [] if silent else denominator_warnings(name, group, weight, log.count, used),
+        )
+
+    def _course(
+        self, pi: FloatArray, seen: list[list[Denominator]]
+    ) -> tuple[EstimateCourse, LoggedGaps | None, bool]:
+        """The pass over the blocks: estimates and intervals after each, the process of the gaps,
+        and whether a process contradicted itself.
         """
-        _, scale = self.candidate.spread
-        pairs = self._gap_bound.pairs
+        log, (base, scale) = self.log, self.candidate.spread
+        rule = np.clip((pi - base) / scale, 0.0, 1.0) if scale > 0 else pi
+        bound = LossBound(self.prices, self.ledger.entries[0].share)
+        loss, gap = bound.start(), LoggedGaps.start(self.gap_bound) if self.rates else None
+        # what the regression sees: the features, and one 0/1 column per group
+        shown = [(self.code == j).astype(np.float64) for j in range(len(self.groups))]
+        context = np.column_stack([log.features, *shown])
+        known = log.label != 0
+        labelled = float(np.argmax(known)) if known.any() else np.inf
+        rows: list[float] = []
+        gaps: list[FloatArray] = []
+        losses: list[list[float]] = []
+        regression, learnt_from = fit_outcomes(None), 0
+        for at in blocks(len(log)):
+            if at.start > RELEARN * learnt_from:
+                regression, learnt_from = _fitted(log, context, at.start), at.start
+            m = regression.negative_probability(context[at])
+            if not loss.contradiction:
+                loss = bound.update(loss, LossRows.of(log, at, pi, m))
+            if gap is not None:
+                gap = gap.step(cohort_of(log, at, rule[at], self.code, m)) if scale > 0 else gap
+                gaps.append(self._gap_figures(gap, at.stop, seen))
+            unit, whole = bound.unit, loss.contradiction  # then nothing is known of the loss
+            lower, upper = (0.0, 1.0) if whole else (loss.lower, loss.upper)
+            estimate = loss.estimate if not whole and labelled < at.stop else np.nan
+            inside = np.clip(unit * estimate, unit * lower, unit * upper)
+            rows.append(float(at.stop))
+            losses.append([float(inside), unit * lower, unit * upper])
+        course = EstimateCourse(
+            np.array(rows), np.array(gaps).reshape(len(rows), -1, 3), np.array(losses)
+        )
+        broken = gap is not None and bool(gap.state.contradiction[0])
+        return course, gap, loss.contradiction or broken
+
+    def _gap_figures(self, gap: LoggedGaps, rows: int, seen: list[list[Denominator]]) -> FloatArray:
+        """(gaps, 3): estimate, lower end, upper end of every rate and pair after so many rows;
+        before somebody of a denominator was seen, nothing is estimated.
+        """
+        scale, pairs = self.candidate.spread[1], self.gap_bound.pairs
         if scale == 0:
             return np.zeros((len(self.rates) * len(pairs), 3))
-        found = self._gap_bound.intervals(gap.state)
+        intervals = self.gap_bound.intervals(gap.state)
         sign = np.array([[rate.sign] for rate in self.rates])
-        later, earlier = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
+        first = np.array([[cell.first for cell in row] for row in seen])
         estimates = np.where(first < rows, gap.estimates, np.nan)
+        later, earlier = (np.array([pair[i] for pair in pairs]) for i in (0, 1))
         values = sign * (estimates[:, later] - estimates[:, earlier])
-        return scale * np.stack([values, found.lower[0], found.upper[0]], axis=-1).reshape(-1, 3)
+        ends = (intervals.lower[0], intervals.upper[0])
+        return scale * np.stack([values, *ends], axis=-1).reshape(-1, 3)
 
-    def _gaps(self, course: EstimateCourse) -> tuple[Gap, ...]:
-        if not self.rates:
-            return ()
-        names = [
-            (rate.symbol, self.groups[j], self.groups[i])
-            for rate in self.rates
-            for j, i in self._gap_bound.pairs
-        ]
-        return tuple(
-            Gap(*name, _estimate(*figures))
-            for name, figures in zip(names, course.gaps[-1].tolist(), strict=True)
-        )
-
-    def _rates(self, gap: LoggedGaps | None, code: IntArray) -> tuple[GroupRate, ...]:
-        if gap is None:
-            return ()
-        found, estimates = self._gap_bound.intervals(gap.state), gap.estimates
-        weight = np.where(self.log.accept, 1.0 / self.log.acceptance, 0.0)
-        told = []
-        for (r, rate), (j, group) in product(enumerate(self.rates), enumerate(self.groups)):
-            used, w = self._denominator(rate, code == j, weight)
-            known = float(estimates[r, j]) if used.any() else np.nan
-            value = known if rate.sign > 0 else 1.0 - known
-            figures = self._spread_out(
-                rate, value, found.rate_lower[0, r, j], found.rate_upper[0, r, j]
-            )
-            people = effective(np.where(used, w, 0.0), self.log.count)
-            told.append(
-                GroupRate(rate.symbol, group, figures, float(self.log.count @ used), people)
-            )
-        return tuple(told)
-
-    def _spread_out(self, rate: Rate, value: float, low: float, high: float) -> Estimate:
-        """From the rules' rate to the candidate's, which also has constants: offset + scale rate."""
+    def _rates(self, gap: LoggedGaps, seen: list[list[Denominator]]) -> tuple[GroupRate, ...]:
+        """From the rules' rates to the candidate's, which also has constants: offset + scale rate."""
+        intervals, estimates = self.gap_bound.intervals(gap.state), gap.estimates
         base, scale = self.candidate.spread
-        offset = base if rate.sign > 0 else 1.0 - base - scale
-        return _estimate(
-            offset if scale == 0 else offset + scale * value,
-            offset + scale * low,
-            offset + scale * high,
-        )
-
-    def _denominator(self, rate: Rate, here: Any, weight: FloatArray) -> tuple[Any, FloatArray]:
-        """Who is seen in the denominator of a rate, and with which weight: a rate of everybody
-        needs no label.
-        """
-        if rate.in_denominator(np.array([-1, 1])).all():
-            return here, np.ones(len(self.log))
-        return here & (self.log.label != 0) & rate.in_denominator(self.log.label), weight
-
-    def _warnings(self, code: IntArray, scale: float) -> list[str]:
-        if scale == 0:
-            return []
-        weight = np.where(self.log.accept, 1.0 / self.log.acceptance, 0.0)
-        found = []
-        for rate in self.rates:
+        rates = []
+        for r, rate in enumerate(self.rates):
+            offset = base if rate.sign > 0 else 1.0 - base - scale
             for j, group in enumerate(self.groups):
-                used, w = self._denominator(rate, code == j, weight)
-                found += denominator_warnings(rate.denominator_name, group, w, self.log.count, used)
-        return found
+                cell = seen[r][j]
+                known = float(estimates[r, j]) if cell.first < np.inf else np.nan
+                value = known if rate.sign > 0 else 1.0 - known
+                estimate = Estimate.of(
+                    offset if scale == 0 else offset + scale * value,
+                    offset + scale * intervals.rate_lower[0, r, j],
+                    offset + scale * intervals.rate_upper[0, r, j],
+                )
+                rates.append(GroupRate(rate.symbol, group, estimate, cell.labelled, cell.effective))
+        return tuple(rates)
 
-    def _assumptions(self, code: IntArray) -> tuple[str, ...]:
-        log = self.log
-        outside = float(log.count @ (code < 0)) if self.rates else 0.0
+    def _assumptions(self, open: float, outside: float) -> tuple[str, ...]:
         return (
-            "the people of the log arrived independently from the population that the candidate will meet",
-            "each was accepted by a coin of its own with the recorded probability, which depends on the person and on earlier rows alone",
+            "the people of the log arrived independently from the population that the candidate "
+            "will meet",
+            "each was accepted by a coin of its own with the recorded probability, which depends "
+            "on the person and on earlier rows alone",
             "the candidate was chosen without looking at these rows",
             "the label of a person does not depend on the decisions about others; "
-            f"{log.count @ log.open:,.0f} accepted people without a label count as the worst case",
+            f"{open:,.0f} accepted people without a label count as the worst case",
             "whether the group is known does not depend on the decision; outside: "
             f"{outside:,.0f} people of no or another group",
         )[: 5 if self.rates else 4]
 
 
-def _codes(log: DecisionLog, groups: tuple[str, ...]) -> IntArray:
-    place = {group: code for code, group in enumerate(groups)}
-    return np.array([place.get(value, -1) for value in log.group.tolist()], dtype=np.int64)
-
-
-def _regressors(log: DecisionLog, code: IntArray, groups: int) -> FloatArray:
-    """What the regression sees: the features, and one 0/1 column per group."""
-    return np.column_stack([log.features, *((code == j).astype(np.float64) for j in range(groups))])
-
-
-def _fitted(log: DecisionLog, seen: FloatArray, rows: int) -> OutcomeRegression:
+def _fitted(log: DecisionLog, context: FloatArray, rows: int) -> OutcomeRegression:
     """m from the rows before `rows` alone; accepted people without a label are left out."""
-    past = np.arange(max(0, rows - MOST_LEARNT_FROM), rows)
+    past: Any = np.arange(max(0, rows - MOST_LEARNT_FROM), rows)
     past = past[~log.open[past]]
-    count, label = log.count[past], log.label[past]
     if not len(past):
         return fit_outcomes(None)
+    count, label = log.count[past], log.label[past]
     rejected = np.where(log.accept[past], 0.0, count)
     positive, negative = (np.where(label == value, count, 0.0) for value in (1, -1))
     return fit_outcomes(
-        RoundLog(seen[past], None, log.acceptance[past], rejected, positive, negative)
+        RoundLog(context[past], None, log.acceptance[past], rejected, positive, negative)
     )
-
-
-def _loss_rows(log: DecisionLog, at: slice, pi: FloatArray, m: FloatArray) -> LossRows:
-    return LossRows(
-        pi[at],
-        1.0 / log.acceptance[at],
-        m,
-        log.accept[at],
-        log.label[at] == -1,
-        log.open[at],
-        log.count[at],
-    )
-
-
-def _loss(state: LossState, unit: float) -> Estimate:
-    if state.contradiction:
-        return Estimate(None, 0.0, unit)
-    return _estimate(unit * state.estimate, unit * state.lower, unit * state.upper)
-
-
-def _estimate(value: float, low: float, high: float) -> Estimate:
-    """The estimate, brought inside its interval: the truth is there."""
-    return Estimate(
-        None if np.isnan(value) else float(np.clip(value, low, high)), float(low), float(high)
-    )
-
-
-def _first(shown: Any) -> float:
-    """The first row where something is shown; infinity if there is none."""
-    return float(np.argmax(shown)) if shown.any() else np.inf

@@ -1,8 +1,8 @@
 """FairCSC: the fair oracle (section 3.1 of the paper), exact in a handful of oracle calls."""
 
+from evenhand.faircsc.columns import Iteration
 from evenhand.faircsc.frontier import Frontier, frontier
-from evenhand.faircsc.oracle import FairCSC, bind_fair, solve_fair
-from evenhand.faircsc.solution import FairSolution, Iteration, SolveReport
+from evenhand.faircsc.oracle import FairCSC, FairSolution, SolveReport, bind_fair, solve_fair
 
 __all__ = [
     "FairCSC",

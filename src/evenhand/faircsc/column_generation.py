@@ -1,11 +1,25 @@
-"""FairCSC with several constraints: Dantzig-Wolfe column generation, and its first phase where no
-constant is allowed.
+"""FairCSC for exact oracles: the linear program over columns, and two ways to find the columns.
 
-The master program over the columns found so far gives multipliers lambda; one oracle call finds the
-column of least cost + lambda . gap. If it beats no known column, the master's solution is optimal:
-for every lambda
+    minimise cost(pi)  subject to  |gap_k(pi)| <= limit for all k
+
+With one constraint, `walk_hull` walks the lower hull of (gap, cost) to the edge that crosses the
+limit. Each hypothesis is a point; mixtures reach the convex hull, and the optimum is where the
+lower hull meets the strip |gap| <= limit: one vertex inside it, or the edge between a vertex inside
+and one outside. With the cheapest vertex *outside* (say gap > limit), the chord from a point inside
+to a point outside has slope -lambda; one oracle call with multiplier lambda finds the hull's
+farthest vertex below the chord, which replaces one of its ends. The new triangle between chord and
+tangents has at most a quarter of the old one's area; still, a long run of short edges may need many
+calls, so every second call after the first few bisects the multiplier between those at which the
+two ends were found. Each call also proves the lower bound min_h cost(h) + lambda gap(h) - lambda
+limit.
+
+With several, `generate_columns` is Dantzig-Wolfe column generation. The linear program over the
+columns found so far gives multipliers lambda; one oracle call finds the column of least cost +
+lambda . gap. If it beats no known column, the program's solution is optimal: for every lambda
 
     OPT >= min_h [cost(h) + lambda . gap(h)] - limit sum_k |lambda_k|.
+
+Its first phase, `feasible_start`, is needed where no constant is allowed.
 """
 
 from dataclasses import dataclass, field
@@ -13,11 +27,127 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenhand.errors import Infeasible
-from evenhand.faircsc.columns import Column, Price
-from evenhand.faircsc.master import MasterSolution, mix_towards_constant, solve_master
-from evenhand.faircsc.secant import Walk
-from evenhand.faircsc.solution import Iteration
+from evenhand.faircsc.columns import Column, Iteration, Price, Walk
 from evenhand.words import FloatArray
+
+SECANT_CALLS = 8
+"""Calls before bisection joins in; real hulls are done by then."""
+ROUNDING = 1e-13
+"""What a limit may be exceeded by; beyond it, weight moves to a constant."""
+TIGHT = 1e-8
+"""How near to the limit a constraint must be to count as tight before its equation is solved."""
+
+
+@dataclass(eq=False)
+class _Bracket:
+    """The two ends of the chord, in coordinates where the violated side is gap > limit."""
+
+    inside: Column
+    outside: Column
+    side: float
+    limit: float
+    inside_multiplier: float
+    outside_multiplier: float
+    lower_bound: float
+    iterations: list[Iteration] = field(default_factory=list)
+
+    inside_gap: float = field(init=False)
+    outside_gap: float = field(init=False)
+    upper_bound: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.inside_gap, self.outside_gap = self.gap(self.inside), self.gap(self.outside)
+        self.upper_bound = self.mixture_cost
+
+    def gap(self, column: Column) -> float:
+        return self.side * float(column.gaps[0])
+
+    @property
+    def outside_weight(self) -> float:
+        """The weight of the outer end in the mixture whose gap is the limit."""
+        return (self.limit - self.inside_gap) / (self.outside_gap - self.inside_gap)
+
+    @property
+    def mixture_cost(self) -> float:
+        """The cost of that mixture: `upper_bound` is its least value so far."""
+        return self.inside.cost + self.outside_weight * (self.outside.cost - self.inside.cost)
+
+    def next_multiplier(self) -> float:
+        """The chord's slope, at which both ends have the same value; or the middle of the bracket
+        in every second call once the walk is long.
+        """
+        late = len(self.iterations) >= SECANT_CALLS and len(self.iterations) % 2 == 1
+        if late and np.isfinite(self.inside_multiplier):
+            return 0.5 * (self.inside_multiplier + self.outside_multiplier)
+        return (self.inside.cost - self.outside.cost) / (self.outside_gap - self.inside_gap)
+
+    def take(self, column: Column, multiplier: float) -> None:
+        """Tighten the bounds with a new vertex; it becomes an end of the chord where that lowers
+        the mixture's cost.
+        """
+        gap = self.gap(column)
+        self.lower_bound = max(
+            self.lower_bound, column.cost + multiplier * gap - multiplier * self.limit
+        )
+        before = (self.inside, self.outside, self.inside_gap, self.outside_gap)
+        if gap > self.limit:
+            self.outside, self.outside_gap, self.outside_multiplier = column, gap, multiplier
+        else:
+            self.inside, self.inside_gap, self.inside_multiplier = column, gap, multiplier
+        reached = self.mixture_cost
+        if reached > self.upper_bound:
+            self.inside, self.outside, self.inside_gap, self.outside_gap = before
+        else:
+            self.upper_bound = reached
+        self.record(column, multiplier)
+
+    def record(self, column: Column, multiplier: float) -> None:
+        signed = (self.side * multiplier,)
+        self.iterations.append(column.priced_at(signed, self.upper_bound, self.lower_bound))
+
+
+def walk_hull(
+    price: Price, start: list[Column], limit: float, tolerance: float, max_calls: int
+) -> Walk:
+    """The optimum over the hull that `price` describes, exact to `tolerance` in normalised cost.
+
+    `start` holds at least one column inside the strip (the constants). For an exact oracle with one
+    constraint.
+    """
+    free = price(np.zeros(1), 1.0)
+    cheapest = min(
+        [column for column in start if abs(column.gaps[0]) <= limit], key=lambda column: column.cost
+    )
+    if abs(free.gaps[0]) <= limit:
+        best = min((free, cheapest), key=lambda column: column.cost)
+        iteration = free.priced_at((0.0,), best.cost, best.cost)
+        return Walk((best,), (1.0,), best.cost, True, (iteration,))
+    highest = (cheapest.cost - free.cost) / limit if limit > 0 else np.inf
+    bracket = _Bracket(cheapest, free, float(np.sign(free.gaps[0])), limit, highest, 0.0, free.cost)
+    bracket.record(free, 0.0)
+    while (
+        bracket.upper_bound - bracket.lower_bound > tolerance
+        and len(bracket.iterations) < max_calls
+    ):
+        multiplier = bracket.next_multiplier()
+        bracket.take(price(np.array([bracket.side * multiplier]), 1.0), multiplier)
+    weight = bracket.outside_weight
+    return Walk(
+        (bracket.inside, bracket.outside) if weight > 0 else (bracket.inside,),
+        (1.0 - weight, weight) if weight > 0 else (1.0,),
+        min(bracket.lower_bound, bracket.upper_bound),
+        bracket.upper_bound - bracket.lower_bound <= max(tolerance, 1e-12),
+        tuple(bracket.iterations),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PoolOptimum:
+    """Weights per column, the optimal cost, and the signed multiplier of each constraint."""
+
+    weights: FloatArray
+    cost: float
+    multipliers: FloatArray
 
 
 @dataclass(eq=False)
@@ -54,30 +184,72 @@ class Pool:
         """(constraints, columns)"""
         return np.stack([column.gaps for column in self.columns], axis=1)
 
-    def solve(self, limit: float) -> MasterSolution | None:
-        """The best mixture of the pool."""
-        return solve_master(self.costs, self.gaps, limit)
-
+    @property
     def constant(self) -> int | None:
-        """The cheapest column without any gap."""
+        """The number of the cheapest column without any gap."""
         fair = [i for i, column in enumerate(self.columns) if not column.gaps.any()]
         return min(fair, key=lambda i: self.columns[i].cost, default=None)
 
-    def walk(
+    def solve(self, limit: float) -> PoolOptimum | None:
+        """The cheapest mixture of the pool within the limit; None if none is.
+
+            minimise sum_h w_h cost(h)
+            subject to  |sum_h w_h gap_k(h)| <= limit for all k,  sum_h w_h = 1,  w >= 0
+
+        A basic solution has at most 1 + rank(tight constraints) columns (section B.1 of the paper,
+        "support_size", for one constraint).
+        """
+        from scipy.optimize import linprog
+
+        costs, gaps = self.costs, self.gaps
+        result = linprog(
+            costs,
+            A_ub=np.concatenate([gaps, -gaps]),
+            b_ub=np.full(2 * len(gaps), limit),
+            A_eq=np.ones((1, len(costs))),
+            b_eq=[1.0],
+            method="highs-ds",
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        if result.x is None:
+            return None
+        # Solve the equations of the basis again, so that tight constraints hold to rounding and not
+        # to a solver's tolerance: sum_S w = 1 and sum_S w gap_A = limit (with the side's sign), on
+        # the support S and the tight constraints A.
+        weights = np.asarray(result.x)
+        support = np.flatnonzero(weights > 1e-9)
+        values = gaps[:, support] @ weights[support]
+        tight = np.flatnonzero(np.abs(values) >= limit - TIGHT)
+        system = np.concatenate([np.ones((1, len(support))), gaps[np.ix_(tight, support)]])
+        target = np.concatenate([[1.0], np.sign(values[tight]) * limit])
+        solved, *_ = np.linalg.lstsq(system, target, rcond=None)
+        accurate = np.abs(system @ solved - target).max() <= 1e-13 and solved.min() >= 0
+        basic = np.zeros_like(weights)
+        basic[support] = solved if accurate else weights[support]
+        basic = np.asarray(basic / basic.sum())
+        upper, lower = np.split(np.asarray(result.ineqlin.marginals), 2)
+        return PoolOptimum(basic, float(costs @ basic), lower - upper)
+
+    def mixture(
         self,
         weights: FloatArray,
         limit: float,
-        lower: float | None,
-        converged: bool,
-        steps: list[Iteration],
+        *,
+        lower_bound: float | None = None,
+        converged: bool = False,
+        steps: list[Iteration] | None = None,
     ) -> Walk:
         """The pool's mixture as the end of a walk, inside the limit to rounding."""
-        constant = self.constant()
-        if constant is not None:
-            weights = mix_towards_constant(weights, self.gaps, limit, constant)
+        worst = float(np.abs(self.gaps @ weights).max())
+        constant = self.constant
+        if constant is not None and worst > limit + ROUNDING:
+            # Gaps scale with the weight that an exactly fair column does not get.
+            weights = limit / worst * weights
+            weights[constant] += 1.0 - limit / worst
         support = np.flatnonzero(weights > 0)
         chosen = tuple(self.columns[i] for i in support)
-        return Walk(chosen, tuple(weights[support].tolist()), lower, converged, tuple(steps))
+        kept = tuple(weights[support].tolist())
+        return Walk(chosen, kept, lower_bound, converged, tuple(steps or ()))
 
 
 def generate_columns(
@@ -90,36 +262,32 @@ def generate_columns(
     pool, lower = Pool.of(start), -np.inf
     steps: list[Iteration] = []
     multipliers = np.zeros(len(start[0].gaps))
-    master = _require(pool.solve(limit))
+
+    def solve() -> PoolOptimum:
+        optimum = pool.solve(limit)
+        if optimum is None:  # the start is feasible: only the LP solver's rounding leads here
+            raise Infeasible(
+                "the linear program over known columns has no solution.", certificate=np.nan
+            )
+        return optimum
+
+    optimum = solve()
     while len(steps) < max_calls:
         column = price(multipliers, 1.0)
         lower = max(lower, column.value(multipliers) - limit * float(np.abs(multipliers).sum()))
         new = pool.add(column)
-        master = _require(pool.solve(limit)) if new else master
-        steps.append(
-            Iteration(
-                tuple(multipliers.tolist()),
-                column.cost,
-                tuple(column.gaps.tolist()),
-                master.cost,
-                lower,
-            )
-        )
-        if master.cost - lower <= tolerance or (not new and len(steps) > 1):
+        optimum = solve() if new else optimum
+        steps.append(column.priced_at(tuple(multipliers.tolist()), optimum.cost, lower))
+        if optimum.cost - lower <= tolerance or (not new and len(steps) > 1):
             break
-        multipliers = master.multipliers
-    converged = master.cost - lower <= max(tolerance, 1e-9)
-    return pool.walk(master.weights, limit, min(lower, master.cost), converged, steps)
-
-
-def _require(master: MasterSolution | None) -> MasterSolution:
-    if (
-        master is None
-    ):  # the start is feasible, so only a numerical failure of the LP solver leads here
-        raise Infeasible(
-            "the linear program over known columns has no solution.", certificate=np.nan
-        )
-    return master
+        multipliers = optimum.multipliers
+    return pool.mixture(
+        optimum.weights,
+        limit,
+        lower_bound=min(lower, optimum.cost),
+        converged=optimum.cost - lower <= max(tolerance, 1e-9),
+        steps=steps,
+    )
 
 
 def feasible_start(price: Price, constraints: int, limit: float, max_calls: int) -> list[Column]:
@@ -138,9 +306,10 @@ def feasible_start(price: Price, constraints: int, limit: float, max_calls: int)
         lower = max(lower, float(direction @ column.gaps))
         if lower > limit or not pool.add(column):
             raise Infeasible(
-                f"no mixture of the class has all gaps within {limit:g}: the least worst gap any mixture reaches is at least "
-                f"{lower:.6g} (proved by oracle call {calls + 1}).",
-                hint="add accept-all or reject-all to the class (with_constants=True), or raise the limit.",
+                f"no mixture of the class has all gaps within {limit:g}: the least worst gap any "
+                f"mixture reaches is at least {lower:.6g} (proved by oracle call {calls + 1}).",
+                hint="add accept-all or reject-all to the class (with_constants=True), or raise "
+                "the limit.",
                 certificate=lower,
             )
     return pool.columns

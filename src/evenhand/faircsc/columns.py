@@ -1,4 +1,4 @@
-"""Hypotheses as columns of the fair linear program, and the oracle that prices new ones.
+"""Hypotheses as columns of the fair linear program, and the oracles that price new ones.
 
 With costs normalised by sum_i |c_i| (so that a limit of 1e-12 means the same at every scale of
 costs), a hypothesis h is the column
@@ -10,14 +10,16 @@ lambda . gap(h).
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
 
 from evenhand.contracts import Enumeration, Hypothesis, Partition, Partitioning, RowOracle
-from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
-from evenhand.words import BoolArray, FloatArray, GroupArray
+from evenhand.errors import InvalidInput
+from evenhand.fairness.rates import GapConstraints
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
+from evenhand.words import BoolArray, FloatArray, GroupArray, LabelledSample
 
 TILE = 32_768
 """Members whose Lagrangians are computed at a time."""
@@ -25,10 +27,41 @@ TIE = 1e-13
 """Normalised costs closer than this are equal: rounding must not decide between hypotheses."""
 
 
+@dataclass(frozen=True)
+class Iteration:
+    """One call of the CSC oracle.
+
+    Parameters
+    ----------
+    multipliers : tuple of float
+        The prices of the gaps that the oracle was asked with, one per constraint.
+    cost : float
+        The normalised cost of the answer: its acceptance costs over the sum of their sizes.
+    gaps : tuple of float
+        The gaps of the answer.
+    upper_bound : float
+        The normalised cost of the best fair mixture known after the call.
+    lower_bound : float or None
+        What no fair mixture of the class can undercut; None where nothing is proved.
+
+    Examples
+    --------
+    >>> Iteration((0.0,), -0.4, (0.2,), -0.1, -0.4).gaps
+    (0.2,)
+    """
+
+    multipliers: tuple[float, ...]
+    cost: float
+    gaps: tuple[float, ...]
+    upper_bound: float
+    lower_bound: float | None
+
+
 @dataclass(frozen=True, eq=False)
 class Column:
-    """One hypothesis with its normalised cost and its gaps; most columns that a walk meets never
-    need the hypothesis itself.
+    """One hypothesis with its normalised cost and its gaps.
+
+    Most columns that a walk meets never need the hypothesis itself, so it is made when asked for.
     """
 
     cost: float
@@ -48,6 +81,43 @@ class Column:
     def value(self, multipliers: FloatArray) -> float:
         """cost + lambda . gap: its Lagrangian value, but for the constant."""
         return self.cost + float(multipliers @ self.gaps)
+
+    def priced_at(
+        self, multipliers: tuple[float, ...], upper_bound: float, lower_bound: float | None
+    ) -> Iteration:
+        """The record of the call that this column answered."""
+        gaps = tuple(self.gaps.tolist())
+        return Iteration(multipliers, self.cost, gaps, upper_bound, lower_bound)
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """Where a walk ended: a mixture of columns, its bounds, and the calls that led there."""
+
+    columns: tuple[Column, ...]
+    weights: tuple[float, ...]
+    lower_bound: float | None
+    converged: bool
+    iterations: tuple[Iteration, ...]
+
+    @property
+    def cost(self) -> float:
+        """The normalised cost of the mixture."""
+        return float(sum(w * c.cost for w, c in zip(self.weights, self.columns, strict=True)))
+
+    def prefer_single(self, pricer: "ClassPricer | PointPricer", limit: float) -> "Walk":
+        """The same, or one hypothesis that is fair and no dearer: no needless randomisation.
+
+        Ties are broken by cost, then one feasible hypothesis before a mixture, then |gap|.
+        """
+        highest = self.cost + TIE
+        known = [column for column in self.columns if column.cost <= highest]
+        known += pricer.singles(highest)
+        fair = [column for column in known if np.abs(column.gaps).max() <= limit]
+        if not fair:
+            return self
+        single = min(fair, key=lambda column: float(np.abs(column.gaps).max()))
+        return replace(self, columns=(single,), weights=(1.0,))
 
 
 Price = Callable[[FloatArray, float], Column]
@@ -70,8 +140,35 @@ class Rows:
     channels: FloatArray
     pairs: FloatArray
 
+    @classmethod
+    def merged(
+        cls,
+        features: FloatArray,
+        group: GroupArray | None,
+        sample: LabelledSample,
+        constraints: GapConstraints,
+    ) -> "Rows":
+        """Objective rows first, then the sample rows that carry weight; the same people are listed
+        once.
+        """
+        if features.shape[1] != sample.features.shape[1]:
+            raise InvalidInput(
+                f"the problem has {features.shape[1]} feature columns and the sample "
+                f"{sample.features.shape[1]}; both must describe people alike."
+            )
+        same = features is sample.features or np.array_equal(features, sample.features)
+        if same and (group is None or np.array_equal(group, sample.group)):
+            cost = np.zeros(len(features))
+            return cls(features, group, cost, constraints.channels, constraints.pairs)
+        used = np.flatnonzero(constraints.channels.any(axis=0))
+        none = np.zeros((len(constraints.channels), len(features)))
+        channels = np.concatenate([none, constraints.channels[:, used]], axis=1)
+        stacked = np.concatenate([features, sample.features[used]])
+        both = None if group is None else np.concatenate([group, sample.group[used]])
+        return cls(stacked, both, np.zeros(len(stacked)), channels, constraints.pairs)
+
     def column(self, hypothesis: Hypothesis) -> Column:
-        """Evaluate one hypothesis. The gaps of a constant are zero by definition, not by summation."""
+        """Evaluate one hypothesis; a constant has no gaps by definition, not by summation."""
         if isinstance(hypothesis, Constant):
             cost = float(self.cost.sum()) if hypothesis.accept else 0.0
             return Column.of(hypothesis, cost, np.zeros(len(self.pairs)))
@@ -83,10 +180,9 @@ class Rows:
         """The members that need no oracle: the constants, and the group classifiers where the group
         may be used.
         """
-        constants = [self.column(ACCEPT_ALL), self.column(REJECT_ALL)] if with_constants else []
-        return constants + (
-            [] if self.group is None else [self.column(GroupClassifier(value)) for value in groups]
-        )
+        members: list[Hypothesis] = [ACCEPT_ALL, REJECT_ALL] if with_constants else []
+        members += [] if self.group is None else [GroupClassifier(value) for value in groups]
+        return [self.column(member) for member in members]
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,9 +205,8 @@ class Relatives:
             [np.bincount(partition.cell, row, partition.cells) for row in (cost, *gaps)]
         )
         if partition.ordered:
-            sums = np.concatenate(
-                [sums[:, ::-1].cumsum(axis=1)[:, ::-1], np.zeros((len(sums), 1))], axis=1
-            )
+            from_each_on = sums[:, ::-1].cumsum(axis=1)[:, ::-1]
+            sums = np.concatenate([from_each_on, np.zeros((len(sums), 1))], axis=1)
         return cls(partition.ordered, partition.hypothesis, sums.astype(np.float64, copy=False))
 
     def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
@@ -127,9 +222,10 @@ class Relatives:
 
 @dataclass(eq=False)
 class ClassPricer:
-    """Prices by calling the class's oracle, and counts the calls. `permanent` members compete with
-    each answer.
+    """Prices by calling the class's oracle, and counts the calls.
 
+    permanent: members that are known without a call; they compete with the answers of an exact
+    oracle. The answer of a heuristic one is kept even where a constant is cheaper.
     relatives: what the calls have found besides their answers, where the class's search partitions
     the rows.
     """
@@ -137,6 +233,7 @@ class ClassPricer:
     oracle: RowOracle
     rows: Rows
     permanent: list[Column]
+    exact: bool
     calls: int = field(default=0, init=False)
     relatives: list[Relatives] = field(default_factory=list, init=False)
 
@@ -146,19 +243,21 @@ class ClassPricer:
         priced = cost_weight * self.rows.cost + extra
         partition = self.oracle.partition(priced) if isinstance(self.oracle, Partitioning) else None
         if partition is None:
-            found = self.rows.column(self.oracle.best(priced))
+            answer = self.rows.column(self.oracle.best(priced))
         else:
             self.relatives.append(Relatives.of(partition, self.rows.cost, self._gaps))
-            found = self.relatives[-1](multipliers, cost_weight)
-        return cheapest([found, *self.permanent], multipliers, cost_weight)
+            answer = self.relatives[-1](multipliers, cost_weight)
+        known = self.permanent if self.exact else []
+        return cheapest([answer, *known], multipliers, cost_weight)
 
     @cached_property
     def _gaps(self) -> FloatArray:
         return self.rows.pairs @ self.rows.channels
 
     def singles(self, highest_cost: float) -> list[Column]:
-        """Members of at most that cost that are known without a call."""
-        return [column for column in self.permanent if column.cost <= highest_cost]
+        """Members of an exact class of at most that cost that are known without a call."""
+        known = self.permanent if self.exact else []
+        return [column for column in known if column.cost <= highest_cost]
 
 
 @dataclass(eq=False)
@@ -187,59 +286,68 @@ class PointPricer:
         return cls(oracle, totals[0], rows.pairs @ totals[1:], permanent)
 
     def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
-        member, least = self._least(multipliers, cost_weight)
+        # Tile by tile, so that what is computed stays in the cache: over a whole large class
+        # writing it down costs more than computing it.
+        member, least = 0, np.inf
+        for start in range(0, len(self.costs), TILE):
+            costs, gaps = self.costs[start : start + TILE], self.gaps[:, start : start + TILE]
+            values = self._values[: len(costs)]
+            if len(multipliers) == 1:
+                np.multiply(gaps[0], multipliers[0], out=values)
+            else:
+                np.matmul(multipliers, gaps, out=values)
+            values += costs if cost_weight == 1.0 else cost_weight * costs
+            first = int(values.argmin())
+            if values[first] < least:
+                member, least = start + first, float(values[first])
         for column in self.permanent:
             if cost_weight * column.cost + float(multipliers @ column.gaps) < least:
                 return cheapest([self.column(member), *self.permanent], multipliers, cost_weight)
         return self.column(member)
 
-    def _least(self, multipliers: FloatArray, cost_weight: float) -> tuple[int, float]:
-        """The first member of least cost_weight * cost(h) + multipliers . gap(h), and that value.
-
-        Tile by tile, so that what is computed stays in the cache: over a whole large class writing
-        it down costs more than computing it.
-        """
-        if len(self.costs) <= TILE:
-            return self._least_among(self.costs, self.gaps, multipliers, cost_weight)
-        found, least = 0, np.inf
-        for start in range(0, len(self.costs), TILE):
-            rows = slice(start, start + TILE)
-            member, value = self._least_among(
-                self.costs[rows], self.gaps[:, rows], multipliers, cost_weight
-            )
-            if value < least:
-                found, least = start + member, value
-        return found, least
-
-    def _least_among(
-        self, costs: FloatArray, gaps: FloatArray, multipliers: FloatArray, cost_weight: float
-    ) -> tuple[int, float]:
-        values = self._values[: len(costs)]
-        if len(multipliers) == 1:
-            np.multiply(gaps[0], multipliers[0], out=values)
-        else:
-            np.matmul(multipliers, gaps, out=values)
-        values += costs if cost_weight == 1.0 else cost_weight * costs
-        member = int(values.argmin())
-        return member, float(values[member])
-
     def column(self, member: int) -> Column:
         """The column of one member."""
-        return Column(
-            float(self.costs[member]),
-            self.gaps[:, member].copy(),
-            lambda: self.oracle.hypothesis(member),
-        )
+        gaps = self.gaps[:, member].copy()
+        return Column(float(self.costs[member]), gaps, lambda: self.oracle.hypothesis(member))
 
     def singles(self, highest_cost: float) -> list[Column]:
         """The member of least |gap| among those of at most that cost, and the permanent ones."""
+        known = [column for column in self.permanent if column.cost <= highest_cost]
         tied = np.flatnonzero(self.costs <= highest_cost)
-        found = (
-            [self.column(int(tied[np.argmin(np.abs(self.gaps[:, tied]).max(axis=0))]))]
-            if len(tied)
-            else []
-        )
-        return found + [column for column in self.permanent if column.cost <= highest_cost]
+        if len(tied) == 0:
+            return known
+        least = int(tied[np.argmin(np.abs(self.gaps[:, tied]).max(axis=0))])
+        return [self.column(least), *known]
+
+
+@dataclass(eq=False)
+class Reporting:
+    """A pricer that tells how many questions it has answered."""
+
+    pricer: Price
+    progress: Callable[[int], None]
+    answered: int = 0
+
+    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
+        self.answered += 1
+        self.progress(self.answered)
+        return self.pricer(multipliers, cost_weight)
+
+
+def make_pricer(
+    oracle: RowOracle,
+    exact: bool,
+    rows: Rows,
+    groups: tuple[object, ...],
+    with_constants: bool = True,
+) -> ClassPricer | PointPricer:
+    """The one pass over the data for exact enumerable classes, the oracle for others; with the
+    members that need no oracle.
+    """
+    permanent = rows.permanent(groups, with_constants)
+    if exact and isinstance(oracle, Enumeration):
+        return PointPricer.one_pass(oracle, rows, permanent)
+    return ClassPricer(oracle, rows, permanent, exact)
 
 
 def cheapest(columns: list[Column], multipliers: FloatArray, cost_weight: float) -> Column:

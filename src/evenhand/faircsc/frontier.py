@@ -1,25 +1,52 @@
-"""Figure 1 of the paper: the region of (gap, cost) that mixtures reach, and what each limit costs."""
+"""Figure 1 of the paper: the region of (gap, cost) that mixtures reach, and what a limit costs."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import count
 
 import numpy as np
 
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.columns import Column, PointPricer, Price
-from evenhand.faircsc.oracle import HEURISTIC_CALLS, FairCSC, bind_fair
+from evenhand.faircsc.oracle import HEURISTIC_CALLS, FairCSC, FairSolution, bind_fair
 from evenhand.faircsc.pooled import Answers, walk_pool
-from evenhand.faircsc.solution import FairSolution
 from evenhand.fairness.rates import Rate
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
 
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """limits: the grid; solutions: the cheapest fair mixture at each; region: (vertices, 2) of
-    (gap, cost), counter-clockwise; exact: whether the region is the whole one (an exact class) or
-    what a heuristic oracle found of it."""
+    """What each limit costs, and the region of (gap, cost) that mixtures reach.
+
+    Parameters
+    ----------
+    limits : array of shape (limits,)
+        The grid of limits.
+    solutions : tuple of FairSolution
+        The cheapest fair mixture at each limit.
+    region : array of shape (vertices, 2)
+        The vertices (gap, cost) of the region, counter-clockwise.
+    constants : array of shape (2, 2)
+        The points (gap, cost) of accepting everybody and of rejecting everybody.
+    exact : bool
+        Whether the region is the whole one (an exact class) or what a heuristic oracle found of it.
+
+    See Also
+    --------
+    frontier : Makes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
+    >>> sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
+    >>> problem = eh.Prices().problem(score, group, sample.label)
+    >>> traced = eh.frontier(problem, eh.Stumps(), eh.FalsePositiveRate(), sample, [0.0, 0.25, 1.0])
+    >>> traced.costs.tolist(), traced.price_of_fairness.tolist()
+    ([2.0, 1.5, 1.0], [1.0, 0.5, 0.0])
+    """
 
     limits: FloatArray
     solutions: tuple[FairSolution, ...]
@@ -51,8 +78,50 @@ def frontier(
 ) -> Frontier:
     """Solve at every limit of a grid and trace the reachable region (one rate, two groups).
 
-    The region's vertices are argmins of u gap + v cost over the class: `directions` of them for a
-    class behind an oracle, all of them for an enumerable class.
+    Parameters
+    ----------
+    problem : CostSensitiveProblem
+        The people, with the costs of accepting and rejecting each of them.
+    hypotheses : HypothesisClass
+        The rules to mix.
+    rate : Rate
+        The rate whose gap is limited.
+    sample : LabelledSample
+        The people on whom the gap is measured; they belong to two groups.
+    limits : sequence of float
+        The grid of limits.
+    group_use : {"certify_only", "decide"}
+        Whether the group may influence decisions.
+    directions : int
+        In how many directions of (gap, cost) a class behind an oracle is searched for vertices of
+        the region. An enumerable class yields all of them.
+    progress : callable, optional
+        Called with the number of steps done; there are about len(limits) + directions.
+
+    Returns
+    -------
+    Frontier
+        The solutions and the region.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no limit, or if there are more than two groups.
+
+    Notes
+    -----
+    The region's vertices are argmins of u gap + v cost over the class (Figure 1 of the paper).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
+    >>> sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
+    >>> problem = eh.Prices().problem(score, group, sample.label)
+    >>> traced = eh.frontier(problem, eh.Stumps(), eh.FalsePositiveRate(), sample, [0.0, 0.25])
+    >>> [solution.support_size for solution in traced.solutions]
+    [1, 2]
     """
     grid = np.asarray(limits, dtype=np.float64)
     if grid.ndim != 1 or len(grid) == 0:
@@ -71,85 +140,63 @@ def frontier(
     )
     if len(fair.constraints.pairs) != 1:
         raise InvalidInput(
-            f"the sample has {len(fair.constraints.groups)} groups; the picture of (gap, cost) needs one rate and two groups.",
+            f"the sample has {len(fair.constraints.groups)} groups; the picture of (gap, cost) "
+            "needs one rate and two groups.",
             hint="merge groups, or call solve_fair for each limit.",
         )
+    steps = count(1)
+    tick = (lambda: None) if progress is None else lambda: progress(next(steps))
     trace = _exact if hypotheses.exact else _pooled
-    solutions, points, constants = trace(fair, problem, grid, directions, _Counter(progress))
+    solutions, points, constants = trace(fair, problem, grid, directions, tick)
     return Frontier(grid, solutions, convex_hull(points), constants, hypotheses.exact)
 
 
-@dataclass(eq=False)
-class _Counter:
-    progress: Callable[[int], None] | None
-    steps: int = 0
-
-    def tick(self) -> None:
-        self.steps += 1
-        if self.progress is not None:
-            self.progress(self.steps)
-
-
+Tick = Callable[[], None]
 Traced = tuple[tuple[FairSolution, ...], FloatArray, FloatArray]
 """Solutions, (points, 2) of (gap, cost) whose hull is the region, and the same for the constants.
 """
 
 
 def _exact(
-    fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, done: _Counter
+    fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, tick: Tick
 ) -> Traced:
     """Every limit is solved to optimality by itself."""
     solutions = []
     for limit in grid:
-        solutions.append(
-            fair.at(float(limit)).solve(problem.acceptance_cost, problem.rejection_total)
-        )
-        done.tick()
-    rows, scale = fair.priced_rows(problem.acceptance_cost)
-    permanent = rows.permanent(fair.constraints.groups, True)
-    pricer = fair.pricer(rows, permanent)
-    fixed = _place(permanent, problem, scale)
+        at = fair.at(float(limit))
+        solutions.append(at.solve(problem.acceptance_cost, problem.rejection_total))
+        tick()
+    pricer, scale = fair.pricer(problem.acceptance_cost)
+    fixed = _place(pricer.permanent, problem, scale)
     if isinstance(pricer, PointPricer):
         every = np.stack([pricer.gaps[0], problem.rejection_total + scale * pricer.costs], axis=1)
-        return tuple(solutions), np.concatenate([every, fixed]), fixed[:2]
-    return (
-        tuple(solutions),
-        np.concatenate([_place(_sweep(pricer, directions, done), problem, scale), fixed]),
-        fixed[:2],
-    )
+    else:
+        every = _place(_sweep(pricer, directions, tick), problem, scale)
+    return tuple(solutions), np.concatenate([every, fixed]), fixed[:2]
 
 
 def _pooled(
-    fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, done: _Counter
+    fair: FairCSC, problem: CostSensitiveProblem, grid: FloatArray, directions: int, tick: Tick
 ) -> Traced:
     """A heuristic oracle: everything it ever answered serves all limits, so that a looser limit
     never costs more.
     """
-    rows, scale = fair.priced_rows(problem.acceptance_cost)
-    permanent = rows.permanent(fair.constraints.groups, True)
-    pricer = fair.pricer(rows, permanent)
-    known = Answers.of(pricer, permanent)
-    for column in _sweep(pricer, directions, done):
+    pricer, scale = fair.pricer(problem.acceptance_cost)
+    known = Answers.of(pricer)
+    for column in _sweep(pricer, directions, tick):
         known.pool.add(column)
     for limit in np.quantile(grid, (0.0, 0.5, 1.0)):
         walk_pool(pricer, known, float(limit), HEURISTIC_CALLS)
-        done.tick()
+        tick()
     solutions = []
     for limit in grid:
         walk = known.best(float(limit))
         at = fair.at(float(limit))
-        solutions.append(
-            at.solution(
-                walk, walk.columns, walk.weights, scale, problem.rejection_total, pricer.calls
-            )
-        )
+        solutions.append(at.solution(walk, scale, problem.rejection_total, pricer.calls))
         for column in walk.columns:
             known.pool.add(column)
-    return (
-        tuple(solutions),
-        _place(known.pool.columns, problem, scale),
-        _place(permanent[:2], problem, scale),
-    )
+    constants = _place(pricer.permanent[:2], problem, scale)
+    return tuple(solutions), _place(known.pool.columns, problem, scale), constants
 
 
 def _place(columns: list[Column], problem: CostSensitiveProblem, scale: float) -> FloatArray:
@@ -158,13 +205,13 @@ def _place(columns: list[Column], problem: CostSensitiveProblem, scale: float) -
     )
 
 
-def _sweep(price: Price, directions: int, done: _Counter) -> list[Column]:
+def _sweep(price: Price, directions: int, tick: Tick) -> list[Column]:
     """The class's extreme points in `directions` directions of (gap, cost)."""
-    found = []
+    extremes = []
     for angle in np.linspace(0, 2 * np.pi, directions, endpoint=False):
-        found.append(price(np.array([np.sin(angle)]), float(np.cos(angle))))
-        done.tick()
-    return found
+        extremes.append(price(np.array([np.sin(angle)]), float(np.cos(angle))))
+        tick()
+    return extremes
 
 
 def convex_hull(points: FloatArray) -> FloatArray:
@@ -179,6 +226,5 @@ def convex_hull(points: FloatArray) -> FloatArray:
     except (QhullError, ValueError):
         span = ordered - ordered.mean(axis=0)
         along = span @ span[int(np.argmax((span**2).sum(axis=1)))]
-        return (
-            ordered[[int(np.argmin(along)), int(np.argmax(along))]] if len(ordered) > 1 else ordered
-        )
+        both = [int(np.argmin(along)), int(np.argmax(along))]
+        return ordered[both] if len(ordered) > 1 else ordered

@@ -1,26 +1,36 @@
 """FairCSC (section 3.1): the cheapest mixture whose group rates differ by at most a limit, with
 costs and rates from different data.
 
-    minimise over mixtures pi   sum_j c_j^{pi(x_j)}   subject to   |gap_k(pi)| <= limit for every rate and pair of groups k
+    minimise over mixtures pi   sum_j c_j^{pi(x_j)}
+    subject to                  |gap_k(pi)| <= limit for every rate and pair of groups k
 
 `bind_fair` does once what depends on the rows alone; `FairCSC.solve` answers one cost vector;
 `solve_fair` does both.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
-from evenhand.contracts import Enumeration, GroupUse, HypothesisClass, RowOracle
+from evenhand.contracts import GroupUse, HypothesisClass, RowOracle
 from evenhand.errors import InvalidInput
-from evenhand.faircsc.column_generation import Pool, feasible_start, generate_columns
-from evenhand.faircsc.columns import ClassPricer, Column, PointPricer, Price, Rows
+from evenhand.faircsc.column_generation import Pool, feasible_start, generate_columns, walk_hull
+from evenhand.faircsc.columns import (
+    ClassPricer,
+    Column,
+    Iteration,
+    PointPricer,
+    Price,
+    Reporting,
+    Rows,
+    Walk,
+    make_pricer,
+)
 from evenhand.faircsc.pooled import Answers, walk_pool
-from evenhand.faircsc.saddle_point import saddle_point
-from evenhand.faircsc.secant import Walk, walk_hull
-from evenhand.faircsc.solution import FairSolution, Iteration, SolveReport
+from evenhand.faircsc.saddle_point import Recipe, saddle_point
 from evenhand.fairness.rates import GapConstraints, Rate
 from evenhand.policies import Mixture
 from evenhand.words import CostSensitiveProblem, FloatArray, GroupArray, LabelledSample
@@ -31,20 +41,137 @@ EXACT_CALLS = 40
 """Hard cap of the walk for exact oracles with one constraint."""
 MANY_CALLS = 400
 """Cap of column generation with several constraints."""
-HEURISTIC_CALLS = 12
-"""Budget of the pooled walk with one constraint (20 with several)."""
+HEURISTIC_CALLS, HEURISTIC_CALLS_MANY = 12, 20
+"""Budget of the pooled walk with one constraint, and with several."""
 SADDLE_CALLS = 100_000
-SADDLE_BUDGET = 2.0
-TIE = 1e-13
-"""Normalised costs closer than this are equal: a single hypothesis is then preferred to a mixture.
-"""
+
+
+@dataclass(frozen=True)
+class SolveReport:
+    """How a solution was found.
+
+    Parameters
+    ----------
+    method : str
+        "column-generation" or "saddle-point".
+    converged : bool
+        False if the calls ran out before optimality was proved; a heuristic oracle proves none.
+    cost_scale : float
+        The sum of the sizes of the acceptance costs, by which costs were divided in `iterations`.
+    constraint_names : tuple of str
+        What each gap compares, for example "FPR b - a".
+    iterations : tuple of Iteration
+        The calls of the oracle.
+
+    Examples
+    --------
+    >>> report = SolveReport("column-generation", True, 8.0, ("FPR b - a",), ())
+    >>> report.constraint_names
+    ('FPR b - a',)
+    """
+
+    method: str
+    converged: bool
+    cost_scale: float
+    constraint_names: tuple[str, ...]
+    iterations: tuple[Iteration, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class FairSolution:
+    """The cheapest fair mixture that was found, with its figures.
+
+    Parameters
+    ----------
+    policy : Mixture
+        The mixture.
+    cost : float
+        The sum over the problem's rows of c^{pi(x)}.
+    gaps : array
+        One gap per rate and pair of groups, as measured on the sample.
+    lower_bound : float or None
+        No fair mixture of the class costs less; None where the oracle is heuristic.
+    oracle_calls : int
+        How often the class was searched.
+    report : SolveReport
+        How it was found.
+    evaluate : callable
+        Computes `acceptance`.
+
+    See Also
+    --------
+    solve_fair : Makes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
+    >>> sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
+    >>> problem = eh.Prices().problem(score, group, sample.label)
+    >>> solution = eh.solve_fair(problem, eh.Stumps(), eh.FalsePositiveRate(), sample, 1.0)
+    >>> solution.cost, solution.lower_bound, solution.support_size, solution.acceptance.tolist()
+    (1.0, 1.0, 1, [0.0, 0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
+    """
+
+    policy: Mixture
+    cost: float
+    gaps: FloatArray
+    lower_bound: float | None
+    oracle_calls: int
+    report: SolveReport
+    evaluate: Callable[[], FloatArray] = field(repr=False)
+
+    @cached_property
+    def acceptance(self) -> FloatArray:
+        """P[pi(x) = +1] on the problem's rows."""
+        return self.evaluate()
+
+    @property
+    def support_size(self) -> int:
+        """How many hypotheses the mixture has."""
+        return len(self.policy.weights)
 
 
 @dataclass(frozen=True, eq=False)
 class FairCSC:
-    """A fair oracle bound to objective rows and a sample.
+    """A fair oracle bound to objective rows and a sample; `bind_fair` makes it.
 
-    `objective` maps bound rows to objective rows.
+    Parameters
+    ----------
+    oracle : RowOracle
+        The class, bound to `rows`.
+    exact : bool
+        Whether its answers are true argmins.
+    rows : Rows
+        The objective rows, then the rows that only the sample has.
+    objective : int
+        How many of the rows are objective rows.
+    constraints : GapConstraints
+        The gaps that are limited.
+    limit : float
+        The largest allowed gap.
+    group_use : {"certify_only", "decide"}
+        Whether the group may influence decisions.
+    with_constants : bool
+        Whether accept-all and reject-all belong to the class.
+    method : {"column-generation", "saddle-point"}
+        The solver.
+    tolerance : float, optional
+        How near to the optimum is near enough, in normalised cost; nu for "saddle-point".
+    max_calls : int, optional
+        A bound on the oracle calls.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.faircsc import bind_fair
+    >>> score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
+    >>> sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
+    >>> fair = bind_fair(eh.Stumps(), score, None, eh.FalsePositiveRate(), sample, 0.0)
+    >>> print(fair.at(1.0).cheapest(-sample.label.astype(float)).policy.describe(["score"]))
+    always: accept if score >= 2
     """
 
     oracle: RowOracle
@@ -60,11 +187,33 @@ class FairCSC:
     max_calls: int | None = None
 
     def at(self, limit: float) -> "FairCSC":
-        """The same oracle with another limit."""
+        """The same oracle with another limit.
+
+        Parameters
+        ----------
+        limit : float
+            The largest allowed gap.
+
+        Returns
+        -------
+        FairCSC
+            A copy that shares the bound rows.
+        """
         return replace(self, limit=require_limit(limit))
 
     def cheapest(self, acceptance_cost: FloatArray) -> FairSolution:
-        """The cheapest fair mixture for acceptance costs c^{+1} - c^{-1} on the objective rows."""
+        """The cheapest fair mixture for acceptance costs c^{+1} - c^{-1} on the objective rows.
+
+        Parameters
+        ----------
+        acceptance_cost : array of shape (rows,)
+            What accepting a person costs beyond rejecting them.
+
+        Returns
+        -------
+        FairSolution
+            Its cost is that beyond rejecting everybody.
+        """
         return self.solve(acceptance_cost, 0.0)
 
     def solve(
@@ -73,8 +222,21 @@ class FairCSC:
         rejection_total: float,
         progress: Callable[[int], None] | None = None,
     ) -> FairSolution:
-        """The cheapest fair mixture; its cost includes `rejection_total`, the cost of rejecting
-        everybody.
+        """The cheapest fair mixture, at what it costs in all.
+
+        Parameters
+        ----------
+        acceptance_cost : array of shape (rows,)
+            What accepting a person costs beyond rejecting them.
+        rejection_total : float
+            What rejecting everybody costs.
+        progress : callable, optional
+            Called with the number of oracle calls so far.
+
+        Returns
+        -------
+        FairSolution
+            Its cost includes `rejection_total`.
         """
         return self.solve_at((self.limit,), acceptance_cost, rejection_total, progress)[0]
 
@@ -87,141 +249,121 @@ class FairCSC:
     ) -> list[FairSolution]:
         """The same at several limits; what a heuristic oracle answered on the way to one of them
         serves the next ones.
+
+        Parameters
+        ----------
+        limits : sequence of float
+            The limits, in the order in which they are solved.
+        acceptance_cost, rejection_total, progress
+            As in `solve`.
+
+        Returns
+        -------
+        list of FairSolution
+            One for each limit.
         """
-        rows, scale = self.priced_rows(acceptance_cost)
-        permanent = rows.permanent(self.constraints.groups, self.with_constants)
-        pricer = self.pricer(rows, permanent)
-        price = pricer if progress is None else _Reporting(pricer, progress)
-        known, found = Answers.of(pricer, permanent), []
+        pricer, scale = self.pricer(acceptance_cost)
+        price = pricer if progress is None else Reporting(pricer, progress)
+        known = None if self.exact else Answers.of(pricer)
+        solutions = []
         for limit in limits:
             fair = self.at(limit)
-            before = (
-                pricer.calls if isinstance(pricer, ClassPricer) else 0
-            )  # one pass counts as one call
-            walk = fair._walk(price, permanent, known)
-            columns, weights = prefer_single(walk, pricer, limit)
+            # the one pass over an enumerable class counts as one call at each limit
+            before = pricer.calls if isinstance(pricer, ClassPricer) else 0
+            walk = fair._walk(price, pricer.permanent, known)
             calls = len(walk.iterations) if self.method == "saddle-point" else pricer.calls - before
-            found.append(fair.solution(walk, columns, weights, scale, rejection_total, calls))
-        return found
+            walk = walk.prefer_single(pricer, limit)
+            solutions.append(fair.solution(walk, scale, rejection_total, calls))
+        return solutions
 
-    def pricer(self, rows: Rows, permanent: list[Column]) -> ClassPricer | PointPricer:
-        """The one pass for enumerable classes, the oracle for others; a heuristic's answer is kept
-        even where a constant is cheaper.
+    def pricer(self, acceptance_cost: FloatArray) -> tuple[ClassPricer | PointPricer, float]:
+        """What prices hypotheses for these costs, and the scale that was divided out of them.
+
+        Parameters
+        ----------
+        acceptance_cost : array of shape (rows,)
+            What accepting a person costs beyond rejecting them.
+
+        Returns
+        -------
+        tuple
+            The pricer, and the sum of the sizes of the costs.
         """
-        if self.exact and isinstance(self.oracle, Enumeration):
-            return PointPricer.one_pass(self.oracle, rows, permanent)
-        return ClassPricer(self.oracle, rows, permanent if self.exact else [])
-
-    def priced_rows(self, acceptance_cost: FloatArray) -> tuple[Rows, float]:
-        """The rows with normalised costs, and the scale that was divided out."""
         scale = float(np.abs(acceptance_cost).sum()) or 1.0
         cost = np.zeros(len(self.rows.features))
         cost[: self.objective] = acceptance_cost / scale
-        return replace(self.rows, cost=cost), scale
+        rows, groups = replace(self.rows, cost=cost), self.constraints.groups
+        return make_pricer(self.oracle, self.exact, rows, groups, self.with_constants), scale
 
-    def _walk(self, price: Price, start: list[Column], known: Answers) -> Walk:
-        one = len(self.rows.pairs) == 1
-        if not any(np.abs(column.gaps).max() <= self.limit for column in start):
-            start = start + feasible_start(price, len(self.rows.pairs), self.limit, MANY_CALLS)
-            known = replace(known, pool=Pool.of(known.pool.columns + start))
+    def _walk(self, price: Price, start: list[Column], known: Answers | None) -> Walk:
+        constraints, limit, calls = len(self.rows.pairs), self.limit, self.max_calls
+        if not any(np.abs(column.gaps).max() <= limit for column in start):
+            start = start + feasible_start(price, constraints, limit, MANY_CALLS)
+            if known is not None:
+                known = replace(known, pool=Pool.of(known.pool.columns + start))
         if self.method == "saddle-point":
-            return saddle_point(
-                price,
-                start,
-                self.limit,
-                self._nu,
-                SADDLE_BUDGET,
-                self.rows.group is not None,
-                self.max_calls or SADDLE_CALLS,
-            )
-        if not self.exact:
-            return walk_pool(
-                price, known, self.limit, self.max_calls or (HEURISTIC_CALLS if one else 20)
-            )
-        inside = any(abs(column.gaps[0]) <= self.limit for column in start)
-        if one and inside:
-            return walk_hull(
-                price, start, self.limit, self.tolerance or 1e-13, self.max_calls or EXACT_CALLS
-            )
-        return generate_columns(
-            price, start, self.limit, self.tolerance or 1e-10, self.max_calls or MANY_CALLS
-        )
-
-    @property
-    def _nu(self) -> float:
-        return self.tolerance if self.tolerance is not None else min(0.01, self.limit / 4)
+            nu = min(0.01, limit / 4) if self.tolerance is None else self.tolerance
+            fixed = self.rows.group is not None
+            recipe = Recipe(limit, nu, fixed_budget=fixed, max_calls=calls or SADDLE_CALLS)
+            return saddle_point(price, start, recipe)
+        if known is not None:
+            few = HEURISTIC_CALLS if constraints == 1 else HEURISTIC_CALLS_MANY
+            return walk_pool(price, known, limit, calls or few)
+        if constraints == 1 and any(abs(column.gaps[0]) <= limit for column in start):
+            return walk_hull(price, start, limit, self.tolerance or 1e-13, calls or EXACT_CALLS)
+        return generate_columns(price, start, limit, self.tolerance or 1e-10, calls or MANY_CALLS)
 
     def solution(
-        self,
-        walk: Walk,
-        columns: tuple[Column, ...],
-        weights: tuple[float, ...],
-        scale: float,
-        rejection_total: float,
-        calls: int,
+        self, walk: Walk, scale: float, rejection_total: float, calls: int
     ) -> FairSolution:
-        """The mixture of `columns` in the units of the problem."""
-        policy = Mixture(tuple(column.hypothesis for column in columns), weights, self.group_use)
-        gaps = np.sum([w * column.gaps for w, column in zip(weights, columns, strict=True)], axis=0)
-        cost = float(sum(w * column.cost for w, column in zip(weights, columns, strict=True)))
-        group = None if self.rows.group is None else self.rows.group[: self.objective]
-        lower = (
-            None
-            if walk.lower_bound is None or not self.exact
-            else rejection_total + scale * min(walk.lower_bound, cost)
-        )
-        report = SolveReport(
-            self.method, walk.converged, scale, self.constraints.names, walk.iterations
-        )
+        """The mixture that a walk has found, in the units of the problem.
+
+        Parameters
+        ----------
+        walk : Walk
+            The mixture as columns with weights.
+        scale : float
+            What was divided out of the costs.
+        rejection_total : float
+            What rejecting everybody costs.
+        calls : int
+            How often the class was searched.
+
+        Returns
+        -------
+        FairSolution
+            The mixture with its cost and its gaps.
+        """
+        hypotheses = tuple(column.hypothesis for column in walk.columns)
+        policy = Mixture(hypotheses, walk.weights, self.group_use)
+        pairs = zip(walk.weights, walk.columns, strict=True)
+        features, group = self.rows.features[: self.objective], self.rows.group
+        lower = None
+        if walk.lower_bound is not None and self.exact:
+            lower = rejection_total + scale * min(walk.lower_bound, walk.cost)
         return FairSolution(
             policy=policy,
-            cost=rejection_total + scale * cost,
-            gaps=gaps,
+            cost=rejection_total + scale * walk.cost,
+            gaps=np.sum([weight * column.gaps for weight, column in pairs], axis=0),
             lower_bound=lower,
             oracle_calls=calls,
-            report=report,
+            report=SolveReport(
+                self.method, walk.converged, scale, self.constraints.names, walk.iterations
+            ),
             evaluate=lambda: policy.acceptance_of_checked(
-                self.rows.features[: self.objective], group
+                features, None if group is None else group[: self.objective]
             ),
         )
-
-
-@dataclass(eq=False)
-class _Reporting:
-    """A pricer that tells how many calls it has answered."""
-
-    pricer: Callable[[FloatArray, float], Column]
-    progress: Callable[[int], None]
-    calls: int = 0
-
-    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
-        self.calls += 1
-        self.progress(self.calls)
-        return self.pricer(multipliers, cost_weight)
-
-
-def prefer_single(
-    walk: Walk, pricer: ClassPricer | PointPricer, limit: float
-) -> tuple[tuple[Column, ...], tuple[float, ...]]:
-    """Ties are broken by cost, then one feasible hypothesis before a mixture, then |gap|: no
-    needless randomisation.
-    """
-    cost = float(sum(w * c.cost for w, c in zip(walk.weights, walk.columns, strict=True)))
-    known = [column for column in walk.columns if column.cost <= cost + TIE] + pricer.singles(
-        cost + TIE
-    )
-    candidates = [column for column in known if np.abs(column.gaps).max() <= limit]
-    if not candidates:
-        return walk.columns, walk.weights
-    return (min(candidates, key=lambda column: float(np.abs(column.gaps).max())),), (1.0,)
 
 
 def require_limit(limit: float) -> float:
     """A limit is a finite number of at least 0."""
     if not np.isfinite(limit) or limit < 0:
         raise InvalidInput(
-            f"allowed_gap is {limit}; the largest allowed difference of rates is a number of at least 0.",
-            hint="0.05 allows five percentage points; 0 asks for exact equality; 1 switches the constraint off.",
+            f"allowed_gap is {limit}; the largest allowed difference of rates is a number of at "
+            "least 0.",
+            hint="0.05 allows five percentage points; 0 asks for exact equality; 1 switches the "
+            "constraint off.",
         )
     return float(limit)
 
@@ -240,14 +382,52 @@ def bind_fair(
     max_calls: int | None = None,
     with_constants: bool = True,
 ) -> FairCSC:
-    """Bind a class to objective rows and a labelled sample; the answer solves many cost vectors."""
+    """Bind a class to objective rows and a labelled sample; the answer solves many cost vectors.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+        The rules to mix.
+    features : array of shape (rows, columns)
+        The people whose decisions cost something.
+    group : array of shape (rows,), optional
+        Their groups; needed with group_use="decide".
+    rates : Rate or sequence of Rate
+        The rates to hold even.
+    sample : LabelledSample
+        The people on whom the rates are measured.
+    allowed_gap : float
+        By how much a rate may differ between two groups.
+    method, group_use, tolerance, max_calls, with_constants
+        As in `solve_fair`.
+
+    Returns
+    -------
+    FairCSC
+        The oracle.
+
+    Raises
+    ------
+    InvalidInput
+        If the limit is negative, or the class looks at a group that it may not use or that is not
+        given.
+    CannotEstimateRate
+        If nobody of a group counts for a rate.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
+    >>> sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
+    >>> fair = bind_fair(eh.Stumps(), score, None, eh.FalsePositiveRate(), sample, 0.0)
+    >>> fair.cheapest(-sample.label.astype(float)).cost
+    -3.0
+    """
     limit = require_limit(allowed_gap)
     _require_use(hypotheses, group, group_use)
-    _require_columns(features, sample)
     constraints = GapConstraints.on(rates, sample)
-    rows = _merge(
-        features, group if group_use == "decide" else None, sample, constraints, group_use
-    )
+    rows = Rows.merged(features, group if group_use == "decide" else None, sample, constraints)
     return FairCSC(
         oracle=hypotheses.bind(rows.features, rows.group),
         exact=hypotheses.exact,
@@ -271,51 +451,14 @@ def _require_use(
     if group_use == "certify_only" and hypotheses.uses_group:
         raise InvalidInput(
             f'{type(hypotheses).__name__} looks at the group, but group_use is "certify_only".',
-            hint='choose group_use="decide" if the group may influence decisions, or a class that does not look at it.',
+            hint='choose group_use="decide" if the group may influence decisions, or a class that '
+            "does not look at it.",
         )
     if group_use == "decide" and group is None:
         raise InvalidInput(
             'group_use is "decide" but the problem has no group.',
             hint="pass the group of each row.",
         )
-
-
-def _require_columns(features: FloatArray, sample: LabelledSample) -> None:
-    if features.shape[1] != sample.features.shape[1]:
-        raise InvalidInput(
-            f"the problem has {features.shape[1]} feature columns and the sample {sample.features.shape[1]}; both must describe "
-            "people alike."
-        )
-
-
-def _merge(
-    features: FloatArray,
-    group: GroupArray | None,
-    sample: LabelledSample,
-    constraints: GapConstraints,
-    group_use: GroupUse,
-) -> Rows:
-    """Objective rows first, then the sample rows that carry weight; the same people are listed
-    once.
-    """
-    zero = np.zeros(len(features))
-    same = features is sample.features or (
-        features.shape == sample.features.shape and np.array_equal(features, sample.features)
-    )
-    if same and (group is None or np.array_equal(group, sample.group)):
-        return Rows(features, group, zero, constraints.channels, constraints.pairs)
-    used = np.flatnonzero(constraints.channels.any(axis=0))
-    channels = np.concatenate(
-        [np.zeros((len(constraints.channels), len(features))), constraints.channels[:, used]],
-        axis=1,
-    )
-    stacked = np.concatenate([features, sample.features[used]])
-    both = (
-        np.concatenate([group, sample.group[used]])
-        if group is not None and group_use == "decide"
-        else None
-    )
-    return Rows(stacked, both, np.zeros(len(stacked)), channels, constraints.pairs)
 
 
 def solve_fair(
@@ -332,13 +475,70 @@ def solve_fair(
     with_constants: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> FairSolution:
-    """The cheapest mixture of `hypotheses` on `problem` whose `rates`, measured on `sample`, differ
-    by at most `allowed_gap`.
+    """The cheapest mixture on `problem` whose rates, measured on `sample`, differ by at most
+    `allowed_gap`.
 
-    Accept-all and reject-all belong to the class (unless with_constants=False), the group
-    classifiers too with group_use="decide". `method`: "column-generation" (exact for exact classes)
-    or "saddle-point" (the paper's recipe, for which `tolerance` is nu). `max_calls` bounds the
-    oracle calls; `progress` is told the number of calls so far.
+    Parameters
+    ----------
+    problem : CostSensitiveProblem
+        The people, with the costs of accepting and rejecting each of them.
+    hypotheses : HypothesisClass
+        The rules to mix. Accept-all and reject-all belong to them (see `with_constants`), and with
+        group_use="decide" the group classifiers, too.
+    rates : Rate or sequence of Rate
+        The rates to hold even; two of them, false positive and false negative, are equalised odds.
+    sample : LabelledSample
+        The people on whom the rates are measured; they may be others than those of `problem`.
+    allowed_gap : float
+        By how much a rate may differ between two groups.
+    method : {"column-generation", "saddle-point"}
+        "column-generation" is exact for exact classes; "saddle-point" is the paper's recipe.
+    group_use : {"certify_only", "decide"}
+        Whether the group is only measured, or may influence decisions.
+    tolerance : float, optional
+        How near to the optimum is near enough, in normalised cost; nu for "saddle-point".
+    max_calls : int, optional
+        A bound on the oracle calls.
+    with_constants : bool
+        Whether accept-all and reject-all belong to the class.
+    progress : callable, optional
+        Called with the number of oracle calls so far.
+
+    Returns
+    -------
+    FairSolution
+        The mixture, its cost and its gaps, and how it was found.
+
+    Raises
+    ------
+    InvalidInput
+        If a setting is impossible, or the problem and the sample do not fit together.
+    CannotEstimateRate
+        If nobody of a group counts for a rate.
+    Infeasible
+        If without constants no mixture is within the limit.
+
+    Notes
+    -----
+    Section 3.1 of the paper:
+
+        minimise over mixtures pi   sum_j c_j^{pi(x_j)}
+        subject to                  |gap_k(pi)| <= allowed_gap for every rate and pair of groups k.
+
+    Examples
+    --------
+    The best rule accepts one of the two bad outcomes of group b and none of group a: its false
+    positive rates are 0.5 apart. Within a limit of 0.25 it is mixed with another rule.
+
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
+    >>> sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
+    >>> problem = eh.Prices().problem(score, group, sample.label)
+    >>> solution = eh.solve_fair(problem, eh.Stumps(), eh.FalsePositiveRate(), sample, 0.25)
+    >>> print(solution.policy.describe(["score"]))
+    with probability 0.5: accept if score >= 5
+    with probability 0.5: accept if score >= 2
     """
     if method not in ("column-generation", "saddle-point"):
         raise InvalidInput(f'method is {method!r}; it is "column-generation" or "saddle-point".')
@@ -356,14 +556,3 @@ def solve_fair(
         with_constants=with_constants,
     )
     return fair.solve(problem.acceptance_cost, problem.rejection_total, progress)
-
-
-__all__ = [
-    "FairCSC",
-    "Iteration",
-    "Method",
-    "bind_fair",
-    "prefer_single",
-    "require_limit",
-    "solve_fair",
-]

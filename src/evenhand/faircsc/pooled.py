@@ -17,16 +17,25 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from evenhand.faircsc.column_generation import Pool
-from evenhand.faircsc.columns import Column, Price, Relatives, cheapest
-from evenhand.faircsc.secant import Walk, walk_hull
-from evenhand.faircsc.solution import Iteration
+from evenhand.faircsc.column_generation import Pool, walk_hull
+from evenhand.faircsc.columns import (
+    ClassPricer,
+    Column,
+    Iteration,
+    PointPricer,
+    Price,
+    Relatives,
+    Walk,
+    cheapest,
+)
 from evenhand.words import FloatArray
 
 NEARBY = (0.05, -0.05, 0.1, -0.1)
 """Multipliers that look for a cheaper answer where the free one is fair, as shares of all costs;
 positive: towards a gap of 0.
 """
+FIRST = 0.25
+"""The multiplier at which the search for the crossing begins."""
 LOOK_BELOW = 0.25
 """The share of the crossing multiplier at which one call looks for cheap answers just outside the
 limit.
@@ -49,24 +58,23 @@ class _Crossing:
 
     side: float
     limit: float
-    low: float = 0.0
-    high: float | None = None
-    first: float = 0.25
+    lower: float = 0.0
+    upper: float | None = None
     looked_below: int | None = None
     """The number of calls before the look below the crossing."""
 
     def next(self) -> float:
         """The middle of the bracket, or twice the lower end while there is no upper end."""
-        if self.high is not None:
-            return 0.5 * (self.low + self.high)
-        return 2.0 * self.low if self.low > 0 else self.first
+        if self.upper is not None:
+            return 0.5 * (self.lower + self.upper)
+        return 2.0 * self.lower if self.lower > 0 else FIRST
 
     def take(self, multiplier: float, gap: float) -> None:
         """Narrow the bracket."""
         if self.side * gap > self.limit:
-            self.low = max(self.low, multiplier)
-        elif self.high is None or multiplier < self.high:
-            self.high = multiplier
+            self.lower = max(self.lower, multiplier)
+        elif self.upper is None or multiplier < self.upper:
+            self.upper = multiplier
 
 
 @dataclass(eq=False)
@@ -79,49 +87,47 @@ class Answers:
     """
 
     pool: Pool
-    relatives: list[Relatives]
+    relatives: list[Relatives] = field(default_factory=list)
     asked: list[tuple[FloatArray, Column]] = field(default_factory=list)
     offered: list[Column] = field(default_factory=list)
 
     @classmethod
-    def of(cls, pricer: object, start: list[Column]) -> "Answers":
-        """Nothing but the start is known; what the pricer finds besides its answers will be."""
-        return cls(Pool.of(start), getattr(pricer, "relatives", []))
+    def of(cls, pricer: ClassPricer | PointPricer) -> "Answers":
+        """Only the permanent members are known; what the pricer finds besides its answers will be
+        known, too.
+        """
+        relatives = pricer.relatives if isinstance(pricer, ClassPricer) else []
+        return cls(Pool.of(pricer.permanent), relatives)
 
     def best(self, limit: float, *, answers_alone: bool = False) -> Walk:
         """The optimal mixture of all that is known, or of the answers alone: the hull's edge for
-        one constraint, the master program for several."""
+        one constraint, the linear program for several."""
         columns = self.pool.columns
         if len(columns[0].gaps) == 1:
             costs, gaps = self.pool.costs, self.pool.gaps[0]
 
             def price(multipliers: FloatArray, weight: float) -> Column:
-                known = columns[int(np.argmin(weight * costs + multipliers[0] * gaps))]
-                more = (
-                    []
-                    if answers_alone
-                    else [relatives(multipliers, weight) for relatives in self.relatives]
-                )
-                return cheapest([known, *more], multipliers, weight)
+                known = [columns[int(np.argmin(weight * costs + multipliers[0] * gaps))]]
+                if not answers_alone:
+                    known += [relatives(multipliers, weight) for relatives in self.relatives]
+                return cheapest(known, multipliers, weight)
 
             return walk_hull(price, columns, limit, 1e-15, POOL_STEPS)
         whole = Pool.of(columns if answers_alone else [*columns, *self.offered])
-        master = whole.solve(limit)
+        optimum = whole.solve(limit)
         for _ in range(0 if answers_alone or not self.relatives else POOL_STEPS):
-            if master is None:
+            if optimum is None:
                 break
-            found = cheapest(
-                [more(master.multipliers) for more in self.relatives], master.multipliers, 1.0
-            )
-            least = min(column.value(master.multipliers) for column in whole.columns)
-            if found.value(master.multipliers) >= least - 1e-9 or not whole.add(found):
+            multipliers = optimum.multipliers
+            column = cheapest([more(multipliers) for more in self.relatives], multipliers, 1.0)
+            least = min(known.value(multipliers) for known in whole.columns)
+            if column.value(multipliers) >= least - 1e-9 or not whole.add(column):
                 break
-            self.offered.append(found)
-            master = whole.solve(limit)
-        weights = (
-            np.eye(len(whole.columns))[whole.constant() or 0] if master is None else master.weights
-        )
-        return whole.walk(weights, limit, None, False, [])
+            self.offered.append(column)
+            optimum = whole.solve(limit)
+        if optimum is None:
+            return whole.mixture(np.eye(len(whole.columns))[whole.constant or 0], limit)
+        return whole.mixture(optimum.weights, limit)
 
 
 @dataclass(eq=False)
@@ -131,9 +137,24 @@ class _Search:
     price: Price
     known: Answers
     limit: float
+    max_calls: int
     steps: list[Iteration] = field(default_factory=list)
     mixture: Walk | None = None
     """The best mixture after the last call."""
+
+    @property
+    def may_call(self) -> bool:
+        return len(self.steps) < self.max_calls
+
+    def call(self, multipliers: FloatArray) -> Column:
+        """One oracle call."""
+        column = self.price(multipliers, 1.0)
+        self.known.pool.add(column)
+        self.known.asked.append((multipliers, column))
+        self.mixture = self.known.best(self.limit, answers_alone=len(multipliers) > 1)
+        asked = tuple(multipliers.tolist())
+        self.steps.append(column.priced_at(asked, self.mixture.cost, None))
+        return column
 
     def stalled(self, first: int | None) -> bool:
         """Whether the last calls have brought next to nothing; only those after the first so many
@@ -142,36 +163,40 @@ class _Search:
         costs = [] if first is None else [step.upper_bound for step in self.steps[first:]]
         return len(costs) > PATIENCE and costs[-1] > costs[-1 - PATIENCE] - WORTH
 
-    def call(self, multipliers: FloatArray) -> Column:
-        """One oracle call."""
-        column = self.price(multipliers, 1.0)
-        self.known.pool.add(column)
-        self.known.asked.append((multipliers, column))
-        best = self.mixture = self.known.best(self.limit, answers_alone=len(multipliers) > 1)
-        cost = float(sum(w * c.cost for w, c in zip(best.weights, best.columns, strict=True)))
-        self.steps.append(
-            Iteration(
-                tuple(multipliers.tolist()), column.cost, tuple(column.gaps.tolist()), cost, None
-            )
-        )
-        return column
+    def candidates(self, crossing: _Crossing) -> list[float]:
+        """What to try next, best first: doubling until the crossing is bracketed, then the slope of
+        the pool's optimal edge and the bisection in turns.
+        """
+        if crossing.upper is None:
+            return [crossing.next()]
+        turns = [crossing.next()]
+        best = self.mixture or self.known.best(self.limit)
+        if len(best.columns) == 2:  # else one hypothesis is optimal by itself
+            inside, outside = best.columns
+            gap = float(outside.gaps[0] - inside.gaps[0])
+            edge = (inside.cost - outside.cost) / gap * crossing.side
+            turns += [edge] if 0 < edge <= crossing.upper else []
+        below = []
+        if crossing.looked_below is None:
+            below, crossing.looked_below = [LOOK_BELOW * crossing.upper], len(self.steps)
+        return below + (turns if len(self.steps) % 2 else turns[::-1])
 
 
 def walk_pool(price: Price, known: Answers, limit: float, max_calls: int) -> Walk:
     """A good mixture of at most 1 + K hypotheses with `max_calls` oracle calls; always inside the
     limit.
     """
-    search = _Search(price, known, limit)
-    (_walk_one if len(known.pool.columns[0].gaps) == 1 else _walk_many)(search, max_calls)
-    best = (
-        search.mixture
-        if search.mixture is not None and len(search.steps[0].gaps) == 1
-        else known.best(limit)
-    )
+    search = _Search(price, known, limit, max_calls)
+    if len(known.pool.columns[0].gaps) == 1:
+        _walk_one(search)
+        best = search.mixture or known.best(limit)
+    else:
+        _walk_many(search)
+        best = known.best(limit)
     return Walk(best.columns, best.weights, None, False, tuple(search.steps))
 
 
-def _walk_one(search: _Search, max_calls: int) -> None:
+def _walk_one(search: _Search) -> None:
     free = [column for multipliers, column in search.known.asked if multipliers[0] == 0.0]
     gap = float((free[0] if free else search.call(np.zeros(1))).gaps[0])
     side = float(np.sign(gap)) or 1.0
@@ -182,59 +207,33 @@ def _walk_one(search: _Search, max_calls: int) -> None:
 
     if abs(gap) <= search.limit:
         for multiplier in NEARBY:
-            if len(search.steps) < max_calls and not near(multiplier):
+            if search.may_call and not near(multiplier):
                 search.call(np.array([side * multiplier]))
         return
     crossing = _Crossing(side, search.limit)
     for multiplier, column in tried.items():
         if multiplier >= 0:
             crossing.take(multiplier, float(column.gaps[0]))
-    while len(search.steps) < max_calls and not search.stalled(crossing.looked_below):
-        fresh = [multiplier for multiplier in _candidates(search, crossing) if not near(multiplier)]
+    while search.may_call and not search.stalled(crossing.looked_below):
+        fresh = [multiplier for multiplier in search.candidates(crossing) if not near(multiplier)]
         if not fresh:
             break
         tried[fresh[0]] = search.call(np.array([side * fresh[0]]))
         crossing.take(fresh[0], float(tried[fresh[0]].gaps[0]))
 
 
-def _candidates(search: _Search, crossing: _Crossing) -> list[float]:
-    """What to try next, best first: doubling until the crossing is bracketed, then the edge and the
-    bisection in turns.
-    """
-    if crossing.high is None:
-        return [crossing.next()]
-    edge = _edge(search, crossing.side)
-    turns = [crossing.next()] if edge is None or edge > crossing.high else [crossing.next(), edge]
-    below = [LOOK_BELOW * crossing.high] if crossing.looked_below is None else []
-    crossing.looked_below = (
-        len(search.steps) if crossing.looked_below is None else crossing.looked_below
-    )
-    return below + (turns if len(search.steps) % 2 else turns[::-1])
-
-
-def _edge(search: _Search, side: float) -> float | None:
-    """The multiplier of the pool's optimal edge on that side; None where one hypothesis is optimal
-    by itself.
-    """
-    best = search.mixture or search.known.best(search.limit)
-    if len(best.columns) < 2:
-        return None
-    inside, outside = best.columns
-    slope = (inside.cost - outside.cost) / float(outside.gaps[0] - inside.gaps[0]) * side
-    return slope if slope > 0 else None
-
-
-def _walk_many(search: _Search, max_calls: int) -> None:
+def _walk_many(search: _Search) -> None:
     """The multipliers come from the program over the answers alone: a heuristic oracle is asked
     where *its* gaps cross the limits.
     """
-    pool, previous = search.known.pool, np.zeros(len(search.known.pool.columns[0].gaps))
+    pool = search.known.pool
+    previous = np.zeros(len(pool.columns[0].gaps))
     search.call(previous)
-    while len(search.steps) < max_calls:
-        master = pool.solve(search.limit)
-        target = previous if master is None else master.multipliers
+    while search.may_call:
+        optimum = pool.solve(search.limit)
+        target = previous if optimum is None else optimum.multipliers
         known = len(pool.columns)
         search.call(target)
-        if len(pool.columns) == known and len(search.steps) < max_calls:
+        if len(pool.columns) == known and search.may_call:
             search.call(0.5 * (target + previous))
         previous = target

@@ -1,7 +1,8 @@
 """The paper's recipe for FairCSC (section 3.1 and appendix B.2): exponentiated gradient on the
 Lagrangian.
 
-    L(pi, lambda) = cost(pi) + sum_k lambda_k (s_k gap_k(pi) - (limit - 2 nu)),   lambda >= 0, sum lambda <= budget
+    L(pi, lambda) = cost(pi) + sum_k lambda_k (s_k gap_k(pi) - (limit - 2 nu)),
+    lambda >= 0, sum lambda <= budget
 
 over the 2K signed constraints. The multipliers play exponentiated gradient, the oracle answers with
 a best response, and the averages approach a saddle point; at a nu-approximate one the cost is
@@ -17,11 +18,36 @@ import numpy as np
 
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.column_generation import Pool
-from evenhand.faircsc.columns import Column, Price
+from evenhand.faircsc.columns import Column, Iteration, Price, Walk
 from evenhand.faircsc.pooled import Answers
-from evenhand.faircsc.secant import Walk
-from evenhand.faircsc.solution import Iteration
 from evenhand.words import FloatArray
+
+FIRST_BUDGET = 2.0
+"""What the multipliers may sum to at first."""
+EXPONENT_CAP = 500.0
+"""exp of a larger number would overflow."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The settings of the paper's recipe.
+
+    oracle_tolerance: the paper's nu. fixed_budget: whether the multiplier budget stays at 2,
+    because both group classifiers are in the class.
+    """
+
+    limit: float
+    oracle_tolerance: float
+    fixed_budget: bool
+    max_calls: int
+
+    def __post_init__(self) -> None:
+        if not 0 < self.oracle_tolerance < self.limit / 2:
+            raise InvalidInput(
+                f"the oracle tolerance nu is {self.oracle_tolerance:g} and the limit "
+                f"{self.limit:g}; the paper's recipe needs 0 < nu < limit / 2.",
+                hint='choose a smaller tolerance, or method="column-generation", which needs none.',
+            )
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,11 +56,12 @@ class _Game:
 
     price: Price
     tightened: float
-    budget: float
+    multiplier_budget: float
 
-    def respond(self, dual: FloatArray) -> Column:
-        """min over h of L(h, lambda)."""
-        return self.price(_signed(dual), 1.0)
+    def respond(self, dual: FloatArray) -> tuple[Column, tuple[float, ...]]:
+        """min over h of L(h, lambda), and the signed multipliers it was priced with."""
+        plus, minus = np.split(dual, 2)
+        return self.price(np.asarray(plus - minus), 1.0), tuple((plus - minus).tolist())
 
     def value(self, cost: float, gaps: FloatArray, dual: FloatArray) -> float:
         """L at (cost, gaps)."""
@@ -44,93 +71,48 @@ class _Game:
         """s_k gap_k - (limit - 2 nu) for both signs."""
         return np.concatenate([gaps, -gaps]) - self.tightened
 
-    def worst(self, cost: float, gaps: FloatArray) -> float:
-        """max over lambda of L(pi, lambda)."""
-        return cost + self.budget * max(0.0, float(self.excess(gaps).max()))
 
-
-def _signed(dual: FloatArray) -> FloatArray:
-    plus, minus = np.split(dual, 2)
-    return np.asarray(plus - minus)
-
-
-def saddle_point(
-    price: Price,
-    start: list[Column],
-    limit: float,
-    oracle_tolerance: float,
-    multiplier_budget: float,
-    fixed: bool,
-    max_calls: int,
-) -> Walk:
-    """A mixture within 4 nu of the optimum and inside the limit.
-
-    `fixed`: keep the budget (the group classifiers are in the class).
-    """
-    if not 0 < oracle_tolerance < limit / 2:
-        raise InvalidInput(
-            f"the oracle tolerance nu is {oracle_tolerance:g} and the limit {limit:g}; the paper's recipe needs 0 < nu < limit / 2.",
-            hint='choose a smaller tolerance, or method="column-generation", which needs none.',
-        )
+def saddle_point(price: Price, start: list[Column], recipe: Recipe) -> Walk:
+    """A mixture within 4 nu of the optimum and inside the limit."""
     steps: list[Iteration] = []
-    pool = Pool.of(start)
+    pool, multiplier_budget = Pool.of(start), FIRST_BUDGET
     while True:
-        game = _Game(price, limit - 2 * oracle_tolerance, multiplier_budget)
-        met = _play(game, pool, oracle_tolerance, steps, max_calls)
-        if met or fixed or len(steps) >= max_calls:
+        game = _Game(price, recipe.limit - 2 * recipe.oracle_tolerance, multiplier_budget)
+        met = _play(game, pool, recipe, steps)
+        if met or recipe.fixed_budget or len(steps) >= recipe.max_calls:
             break
         multiplier_budget *= 2
-    shrunk = Answers(pool, []).best(limit)
+    shrunk = Answers(pool).best(recipe.limit)
     return Walk(shrunk.columns, shrunk.weights, None, met, tuple(steps))
 
 
-def _play(game: _Game, pool: Pool, nu: float, steps: list[Iteration], max_calls: int) -> bool:
+def _play(game: _Game, pool: Pool, recipe: Recipe, steps: list[Iteration]) -> bool:
     """Play until the averages are a nu-approximate saddle point; whether they meet the true limit
     then.
     """
-    signs = 2 * len(pool.columns[0].gaps)
+    nu, signs = recipe.oracle_tolerance, 2 * len(pool.columns[0].gaps)
     exponents, dual_sum = np.zeros(signs), np.zeros(signs)
     cost_sum, gap_sum = 0.0, np.zeros(signs // 2)
-    rate = nu / (2 * game.budget)
     check_at, played = 8, 0
-    while len(steps) < max_calls:
-        dual = game.budget * np.exp(exponents) / (1.0 + np.exp(exponents).sum())
-        column = game.respond(dual)
+    while len(steps) < recipe.max_calls:
+        dual = game.multiplier_budget * np.exp(exponents) / (1.0 + np.exp(exponents).sum())
+        column, multipliers = game.respond(dual)
         pool.add(column)
         played += 1
         cost_sum, gap_sum, dual_sum = cost_sum + column.cost, gap_sum + column.gaps, dual_sum + dual
-        exponents = np.minimum(exponents + _step(rate, played) * game.excess(column.gaps), 500.0)
-        steps.append(
-            Iteration(
-                tuple(_signed(dual).tolist()),
-                column.cost,
-                tuple(column.gaps.tolist()),
-                cost_sum / played,
-                None,
-            )
-        )
-        if played >= check_at:
-            check_at = int(check_at * 1.2) + 1
-            cost, gaps, mean_dual = cost_sum / played, gap_sum / played, dual_sum / played
-            reply = game.respond(mean_dual)
-            value = game.value(cost, gaps, mean_dual)
-            steps.append(
-                Iteration(
-                    tuple(_signed(mean_dual).tolist()),
-                    reply.cost,
-                    tuple(reply.gaps.tolist()),
-                    cost,
-                    None,
-                )
-            )
-            if (
-                game.worst(cost, gaps) - value <= nu
-                and value - game.value(reply.cost, reply.gaps, mean_dual) <= nu
-            ):
-                return bool(np.abs(gaps).max() <= game.tightened + 2 * nu)
+        # a learning rate that starts at order one and falls to the one of the theorem
+        rate = max(nu / (2 * game.multiplier_budget), float(1.0 / np.sqrt(played)))
+        exponents = np.minimum(exponents + rate * game.excess(column.gaps), EXPONENT_CAP)
+        steps.append(column.priced_at(multipliers, cost_sum / played, None))
+        if played < check_at:
+            continue
+        # Does neither player gain more than nu by leaving the averages?
+        check_at = int(check_at * 1.2) + 1
+        cost, gaps, mean_dual = cost_sum / played, gap_sum / played, dual_sum / played
+        reply, multipliers = game.respond(mean_dual)
+        steps.append(reply.priced_at(multipliers, cost, None))
+        value = game.value(cost, gaps, mean_dual)
+        worst = cost + game.multiplier_budget * max(0.0, float(game.excess(gaps).max()))
+        if worst - value <= nu and value - game.value(reply.cost, reply.gaps, mean_dual) <= nu:
+            return bool(np.abs(gaps).max() <= game.tightened + 2 * nu)
     return False
-
-
-def _step(rate: float, played: int) -> float:
-    """A learning rate that starts at order one and falls to the one of the theorem."""
-    return max(rate, float(1.0 / np.sqrt(played)))

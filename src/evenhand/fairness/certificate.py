@@ -9,7 +9,7 @@ spent, cannot be constructed.
 import json
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
@@ -25,9 +25,11 @@ RULES = 3
 Records without a number were written under 1."""
 
 OLD_RULES = {
-    1: "issued under rules 1, which left out people who were overruled or erased, looked at cohorts "
+    1: "issued under rules 1, which left out people who were overruled or erased, looked at "
+    "cohorts "
     "of a policy that could not accept everybody, and took the groups of the first people for all",
-    2: "issued under rules 2, whose bound was wider; it stands as it was issued, but its sums cannot be continued",
+    2: "issued under rules 2, whose bound was wider; it stands as it was issued, but its sums "
+    "cannot be continued",
 }
 """What is to be known about certificates and learners of older rules."""
 
@@ -38,17 +40,31 @@ Scalar = str | int | float | bool
 """A group's label in JSON; other kinds are written as their text."""
 
 
-def plain_label(group: Any) -> Scalar:
-    """A group label as JSON can hold it: numpy scalars become Python's, everything unusual its
-    text.
-    """
+def plain_label(group: object) -> Scalar:
+    """A group label as JSON can hold it: numpy scalars become Python's, others their text."""
     value = group.item() if hasattr(group, "item") else group
     return value if isinstance(value, str | int | float | bool) else str(value)
 
 
 @dataclass(frozen=True)
 class GapInterval:
-    """The gap of one rate between two groups, `rate[group] - rate[reference]`, lies in [low, high]."""
+    """The gap of one rate between two groups, rate[group] - rate[reference].
+
+    Parameters
+    ----------
+    rate : str
+        The symbol of the rate, "FPR".
+    group, reference : str, int, float or bool
+        The two groups.
+    low, high : float
+        The gap lies between them.
+
+    Examples
+    --------
+    >>> gap = GapInterval("FPR", "b", "a", -0.01, 0.04)
+    >>> gap.within(0.05), gap.within(0.03)
+    (True, False)
+    """
 
     rate: str
     group: Scalar
@@ -61,19 +77,52 @@ class GapInterval:
         object.__setattr__(self, "reference", plain_label(self.reference))
 
     def within(self, limit: float) -> bool:
-        """Whether it is not empty and says |gap| <= limit."""
+        """Whether the interval is not empty and says |gap| <= limit.
+
+        Parameters
+        ----------
+        limit : float
+            The largest gap that is allowed.
+
+        Returns
+        -------
+        bool
+            True if the interval supports the limit.
+        """
         return self.low <= self.high + TOLERANCE and max(self.high, -self.low) <= limit + TOLERANCE
 
     def describe(self) -> str:
-        """One line."""
+        """The interval in one line.
+
+        Returns
+        -------
+        str
+            Who is compared, and between which values the gap lies.
+        """
+        what = f"{self.rate} of {self.group} minus {self.reference}"
         if self.low > self.high + TOLERANCE:
-            return f"{self.rate} of {self.group} minus {self.reference}: no value is consistent with the data"
-        return f"{self.rate} of {self.group} minus {self.reference}: between {self.low:+.4f} and {self.high:+.4f}"
+            return f"{what}: no value is consistent with the data"
+        return f"{what}: between {self.low:+.4f} and {self.high:+.4f}"
 
 
 @dataclass(frozen=True)
 class CellCount:
-    """How many people of a group with a label stand behind the certificate."""
+    """How many people of a group with a label stand behind the certificate.
+
+    Parameters
+    ----------
+    group : str, int, float or bool
+        The group.
+    label : int
+        -1 or +1.
+    people : int
+        How many.
+
+    Examples
+    --------
+    >>> CellCount("a", -1, 1200).people
+    1200
+    """
 
     group: Scalar
     label: int
@@ -89,7 +138,22 @@ class CellCount:
 
 @dataclass(frozen=True)
 class DrawCount:
-    """People of a group (None: unknown, or forgotten) whom the draw had accepted or rejected."""
+    """People of a group whom the draw had accepted or rejected.
+
+    Parameters
+    ----------
+    group : str, int, float, bool or None
+        The group; None if it is unknown, or forgotten.
+    drawn_accept : bool
+        What was drawn.
+    people : int
+        How many.
+
+    Examples
+    --------
+    >>> DrawCount("a", True, 12).describe()
+    '12 of group a drawn accept'
+    """
 
     group: Scalar | None
     drawn_accept: bool
@@ -99,14 +163,33 @@ class DrawCount:
         object.__setattr__(self, "group", None if self.group is None else plain_label(self.group))
 
     def describe(self) -> str:
-        """In words."""
+        """The count in words.
+
+        Returns
+        -------
+        str
+            How many of which group were drawn accept or reject.
+        """
         who = "of unknown group" if self.group is None else f"of group {self.group}"
         return f"{self.people:,} {who} drawn {'accept' if self.drawn_accept else 'reject'}"
 
 
 @dataclass(frozen=True)
 class OutsideCount:
-    """People of a group that the certificate does not cover (None: unknown)."""
+    """People of a group that the certificate does not cover.
+
+    Parameters
+    ----------
+    group : str, int, float, bool or None
+        The group; None if it is unknown.
+    people : int
+        How many.
+
+    Examples
+    --------
+    >>> OutsideCount(None, 3).people
+    3
+    """
 
     group: Scalar | None
     people: int
@@ -122,21 +205,44 @@ def standard_assumptions(
     late_groups: bool = False,
     overlapping: bool = False,
 ) -> tuple[str, ...]:
-    """The assumptions of every certificate, in words. late_groups: some became known after the
-    draw; overlapping: people are decided while earlier ones still wait for their labels."""
-    watch = (
-        ""
-        if drift_false_alarm is None
-        else f" (watched; false alarm at most {drift_false_alarm:g} over the whole life)"
-    )
+    """The assumptions of every certificate, in words.
+
+    Parameters
+    ----------
+    maturity : str, optional
+        The window after which labels are complete.
+    drift_false_alarm : float, optional
+        The false-alarm probability of the drift tests, if the population is watched.
+    late_groups : bool, default False
+        Whether some groups became known after the draw.
+    overlapping : bool, default False
+        Whether people are decided about while earlier ones still wait for their labels.
+
+    Returns
+    -------
+    tuple of str
+        One sentence each.
+
+    Examples
+    --------
+    >>> len(standard_assumptions()), len(standard_assumptions(late_groups=True))
+    (4, 5)
+    """
+    watch = ""
+    if drift_false_alarm is not None:
+        watch = f" (watched; false alarm at most {drift_false_alarm:g} over the whole life)"
     late = "whether and when a person's group becomes known does not depend on the draw"
-    fate = "what becomes of earlier people (overruled, erased) does not depend on the draws of later ones"
+    fate = (
+        "what becomes of earlier people (overruled, erased) does not depend on the draws of later "
+        "ones"
+    )
     return (
         f"people arrive independently from one population that does not change{watch}",
         "the label of a person does not depend on the decisions about others",
-        "labels are complete once their maturity window has closed; unresolved ones count as the worst case"
-        + ("" if maturity is None else f" (window: {maturity})"),
-        "the recorded propensities are those with which decisions were drawn; the audit coin ignores the person",
+        "labels are complete once their maturity window has closed; unresolved ones count as the "
+        "worst case" + ("" if maturity is None else f" (window: {maturity})"),
+        "the recorded propensities are those with which decisions were drawn; the audit coin "
+        "ignores the person",
         *((late,) if late_groups else ()),
         *((fate,) if overlapping else ()),
     )
@@ -144,8 +250,73 @@ def standard_assumptions(
 
 @dataclass(frozen=True)
 class Certificate:
-    """With probability at least 1 - failure_probability over the learner's whole life, |gap| <=
-    limit for every policy it deploys.
+    """What is claimed about the deployed policy, with which evidence, under which assumptions.
+
+    A certificate that says "certified" while an interval exceeds the limit, or with more than delta
+    spent, cannot be constructed.
+
+    Parameters
+    ----------
+    limit : float
+        The gap that is not exceeded.
+    failure_probability : float
+        delta: the probability with which the claim may be wrong.
+    spent : float
+        How much of delta has been booked.
+    bound : str
+        The name of the confidence bound.
+    policy : str
+        The SHA-256 of the policy's JSON.
+    window : tuple of int
+        The first and the last round of the evidence.
+    assumptions : tuple of str
+        What the claim rests on, in words.
+    counts : tuple of CellCount, optional
+        The people behind it.
+    gaps : tuple of GapInterval, optional
+        The intervals of the gaps; none for a constant.
+    bound_params : dict, optional
+        The constants of the bound.
+    valid_until : int, optional
+        The last round for which it is valid.
+    groups : tuple, optional
+        Whom the claim covers.
+    outside : tuple of OutsideCount, optional
+        People whom it does not cover.
+    overruled : tuple of DrawCount, optional
+        Decisions that people changed after the draw: the claim is about the policy as drawn.
+    late_groups : tuple of DrawCount, optional
+        People whose group became known after the draw.
+    erased : int, default 0
+        People of whom nothing is known any more; each counts at its worst.
+    rules : int
+        The version of the rules it was issued under.
+    status : "certified" or "suspended"
+        Whether the claim stands.
+    reason : str, optional
+        Why it is suspended.
+
+    Raises
+    ------
+    InvalidInput
+        If the numbers do not support the claim.
+
+    Notes
+    -----
+    The claim: with probability at least 1 - failure_probability over the learner's whole life,
+    |gap| <= limit for every policy it deploys.
+
+    Examples
+    --------
+    >>> certificate = Certificate(
+    ...     limit=0.05, failure_probability=0.05, spent=0.045, bound="betting cell by cell",
+    ...     policy="0" * 64, window=(0, 9999), assumptions=standard_assumptions(),
+    ...     gaps=(GapInterval("FPR", "b", "a", -0.01, 0.04),), groups=("a", "b"),
+    ... )
+    >>> Certificate.from_json(certificate.to_json()) == certificate
+    True
+    >>> certificate.suspend("the population has changed").status
+    'suspended'
     """
 
     limit: float
@@ -160,13 +331,10 @@ class Certificate:
     bound_params: Json = field(default_factory=dict)
     valid_until: int | None = None
     groups: tuple[Scalar, ...] = ()
-    """Whom the claim covers."""
     outside: tuple[OutsideCount, ...] = ()
     overruled: tuple[DrawCount, ...] = ()
-    """Decisions that people changed after the draw: the claim is about the policy as drawn."""
     late_groups: tuple[DrawCount, ...] = ()
     erased: int = 0
-    """People of whom nothing is known any more; each counts at its worst."""
     rules: int = RULES
     status: Literal["certified", "suspended"] = "certified"
     reason: str | None = None
@@ -175,31 +343,48 @@ class Certificate:
         object.__setattr__(self, "window", (int(self.window[0]), int(self.window[1])))
         object.__setattr__(self, "groups", tuple(plain_label(group) for group in self.groups))
         object.__setattr__(self, "bound_params", json.loads(canonical(dict(self.bound_params))))
-        _require_numbers(self)
+        delta = self.failure_probability
+        if not 0 < self.limit <= 1:
+            raise InvalidInput(f"the limit is {self.limit}; a gap limit lies in (0, 1].")
+        if not 0 < delta < 1:
+            raise InvalidInput(
+                f"failure_probability is {delta}; it must lie strictly between 0 and 1."
+            )
+        if not 0 <= self.spent <= delta + TOLERANCE:
+            raise InvalidInput(
+                f"{self.spent} is spent of a failure probability of {delta}; it cannot be more.",
+                hint="take .spent of the delta ledger.",
+            )
+        if self.window[0] > self.window[1] + 1:
+            raise InvalidInput(f"the data window {self.window} ends before it begins.")
         if self.status == "suspended" and not self.reason:
             raise InvalidInput("a suspended certificate needs its reason.")
-        if self.status == "certified":
-            _require_within(self)
+        for gap in self.gaps if self.status == "certified" else ():
+            if not gap.within(self.limit):
+                raise InvalidInput(
+                    f"{gap.describe()}; that does not support the limit {self.limit}.",
+                    hint="deploy a policy that is certified, or suspend the certificate with its "
+                    "reason.",
+                )
 
     @property
     def claim(self) -> str:
-        """The promise in one sentence."""
+        """The guarantee in one sentence."""
         rates = " and ".join(dict.fromkeys(gap.rate for gap in self.gaps)) or "constrained rate"
         named = ", ".join(str(group) for group in self.groups)
-        between = (
-            f"any two of the groups {named}"
-            if named
-            else "any two groups (a constant treats everybody alike)"
-        )
+        between = "any two groups (a constant treats everybody alike)"
+        if named:
+            between = f"any two of the groups {named}"
         return (
-            f"Certified with probability at least {1 - self.failure_probability:.6g} over the whole life of the learner, under the "
-            f"assumptions below: the gap in {rates} between {between} is at most {self.limit:.6g} for every policy it "
-            "deploys, as drawn, before people overrule it."
+            f"Certified with probability at least {1 - self.failure_probability:.6g} over the "
+            f"whole life of the learner, under the assumptions below: the gap in {rates} between "
+            f"{between} is at most {self.limit:.6g} for every policy it deploys, as drawn, before "
+            "people overrule it."
         )
 
     @property
     def unknown_group(self) -> int:
-        """People whose group is unknown: outside."""
+        """People whose group is unknown, and who are therefore outside."""
         return sum(count.people for count in self.outside if count.group is None)
 
     @property
@@ -208,15 +393,67 @@ class Certificate:
         return canonical_digest(self.to_json())
 
     def suspend(self, reason: str) -> "Certificate":
-        """The same certificate, suspended: the claim no longer stands."""
+        """The same certificate, suspended: the claim no longer stands.
+
+        Parameters
+        ----------
+        reason : str
+            Why.
+
+        Returns
+        -------
+        Certificate
+            A new certificate.
+        """
         return replace(self, status="suspended", reason=reason)
 
     def describe(self) -> str:
-        """The certificate in words."""
-        return "\n".join(_lines(self))
+        """The certificate in words.
+
+        Returns
+        -------
+        str
+            One fact per line.
+        """
+        first, last = self.window
+        until = "until the policy changes or the certificate is suspended"
+        if self.valid_until is not None:
+            until = f"through round {self.valid_until:,}, unless suspended before"
+        params = ", ".join(f"{name} {value}" for name, value in self.bound_params.items())
+        lines = [f"SUSPENDED: {self.reason}. No claim stands."]
+        if self.status == "certified":
+            lines = [self.claim]
+        if self.rules < RULES:
+            lines += [f"Note: {OLD_RULES[self.rules]}."]
+        lines += [f"Policy: sha256 {self.policy}"]
+        lines += [f"  {gap.describe()}" for gap in self.gaps]
+        lines += [
+            f"Bound: {self.bound}" + (f" ({params})" if params else ""),
+            f"Failure probability: {self.spent:.6g} of {self.failure_probability:.6g} booked",
+            "Evidence: " + (f"rounds {first:,} to {last:,}" if last >= first else "none yet"),
+        ]
+        lines += [
+            f"  group {c.group}, label {c.label:+d}: {c.people:,} people" for c in self.counts
+        ]
+        for count in self.outside:
+            who = "whose group is unknown" if count.group is None else f"of group {count.group}"
+            lines += [f"  outside the certificate: {count.people:,} people {who}"]
+        lines += [f"  group told after the draw: {count.describe()}" for count in self.late_groups]
+        counted = "overruled by people, counted as drawn"
+        lines += [f"  {counted}: {count.describe()}" for count in self.overruled]
+        if self.erased:
+            lines += [f"  erased, counted at its worst: {self.erased:,} people"]
+        lines += [f"Valid {until}", "Assumptions:"]
+        return "\n".join([*lines, *(f"  - {assumption}" for assumption in self.assumptions)])
 
     def to_json(self) -> Json:
-        """Plain JSON; `from_json` reads it back, bit for bit."""
+        """The certificate as plain JSON.
+
+        Returns
+        -------
+        dict
+            `from_json` reads it back, bit for bit.
+        """
         return {
             "format": FORMAT,
             "status": self.status,
@@ -241,22 +478,32 @@ class Certificate:
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """Read what `to_json` wrote; the laws are checked again."""
+        """Read what `to_json` wrote; the laws are checked again.
+
+        Parameters
+        ----------
+        value : dict
+            The JSON, of this format or of format 1.
+
+        Returns
+        -------
+        Certificate
+            The certificate.
+
+        Raises
+        ------
+        InvalidInput
+            If the format is another one, or the numbers do not support the claim.
+        """
         if value.get("format") not in (1, FORMAT):
             raise InvalidInput(
-                f"the certificate has format {value.get('format')!r}; this version reads formats 1 to {FORMAT}."
+                f"the certificate has format {value.get('format')!r}; this version reads formats 1 "
+                f"to {FORMAT}."
             )
-        old = value["format"] == 1
-        named = (
-            {gap[who]: None for gap in value["gaps"] for who in ("reference", "group")}
-            if old
-            else value["groups"]
-        )
-        unknown = (
-            [{"group": None, "people": value["unknown_group"]}]
-            if old and value["unknown_group"]
-            else []
-        )
+        if value["format"] == 1:
+            named = {gap[who]: None for gap in value["gaps"] for who in ("reference", "group")}
+            unknown = [{"group": None, "people": value["unknown_group"]}]
+            value = {**value, "groups": named, "outside": unknown if value["unknown_group"] else []}
         return cls(
             limit=value["limit"],
             failure_probability=value["failure_probability"],
@@ -269,10 +516,8 @@ class Certificate:
             counts=tuple(CellCount(**cell) for cell in value["counts"]),
             gaps=tuple(GapInterval(**gap) for gap in value["gaps"]),
             valid_until=value["valid_until"],
-            groups=tuple(named),
-            outside=tuple(
-                OutsideCount(**count) for count in (unknown if old else value["outside"])
-            ),
+            groups=tuple(value["groups"]),
+            outside=tuple(OutsideCount(**count) for count in value["outside"]),
             overruled=tuple(DrawCount(**count) for count in value.get("overruled", ())),
             late_groups=tuple(DrawCount(**count) for count in value.get("late_groups", ())),
             erased=value.get("erased", 0),
@@ -280,74 +525,3 @@ class Certificate:
             status=value["status"],
             reason=value["reason"],
         )
-
-
-def _require_numbers(certificate: Certificate) -> None:
-    if not 0 < certificate.limit <= 1:
-        raise InvalidInput(f"the limit is {certificate.limit}; a gap limit lies in (0, 1].")
-    if not 0 < certificate.failure_probability < 1:
-        raise InvalidInput(
-            f"failure_probability is {certificate.failure_probability}; it must lie strictly between 0 and 1."
-        )
-    if not 0 <= certificate.spent <= certificate.failure_probability + TOLERANCE:
-        raise InvalidInput(
-            f"{certificate.spent} is spent of a failure probability of {certificate.failure_probability}; it cannot be more.",
-            hint="take .spent of the delta ledger.",
-        )
-    if certificate.window[0] > certificate.window[1] + 1:
-        raise InvalidInput(f"the data window {certificate.window} ends before it begins.")
-
-
-def _require_within(certificate: Certificate) -> None:
-    for gap in certificate.gaps:
-        if not gap.within(certificate.limit):
-            raise InvalidInput(
-                f"{gap.describe()}; that does not support the limit {certificate.limit}.",
-                hint="deploy a policy that is certified, or suspend the certificate with its reason.",
-            )
-
-
-def _lines(certificate: Certificate) -> list[str]:
-    """The paragraphs of `describe`, one fact per line."""
-    first, last = certificate.window
-    seen = f"rounds {first:,} to {last:,}" if last >= first else "none yet"
-    until = "until the policy changes or the certificate is suspended"
-    if certificate.valid_until is not None:
-        until = f"through round {certificate.valid_until:,}, unless suspended before"
-    params = ", ".join(f"{name} {value}" for name, value in certificate.bound_params.items())
-    head = (
-        certificate.claim
-        if certificate.status == "certified"
-        else f"SUSPENDED: {certificate.reason}. No claim stands."
-    )
-    return [
-        head,
-        *([f"Note: {OLD_RULES[certificate.rules]}."] if certificate.rules < RULES else []),
-        f"Policy: sha256 {certificate.policy}",
-        *(f"  {gap.describe()}" for gap in certificate.gaps),
-        f"Bound: {certificate.bound}" + (f" ({params})" if params else ""),
-        f"Failure probability: {certificate.spent:.6g} of {certificate.failure_probability:.6g} booked",
-        f"Evidence: {seen}",
-        *(
-            f"  group {c.group}, label {c.label:+d}: {c.people:,} people"
-            for c in certificate.counts
-        ),
-        *(
-            f"  outside the certificate: {count.people:,} people "
-            + ("whose group is unknown" if count.group is None else f"of group {count.group}")
-            for count in certificate.outside
-        ),
-        *(f"  group told after the draw: {count.describe()}" for count in certificate.late_groups),
-        *(
-            f"  overruled by people, counted as drawn: {count.describe()}"
-            for count in certificate.overruled
-        ),
-        *(
-            [f"  erased, counted at its worst: {certificate.erased:,} people"]
-            if certificate.erased
-            else []
-        ),
-        f"Valid {until}",
-        "Assumptions:",
-        *(f"  - {assumption}" for assumption in certificate.assumptions),
-    ]

@@ -13,7 +13,7 @@ re-training until something passes would need a new booking each time, and the l
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Self
 
 from evenhand.contracts import Json
@@ -26,10 +26,26 @@ FIRST_OF_INVERSE_SQUARES = 6 / math.pi**2
 
 
 def inverse_square_share(total: float, number: int) -> float:
-    """6 total / (pi^2 number^2), number = 1, 2, ...: the shares of an endless list sum to `total`.
+    """The shares of an endless list that sum to `total`: 6 total / (pi^2 number^2).
 
-    >>> round(inverse_square_share(0.05, 1), 5), round(sum(inverse_square_share(0.05, n) for n in range(1, 100_000)), 5)
-    (0.0304, 0.05)
+    Parameters
+    ----------
+    total : float
+        What is shared.
+    number : int
+        The number 1, 2, ... of the share.
+
+    Returns
+    -------
+    float
+        The share.
+
+    Examples
+    --------
+    >>> round(inverse_square_share(0.05, 1), 5)
+    0.0304
+    >>> round(sum(inverse_square_share(0.05, n) for n in range(1, 100_000)), 5)
+    0.05
     """
     if number < 1:
         raise InvalidInput(f"the {number}-th share was asked for; shares are numbered 1, 2, ...")
@@ -37,18 +53,35 @@ def inverse_square_share(total: float, number: int) -> float:
 
 
 def life_share(total: float, life: int, *, reserve: float = 1 - FIRST_OF_INVERSE_SQUARES) -> float:
-    """delta_r of life r: life 1 has (1 - reserve) total; the lives after a suspension share the
-    reserve in proportion to 1/r^2.
+    """The share delta_r of the r-th run of a certificate, which begins after a suspension.
 
-    The default reserve gives the plain 6 total / (pi^2 r^2). A smaller one is as valid and gives
-    the first life more.
+    Parameters
+    ----------
+    total : float
+        delta.
+    life : int
+        The number r = 1, 2, ... of the run.
+    reserve : float, optional
+        The part of delta that is kept for the runs after the first, which share it in proportion to
+        1/r^2. The default gives the plain 6 total / (pi^2 r^2); a smaller one is as valid and gives
+        the first run more.
 
-    >>> round(life_share(0.05, 1), 5), round(life_share(0.05, 2), 5), round(life_share(0.05, 1, reserve=0.1), 5)
-    (0.0304, 0.0076, 0.045)
+    Returns
+    -------
+    float
+        The share; all shares sum to `total`.
+
+    Examples
+    --------
+    >>> round(life_share(0.05, 1), 5), round(life_share(0.05, 2), 5)
+    (0.0304, 0.0076)
+    >>> round(life_share(0.05, 1, reserve=0.1), 5)
+    0.045
     """
     if life < 1 or not 0 < reserve < 1:
         raise InvalidInput(
-            f"life {life} with a reserve of {reserve}; lives are numbered 1, 2, ..., a reserve lies in (0, 1)."
+            f"life {life} with a reserve of {reserve}; lives are numbered 1, 2, ..., a reserve "
+            "lies in (0, 1)."
         )
     if life == 1:
         return (1 - reserve) * total
@@ -57,7 +90,24 @@ def life_share(total: float, life: int, *, reserve: float = 1 - FIRST_OF_INVERSE
 
 @dataclass(frozen=True)
 class Booking:
-    """One process: its share of delta, the round at which it started, and how long it may run."""
+    """One process in the ledger.
+
+    Parameters
+    ----------
+    process : str
+        What is tested, by which bound.
+    share : float
+        Its share of delta.
+    at : int
+        The round at which it started.
+    lifetime : str, default "for life"
+        How long it may run.
+
+    Examples
+    --------
+    >>> Booking("betting over 204 hypotheses", 0.03, at=0).lifetime
+    'for life'
+    """
 
     process: str
     share: float
@@ -71,30 +121,46 @@ class Booking:
             )
         if not 0 < self.share < 1:
             raise InvalidInput(
-                f"process {self.process!r} asks for a share of {self.share}; a share lies in (0, 1)."
+                f"process {self.process!r} asks for a share of {self.share}; a share lies in (0, "
+                "1)."
             )
 
     def to_json(self) -> Json:
-        """Plain JSON."""
-        return {
-            "process": self.process,
-            "share": self.share,
-            "at": self.at,
-            "lifetime": self.lifetime,
-        }
+        """The booking as plain JSON.
+
+        Returns
+        -------
+        dict
+            `Booking(**value)` is the same booking.
+        """
+        return asdict(self)
 
 
 @dataclass(frozen=True)
 class DeltaLedger:
-    """delta and what has been booked of it; `book` returns a new ledger.
+    """delta and what has been booked of it.
 
+    Parameters
+    ----------
+    failure_probability : float
+        delta.
+    entries : tuple of Booking, optional
+        What has been booked.
+
+    Raises
+    ------
+    DeltaOverspent
+        If the shares sum to more than delta.
+
+    Examples
+    --------
     >>> ledger = DeltaLedger(0.05).book("betting over 204 hypotheses", 0.03, at=0)
     >>> round(ledger.spent, 3), round(ledger.left, 3)
     (0.03, 0.02)
     >>> ledger.book("betting over 204 hypotheses", 0.01, at=500)
     Traceback (most recent call last):
         ...
-    evenhand.errors.ProtocolError: process 'betting over 204 hypotheses' was booked ...
+    evenhand.errors.ProtocolError: process 'betting over 204 hypotheses' was booked at round 0 ...
     """
 
     failure_probability: float
@@ -103,7 +169,8 @@ class DeltaLedger:
     def __post_init__(self) -> None:
         if not 0 < self.failure_probability < 1:
             raise InvalidInput(
-                f"failure_probability is {self.failure_probability}; it must lie strictly between 0 and 1.",
+                f"failure_probability is {self.failure_probability}; it must lie strictly "
+                "between 0 and 1.",
                 hint="0.05 promises the limit with probability 95%.",
             )
         names = [entry.process for entry in self.entries]
@@ -111,17 +178,15 @@ class DeltaLedger:
             raise InvalidInput("a process occurs twice in the ledger; each is booked once.")
         if self.spent > self.failure_probability * (1 + ROUNDING):
             raise DeltaOverspent(
-                f"the ledger holds {self.spent:.6g}, more than delta = {self.failure_probability:.6g}."
+                f"the ledger holds {self.spent:.6g}, more than delta = "
+                f"{self.failure_probability:.6g}."
             )
 
     @property
     def spent(self) -> float:
         """The sum of all shares booked, never more than delta."""
-        total = math.fsum(entry.share for entry in self.entries)
-        return self.failure_probability if self._rounds_to_delta(total) else total
-
-    def _rounds_to_delta(self, total: float) -> bool:
-        return self.failure_probability < total <= self.failure_probability * (1 + ROUNDING)
+        total, delta = math.fsum(entry.share for entry in self.entries), self.failure_probability
+        return delta if delta < total <= delta * (1 + ROUNDING) else total
 
     @property
     def left(self) -> float:
@@ -129,33 +194,83 @@ class DeltaLedger:
         return self.failure_probability - self.spent
 
     def has(self, process: str) -> bool:
-        """Whether the process was booked."""
+        """Whether a process was booked.
+
+        Parameters
+        ----------
+        process : str
+            Its name.
+
+        Returns
+        -------
+        bool
+            True if it was.
+        """
         return any(entry.process == process for entry in self.entries)
 
     def book(self, process: str, share: float, *, at: int, lifetime: str = "for life") -> Self:
-        """The ledger with one more process, which starts at round `at`."""
+        """The ledger with one more process.
+
+        Parameters
+        ----------
+        process : str
+            Its name; each process is booked once.
+        share : float
+            Its share of delta.
+        at : int
+            The round at which it starts.
+        lifetime : str, default "for life"
+            How long it may run.
+
+        Returns
+        -------
+        DeltaLedger
+            A new ledger.
+
+        Raises
+        ------
+        ProtocolError
+            If the process was booked before.
+        DeltaOverspent
+            If less than the share is left.
+        """
         for entry in self.entries:
             if entry.process == process:
                 raise ProtocolError(
                     f"process {process!r} was booked at round {entry.at} and cannot start again.",
-                    hint="a process keeps its one share for its whole lifetime; a restart after a suspension is another process.",
+                    hint="a process keeps its one share for its whole lifetime; a restart after "
+                    "a suspension is another process.",
                 )
         booking = Booking(process, share, at, lifetime)
         if self.spent + share > self.failure_probability * (1 + ROUNDING):
             raise DeltaOverspent(
-                f"process {process!r} asks for {share:.6g}, but {self.spent:.6g} of delta = {self.failure_probability:.6g} is "
+                f"process {process!r} asks for {share:.6g}, but {self.spent:.6g} of delta = "
+                f"{self.failure_probability:.6g} is "
                 f"booked and only {self.left:.6g} is left.",
-                hint="use a schedule whose shares sum to delta, such as inverse_square_share or life_share.",
+                hint="use a schedule whose shares sum to delta, such as inverse_square_share or "
+                "life_share.",
             )
         return replace(self, entries=(*self.entries, booking))
 
     def describe(self) -> str:
-        """One line per process, then the sum."""
+        """The ledger in words.
+
+        Returns
+        -------
+        str
+            One line per process, then the sum.
+        """
         lines = [f"{e.share:.6g} from round {e.at} {e.lifetime}: {e.process}" for e in self.entries]
         return "\n".join([*lines, f"{self.spent:.6g} of {self.failure_probability:.6g} booked"])
 
     def to_json(self) -> Json:
-        """Plain JSON; `from_json` reads it back, bit for bit."""
+        """The ledger as plain JSON.
+
+        Returns
+        -------
+        dict
+            `from_json` reads it back, bit for bit.
+        """
         return {
             "failure_probability": self.failure_probability,
             "entries": [entry.to_json() for entry in self.entries],
@@ -163,7 +278,18 @@ class DeltaLedger:
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """Read what `to_json` wrote; the laws are checked again."""
+        """Read what `to_json` wrote; the laws are checked again.
+
+        Parameters
+        ----------
+        value : dict
+            The JSON.
+
+        Returns
+        -------
+        DeltaLedger
+            The ledger.
+        """
         return cls(
             float(value["failure_probability"]),
             tuple(Booking(**entry) for entry in value["entries"]),

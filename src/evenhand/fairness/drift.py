@@ -8,7 +8,8 @@ i.i.d. while D is fixed: the group of each arrival; the label of each audited pe
 **Theorem.** Let X_1, X_2, ... be i.i.d. with any fixed law theta on C categories, and Q any
 probability law of sequences. With n_c the counts,
 
-    E_t = Q(X_1..X_t) / sup over theta' of prod_c theta'_c^{n_c}  <=  Q(X_1..X_t) / P_theta(X_1..X_t) =: M_t,
+    E_t = Q(X_1..X_t) / sup over theta' of prod_c theta'_c^{n_c}
+       <= Q(X_1..X_t) / P_theta(X_1..X_t) =: M_t,
 
 and M_t is a non-negative martingale with M_0 = 1 under theta (a likelihood ratio), so by Ville's
 inequality P(E_t >= 1/alpha for any t) <= P(M_t >= 1/alpha for any t) <= alpha, for all t at once,
@@ -18,7 +19,8 @@ whatever theta, without knowing theta.
 may depend on anything in the past). With probability pi_j the law changes at the end of block j;
 before and after it, a fresh Dirichlet(1/2) mixture (Krichevsky-Trofimov). With J blocks so far,
 
-    Q = sum_j pi_j KT(before j) KT(since j) + w_J KT(all),    w_J = 1/(1 + ln(1+J)),    pi_j = w_{j-1} - w_j.
+    Q = sum_j pi_j KT(before j) KT(since j) + w_J KT(all)
+    w_J = 1/(1 + ln(1+J)),    pi_j = w_{j-1} - w_j.
 
 Terms are non-negative, so leaving some out keeps E_t below M_t: of J candidates only about 4 log2 J
 are kept (a multiple of 2^v lives for 4 * 2^v blocks), and the state stays small for ever.
@@ -75,7 +77,7 @@ def log_likelihood(counts: FloatArray) -> FloatArray:
 
 
 def no_change_weight(blocks: int) -> float:
-    """w_J = 1/(1 + ln(1+J)): the prior probability that none of the first J boundaries is a change."""
+    """w_J = 1/(1 + ln(1+J)): the prior probability of no change at the first J boundaries."""
     return 1 / (1 + math.log1p(blocks))
 
 
@@ -93,12 +95,27 @@ def kept(block: int, blocks: int) -> bool:
 
 @dataclass(frozen=True)
 class ConstancyTest:
-    """The e-process of one stream; `update` returns a new one.
+    """The e-process of one stream; it is `alarmed` for ever once peak >= ln 1/alpha.
 
-    `total`: counts so far; `open`: those since the last boundary; `boundaries`: (block number,
-    counts before it) of the candidates; `peak`: the largest ln E ever seen. It is `alarmed` for
-    ever once peak >= ln 1/alpha.
+    Parameters
+    ----------
+    false_alarm : float
+        alpha: the probability of ever being alarmed on a fixed population.
+    block : int
+        The people of a block, at least.
+    total : tuple of float
+        The counts of each category so far.
+    open : float
+        The people since the last boundary.
+    blocks : int
+        How many blocks have ended.
+    boundaries : tuple
+        (block number, counts before it) of the points at which a change may have happened.
+    peak : float
+        The largest ln E ever seen.
 
+    Examples
+    --------
     >>> test = ConstancyTest.start(categories=2, false_alarm=1e-3, block=100)
     >>> for _ in range(20):
     ...     test = test.update([30, 70])
@@ -120,10 +137,26 @@ class ConstancyTest:
 
     @classmethod
     def start(cls, categories: int, false_alarm: float, block: int = 250) -> Self:
-        """A test that has seen nobody."""
+        """A test that has seen nobody.
+
+        Parameters
+        ----------
+        categories : int
+            How many values the stream has, at least 2.
+        false_alarm : float
+            alpha.
+        block : int, default 250
+            The people of a block.
+
+        Returns
+        -------
+        ConstancyTest
+            The test.
+        """
         if categories < 2 or block < 1 or not 0 < false_alarm < 1:
             raise InvalidInput(
-                f"{categories} categories, blocks of {block}, false alarm {false_alarm}: a test needs >= 2, >= 1 and (0, 1)."
+                f"{categories} categories, blocks of {block}, false alarm {false_alarm}: a test "
+                "needs >= 2, >= 1 and (0, 1)."
             )
         return cls(false_alarm, block, (0.0,) * categories)
 
@@ -133,20 +166,44 @@ class ConstancyTest:
         return self.peak >= -math.log(self.false_alarm)
 
     def update(self, counts: ArrayLike) -> "ConstancyTest":
-        """Add the next people, as counts per category."""
+        """The test after the next people.
+
+        Parameters
+        ----------
+        counts : array_like, shape (categories,)
+            How many of them are in each category.
+
+        Returns
+        -------
+        ConstancyTest
+            A new test.
+        """
         new = np.asarray(counts, dtype=np.float64)
         if new.shape != (len(self.total),) or (new < 0).any():
             raise LengthMismatch(
-                f"counts is {new.tolist()}; this stream has {len(self.total)} categories, none negative."
+                f"counts is {new.tolist()}; this stream has {len(self.total)} categories, none "
+                "negative."
             )
         grown = replace(
             self, total=tuple(float(n) for n in new + self.total), open=self.open + float(new.sum())
         )
         measured = replace(grown, peak=max(self.peak, grown.log_evidence()))
-        return measured._close_block() if measured.open >= self.block else measured
+        if measured.open < self.block:
+            return measured
+        # a boundary here: from now on a change may have happened at this point
+        number = self.blocks + 1
+        candidates = (*measured.boundaries, (number, measured.total))
+        alive = tuple(entry for entry in candidates if kept(entry[0], number))
+        return replace(measured, open=0.0, blocks=number, boundaries=alive)
 
     def log_evidence(self) -> float:
-        """ln E_t from the candidates that are kept."""
+        """The evidence against a fixed population.
+
+        Returns
+        -------
+        float
+            ln E_t from the candidates that are kept.
+        """
         total = np.array(self.total)
         terms = [math.log(no_change_weight(self.blocks)) + float(log_mixture(total))]
         if self.boundaries:
@@ -155,15 +212,14 @@ class ConstancyTest:
             terms.extend((prior + log_mixture(before) + log_mixture(total - before)).tolist())
         return float(np.logaddexp.reduce(terms) - log_likelihood(total))
 
-    def _close_block(self) -> "ConstancyTest":
-        """A boundary here: from now on a change may have happened at this point."""
-        number = self.blocks + 1
-        candidates = (*self.boundaries, (number, self.total))
-        alive = tuple(entry for entry in candidates if kept(entry[0], number))
-        return replace(self, open=0.0, blocks=number, boundaries=alive)
-
     def to_json(self) -> Json:
-        """Plain JSON; `from_json` reads it back, bit for bit."""
+        """Plain JSON.
+
+        Returns
+        -------
+        dict
+            `from_json` reads it back, bit for bit.
+        """
         return {
             "false_alarm": self.false_alarm,
             "block": self.block,
@@ -176,20 +232,46 @@ class ConstancyTest:
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        value : dict
+            The JSON.
+
+        Returns
+        -------
+        ConstancyTest
+            The same state.
+        """
         boundaries = tuple((int(number), tuple(counts)) for number, counts in value["boundaries"])
         return cls(**{**value, "total": tuple(value["total"]), "boundaries": boundaries})
 
 
 @dataclass(frozen=True)
 class DriftMonitor:
-    """Several streams under one false-alarm probability; `watch` returns a new monitor.
+    """Several streams under one false-alarm probability.
 
+    Parameters
+    ----------
+    false_alarm : float
+        alpha of all streams together.
+    block : int
+        The people of a block.
+    streams : dict
+        The test of each stream by its name.
+    later : int, default 0
+        How many streams appeared after the start.
+
+    Notes
+    -----
     Streams named at the start share half of alpha equally. A stream that appears later (one per
     deployed policy), the N-th of them, gets 6 (alpha/2) / (pi^2 N^2). The shares sum to at most
     alpha, so by the union bound the probability that a learner on a fixed D is ever alarmed is at
     most alpha.
 
+    Examples
+    --------
     >>> monitor = DriftMonitor.start({"group mix": 2, "labels of a": 2, "labels of b": 2})
     >>> monitor = monitor.watch("group mix", [60, 40]).watch("policy 3f2a", [10, 30])
     >>> monitor.alarms, sorted(monitor.streams)
@@ -203,7 +285,22 @@ class DriftMonitor:
 
     @classmethod
     def start(cls, categories: dict[str, int], false_alarm: float = 1e-3, block: int = 250) -> Self:
-        """`categories`: how many values each stream known from the beginning has."""
+        """A monitor that has seen nobody.
+
+        Parameters
+        ----------
+        categories : dict
+            How many values each stream has that is known from the beginning.
+        false_alarm : float, default 1e-3
+            alpha.
+        block : int, default 250
+            The people of a block.
+
+        Returns
+        -------
+        DriftMonitor
+            The monitor.
+        """
         share = false_alarm / (2 * max(len(categories), 1))
         return cls(
             false_alarm,
@@ -217,7 +314,20 @@ class DriftMonitor:
         return tuple(name for name, test in self.streams.items() if test.alarmed)
 
     def watch(self, name: str, counts: ArrayLike) -> "DriftMonitor":
-        """Add the next people of a stream; an unknown name opens a stream with its own share."""
+        """The monitor after the next people of a stream.
+
+        Parameters
+        ----------
+        name : str
+            The stream; an unknown name opens one, with its own share of alpha.
+        counts : array_like, shape (categories,)
+            How many of the people are in each category.
+
+        Returns
+        -------
+        DriftMonitor
+            A new monitor.
+        """
         if name in self.streams:
             return replace(self, streams={**self.streams, name: self.streams[name].update(counts)})
         share = inverse_square_share(self.false_alarm / 2, self.later + 1)
@@ -227,23 +337,44 @@ class DriftMonitor:
         )
 
     def retire(self, name: str) -> "DriftMonitor":
-        """Forget a stream that has ended (a policy that is no longer deployed); its share stays
-        spent.
+        """The monitor without a stream that has ended; its share stays spent.
+
+        Parameters
+        ----------
+        name : str
+            The stream, for example of a policy that is no longer deployed.
+
+        Returns
+        -------
+        DriftMonitor
+            A new monitor.
         """
         return replace(
             self, streams={key: test for key, test in self.streams.items() if key != name}
         )
 
     def describe(self) -> str:
-        """One line per stream."""
+        """The monitor in words.
+
+        Returns
+        -------
+        str
+            One line per stream.
+        """
         return "\n".join(
-            f"{name}: {int(sum(test.total)):,} people, evidence {test.peak:.1f} of {-math.log(test.false_alarm):.1f}"
-            + (" ALARM" if test.alarmed else "")
+            f"{name}: {int(sum(test.total)):,} people, evidence {test.peak:.1f} of "
+            f"{-math.log(test.false_alarm):.1f}" + (" ALARM" if test.alarmed else "")
             for name, test in self.streams.items()
         )
 
     def to_json(self) -> Json:
-        """Plain JSON; `from_json` reads it back, bit for bit."""
+        """Plain JSON.
+
+        Returns
+        -------
+        dict
+            `from_json` reads it back, bit for bit.
+        """
         streams = {name: test.to_json() for name, test in self.streams.items()}
         return {
             "false_alarm": self.false_alarm,
@@ -254,6 +385,17 @@ class DriftMonitor:
 
     @classmethod
     def from_json(cls, value: Json) -> Self:
-        """Read what `to_json` wrote."""
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        value : dict
+            The JSON.
+
+        Returns
+        -------
+        DriftMonitor
+            The same state.
+        """
         streams = {name: ConstancyTest.from_json(test) for name, test in value["streams"].items()}
         return cls(value["false_alarm"], value["block"], streams, value["later"])

@@ -10,11 +10,10 @@ denominator,
     selection rate_j: offset 0, w_ji = +1[a_i = j] / n_j
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from reprlib import repr as short
-from typing import Any
 
 import numpy as np
 
@@ -37,7 +36,13 @@ __all__ = [
 
 @dataclass(frozen=True)
 class FalsePositiveRate(Rate):
-    """P(accepted | group, y = -1): the paper's constraint (gamma-EFP)."""
+    """P(accepted | group, y = -1): the paper's constraint (gamma-EFP, section 1.1).
+
+    Examples
+    --------
+    >>> FalsePositiveRate().in_denominator(np.array([-1, 1]))
+    array([ True, False])
+    """
 
     name = "false positive rate"
     symbol = "FPR"
@@ -45,13 +50,30 @@ class FalsePositiveRate(Rate):
 
     @staticmethod
     def in_denominator(label: IntArray) -> BoolArray:
-        """The negatives."""
+        """The negatives count.
+
+        Parameters
+        ----------
+        label : array, shape (rows,)
+            Labels -1 and +1.
+
+        Returns
+        -------
+        array of bool, shape (rows,)
+            True where a person counts.
+        """
         return np.asarray(label == -1)
 
 
 @dataclass(frozen=True)
 class FalseNegativeRate(Rate):
-    """P(rejected | group, y = +1): gamma-EFN, "equal opportunity" for those who would succeed."""
+    """P(rejected | group, y = +1): "equal opportunity" for those who would succeed (gamma-EFN).
+
+    Examples
+    --------
+    >>> FalseNegativeRate().in_denominator(np.array([-1, 1]))
+    array([False,  True])
+    """
 
     name = "false negative rate"
     symbol = "FNR"
@@ -61,13 +83,30 @@ class FalseNegativeRate(Rate):
 
     @staticmethod
     def in_denominator(label: IntArray) -> BoolArray:
-        """The positives."""
+        """The positives count.
+
+        Parameters
+        ----------
+        label : array, shape (rows,)
+            Labels -1 and +1.
+
+        Returns
+        -------
+        array of bool, shape (rows,)
+            True where a person counts.
+        """
         return np.asarray(label == 1)
 
 
 @dataclass(frozen=True)
 class SelectionRate(Rate):
-    """P(accepted | group): statistical parity."""
+    """P(accepted | group): statistical parity.
+
+    Examples
+    --------
+    >>> SelectionRate().in_denominator(np.array([-1, 1]))
+    array([ True,  True])
+    """
 
     name = "selection rate"
     symbol = "SR"
@@ -75,7 +114,18 @@ class SelectionRate(Rate):
 
     @staticmethod
     def in_denominator(label: IntArray) -> BoolArray:
-        """Everybody."""
+        """Everybody counts.
+
+        Parameters
+        ----------
+        label : array, shape (rows,)
+            Labels -1 and +1.
+
+        Returns
+        -------
+        array of bool, shape (rows,)
+            True where a person counts.
+        """
         return np.ones(len(label), dtype=bool)
 
 
@@ -91,8 +141,25 @@ RateLike = str | Rate | Sequence[str | Rate]
 
 
 def as_rates(rate: RateLike) -> tuple[Rate, ...]:
-    """The rates, at least one and each once; "equalised-odds" means "fpr" and "fnr".
+    """The rates that somebody asked for, at least one and each once.
 
+    Parameters
+    ----------
+    rate : str, Rate or sequence of them
+        A rate, its name, or several; "equalised-odds" means "fpr" and "fnr".
+
+    Returns
+    -------
+    tuple of Rate
+        The rates.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no such rate, none at all, or one twice.
+
+    Examples
+    --------
     >>> [one.symbol for one in as_rates(["fpr", SelectionRate()])]
     ['FPR', 'SR']
     """
@@ -122,19 +189,58 @@ def as_rates(rate: RateLike) -> tuple[Rate, ...]:
 class GapConstraints:
     """The gaps between all pairs of groups for all rates, on one sample.
 
-    channels W: (rates * groups, rows); pairs B: (gaps, rates * groups) with entries -1, 0, +1;
+    Parameters
+    ----------
+    channels : array, shape (rates * groups, rows)
+        W: the weights of each rate and group.
+    pairs : array, shape (gaps, rates * groups)
+        B: entries -1, 0, +1.
+    names : tuple of str
+        The names of the gaps, "FPR b - a".
+    rates : tuple of Rate
+        The rates.
+    groups : tuple
+        The groups of the sample.
+
+    Notes
+    -----
     gaps(pi) = B W P[pi(x) = +1], each the rate of the later group minus that of the earlier one.
+
+    Examples
+    --------
+    >>> sample = LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [-1, -1, -1, 1])
+    >>> constraints = GapConstraints.on("fpr", sample)
+    >>> constraints.names, constraints.gaps(np.array([1.0, 0.0, 0.0, 1.0]))
+    (('FPR b - a',), array([-0.5]))
     """
 
     channels: FloatArray
     pairs: FloatArray
     names: tuple[str, ...]
     rates: tuple[Rate, ...]
-    groups: tuple[Any, ...]
+    groups: tuple[Hashable, ...]
 
     @classmethod
     def on(cls, rates: RateLike, sample: LabelledSample) -> "GapConstraints":
-        """Measure `rates` on `sample`."""
+        """The gaps of rates on a sample.
+
+        Parameters
+        ----------
+        rates : str, Rate or sequence of them
+            See `as_rates`.
+        sample : LabelledSample
+            People with groups and labels.
+
+        Returns
+        -------
+        GapConstraints
+            One gap for each rate and pair of groups.
+
+        Raises
+        ------
+        CannotEstimateRate
+            If there is one group only, or nobody of a group counts for a rate.
+        """
         chosen = as_rates(rates)
         groups = sample.groups
         channels = np.concatenate([rate.group_weights(sample) for rate in chosen])
@@ -148,11 +254,33 @@ class GapConstraints:
         return cls(channels, np.array(rows), tuple(names), chosen, groups)
 
     def gaps(self, acceptance: FloatArray) -> FloatArray:
-        """The signed gap of each rate and pair of groups."""
+        """The signed gap of each rate and pair of groups.
+
+        Parameters
+        ----------
+        acceptance : array, shape (rows,)
+            The probability of accepting each row of the sample.
+
+        Returns
+        -------
+        array, shape (gaps,)
+            In the order of `names`.
+        """
         return np.asarray(self.pairs @ (self.channels @ acceptance))
 
-    def group_rates(self, acceptance: FloatArray) -> dict[str, dict[Any, float]]:
-        """{rate symbol: {group: rate}}."""
+    def group_rates(self, acceptance: FloatArray) -> dict[str, dict[Hashable, float]]:
+        """The rates of the groups.
+
+        Parameters
+        ----------
+        acceptance : array, shape (rows,)
+            The probability of accepting each row of the sample.
+
+        Returns
+        -------
+        dict
+            {rate symbol: {group: rate}}.
+        """
         values = (self.channels @ acceptance).reshape(len(self.rates), len(self.groups))
         return {
             rate.symbol: {

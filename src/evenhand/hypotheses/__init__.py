@@ -1,21 +1,21 @@
 """Hypothesis classes, each a CSC oracle, and the hypotheses they answer with."""
 
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
-from evenhand.hypotheses.estimator import Estimator, Fitted
+from evenhand.hypotheses.estimator import Estimator, Fitted, Tree
 from evenhand.hypotheses.finite import Called, FiniteClass, TableRow
 from evenhand.hypotheses.linear import Linear, LinearRule
+from evenhand.hypotheses.named import CLASSES
 from evenhand.hypotheses.serialise import (
     class_from_json,
     class_to_json,
     hypothesis_from_json,
     policy_from_json,
 )
-from evenhand.hypotheses.stumps import Stumps
-from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Threshold
-from evenhand.hypotheses.trees import Tree
+from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Stumps, Threshold
 
 __all__ = [
     "ACCEPT_ALL",
+    "CLASSES",
     "REJECT_ALL",
     "Called",
     "Constant",

@@ -14,7 +14,7 @@ import numpy as np
 
 from evenhand.contracts import Hypothesis, HypothesisClass, RowOracle
 from evenhand.errors import InvalidInput
-from evenhand.hypotheses._rows import checked_costs, checked_rows
+from evenhand.hypotheses.common import checked_costs, checked_rows
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.estimator import Estimator, Fitted, normalised
 from evenhand.words import FloatArray, GroupArray

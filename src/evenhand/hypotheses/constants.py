@@ -4,37 +4,81 @@ group classifiers +a, -a.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import Json
+from evenhand.contracts import Hypothesis, Json
 from evenhand.errors import InvalidInput
-from evenhand.hypotheses._batches import ConstantBatch
+from evenhand.hypotheses.common import GROUP_HINT
 from evenhand.words import BoolArray, FloatArray, GroupArray
 
 
+@dataclass(frozen=True, eq=False)
+class ConstantBatch:
+    """Constants, asked together; accept: (members, 1)."""
+
+    accept: BoolArray
+    columns = None
+
+    def __call__(self, columns: FloatArray) -> BoolArray:
+        """The same answer for everybody."""
+        return np.broadcast_to(self.accept, (len(self.accept), columns.shape[1]))
+
+    def one(self, person: FloatArray) -> Sequence[int]:
+        """The answers."""
+        return self._answers
+
+    @cached_property
+    def _answers(self) -> tuple[bool, ...]:
+        return tuple(self.accept[:, 0].tolist())
+
+
 @dataclass(frozen=True)
-class Constant:
-    """Accept everybody or nobody: every rate is equal in all groups, exactly."""
+class Constant(Hypothesis):
+    """Accept everybody or nobody: every rate is equal in all groups, exactly.
+
+    Parameters
+    ----------
+    accept : bool
+        Whether everybody is accepted.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+    >>> ACCEPT_ALL.accepts(np.zeros((2, 1))).tolist()
+    [True, True]
+    >>> REJECT_ALL.describe()
+    'reject everybody'
+    """
 
     accept: bool
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
-        """The same answer for each row."""
         return np.full(len(features), self.accept)
 
     @staticmethod
     def together(members: "Sequence[Constant]") -> ConstantBatch:
-        """Several constants, asked together."""
+        """Several constants, asked together.
+
+        Parameters
+        ----------
+        members : sequence of Constant
+            The constants.
+
+        Returns
+        -------
+        ConstantBatch
+            Answers as they do, bit for bit.
+        """
         return ConstantBatch(np.array([[rule.accept] for rule in members]))
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """In words."""
         return "accept everybody" if self.accept else "reject everybody"
 
     def to_json(self) -> Json:
-        """Plain JSON."""
         return {"kind": "constant", "accept": self.accept}
 
 
@@ -43,24 +87,33 @@ REJECT_ALL = Constant(False)
 
 
 @dataclass(frozen=True)
-class GroupClassifier:
-    """Accept exactly the members of one group."""
+class GroupClassifier(Hypothesis):
+    """Accept exactly the members of one group.
+
+    Parameters
+    ----------
+    value : hashable
+        The group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> GroupClassifier("a").accepts(np.zeros((2, 1)), np.array(["a", "b"])).tolist()
+    [True, False]
+    """
 
     value: Any
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
-        """Rows whose group is `value`."""
         if group is None:
             raise InvalidInput(
                 f'"{self.describe()}" needs the group of each row, but group is None.',
-                hint='pass group=..., and choose group_use="decide" if the group may influence decisions.',
+                hint=GROUP_HINT,
             )
         return np.asarray(group == self.value, dtype=bool)
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """In words."""
         return f"accept if group is {self.value}"
 
     def to_json(self) -> Json:
-        """Plain JSON."""
         return {"kind": "group", "value": self.value}

@@ -1,15 +1,15 @@
 """Any scikit-learn classifier as a CSC oracle: weighted classification of 1[c_i < 0] with the
-weights
-|c_i|.
+weights |c_i|.
 
 Every call fits a clone from scratch. Rows are handed over in a canonical order, weights with mean 1
 and ten decimals, and an unset random_state is set to 0: the order of rows, the scale of costs and
-earlier calls then change nothing.
+earlier calls then change nothing. What is fitted becomes a plain rule where it can be: a tree
+becomes a `Tree`, a logistic regression a `LinearRule`; all other models stay opaque (`Fitted`).
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,46 +18,181 @@ from numpy.typing import NDArray
 
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Partition, RowOracle
 from evenhand.errors import NotSerialisable, UnsuitableEstimator
-from evenhand.hypotheses._rows import checked_costs, checked_rows, require_columns
-from evenhand.hypotheses._threads import one_blas_thread
+from evenhand.hypotheses.common import (
+    checked_costs,
+    checked_rows,
+    column_name,
+    one_blas_thread,
+    require_columns,
+)
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant
 from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
 from evenhand.hypotheses.thresholds import Cuts
-from evenhand.hypotheses.trees import leaves_of, tree_of
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
+
+MOST_PATHS = 6
+"""So many accepting paths of a tree are told in words."""
+
+
+@dataclass(frozen=True)
+class Tree(Hypothesis):
+    """A decision tree as plain arrays, one entry per node; node 0 is the root.
+
+    It says what the fitted scikit-learn tree says, bit for bit, without scikit-learn: features are
+    compared as float32, as there.
+
+    Parameters
+    ----------
+    column : tuple of int
+        The column that a node compares; -1 for a leaf.
+    value : tuple of float
+        Go left iff float32(x_column) <= value.
+    left, right : tuple of int
+        The nodes below.
+    accept : tuple of bool
+        What a leaf says.
+    columns : int
+        How many columns the rows have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> stump = Tree((0, -1, -1), (30.0, 0, 0), (1, -1, -1), (2, -1, -1), (False, False, True), 1)
+    >>> stump.accepts(np.array([[30.0], [31.0]])).tolist()
+    [False, True]
+    >>> stump.describe(["income"])
+    'accept if (income > 30)'
+    """
+
+    column: tuple[int, ...]
+    value: tuple[float, ...]
+    left: tuple[int, ...]
+    right: tuple[int, ...]
+    accept: tuple[bool, ...]
+    columns: int
+
+    def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
+        require_columns(features, self.columns, "a decision tree")
+        column, value, left, right, accept = self._arrays
+        with np.errstate(over="ignore"):
+            seen = features.astype(np.float32)
+        node = np.zeros(len(seen), dtype=np.int64)
+        inner = np.flatnonzero(column[node] >= 0)
+        while len(inner):
+            at = node[inner]
+            node[inner] = np.where(seen[inner, column[at]] <= value[at], left[at], right[at])
+            inner = inner[column[node[inner]] >= 0]
+        return accept[node]
+
+    @cached_property
+    def _arrays(self) -> tuple[NDArray[Any], ...]:
+        kinds = (np.int64, np.float64, np.int64, np.int64, np.bool_)
+        parts = (self.column, self.value, self.left, self.right, self.accept)
+        return tuple(np.array(part, dtype=kind) for part, kind in zip(parts, kinds, strict=True))
+
+    def describe(self, names: Sequence[str] | None = None) -> str:
+        paths = [" and ".join(path) for path in self._accepting_paths(0, (), names)]
+        if not paths or paths == [""]:
+            return "accept everybody" if paths else "reject everybody"
+        listed = " or ".join(f"({path})" for path in paths[:MOST_PATHS])
+        more = len(paths) - MOST_PATHS
+        return f"accept if {listed}" + (f" or one of {more} other paths" if more > 0 else "")
+
+    def _accepting_paths(
+        self, node: int, path: tuple[str, ...], names: Sequence[str] | None
+    ) -> Iterator[tuple[str, ...]]:
+        if self.column[node] < 0:
+            yield from [path] if self.accept[node] else []
+            return
+        name, value = column_name(self.column[node], names), f"{self.value[node]:.6g}"
+        yield from self._accepting_paths(self.left[node], (*path, f"{name} <= {value}"), names)
+        yield from self._accepting_paths(self.right[node], (*path, f"{name} > {value}"), names)
+
+    def to_json(self) -> Json:
+        parts = ("column", "value", "left", "right", "accept")
+        return {
+            "kind": "tree",
+            "columns": self.columns,
+            **{part: list(getattr(self, part)) for part in parts},
+        }
 
 
 @dataclass(frozen=True, eq=False)
-class Fitted:
-    """A fitted model of any kind: accept iff model.predict says 1."""
+class Fitted(Hypothesis):
+    """A fitted model of any kind: accept iff it predicts 1.
+
+    Parameters
+    ----------
+    model : object
+        It has `predict`.
+    columns : int
+        How many columns the rows have.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.dummy import DummyClassifier
+    >>> model = DummyClassifier().fit([[0.0], [1.0]], [1, 1])
+    >>> Fitted(model, 1).accepts(np.array([[5.0]])).tolist()
+    [True]
+    """
 
     model: Any
     columns: int
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
-        """model.predict(features) == 1."""
         require_columns(features, self.columns, type(self.model).__name__)
-        return (
-            np.asarray(self.model.predict(features) == 1, dtype=bool)
-            if len(features)
-            else np.zeros(0, bool)
-        )
+        if len(features) == 0:
+            return np.zeros(0, bool)
+        return np.asarray(self.model.predict(features) == 1, dtype=bool)
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """In words."""
         return f"accept if the fitted {type(self.model).__name__} predicts success"
 
     def to_json(self) -> Json:
-        """Always NotSerialisable: evenhand does not pickle."""
+        """Always refused: evenhand does not pickle.
+
+        Raises
+        ------
+        NotSerialisable
+            Always.
+        """
         raise NotSerialisable(
             f"a fitted {type(self.model).__name__} has no plain JSON form.",
-            hint="use Stumps, Linear, or Estimator with DecisionTreeClassifier or LogisticRegression.",
+            hint="use Stumps, Linear, or Estimator with DecisionTreeClassifier or "
+            "LogisticRegression.",
         )
 
 
 @dataclass(frozen=True, eq=False)
 class Estimator(HypothesisClass):
-    """Whatever `classifier` can express; a heuristic oracle."""
+    """Whatever a scikit-learn classifier can express; a heuristic oracle.
+
+    Parameters
+    ----------
+    classifier : object
+        A classifier (not its class) whose `fit` takes sample weights, or a pipeline that ends in
+        one.
+
+    Raises
+    ------
+    UnsuitableEstimator
+        If it is a class or a regressor, or takes no sample weights.
+
+    Notes
+    -----
+    Costs become the weighted classification of 1[c_i < 0] with weights |c_i|. ln|H| and the number
+    of behaviours are unknown, so they are infinite.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.tree import DecisionTreeClassifier
+    >>> trees = Estimator(DecisionTreeClassifier(max_depth=1))
+    >>> oracle = trees.bind(np.array([[1.0], [2.0], [3.0]]), None)
+    >>> oracle.best(np.array([1.0, -2.0, -1.0])).describe(["score"])
+    'accept if (score > 1.5)'
+    """
 
     classifier: Any
     _weight_name: str = field(init=False, repr=False)
@@ -69,29 +204,28 @@ class Estimator(HypothesisClass):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Class, the classifier's class and its parameters."""
         settings = {
-            key: _plain(value) for key, value in sorted(self.classifier.get_params().items())
+            key: value if isinstance(value, bool | int | float | str | None) else repr(value)
+            for key, value in sorted(self.classifier.get_params().items())
         }
-        return {
-            "class": "Estimator",
-            "classifier": type(self.classifier).__name__,
-            "classifier_params": settings,
-        }
+        name = type(self.classifier).__name__
+        return {"class": "Estimator", "classifier": name, "classifier_params": settings}
 
     @property
     def log_size(self) -> float:
-        """Infinite."""
         return math.inf
 
     def log_growth(self, rows: int, columns: int) -> float:
-        """Unknown, so infinite."""
         return math.inf
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
-        """Put the rows into their canonical order once."""
         rows = checked_rows(features)
-        order, rank = _ordered(rows)
+        order = np.lexsort(rows.T[::-1])
+        new = np.any(rows[order[1:]] != rows[order[:-1]], axis=1)
+        rank = None
+        if not new.all():
+            rank = np.empty(len(rows), dtype=np.int64)
+            rank[order] = np.concatenate([[0], np.cumsum(new)])
         return _BoundEstimator(rows, order, rank, self.classifier, self._weight_name)
 
 
@@ -112,14 +246,17 @@ class _BoundEstimator:
         model = self._fitted(acceptance_cost)
         if isinstance(model, Constant):
             return model
-        plain = _PLAIN_FORMS.get(_name(model))
+        plain = _PLAIN_FORMS.get(_model_name(model))
         return plain(model) if plain else Fitted(model, self.rows.shape[1])
 
     def partition(self, acceptance_cost: FloatArray) -> Partition | None:
         """The leaves of a tree, the cut-offs of a logistic score; None for other models, and where
         other labels or cut-offs would leave the class: under monotonic constraints, without an
         intercept."""
-        cells, settings = _PARTITIONS.get(_name(self.classifier)), self.classifier.get_params()
+        cells, settings = (
+            _PARTITIONS.get(_model_name(self.classifier)),
+            self.classifier.get_params(),
+        )
         if (
             cells is None
             or settings.get("monotonic_cst") is not None
@@ -128,11 +265,9 @@ class _BoundEstimator:
             return None
         model = self._fitted(acceptance_cost)
         if isinstance(model, Constant):
+            one_cell = np.zeros(len(self.rows), np.int64)
             return Partition(
-                np.zeros(len(self.rows), np.int64),
-                1,
-                False,
-                lambda accept: ACCEPT_ALL if accept[0] else REJECT_ALL,
+                one_cell, 1, False, lambda accept: ACCEPT_ALL if accept[0] else REJECT_ALL
             )
         return cells(model, self)
 
@@ -145,10 +280,14 @@ class _BoundEstimator:
         accept = (cost[order] < 0).astype(np.int64)
         if accept.all() or not accept.any():
             return ACCEPT_ALL if accept.all() else REJECT_ALL
+        from sklearn.base import clone  # heavy: only for those who bring such a classifier
+
+        model = clone(self.classifier)
+        names = [name for name, value in model.get_params().items() if value is None]
+        unset = [name for name in names if name.rsplit("__", 1)[-1] == "random_state"]
+        model.set_params(**dict.fromkeys(unset, 0))
         with one_blas_thread():
-            return _seeded_clone(self.classifier).fit(
-                self.rows[order], accept, **{self.weight_name: weight}
-            )
+            return model.fit(self.rows[order], accept, **{self.weight_name: weight})
 
     @cached_property
     def single(self) -> NDArray[np.float32]:
@@ -168,59 +307,17 @@ def normalised(weight: FloatArray) -> FloatArray:
     return np.asarray(np.round(share / share.mean(), 10))
 
 
-def _ordered(rows: FloatArray) -> tuple[IntArray, IntArray | None]:
-    """The lexicographic order of the rows, and the rank of each among the distinct ones; None where
-    all are distinct.
-    """
-    order = np.lexsort(rows.T[::-1])
-    new = np.any(rows[order[1:]] != rows[order[:-1]], axis=1)
-    if new.all():
-        return order, None
-    rank = np.empty(len(rows), dtype=np.int64)
-    rank[order] = np.concatenate([[0], np.cumsum(new)])
-    return order, rank
-
-
-def _seeded_clone(classifier: Any) -> Any:
-    from sklearn.base import (
-        clone,
-    )  # heavy: loaded only by those who bring a scikit-learn classifier
-
-    copy = clone(classifier)
-    unset = [
-        k
-        for k, v in copy.get_params().items()
-        if v is None and k.rsplit("__", 1)[-1] == "random_state"
-    ]
-    return copy.set_params(**dict.fromkeys(unset, 0))
-
-
 def _weight_parameter(classifier: Any) -> str:
     """The name under which `fit` takes sample weights; UnsuitableEstimator if there is none."""
-    from sklearn.utils.validation import has_fit_parameter  # heavy, see above
-
-    _require_classifier(classifier)
-    if has_fit_parameter(classifier, "sample_weight"):
-        return "sample_weight"
-    steps = getattr(classifier, "steps", None)
-    if steps and has_fit_parameter(steps[-1][1], "sample_weight"):
-        return f"{steps[-1][0]}__sample_weight"
-    raise UnsuitableEstimator(
-        f"{type(classifier).__name__}.fit takes no sample_weight, so it cannot weigh costs.",
-        hint="use one that does, for example LogisticRegression, DecisionTreeClassifier or GradientBoostingClassifier.",
-    )
-
-
-def _require_classifier(classifier: Any) -> None:
     from sklearn.base import is_regressor  # heavy, see above
+    from sklearn.utils.validation import has_fit_parameter
 
     if isinstance(classifier, type):
         raise UnsuitableEstimator(
             f"{classifier.__name__} is a class.", hint=f"pass an instance, {classifier.__name__}()."
         )
-    lacking = [
-        m for m in ("fit", "predict", "get_params", "set_params") if not hasattr(classifier, m)
-    ]
+    needed = ("fit", "predict", "get_params", "set_params")
+    lacking = [name for name in needed if not hasattr(classifier, name)]
     if lacking:
         raise UnsuitableEstimator(
             f"{classifier!r} has no {', '.join(lacking)}; it is not a scikit-learn classifier.",
@@ -230,40 +327,75 @@ def _require_classifier(classifier: Any) -> None:
         raise UnsuitableEstimator(
             f"{type(classifier).__name__} is a regressor; yes or no needs a classifier."
         )
-
-
-def _plain(value: Any) -> Any:
-    return value if value is None or isinstance(value, bool | int | float | str) else repr(value)
-
-
-def _name(model: Any) -> str:
-    return f"{type(model).__module__.split('.')[0]}.{type(model).__qualname__}"
-
-
-def _linear_of(fitted: Any) -> LinearRule:
-    """coef.x + intercept > 0, written as w.x >= the number just above -intercept."""
-    return LinearRule(
-        tuple(fitted.coef_[0].tolist()), float(np.nextafter(-fitted.intercept_[0], np.inf))
+    if has_fit_parameter(classifier, "sample_weight"):
+        return "sample_weight"
+    steps = getattr(classifier, "steps", None)
+    if steps and has_fit_parameter(steps[-1][1], "sample_weight"):
+        return f"{steps[-1][0]}__sample_weight"
+    raise UnsuitableEstimator(
+        f"{type(classifier).__name__}.fit takes no sample_weight, so it cannot weigh costs.",
+        hint="use one that does, for example LogisticRegression, DecisionTreeClassifier or "
+        "GradientBoostingClassifier.",
     )
+
+
+def tree_of(fitted: Any) -> Tree:
+    """The plain form of a fitted DecisionTreeClassifier whose classes are 0 (reject) and 1
+    (accept).
+    """
+    inner = fitted.tree_
+    leaf = inner.children_left < 0
+    return Tree(
+        column=tuple(np.where(leaf, -1, inner.feature).tolist()),
+        value=tuple(np.where(leaf, 0.0, inner.threshold).tolist()),
+        left=tuple(np.where(leaf, -1, inner.children_left).tolist()),
+        right=tuple(np.where(leaf, -1, inner.children_right).tolist()),
+        accept=tuple((inner.value[:, 0, 1] > inner.value[:, 0, 0]).tolist()),
+        columns=int(fitted.n_features_in_),
+    )
+
+
+def linear_of(fitted: Any) -> LinearRule:
+    """coef.x + intercept > 0, written as w.x >= the number just above -intercept."""
+    threshold = float(np.nextafter(-fitted.intercept_[0], np.inf))
+    return LinearRule(tuple(fitted.coef_[0].tolist()), threshold)
+
+
+def _leaves_of(fitted: Any, bound: _BoundEstimator) -> Partition:
+    """The leaves of a fitted DecisionTreeClassifier: each may be accepted or not."""
+    tree, leaf = tree_of(fitted), fitted.tree_.children_left < 0
+
+    def relabelled(accept: BoolArray) -> Hypothesis:
+        if accept[leaf].all() or not accept[leaf].any():
+            return ACCEPT_ALL if accept[leaf].all() else REJECT_ALL
+        return replace(tree, accept=tuple((accept & leaf).tolist()))
+
+    return Partition(
+        fitted.tree_.apply(bound.single).astype(np.int64), len(leaf), False, relabelled
+    )
+
+
+def _cut_offs_of(fitted: Any, bound: _BoundEstimator) -> Partition:
+    """The cut-offs along the direction of a fitted LogisticRegression."""
+    rule = linear_of(fitted)
+    cuts = Cuts.on(row_scores(bound.rows, rule.weights))
+    return partition_of(rule.weights, cuts, int(np.searchsorted(cuts.values, rule.threshold)))
+
+
+def _model_name(model: Any) -> str:
+    return f"{type(model).__module__.split('.')[0]}.{type(model).__qualname__}"
 
 
 _PLAIN_FORMS: Mapping[str, Callable[[Any], Hypothesis]] = {
     "sklearn.DecisionTreeClassifier": tree_of,
     "sklearn.ExtraTreeClassifier": tree_of,
-    "sklearn.LogisticRegression": _linear_of,
+    "sklearn.LogisticRegression": linear_of,
 }
 """Models whose fitted form is a few numbers; all others stay opaque."""
 
-
-def _cut_offs_of(fitted: Any, bound: _BoundEstimator) -> Partition:
-    rule = _linear_of(fitted)
-    cuts = Cuts.on(row_scores(bound.rows, rule.weights))
-    return partition_of(rule.weights, cuts, (int(np.searchsorted(cuts.values, rule.threshold)),))
-
-
 _PARTITIONS: Mapping[str, Callable[[Any, _BoundEstimator], Partition]] = {
-    "sklearn.DecisionTreeClassifier": lambda fitted, bound: leaves_of(fitted, bound.single),
-    "sklearn.ExtraTreeClassifier": lambda fitted, bound: leaves_of(fitted, bound.single),
+    "sklearn.DecisionTreeClassifier": _leaves_of,
+    "sklearn.ExtraTreeClassifier": _leaves_of,
     "sklearn.LogisticRegression": _cut_offs_of,
 }
 """Models that partition the rows."""

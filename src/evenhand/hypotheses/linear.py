@@ -1,8 +1,10 @@
 """Linear rules: a weighted logistic surrogate finds the direction, then the exact cheapest cut-off
 is found along it.
 
-    g = argmin sum_i v_i ln(1 + exp(-s_i (g.z_i + g_0))) + penalty/2 |g|^2,   s_i = -sign(c_i), v_i = |c_i| / sum|c|
-    t = argmin sum_i c_i 1[w.x_i >= t],   w = M g,   z = M^T (x - mean) whitened: mean 0, covariance 1
+    g = argmin sum_i v_i ln(1 + exp(-s_i (g.z_i + g_0))) + penalty/2 |g|^2,
+        s_i = -sign(c_i), v_i = |c_i| / sum|c|
+    t = argmin sum_i c_i 1[w.x_i >= t],   w = M g,
+        z = M^T (x - mean) whitened: mean 0, covariance 1
 
 On whitened rows |g|^2 is the variance of the score, so units and correlations of columns do not
 matter, and a dozen steps of L-BFGS suffice. The fit starts from zero at every call: an answer does
@@ -14,22 +16,34 @@ same with fewer terms.
 """
 
 import math
+import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Partition
 from evenhand.errors import InvalidInput
-from evenhand.hypotheses._batches import LinearBatch, scores
-from evenhand.hypotheses._rows import checked_costs, checked_rows, column_name, require_columns
-from evenhand.hypotheses._threads import one_blas_thread
+from evenhand.hypotheses.common import (
+    checked_costs,
+    checked_rows,
+    column_name,
+    one_blas_thread,
+    require_columns,
+)
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.thresholds import Cuts
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
+WORTH_A_CALL = 20_000
+"""Products that compiled code is called for, where numba has been loaded; scores alone are not
+worth loading it.
+"""
+TILE = 2048
+"""People scored at a time without compiled code: few enough for scores to stay in the cache."""
 BLOCK = 50_000
 """Rows that are whitened at a time."""
 SPARSE = 0.25
@@ -43,21 +57,104 @@ MOST_CELLS = 10_000
 """So many cut-offs along a direction are offered: more would take more memory than the rows."""
 
 
+@dataclass(frozen=True, eq=False)
+class LinearBatch:
+    """Linear rules, asked together: w.x >= threshold.
+
+    weights: (members, columns), threshold: (members, 1).
+    """
+
+    weights: FloatArray
+    threshold: FloatArray
+    columns: int
+
+    def __call__(self, columns: FloatArray) -> BoolArray:
+        """Scores are added up column by column, for one person as for many: the order of additions
+        never changes.
+        """
+        return np.asarray(scores(columns, self.weights) >= self.threshold)
+
+    def one(self, person: FloatArray) -> Sequence[int]:
+        """As bytes, 1 for yes. numpy adds up the first axis of several members column by column; of
+        one member it would add pairwise, so that the last of its running sums is taken."""
+        weights, thresholds = self._by_column
+        terms = weights * person.T
+        score = np.add.reduce(terms) if len(thresholds) > 1 else np.add.accumulate(terms)[-1]
+        accepts: BoolArray = score >= thresholds
+        return accepts.tobytes()
+
+    @cached_property
+    def _by_column(self) -> tuple[FloatArray, FloatArray]:
+        return np.ascontiguousarray(self.weights.T), self.threshold[:, 0].copy()
+
+
+def scores(columns: FloatArray, weights: FloatArray) -> FloatArray:
+    """(columns, rows) and (members, columns) -> (members, rows): w.x, added up column by column.
+
+    Unlike a BLAS product, a row's score depends on its neighbours by not one bit. Compiled code
+    goes row by row and passes over zeros, which add nothing: of a person's one-hot columns nearly
+    all are zero.
+    """
+    worth = columns.size * len(weights) >= WORTH_A_CALL and "numba" in sys.modules
+    if worth and np.isfinite(weights).all():
+        from evenhand.hypotheses._kernels import score_rows
+
+        total = np.empty((len(weights), columns.shape[1]))
+        score_rows(np.ascontiguousarray(columns.T), np.ascontiguousarray(weights.T), total)
+        return total
+    tiles = []
+    for start in range(0, columns.shape[1], TILE):
+        tile = np.ascontiguousarray(columns[:, start : start + TILE])
+        score = weights[:, :1] * tile[0] + 0.0  # never -0.0
+        term = np.empty_like(score)
+        for j in range(1, len(tile)):
+            score += np.multiply(weights[:, j : j + 1], tile[j], out=term)
+        tiles.append(score)
+    return np.concatenate(tiles, axis=1) if tiles else np.zeros((len(weights), 0))
+
+
 @dataclass(frozen=True)
-class LinearRule:
-    """Accept iff w.x >= threshold."""
+class LinearRule(Hypothesis):
+    """Accept iff a weighted sum of the columns is at least a threshold.
+
+    Parameters
+    ----------
+    weights : tuple of float
+        One weight per column.
+    threshold : float
+        Accept iff w.x >= threshold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rule = LinearRule((2.0, -0.5), 30.0)
+    >>> rule.accepts(np.array([[20.0, 10.0], [10.0, 10.0]])).tolist()
+    [True, False]
+    >>> rule.describe(["income", "debt"])
+    'accept if 2 income - 0.5 debt >= 30'
+    """
 
     weights: tuple[float, ...]
     threshold: float
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
-        """w.x >= threshold."""
         require_columns(features, len(self.weights), self.describe())
         return np.asarray(row_scores(features, self.weights) >= self.threshold)
 
     @staticmethod
     def together(members: "Sequence[LinearRule]") -> LinearBatch | None:
-        """Several linear rules on rows of the same width, asked together."""
+        """Several linear rules, asked together.
+
+        Parameters
+        ----------
+        members : sequence of LinearRule
+            The rules.
+
+        Returns
+        -------
+        LinearBatch or None
+            Answers as they do, bit for bit; None if they belong to rows of different widths.
+        """
         widths = {len(rule.weights) for rule in members}
         if len(widths) > 1 or 0 in widths:
             return None
@@ -65,20 +162,17 @@ class LinearRule:
         return LinearBatch(np.array([rule.weights for rule in members]), thresholds, widths.pop())
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """ "accept if 2 income - 0.5 debt >= 30", the five largest weights first."""
-        order = sorted(
-            (j for j, w in enumerate(self.weights) if w), key=lambda j: -abs(self.weights[j])
-        )
-        terms = [
-            f"{'-' if self.weights[j] < 0 else '+'} {abs(self.weights[j]):.4g} {column_name(j, names)}"
-            for j in order[:5]
-        ]
+        used = [j for j, weight in enumerate(self.weights) if weight]
+        order = sorted(used, key=lambda j: -abs(self.weights[j]))
+        terms = []
+        for j in order[:5]:
+            weight = self.weights[j]
+            terms.append(f"{'-' if weight < 0 else '+'} {abs(weight):.4g} {column_name(j, names)}")
         text = " ".join(terms).removeprefix("+ ") or "0"
         more = f" + {len(order) - 5} smaller terms" if len(order) > 5 else ""
         return f"accept if {text}{more} >= {self.threshold:.6g}"
 
     def to_json(self) -> Json:
-        """Plain JSON."""
         return {"kind": "linear", "weights": list(self.weights), "threshold": self.threshold}
 
 
@@ -91,7 +185,27 @@ def row_scores(features: FloatArray, weights: Sequence[float]) -> FloatArray:
 
 @dataclass(frozen=True)
 class Linear(HypothesisClass):
-    """{accept iff w.x >= t}; a heuristic oracle, never worse than the constants on its own rows."""
+    """Linear rules: a weighted sum of the columns against a threshold; a heuristic oracle.
+
+    Parameters
+    ----------
+    penalty : float
+        The weight of |g|^2 in the surrogate, on whitened rows and normalised costs.
+
+    Notes
+    -----
+    {accept iff w.x >= t}. The direction w is that of a penalised logistic regression on costs, the
+    threshold is the exact cheapest one along it, so the answer is never worse than the constants on
+    its own rows. The class has VC dimension d = columns + 1, and on n rows at most
+    sum_{i <= d} C(n, i) behaviours (Sauer).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> oracle = Linear().bind(np.array([[1.0], [2.0], [3.0]]), None)
+    >>> oracle.best(np.array([1.0, -2.0, -1.0])).accepts(np.array([[0.5], [2.5]])).tolist()
+    [False, True]
+    """
 
     penalty: float = 1e-4
     exact = False
@@ -103,24 +217,20 @@ class Linear(HypothesisClass):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Class and penalty."""
         return {"class": "Linear", "penalty": self.penalty}
 
     @property
     def log_size(self) -> float:
-        """Infinite: weights are real."""
         return math.inf
 
     def log_growth(self, rows: int, columns: int) -> float:
-        """Sauer: ln sum_{i <= d} C(rows, i) for the VC dimension d = columns + 1."""
         return log_sauer(rows, columns + 1)
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> "_BoundLinear":
-        """Find equal rows and whiten, once."""
         rows = checked_rows(features)
         with one_blas_thread():
             back = whitener(rows)
-            first, index = _distinct(rows)
+            first, index = distinct_rows(rows)
             distinct = rows if len(first) == len(rows) else rows[first]
             white = whitened(distinct, back, rows.mean(axis=0))
         entries = None
@@ -130,7 +240,7 @@ class Linear(HypothesisClass):
         return _BoundLinear(distinct, index, entries, white, back, self.penalty)
 
 
-def _distinct(rows: FloatArray) -> tuple[IntArray, IntArray]:
+def distinct_rows(rows: FloatArray) -> tuple[IntArray, IntArray]:
     """(first, index): row i equals row first[index[i]]. Equal rows have equal scores; whether the
     reverse is true is checked.
     """
@@ -189,14 +299,14 @@ class _BoundLinear:
         cut-off.
         """
         cost, weights, cuts = self._searched(acceptance_cost)
-        member = cuts.cheapest(self._totals(cost))
-        return cuts.constant(member) or LinearRule(weights, cuts.value(member))
+        cheapest = cuts.cheapest(self._totals(cost))
+        return cuts.rule(cheapest, lambda threshold: LinearRule(weights, threshold))
 
     def partition(self, acceptance_cost: FloatArray) -> Partition:
         """The cut-offs along the surrogate direction."""
         cost, weights, cuts = self._searched(acceptance_cost)
         cheapest = cuts.cheapest(self._totals(cost)) if len(cuts.values) > MOST_CELLS else 0
-        return partition_of(weights, cuts, (max(cheapest - 1, 0),), self.index)
+        return partition_of(weights, cuts, max(cheapest - 1, 0), self.index)
 
     def _searched(self, acceptance_cost: FloatArray) -> tuple[FloatArray, tuple[float, ...], Cuts]:
         """The costs, the direction, and its cuts of the distinct rows; where all costs have one
@@ -204,48 +314,47 @@ class _BoundLinear:
         """
         cost = checked_costs(acceptance_cost, len(self.index))
         one_sided = (cost <= 0).all() or (cost >= 0).all()
-        weights = (0.0,) * self.rows.shape[1] if one_sided else self._direction(cost)
-        return cost, weights, Cuts.on(self._scores(weights))
+        weights = (0.0,) * self.rows.shape[1] if one_sided else self.direction(cost)
+        return cost, weights, Cuts.on(self.scores(weights))
 
-    def _totals(self, value: FloatArray) -> FloatArray:
-        """The sum of `value` over the rows that each distinct row stands for."""
-        return np.asarray(np.bincount(self.index, weights=value, minlength=len(self.rows)))
+    def direction(self, cost: FloatArray) -> tuple[float, ...]:
+        """The weights that the surrogate finds."""
+        size = np.abs(cost) / np.abs(cost).max()
+        size /= size.sum()
+        wanted = self._totals(np.where(cost < 0, size, 0.0))
+        unwanted = self._totals(np.where(cost > 0, size, 0.0))
+        with one_blas_thread():
+            weights = self.back @ fit_logistic(self.white, wanted, unwanted, self.penalty)
+        return tuple(float(f"{weight:.9g}") for weight in weights)
 
-    def _scores(self, weights: tuple[float, ...]) -> FloatArray:
+    def scores(self, weights: tuple[float, ...]) -> FloatArray:
         """w.x of the distinct rows, with the bits of `row_scores`: zeros add nothing, and bincount
         adds in the order of columns.
         """
         if self.entries is None:
             return row_scores(self.rows, weights)
         row, column, value = self.entries
-        score = np.bincount(
-            row, weights=np.array(weights)[column] * value, minlength=len(self.rows)
-        )
+        products = np.array(weights)[column] * value
+        score = np.bincount(row, weights=products, minlength=len(self.rows))
         return score.astype(np.float64, copy=False)
 
-    def _direction(self, cost: FloatArray) -> tuple[float, ...]:
-        size = np.abs(cost) / np.abs(cost).max()
-        size /= size.sum()
-        wanted, unwanted = (
-            self._totals(np.where(side, size, 0.0)) for side in (cost < 0, cost > 0)
-        )
-        with one_blas_thread():
-            weights = self.back @ fit_logistic(self.white, wanted, unwanted, self.penalty)
-        return tuple(float(f"{w:.9g}") for w in weights)
+    def _totals(self, value: FloatArray) -> FloatArray:
+        """The sum of `value` over the rows that each distinct row stands for."""
+        return np.asarray(np.bincount(self.index, weights=value, minlength=len(self.rows)))
 
 
 def partition_of(
-    weights: tuple[float, ...], cuts: Cuts, firsts: Sequence[int], index: IntArray | None = None
+    weights: tuple[float, ...], cuts: Cuts, border: int, index: IntArray | None = None
 ) -> Partition:
     """The cells of a score: its distinct values, or of more than MOST_CELLS so many runs of them,
-    with borders at `firsts` among others.
+    one of which begins at `border`.
 
     index: which of the scored rows each row is.
     """
     borders = np.arange(len(cuts.values))
     if len(borders) > MOST_CELLS:
         spread = np.linspace(0, len(borders) - 1, MOST_CELLS).astype(np.int64)
-        borders = np.union1d(spread, [first for first in firsts if first < len(borders)])
+        borders = np.union1d(spread, [min(border, len(borders) - 1)])
     thresholds = cuts.values[borders]
 
     def rule(accept: BoolArray) -> Hypothesis:

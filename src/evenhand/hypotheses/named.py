@@ -1,12 +1,11 @@
-"""Classes of rules by name, with the settings that they have in every command, study and service."""
+"""Classes of rules by name, with the same settings in every command, study and service."""
 
 from collections.abc import Callable
 
 from evenhand.contracts import HypothesisClass
 from evenhand.hypotheses.estimator import Estimator
 from evenhand.hypotheses.linear import Linear
-from evenhand.hypotheses.stumps import Stumps
-from evenhand.hypotheses.thresholds import ScoreThresholds
+from evenhand.hypotheses.thresholds import ScoreThresholds, Stumps
 from evenhand.registry import Registry
 
 

@@ -12,39 +12,123 @@ import numpy as np
 from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, Json
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import Constant, GroupClassifier
-from evenhand.hypotheses.estimator import Estimator
+from evenhand.hypotheses.estimator import Estimator, Tree
 from evenhand.hypotheses.finite import FiniteClass, TableRow
 from evenhand.hypotheses.linear import Linear, LinearRule
-from evenhand.hypotheses.stumps import Stumps
-from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Threshold
-from evenhand.hypotheses.trees import Tree
+from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Stumps, Threshold
 from evenhand.policies.mixture import Mixture
 
 
 def hypothesis_from_json(data: Json) -> Hypothesis:
-    """The hypothesis h with h.to_json() == data."""
+    """Read a hypothesis.
+
+    Parameters
+    ----------
+    data : dict
+        What its `to_json` returned.
+
+    Returns
+    -------
+    Hypothesis
+        The hypothesis h with h.to_json() == data.
+
+    Raises
+    ------
+    InvalidInput
+        If the kind is unknown, or something is missing.
+
+    Examples
+    --------
+    >>> hypothesis_from_json({"kind": "constant", "accept": True}).describe()
+    'accept everybody'
+    """
     return cast(Hypothesis, _read(data, _HYPOTHESES, "hypothesis"))
 
 
 def policy_from_json(data: Json) -> Mixture:
-    """The mixture pi with pi.to_json() == data."""
-    return cast(Mixture, _read(data, _POLICIES, "policy"))
+    """Read a policy.
+
+    Parameters
+    ----------
+    data : dict
+        What its `to_json` returned.
+
+    Returns
+    -------
+    Mixture
+        The mixture pi with pi.to_json() == data.
+
+    Raises
+    ------
+    InvalidInput
+        If the kind is unknown, or something is missing.
+
+    Examples
+    --------
+    >>> from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+    >>> coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5))
+    >>> policy_from_json(coin.to_json()) == coin
+    True
+    """
+    return cast(Mixture, _read(data, {"mixture": _mixture}, "policy"))
 
 
 def class_to_json(hypotheses: HypothesisClass) -> Json:
-    """Plain JSON with a "kind"; NotSerialisable for functions, foreign models and classes that
-    evenhand does not know.
+    """Write a hypothesis class.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+        One of evenhand's classes.
+
+    Returns
+    -------
+    dict
+        Plain JSON with a "kind".
+
+    Raises
+    ------
+    NotSerialisable
+        For functions, foreign models and classes that evenhand does not know.
+
+    Examples
+    --------
+    >>> from evenhand.hypotheses import Stumps
+    >>> class_to_json(Stumps())
+    {'kind': 'stumps', 'max_bins': None}
     """
-    if type(hypotheses) not in _CLASS_WRITERS:
+    write = _CLASS_WRITERS.get(type(hypotheses))
+    if write is None:
         raise NotSerialisable(
             f"{type(hypotheses).__name__} is a class of your own; it cannot be written as JSON.",
             hint=_GIVE,
         )
-    return _CLASS_WRITERS[type(hypotheses)](hypotheses)
+    return write(hypotheses)
 
 
 def class_from_json(data: Json) -> HypothesisClass:
-    """The hypothesis class H with class_to_json(H) == data."""
+    """Read a hypothesis class.
+
+    Parameters
+    ----------
+    data : dict
+        What `class_to_json` returned.
+
+    Returns
+    -------
+    HypothesisClass
+        The class H with class_to_json(H) == data.
+
+    Raises
+    ------
+    InvalidInput
+        If the kind is unknown, or something is missing.
+
+    Examples
+    --------
+    >>> class_from_json({"kind": "linear", "penalty": 0.5})
+    Linear(penalty=0.5)
+    """
     return cast(HypothesisClass, _read(data, _CLASSES, "hypothesis class"))
 
 
@@ -52,7 +136,8 @@ def _read(data: Json, readers: Mapping[str, Callable[[Json], Any]], noun: str) -
     kind = str(data.get("kind")) if hasattr(data, "get") else type(data).__name__
     if kind not in readers:
         raise InvalidInput(
-            f"a {noun} of kind {kind!r} is unknown; the known kinds are {', '.join(sorted(readers))}."
+            f"a {noun} of kind {kind!r} is unknown; the known kinds are "
+            f"{', '.join(sorted(readers))}."
         )
     try:
         return readers[kind](data)
@@ -64,29 +149,36 @@ def _read(data: Json, readers: Mapping[str, Callable[[Json], Any]], noun: str) -
         raise InvalidInput(f"a {noun} of kind {kind!r} is malformed: {error}.") from error
 
 
-def _table(data: Json) -> TableRow:
+def _mixture(data: Json) -> Mixture:
+    hypotheses = tuple(hypothesis_from_json(part["hypothesis"]) for part in data["parts"])
+    weights = tuple(part["weight"] for part in data["parts"])
+    return Mixture(hypotheses, weights, cast(GroupUse, data["group_use"]))
+
+
+def _table_row(data: Json) -> TableRow:
     accepted = set(data["accepted"])
     return TableRow(tuple(c in accepted for c in range(data["contexts"])))
 
 
-def _per_group(data: Json) -> PerGroup:
-    return PerGroup(
+_TREE_PARTS = ("column", "value", "left", "right", "accept")
+_HYPOTHESES: Mapping[str, Callable[[Json], Hypothesis]] = {
+    "constant": lambda data: Constant(data["accept"]),
+    "group": lambda data: GroupClassifier(data["value"]),
+    "table": _table_row,
+    "threshold": lambda data: Threshold(
+        data["column"], data["value"], data["columns"], data["at_least"]
+    ),
+    "per-group": lambda data: PerGroup(
         tuple((part["group"], hypothesis_from_json(part["hypothesis"])) for part in data["parts"])
-    )
+    ),
+    "linear": lambda data: LinearRule(tuple(data["weights"]), data["threshold"]),
+    "tree": lambda data: Tree(
+        **{part: tuple(data[part]) for part in _TREE_PARTS}, columns=data["columns"]
+    ),
+}
 
-
-def _tree(data: Json) -> Tree:
-    nodes = {part: tuple(data[part]) for part in ("column", "value", "left", "right", "accept")}
-    return Tree(**nodes, columns=data["columns"])
-
-
-def _mixture(data: Json) -> Mixture:
-    hypotheses = tuple(hypothesis_from_json(part["hypothesis"]) for part in data["parts"])
-    return Mixture(
-        hypotheses,
-        tuple(part["weight"] for part in data["parts"]),
-        cast(GroupUse, data["group_use"]),
-    )
+_TRUSTED = "sklearn."
+_GIVE = "hand the same class over again on loading: load(path, hypotheses=...)."
 
 
 def _write_finite(hypotheses: FiniteClass) -> Json:
@@ -103,9 +195,8 @@ def _write_finite(hypotheses: FiniteClass) -> Json:
 def _read_table(data: Json) -> FiniteClass:
     members, contexts = data["shape"]
     bits = np.frombuffer(base64.b64decode(data["bits"]), dtype=np.uint8)
-    return FiniteClass.from_table(
-        np.unpackbits(bits, count=members * contexts).reshape(members, contexts)
-    )
+    table = np.unpackbits(bits, count=members * contexts).reshape(members, contexts)
+    return FiniteClass.from_table(table)
 
 
 def _write_estimator(hypotheses: Estimator) -> Json:
@@ -114,47 +205,30 @@ def _write_estimator(hypotheses: Estimator) -> Json:
     """
     kind = type(hypotheses.classifier)
     settings = hypotheses.classifier.get_params(deep=False)
-    odd = [
-        name
-        for name, value in settings.items()
-        if not isinstance(value, bool | int | float | str | None)
-    ]
-    if not kind.__module__.startswith(_TRUSTED) or odd:
-        what = (
-            f"{kind.__name__} with {', '.join(odd)}"
-            if odd
-            else f"{kind.__module__}.{kind.__name__}"
-        )
+    plain = bool | int | float | str | None
+    odd = [name for name, value in settings.items() if not isinstance(value, plain)]
+    if odd or not kind.__module__.startswith(_TRUSTED):
+        what = f"{kind.__module__}.{kind.__name__}"
+        what = f"{kind.__name__} with {', '.join(odd)}" if odd else what
         raise NotSerialisable(
             f"{what} is no scikit-learn classifier with plain parameters.", hint=_GIVE
         )
-    return {
-        "kind": "estimator",
-        "module": kind.__module__,
-        "name": kind.__qualname__,
-        "settings": settings,
-    }
+    names = {"module": kind.__module__, "name": kind.__qualname__}
+    return {"kind": "estimator", **names, "settings": settings}
 
 
 def _read_estimator(data: Json) -> Estimator:
-    from sklearn.base import (
-        ClassifierMixin,
-    )  # heavy: loaded only by those who stored a scikit-learn classifier
+    from sklearn.base import ClassifierMixin  # heavy: only for those who stored such a classifier
 
-    found = (
-        getattr(import_module(data["module"]), data["name"])
-        if data["module"].startswith(_TRUSTED)
-        else None
-    )
-    if not (isinstance(found, type) and issubclass(found, ClassifierMixin)):
+    trusted = data["module"].startswith(_TRUSTED)
+    kind = getattr(import_module(data["module"]), data["name"]) if trusted else None
+    if not (isinstance(kind, type) and issubclass(kind, ClassifierMixin)):
         raise InvalidInput(
-            f"{data['module']}.{data['name']} is no classifier of scikit-learn; nothing else is loaded."
+            f"{data['module']}.{data['name']} is no classifier of scikit-learn; nothing else is "
+            "loaded."
         )
-    return Estimator(found(**data["settings"]))
+    return Estimator(kind(**data["settings"]))
 
-
-_TRUSTED = "sklearn."
-_GIVE = "hand the same class over again on loading: load(path, hypotheses=...)."
 
 _CLASS_WRITERS: Mapping[type, Callable[[Any], Json]] = {
     FiniteClass: _write_finite,
@@ -178,17 +252,3 @@ _CLASSES: Mapping[str, Callable[[Json], HypothesisClass]] = {
     "linear": lambda data: Linear(data["penalty"]),
     "estimator": _read_estimator,
 }
-
-_HYPOTHESES: Mapping[str, Callable[[Json], Hypothesis]] = {
-    "constant": lambda data: Constant(data["accept"]),
-    "group": lambda data: GroupClassifier(data["value"]),
-    "table": _table,
-    "threshold": lambda data: Threshold(
-        data["column"], data["value"], data["columns"], data["at_least"]
-    ),
-    "per-group": _per_group,
-    "linear": lambda data: LinearRule(tuple(data["weights"]), data["threshold"]),
-    "tree": _tree,
-}
-
-_POLICIES: Mapping[str, Callable[[Json], Mixture]] = {"mixture": _mixture}

@@ -1,20 +1,24 @@
-"""Thresholds on one score: accept iff score >= t, one t for everybody or one per group; exact.
+"""Rules that cut one column: thresholds on one score (one for everybody, or one per group), and
+decision stumps, one cut in any column in either direction. Both classes are exact.
 
-Sort once; with s_1 < ... < s_m the distinct scores, the total of the cut at s_c is the sum over
-rows with score >= s_c.
+Thresholds sort the score once; with s_1 < ... < s_m its distinct values, the total of the cut at
+s_c is the sum over rows with score >= s_c. Stumps code every column once (code = rank among its
+distinct values, or its quantile bin); one pass adds every channel up by code, and cumulative sums
+then give the totals of all cuts of all columns.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenhand.contracts import Hypothesis, HypothesisClass, Json, RowOracle
+from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, RowOracle
 from evenhand.errors import InvalidInput, NotSerialisable
-from evenhand.hypotheses._batches import ThresholdBatch
-from evenhand.hypotheses._rows import (
+from evenhand.hypotheses.common import (
     checked_channels,
     checked_costs,
     checked_rows,
@@ -27,11 +31,62 @@ from evenhand.hypotheses._rows import (
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
+MANY_BINS = 16_384
+"""Bins of all columns together, above which the pass of stumps goes column by column."""
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdBatch:
+    """Thresholds, asked together: x_column >= value, or its negation.
+
+    value, below: (members, 1).
+    """
+
+    column: IntArray
+    value: FloatArray
+    below: BoolArray
+    columns: int
+
+    def __call__(self, columns: FloatArray) -> BoolArray:
+        """One comparison for all members."""
+        if len(self.column) > len(columns):  # each column is read several times
+            columns = np.ascontiguousarray(columns)
+        return np.asarray((columns[self.column] >= self.value) ^ self.below)
+
+    def one(self, person: FloatArray) -> Sequence[int]:
+        """One comparison after the other, in Python's floats."""
+        values = person[0].tolist()
+        return [(values[column] >= value) is not below for column, value, below in self._rules]
+
+    @cached_property
+    def _rules(self) -> tuple[tuple[int, float, bool], ...]:
+        columns = (self.column.tolist(), self.value[:, 0].tolist(), self.below[:, 0].tolist())
+        return tuple(zip(*columns, strict=True))
+
 
 @dataclass(frozen=True)
-class Threshold:
-    """Accept iff x_column >= value (at_least), or iff x_column < value; the rows have `columns`
-    columns.
+class Threshold(Hypothesis):
+    """Accept iff one column is at least a value, or iff it is below it.
+
+    Parameters
+    ----------
+    column : int
+        The column, from 0.
+    value : float
+        The value.
+    columns : int
+        How many columns the rows have.
+    at_least : bool
+        True: accept iff x_column >= value. False: accept iff x_column < value.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rule = Threshold(column=0, value=30.0, columns=1)
+    >>> rule.accepts(np.array([[29.0], [30.0]])).tolist()
+    [False, True]
+    >>> rule.describe(["income"])
+    'accept if income >= 30'
     """
 
     column: int
@@ -40,14 +95,24 @@ class Threshold:
     at_least: bool = True
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
-        """x >= value, or its negation."""
         require_columns(features, self.columns, self.describe())
         score = features[:, self.column]
         return np.asarray(score >= self.value if self.at_least else score < self.value)
 
     @staticmethod
     def together(members: "Sequence[Threshold]") -> ThresholdBatch | None:
-        """Several thresholds on rows of the same width, asked together."""
+        """Several thresholds, asked together.
+
+        Parameters
+        ----------
+        members : sequence of Threshold
+            The thresholds.
+
+        Returns
+        -------
+        ThresholdBatch or None
+            Answers as they do, bit for bit; None if they belong to rows of different widths.
+        """
         if len({rule.columns for rule in members}) > 1:
             return None
         return ThresholdBatch(
@@ -58,11 +123,10 @@ class Threshold:
         )
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """ "accept if income >= 30"."""
-        return f"accept if {column_name(self.column, names)} {'>=' if self.at_least else '<'} {self.value:.10g}"
+        sign = ">=" if self.at_least else "<"
+        return f"accept if {column_name(self.column, names)} {sign} {self.value:.10g}"
 
     def to_json(self) -> Json:
-        """Plain JSON."""
         return {
             "kind": "threshold",
             "column": self.column,
@@ -73,45 +137,54 @@ class Threshold:
 
 
 @dataclass(frozen=True)
-class PerGroup:
-    """One rule per group; a row of a group without a rule is an error, not a guess."""
+class PerGroup(Hypothesis):
+    """One rule per group; a row of a group without a rule is an error, not a guess.
+
+    Parameters
+    ----------
+    rules : tuple of (group, Hypothesis)
+        The rule of each group.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rule = PerGroup((("a", Threshold(0, 3.0, 1)), ("b", REJECT_ALL)))
+    >>> rule.accepts(np.array([[5.0], [5.0]]), np.array(["a", "b"])).tolist()
+    [True, False]
+    >>> rule.describe(["score"])
+    'group a: accept if score >= 3; group b: reject everybody'
+    """
 
     rules: tuple[tuple[Any, Hypothesis], ...]
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
-        """The answer of the rule of each row's group."""
         known = require_group(group, len(features), "a rule per group")
         accepted, ruled = np.zeros(len(features), bool), np.zeros(len(features), bool)
         for value, rule in self.rules:
             members = np.asarray(known == value)
             accepted[members] = rule.accepts(features[members])
             ruled |= members
-        self._require_known(known[~ruled])
-        return accepted
-
-    def _require_known(self, strangers: GroupArray) -> None:
-        if len(strangers):
+        strangers = known[~ruled].tolist()
+        if strangers:
             raise InvalidInput(
-                f"group {strangers.tolist()[0]!r} has no rule; there are rules for {[g for g, _ in self.rules]}.",
+                f"group {strangers[0]!r} has no rule; there are rules for "
+                f"{[value for value, _ in self.rules]}.",
                 hint="bind the class to rows of every group that will be decided about.",
             )
+        return accepted
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """ "group a: accept if score >= 3; group b: reject everybody"."""
         return "; ".join(f"group {value}: {rule.describe(names)}" for value, rule in self.rules)
 
     def to_json(self) -> Json:
-        """Plain JSON, where the groups are strings or numbers."""
         for value, _ in self.rules:
             if not isinstance(value, str | int | float):
                 raise NotSerialisable(
                     f"group {value!r} is neither a string nor a number.",
                     hint="code the groups as strings.",
                 )
-        return {
-            "kind": "per-group",
-            "parts": [{"group": g, "hypothesis": rule.to_json()} for g, rule in self.rules],
-        }
+        parts = [{"group": value, "hypothesis": rule.to_json()} for value, rule in self.rules]
+        return {"kind": "per-group", "parts": parts}
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,19 +214,35 @@ class Cuts:
         """The first cheapest member."""
         return first_minimum(self.totals(acceptance_cost[np.newaxis])[0], acceptance_cost)
 
-    def constant(self, member: int) -> Hypothesis | None:
-        """The constant that a member stands for, if any."""
-        return (ACCEPT_ALL, REJECT_ALL)[member] if member < 2 else None
-
-    def value(self, member: int) -> float:
-        """The score from which a member accepts, one that was observed."""
-        return float(self.values[member - 1])
+    def rule(self, member: int, of_value: Callable[[float], Hypothesis]) -> Hypothesis:
+        """A constant, or the rule that accepts from an observed score on."""
+        if member < 2:
+            return (ACCEPT_ALL, REJECT_ALL)[member]
+        return of_value(float(self.values[member - 1]))
 
 
 @dataclass(frozen=True)
 class ScoreThresholds(HypothesisClass):
-    """{accept iff x_column >= t : t real or infinite}, or all combinations of one t per group;
-    exact.
+    """Thresholds on one score: accept iff it is at least t, one t for everybody or one per group.
+
+    Parameters
+    ----------
+    column : int
+        The column with the score, from 0; high is good.
+    per_group : bool
+        Whether each group has a threshold of its own; then group_use="decide" is needed.
+
+    Notes
+    -----
+    {accept iff x_column >= t : t real or infinite}; exact. On n rows it has n + 1 behaviours; per
+    group at most 2^n, because the number of groups is not known before binding.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> oracle = ScoreThresholds().bind(np.array([[1.0], [2.0], [3.0]]), None)
+    >>> oracle.best(np.array([1.0, -2.0, -1.0])).describe(["score"])
+    'accept if score >= 2'
     """
 
     column: int = 0
@@ -170,29 +259,35 @@ class ScoreThresholds(HypothesisClass):
 
     @property
     def params(self) -> Mapping[str, Any]:
-        """Class, column and whether each group has its own threshold."""
         return {"class": "ScoreThresholds", "column": self.column, "per_group": self.per_group}
 
     @property
     def log_size(self) -> float:
-        """Infinite: t is real."""
         return math.inf
 
     def log_growth(self, rows: int, columns: int) -> float:
-        """ln(rows + 1); per group rows ln 2, because the number of groups is not known before
-        binding.
-        """
         return rows * math.log(2.0) if self.per_group else math.log(rows + 1)
 
     def check_rows(self, features: FloatArray) -> None:
-        """InvalidInput for rows that have no such score."""
+        """Refuse rows that have no such score.
+
+        Parameters
+        ----------
+        features : array of shape (rows, columns)
+            The rows.
+
+        Raises
+        ------
+        InvalidInput
+            If they have too few columns.
+        """
         if self.column >= features.shape[1]:
             raise InvalidInput(
-                f"the score is column {self.column} from 0, but features has {features.shape[1]} columns."
+                f"the score is column {self.column} from 0, but features has {features.shape[1]} "
+                "columns."
             )
 
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
-        """Sort the score once (per group)."""
         rows = checked_rows(features)
         self.check_rows(rows)
         if not self.per_group:
@@ -203,31 +298,23 @@ class ScoreThresholds(HypothesisClass):
         return _BoundPerGroup(cuts, self.column, *rows.shape)
 
 
-def _rule(cuts: Cuts, member: int, column: int, columns: int) -> Hypothesis:
-    return cuts.constant(member) or Threshold(column, cuts.value(member), columns)
-
-
 @dataclass(frozen=True, eq=False)
 class _BoundThresholds:
-    """One score, sorted."""
+    """One score, sorted; ties go to accept-all, reject-all, then the lowest threshold."""
 
     cuts: Cuts
     column: int
     columns: int
 
     def totals(self, channels: FloatArray) -> FloatArray:
-        """One cumulative sum per channel."""
         return self.cuts.totals(checked_channels(channels, len(self.cuts.codes)))
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        """argmin of totals; ties go to accept-all, reject-all, then the lowest threshold."""
-        return self.hypothesis(
-            self.cuts.cheapest(checked_costs(acceptance_cost, len(self.cuts.codes)))
-        )
+        cost = checked_costs(acceptance_cost, len(self.cuts.codes))
+        return self.hypothesis(self.cuts.cheapest(cost))
 
     def hypothesis(self, member: int) -> Hypothesis:
-        """The member with that index."""
-        return _rule(self.cuts, member, self.column, self.columns)
+        return self.cuts.rule(member, lambda value: Threshold(self.column, value, self.columns))
 
 
 @dataclass(frozen=True, eq=False)
@@ -242,10 +329,136 @@ class _BoundPerGroup:
     columns: int
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
-        """argmin group by group."""
         cost = checked_costs(acceptance_cost, self.rows)
-        rules = tuple(
-            (g, _rule(cuts, cuts.cheapest(cost[where]), self.column, self.columns))
-            for g, where, cuts in self.cuts
-        )
+
+        def cheapest(cuts: Cuts, where: IntArray) -> Hypothesis:
+            bound = _BoundThresholds(cuts, self.column, self.columns)
+            return bound.hypothesis(cuts.cheapest(cost[where]))
+
+        rules = tuple((value, cheapest(cuts, where)) for value, where, cuts in self.cuts)
         return rules[0][1] if all(rule == rules[0][1] for _, rule in rules) else PerGroup(rules)
+
+
+@dataclass(frozen=True)
+class Stumps(HypothesisClass):
+    """Decision stumps: one cut in one column, in either direction.
+
+    Parameters
+    ----------
+    max_bins : int, optional
+        Only that many quantiles of each column are tried as the cut, and the answer is exact among
+        these. Default: all distinct values.
+
+    Notes
+    -----
+    {accept iff x_j >= t} and {accept iff x_j < t} for all columns j and reals t; exact. On n rows
+    with d columns it has 2 + 2 d (n - 1) behaviours; with bins, too: their edges come from the
+    data, so every stump may be tried.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> oracle = Stumps().bind(np.array([[1.0, 7.0], [2.0, 5.0], [3.0, 6.0]]), None)
+    >>> oracle.best(np.array([1.0, -2.0, -1.0])).describe(["score", "debt"])
+    'accept if score >= 2'
+    """
+
+    max_bins: int | None = None
+    exact = True
+    uses_group = False
+    one_column = True
+    """Each rule is a threshold on one column: what the DKW bound covers."""
+
+    def __post_init__(self) -> None:
+        if self.max_bins is not None and self.max_bins < 2:
+            raise InvalidInput(
+                f"max_bins is {self.max_bins}; one cut needs 2 bins (None: all distinct values)."
+            )
+
+    @property
+    def params(self) -> Mapping[str, Any]:
+        return {"class": "Stumps", "max_bins": self.max_bins}
+
+    @property
+    def log_size(self) -> float:
+        return math.inf
+
+    def log_growth(self, rows: int, columns: int) -> float:
+        return math.log(2 + 2 * columns * (max(rows, 1) - 1))
+
+    def bind(self, features: FloatArray, group: GroupArray | None) -> Enumeration:
+        rows = checked_rows(features)
+
+        def bin_edges(column: FloatArray) -> FloatArray:
+            """The lowest value of each bin, ascending, all of them observed; one per distinct value
+            if these are few.
+            """
+            if self.max_bins is None:
+                return np.unique(column)
+            ranked = np.sort(column)
+            new = np.flatnonzero(ranked[1:] != ranked[:-1]) + 1
+            if len(new) < self.max_bins:
+                return np.asarray(ranked[np.concatenate([[0], new])])
+            return np.unique(ranked[np.arange(self.max_bins) * len(ranked) // self.max_bins])
+
+        edges = [bin_edges(column) for column in rows.T]
+        widest = max(len(e) for e in edges)
+        many = sum(len(e) for e in edges) > MANY_BINS
+        codes = np.empty(
+            rows.shape,
+            order="F" if many else "C",
+            dtype=np.uint8 if widest <= 256 else np.uint16 if widest <= 65536 else np.int32,
+        )
+        for j, column in enumerate(rows.T):
+            codes[:, j] = np.searchsorted(edges[j], column, side="right") - 1
+        starts = np.concatenate([[0], np.cumsum([len(e) for e in edges])])
+        return _BoundStumps(codes, starts, np.concatenate(edges))
+
+
+@dataclass(frozen=True, eq=False)
+class _BoundStumps:
+    """Coded columns; edges[starts[j] : starts[j + 1]] are the values of column j's codes.
+
+    Members: accept all, reject all, x >= edge for every column and every edge but its lowest, then
+    x < edge likewise. Ties go to the first of them.
+    """
+
+    codes: NDArray[Any]
+    starts: IntArray
+    edges: FloatArray
+
+    def totals(self, channels: FloatArray) -> FloatArray:
+        """One pass over the codes per two channels, then cumulative sums over the bins."""
+        from evenhand.hypotheses import _kernels as kernels  # loads numba, which is heavy
+
+        checked = checked_channels(channels, len(self.codes))
+        out = np.empty((len(checked), 2 + 2 * self._cuts))
+        # row by row while all sums fit into the cache, else column by column
+        adders: tuple[Callable[..., None], Callable[..., None]] = (
+            (kernels.add_one_by_column, kernels.add_two_by_column)
+            if len(self.edges) > MANY_BINS
+            else (kernels.add_one, kernels.add_two)
+        )
+        for c in range(0, len(checked), 2):
+            pair = checked[c : c + 2]
+            sums = np.zeros((len(self.edges), len(pair)))
+            adders[len(pair) - 1](self.codes, self.starts, *pair, sums)
+            kernels.cut_totals(sums, self.starts, out[c : c + 2])
+        return out
+
+    def best(self, acceptance_cost: FloatArray) -> Hypothesis:
+        cost = checked_costs(acceptance_cost, len(self.codes))
+        return self.hypothesis(first_minimum(self.totals(cost[np.newaxis])[0], cost))
+
+    def hypothesis(self, member: int) -> Hypothesis:
+        if member < 2:
+            return (ACCEPT_ALL, REJECT_ALL)[member]
+        below, cut = divmod(member - 2, self._cuts)
+        columns = len(self.starts) - 1
+        first_cut = self.starts[:-1] - np.arange(columns)
+        column = int(np.searchsorted(first_cut, cut, side="right")) - 1
+        return Threshold(column, float(self.edges[cut + column + 1]), columns, at_least=below == 0)
+
+    @property
+    def _cuts(self) -> int:
+        return len(self.edges) - (len(self.starts) - 1)

@@ -2,6 +2,7 @@
 
 from evenhand.learners.baselines import (
     AcceptAll,
+    Exp4,
     ExploreThenCommit,
     FairOnGathered,
     Unconstrained,
@@ -9,7 +10,6 @@ from evenhand.learners.baselines import (
 )
 from evenhand.learners.certified.learner import CertifiedLearner
 from evenhand.learners.epochs import Epoch, EpochLearner, LearnerReport
-from evenhand.learners.exp4 import Exp4
 from evenhand.learners.loading import load
 from evenhand.learners.two_phase import TwoPhaseLearner
 

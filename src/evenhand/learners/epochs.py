@@ -12,10 +12,9 @@ learner's own lock.
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import wraps
 from inspect import isfunction
-from operator import is_not
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
@@ -25,11 +24,12 @@ from numpy.typing import ArrayLike, NDArray
 from evenhand.contracts import GroupUse, Rate
 from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
+from evenhand.estimation.log import History
 from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
-from evenhand.learners.codec import storable, stored_name
 from evenhand.learners.rounds import Block, Lost, RoundBook, Single
 from evenhand.learners.settings import require_common
+from evenhand.learners.storage import storable, stored_as, stored_fields, stored_name
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import (
@@ -54,8 +54,29 @@ Kept = TypeVar("Kept", bound=Callable[..., Any])
 @storable
 @dataclass(frozen=True)
 class Epoch:
-    """What is deployed: `policy` for `rounds` rounds from `first_round` on. The rest is for the
-    report.
+    """What is deployed: one policy for some rounds.
+
+    Parameters
+    ----------
+    number : int
+        1 for the first epoch.
+    phase : str
+        What the learner does in it: "explore", "bandit", "certified", "frozen", ...
+    first_round, rounds : int
+        Where it begins, and how many rounds it has.
+    policy : Mixture
+        What is deployed.
+    exploration_floor : float
+        The least probability that the exploration keeps.
+    iterations, oracle_calls, halted
+        What it took to find the policy, and whether the solver halted by itself.
+
+    Examples
+    --------
+    >>> from evenhand.learners import Uniform
+    >>> epoch = Uniform(seed=1).epoch
+    >>> epoch.number, epoch.phase, epoch.policy.weights
+    (1, 'fixed', (0.5, 0.5))
     """
 
     number: int
@@ -71,8 +92,33 @@ class Epoch:
 
 @dataclass(frozen=True)
 class LearnerReport:
-    """For a human: where the learner stands and what every epoch took. `notes` say what is missing,
-    if anything; `forecast` what a certified learner expects of the rounds ahead."""
+    """For a human: where the learner stands, and what every epoch took.
+
+    Parameters
+    ----------
+    round : int
+        Rounds played.
+    phase : str
+        That of the last epoch.
+    epochs : tuple of Epoch
+        All epochs.
+    oracle_calls : int
+        Calls of the oracle in all of them.
+    missing_labels : int
+        Accepted rounds whose label may still come.
+    notes : tuple of str
+        What is missing, if anything.
+    forecast : tuple of str
+        What a certified learner expects of the rounds ahead.
+
+    Examples
+    --------
+    >>> from evenhand.learners import AcceptAll
+    >>> learner = AcceptAll(seed=1)
+    >>> decisions = learner.decide([[1.0], [2.0]])
+    >>> learner.report.round, learner.report.missing_labels
+    (2, 2)
+    """
 
     round: int
     phase: str
@@ -83,93 +129,30 @@ class LearnerReport:
     forecast: tuple[str, ...] = ()
 
 
-@storable
-@dataclass(eq=False)
-class History:
-    """Everything resolved so far: logs per epoch, and how many rounds were played."""
+@dataclass(eq=False, kw_only=True)
+class LearnerState:
+    """Everything that a learner knows and its settings do not say; `save` writes it field by field.
 
-    logs: list[tuple[int, RoundLog]] = field(default_factory=list)
-    _known: tuple[tuple[RoundLog, ...], bool, RoundLog] | None = field(
-        default=None, init=False, repr=False
-    )
-    """The logs that were asked for last, whether their groups were, and all of them as one: mostly
-    the next question adds some.
+    seed: the one that was given or drawn. coins: those of the decisions. round: rounds played.
+    columns: of the features, None before the first person. priced: whether people have prices of
+    their own. book: the rounds, as they were decided and as far as they are known. history: what
+    the loss has learned from. news, overdue: whether something was resolved since the last plan,
+    and whether the epoch goes on beyond its planned end. rules: those under which the learner began.
+
+    It changes while its learner decides, observes and closes epochs, and at no other time.
     """
 
-    def of(self, epochs: set[int] | None = None, *, with_group: bool = True) -> RoundLog | None:
-        """The log of some epochs (all by default) as one, aggregated by context; None if it is
-        empty.
-        """
-        chosen = tuple(log for epoch, log in self.logs if epochs is None or epoch in epochs)
-        if not chosen:
-            self._known = None
-            return None
-        known, shown, whole = self._known or ((), with_group, None)
-        if shown != with_group or len(known) > len(chosen) or any(map(is_not, known, chosen)):
-            known, whole = (), None
-        parts = [log if with_group else without_group(log) for log in chosen[len(known) :]]
-        if parts:
-            whole = RoundLog.merged(parts if whole is None else [whole, *parts])
-            self._known = (chosen, with_group, whole)
-        return whole
-
-    def forget(
-        self,
-        epoch: int,
-        features: FloatArray,
-        group: Any,
-        acceptance: float,
-        kind: str,
-        prices: Prices | None = None,
-    ) -> bool:
-        """Take one round out of the log of its epoch; a row that is left without rounds disappears.
-        False if there is no such round.
-
-        Whatever was fitted to the log is remembered with the log (see `fit_outcomes`), so it is
-        forgotten with it.
-        """
-        for place, (number, log) in enumerate(self.logs):
-            if number != epoch or log.features.shape[1] != len(features):
-                continue
-            same = (
-                (log.features == features).all(axis=1)
-                & (log.acceptance == acceptance)
-                & (getattr(log, kind) > 0)
-            )
-            if log.group is not None:
-                same &= np.array([value == group for value in log.group.tolist()], dtype=bool)
-            if log.prices is not None and prices is not None:
-                for name in ("false_accept", "false_reject"):
-                    same &= getattr(log.prices, name) == getattr(prices, name)
-            if same.any():
-                self._known = None
-                counts = getattr(log, kind).copy()
-                counts[int(np.argmax(same))] -= 1
-                left: RoundLog = replace(log, **{kind: counts})
-                self.logs[place : place + 1] = (
-                    [(number, left.where(left.count > 0))] if left.rounds > 0 else []
-                )
-                return True
-        return False
-
-    def compact(self) -> None:
-        """One log per epoch (two, if the group was told for some and not for others)."""
-        merged: dict[tuple[int, bool], list[RoundLog]] = {}
-        for epoch, log in self.logs:
-            merged.setdefault((epoch, log.group is None), []).append(log)
-        self.logs = [
-            (e, logs[0] if len(logs) == 1 else RoundLog.merged(logs))
-            for (e, _), logs in merged.items()
-        ]
-
-
-def without_group(log: RoundLog) -> RoundLog:
-    """The same rounds, the group not shown."""
-    if log.group is None:
-        return log
-    return RoundLog(
-        log.features, None, log.acceptance, log.rejected, log.positive, log.negative, log.prices
-    )
+    seed: int = field(metadata=stored_as("seed"))
+    coins: np.random.Generator
+    round: int = 0
+    columns: int | None = None
+    priced: bool | None = None
+    book: RoundBook = field(default_factory=RoundBook)
+    history: History = field(default_factory=History)
+    epochs: list[Epoch] = field(default_factory=list)
+    news: bool = False
+    overdue: bool = False
+    rules: int = RULES
 
 
 def locked(
@@ -204,9 +187,30 @@ name.
 class EpochLearner(ABC):
     """A learner that plays in epochs; subclasses plan them in `_plan`.
 
-    A subclass that remembers more than its settings extends `_state` and `_restore`; see there. Its
-    public methods and properties are run under the learner's lock, so that they need not know of
-    threads.
+    What it knows is one record, `state`; what a human wants to know is another, `report`. A
+    subclass that remembers more gives its own state in `_first_state`, or extends `_state` and
+    `_restore`; see there. Its public methods and properties are run under the learner's lock, so
+    that they need not know of threads.
+
+    Parameters
+    ----------
+    prices : Prices
+        What errors cost.
+    group_use : {"certify_only", "decide"}
+        Whether the group may influence a decision.
+    seed : int or None
+        Of all coins; None draws one.
+    settings : dataclass or mapping
+        The arguments with which the learner was made, by name, for `params`, `restarted` and `save`.
+
+    Examples
+    --------
+    >>> from evenhand.learners import Uniform
+    >>> learner = Uniform(seed=1)
+    >>> decisions = learner.decide([[0.0], [1.0], [2.0]])
+    >>> learner.observe(decisions.round[decisions.accept], [1] * int(decisions.accept.sum()))
+    >>> learner.round, learner.report.missing_labels
+    (3, 0)
     """
 
     needs_group: bool = True
@@ -219,7 +223,8 @@ class EpochLearner(ABC):
     """What its errors cost."""
     maturity: float | None = None
     """How long after a decision its label is complete, for learners who wait for that."""
-    _now: float | None = None
+    state: LearnerState
+    """What the learner knows."""
     _not_stored: frozenset[str] = frozenset({"_lock", "_check_rows"})
     """Private attributes that follow from the settings; every other one must be in `_state`."""
     _lock: RLock
@@ -258,26 +263,31 @@ class EpochLearner(ABC):
             return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __init__(
-        self, *, prices: Prices, group_use: GroupUse, seed: int | None, settings: Mapping[str, Any]
+        self, *, prices: Prices, group_use: GroupUse, seed: int | None, settings: Any
     ) -> None:
         require_common(prices, group_use, seed)
+        largest = float(np.max(np.asarray(prices.false_accept) + np.asarray(prices.false_reject)))
+        if largest == 0:
+            raise InvalidInput(
+                "both prices are 0; nothing would be worth learning.",
+                hint="set at least one price above 0.",
+            )
         self.prices = prices
-        self.loss = TransformedLoss(prices, _normaliser(prices))
+        self.loss = TransformedLoss(prices, largest)
         self.group_use: GroupUse = group_use
-        self.seed = (
-            int(np.random.SeedSequence().generate_state(1)[0]) if seed is None else int(seed)
+        self._settings: dict[str, Any] = (
+            {one.name: getattr(settings, one.name) for one in fields(settings)}
+            if is_dataclass(settings)
+            else dict(settings)
         )
-        self._settings = dict(settings)
-        self._coins = stream(self.seed, "coins")
-        self._rules = RULES
-        self._round = 0
-        self._columns: int | None = None
         self._check_rows = getattr(getattr(self, "hypotheses", None), "check_rows", None)
-        self._priced: bool | None = None
-        self._book = RoundBook()
-        self._history = History()
-        self._news = self._overdue = False
-        self._epochs: list[Epoch] = [self._plan(1, 0)]
+        drawn = np.random.SeedSequence().generate_state(1)[0] if seed is None else seed
+        self.state = self._first_state(int(drawn))
+        self.state.epochs.append(self._plan(1, 0))
+
+    def _first_state(self, seed: int) -> LearnerState:
+        """Before the first round."""
+        return LearnerState(seed=seed, coins=stream(seed, "coins"))
 
     @abstractmethod
     def _plan(self, number: int, round: int) -> Epoch:
@@ -303,7 +313,7 @@ class EpochLearner(ABC):
 
         An older file of that name is replaced at once or not at all.
         """
-        self._book.bind_up()
+        self.state.book.bind_up()
         state = self._state()
         forgotten = sorted(
             name
@@ -318,38 +328,38 @@ class EpochLearner(ABC):
         storage.write(path, storage.Stored(stored_name(type(self)), self._settings, state))
 
     def _state(self) -> dict[str, Any]:
-        """What the settings do not say, as values that `codec.Encoder` knows: plain values, arrays,
-        collections, generators, policies, and dataclasses marked with `codec.storable`; every
-        number is finite. Subclasses add to it: `super()._state() | {"sample": self.sample}`. The
-        settings are repeated, so that a file in which somebody has changed them is recognised.
+        """What is stored: the state by the names of its fields, each a value that
+        `storage.Encoder` knows (plain values, arrays, collections, generators, policies, and
+        dataclasses marked with `storage.storable`; every number is finite). Subclasses add to it:
+        `super()._state() | {"sample": self.sample}`. The settings are repeated, so that a file in
+        which somebody has changed them is recognised.
         """
-        names = (
-            "_settings",
-            "seed",
-            "_coins",
-            "_round",
-            "_columns",
-            "_priced",
-            "_book",
-            "_history",
-            "_epochs",
-        )
-        return {name: getattr(self, name) for name in (*names, "_news", "_overdue", "_rules")}
+        names = stored_fields(self.state, "_")
+        return {
+            "_settings": self._settings,
+            **{key: getattr(self.state, name) for key, name in names.items()},
+        }
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        """Take back what `_state` gave; by default each entry is the attribute of that name."""
-        for name, value in state.items():
-            setattr(self, name, value)
+        """Take back what `_state` gave: fields of the state, and attributes of that name."""
+        names = stored_fields(self.state, "_")
+        for key, value in state.items():
+            setattr(self.state if key in names else self, names.get(key, key), value)
+
+    @property
+    def seed(self) -> int:
+        """The seed of all coins: the one that was given, or drawn."""
+        return self.state.seed
 
     @property
     def round(self) -> int:
         """Rounds played."""
-        return self._round
+        return self.state.round
 
     @property
     def epoch(self) -> Epoch:
         """The epoch that is open (or was the last one to be filled)."""
-        return self._epochs[-1]
+        return self.state.epochs[-1]
 
     @property
     def policy(self) -> Mixture:
@@ -363,20 +373,25 @@ class EpochLearner(ABC):
         return self._left
 
     @property
+    def _clock(self) -> tuple[float | None, float | None]:
+        """The time, and how long labels take, for learners who wait for that."""
+        return None, self.maturity
+
+    @property
     def _left(self) -> int:
-        epoch = self._epochs[-1]
-        return epoch.first_round + epoch.rounds - self._round
+        epoch = self.state.epochs[-1]
+        return epoch.first_round + epoch.rounds - self.state.round
 
     @property
     @locked
     def report(self) -> LearnerReport:
         """Where the learner stands."""
         return LearnerReport(
-            self._round,
+            self.state.round,
             self.epoch.phase,
-            tuple(self._epochs),
+            tuple(self.state.epochs),
             self.oracle_calls,
-            self._book.missing_labels,
+            self.state.book.missing_labels,
             self.notes,
             self._outlook(),
         )
@@ -390,7 +405,7 @@ class EpochLearner(ABC):
     @property
     def oracle_calls(self) -> int:
         """Calls of the oracle so far."""
-        return sum(epoch.oracle_calls for epoch in self._epochs)
+        return sum(epoch.oracle_calls for epoch in self.state.epochs)
 
     @property
     @locked
@@ -398,8 +413,10 @@ class EpochLearner(ABC):
         """What a human wants to know, in sentences."""
         older = (
             ()
-            if self._rules == RULES
-            else (f"this learner began under rules {self._rules}: {OLD_RULES[self._rules]}.",)
+            if self.state.rules == RULES
+            else (
+                f"this learner began under rules {self.state.rules}: {OLD_RULES[self.state.rules]}.",
+            )
         )
         return (*older, *self._notes())
 
@@ -407,7 +424,7 @@ class EpochLearner(ABC):
     @locked
     def gathered(self) -> tuple[tuple[int, RoundLog], ...]:
         """(epoch, log) of what has been learned from so far."""
-        return tuple(self._history.logs)
+        return tuple(self.state.history.logs)
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
         """P[accept] of each row under the current policy; changes nothing."""
@@ -424,23 +441,27 @@ class EpochLearner(ABC):
             seen = self._checked_group(group, people)
             if seen is not None:
                 seen = _own(seen, group)
-            if prices is not None or self._priced:
+            if prices is not None or self.state.priced:
                 self._check_prices(prices, people)
-            self._columns, self._priced, first = rows.shape[1], prices is not None, self._round
+            self.state.columns, self.state.priced, first = (
+                rows.shape[1],
+                prices is not None,
+                self.state.round,
+            )
             if not people:
                 return _joined([], first)
-            if self._overdue or self._left == 0:
+            if self.state.overdue or self._left == 0:
                 self.open_epoch()
             if people <= self._left:
                 return _as_decisions(
                     self._decide_block(rows, seen, prices and _part(prices, slice(None), people)),
                     first,
                 )
-            self._book.hold(first)
+            self.state.book.hold(first)
             try:
                 return _joined(self._decide_across_epochs(rows, seen, prices), first)
             finally:
-                self._book.in_hand = None
+                self.state.book.in_hand = None
 
     def _decide_across_epochs(
         self, rows: FloatArray, seen: GroupArray | None, prices: Prices | None
@@ -463,17 +484,23 @@ class EpochLearner(ABC):
     ) -> Block:
         if len(rows) == 1:  # most decisions are made one at a time
             chance = self.policy.acceptance_of_one(rows, group)
-            accepted = self._coins.random() < chance
+            accepted = self.state.coins.random() < chance
             alone = Single.of(
-                self._round, self._epochs[-1].number, rows, group, accepted, chance, prices
+                self.state.round,
+                self.state.epochs[-1].number,
+                rows,
+                group,
+                accepted,
+                chance,
+                prices,
             )
-            self._book.add(alone)
-            self._round += 1
+            self.state.book.add(alone)
+            self.state.round += 1
             return alone
         acceptance = self.policy.acceptance_of_checked(rows, group)
-        accept = self._coins.random(len(rows)) < acceptance
+        accept = self.state.coins.random(len(rows)) < acceptance
         block = Block(
-            first=self._round,
+            first=self.state.round,
             epoch=self.epoch.number,
             features=rows,
             group=group,
@@ -483,8 +510,8 @@ class EpochLearner(ABC):
             label=np.zeros(len(rows), np.int64),
             logged=np.zeros(len(rows), bool),
         )
-        self._book.add(block)
-        self._round += len(rows)
+        self.state.book.add(block)
+        self.state.round += len(rows)
         return block
 
     @locked
@@ -495,7 +522,7 @@ class EpochLearner(ABC):
             raise InvalidInput(
                 f"{rounds.size} rounds come with {labels.size} labels; each round needs one."
             )
-        self._book.observe(rounds, labels, self._book.window_open(rounds, self._now, self.maturity))
+        self.state.book.observe(rounds, labels, self.state.book.window_open(rounds, *self._clock))
 
     @locked
     def overrule(self, round: ArrayLike, accept: ArrayLike) -> None:
@@ -524,8 +551,10 @@ class EpochLearner(ABC):
             raise InvalidInput(
                 f"accept is {accept!r} for {rounds.size} rounds; what a human decided is True or False, for each round or for all."
             )
-        window_open = self._book.window_open(rounds, self._now, self.maturity)
-        for lost in self._book.overrule(rounds, np.broadcast_to(told, rounds.shape), window_open):
+        window_open = self.state.book.window_open(rounds, *self._clock)
+        for lost in self.state.book.overrule(
+            rounds, np.broadcast_to(told, rounds.shape), window_open
+        ):
             self._lose(lost, erased=False)
 
     @locked
@@ -543,8 +572,8 @@ class EpochLearner(ABC):
             If a round is unknown. Then nobody has been erased.
         """
         rounds = as_rounds(round)
-        for lost in self._book.erase(
-            rounds, self._book.window_open(rounds, self._now, self.maturity)
+        for lost in self.state.book.erase(
+            rounds, self.state.book.window_open(rounds, *self._clock)
         ):
             self._lose(lost, erased=True)
 
@@ -553,9 +582,7 @@ class EpochLearner(ABC):
         Subclasses forget more.
         """
         if lost.learned and (erased or lost.accept):
-            self._history.forget(
-                lost.epoch, lost.features, lost.group, lost.acceptance, lost.kind, lost.prices
-            )
+            self.state.history.forget(lost.epoch, lost.log)
 
     @locked
     def open_epoch(self) -> Epoch:
@@ -565,15 +592,17 @@ class EpochLearner(ABC):
         instead: nothing could be planned but what is deployed already. It ends at the first call
         that finds something resolved, at the latest when it is full again.
         """
-        if self._left == 0 or (self._overdue and self._book.ripe(self._now, self.maturity)):
+        if self._left == 0 or (self.state.overdue and self.state.book.ripe(*self._clock)):
             epoch, full = self.epoch, self._left == 0
-            self._news = self._collect() or self._news
-            longer = None if self._news else self._prolonged(epoch) if full else epoch
-            self._epochs[-1] = longer or replace(epoch, rounds=self._round - epoch.first_round)
-            self._overdue = longer is not None
+            self.state.news = self._collect() or self.state.news
+            longer = None if self.state.news else self._prolonged(epoch) if full else epoch
+            self.state.epochs[-1] = longer or replace(
+                epoch, rounds=self.state.round - epoch.first_round
+            )
+            self.state.overdue = longer is not None
             if longer is None:
-                self._epochs.append(self._plan(epoch.number + 1, self._round))
-                self._news = False
+                self.state.epochs.append(self._plan(epoch.number + 1, self.state.round))
+                self.state.news = False
         return self.epoch
 
     def _prolonged(self, epoch: Epoch) -> Epoch | None:
@@ -584,9 +613,8 @@ class EpochLearner(ABC):
 
     def _collect(self) -> bool:
         """Move what has been resolved into the history; whether there was anything."""
-        found = self._book.harvest()
-        self._history.logs.extend(found)
-        self._history.compact()
+        found = self.state.book.harvest()
+        self.state.history.add(found)
         return bool(found)
 
     @locked
@@ -597,19 +625,19 @@ class EpochLearner(ABC):
             raise ProtocolError(
                 f"{rounds} rounds do not fit into the epoch, which has {self._left} left."
             )
-        self._columns = log.features.shape[1]
+        self.state.columns = log.features.shape[1]
         self._take(log)
-        self._round += rounds
-        self._news = True
+        self.state.round += rounds
+        self.state.news = True
 
     def _take(self, log: RoundLog) -> None:
-        self._history.logs.append((self.epoch.number, log))
+        self.state.history.logs.append((self.epoch.number, log))
 
     def _checked(self, features: ArrayLike) -> FloatArray:
         rows = as_features(features)
-        if self._columns not in (None, rows.shape[1]):
+        if self.state.columns not in (None, rows.shape[1]):
             raise InvalidInput(
-                f"features has {rows.shape[1]} columns, but earlier people had {self._columns}; the number cannot change.",
+                f"features has {rows.shape[1]} columns, but earlier people had {self.state.columns}; the number cannot change.",
                 hint="pass the same columns, in the same order, for everybody.",
             )
         if self._check_rows is not None:
@@ -620,10 +648,10 @@ class EpochLearner(ABC):
         """Prices per person are given for everybody or for nobody, and stay below the preset bound
         on their sum.
         """
-        if self._priced not in (None, prices is not None):
+        if self.state.priced not in (None, prices is not None):
             raise InvalidInput(
-                f"prices per person were {'' if self._priced else 'not '}given before and are "
-                f"{'missing' if self._priced else 'given'} now.",
+                f"prices per person were {'' if self.state.priced else 'not '}given before and are "
+                f"{'missing' if self.state.priced else 'given'} now.",
                 hint="give them for everybody or for nobody.",
             )
         if prices is not None:
@@ -671,16 +699,6 @@ def _own(checked: Kind, given: object) -> Kind:
 def round_count(log: RoundLog) -> int:
     """How many rounds a log holds."""
     return round(log.rounds)
-
-
-def _normaliser(prices: Prices) -> float:
-    largest = float(np.max(np.asarray(prices.false_accept) + np.asarray(prices.false_reject)))
-    if largest == 0:
-        raise InvalidInput(
-            "both prices are 0; nothing would be worth learning.",
-            hint="set at least one price above 0.",
-        )
-    return largest
 
 
 def _part(prices: Prices | None, part: slice, rows: int) -> Prices | None:

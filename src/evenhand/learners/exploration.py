@@ -14,18 +14,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evenhand.bounds import ClopperPearson, Dkw, JointHoeffding, SlackBound, people_needed
 from evenhand.contracts import HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
-from evenhand.fairness.bounds.slack import (
-    ClopperPearson,
-    Dkw,
-    JointHoeffding,
-    SlackBound,
-    people_needed,
-)
 from evenhand.fairness.rates import Rate
-from evenhand.learners.codec import storable
+from evenhand.learners.storage import storable
 from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample
 
 Reading = Literal["evenhand", "paper"]
@@ -323,9 +317,8 @@ class Explorer:
         target = self.needed(on_counts=on_counts)
         if target is None:
             return None
-        need = people_needed(
-            self.bound, counts, target, **self.arguments(arrivals.features[0].shape[1])
-        )
+        columns = arrivals.features[0].shape[1]
+        need = people_needed(lambda people: self._slack_of(people, columns), counts, target)
         if need.multiple <= 1:
             return None
         r, j = np.unravel_index(int(np.argmax(need.more)), need.more.shape)

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.contexts import joined
-from evenhand.learners.codec import storable
+from evenhand.estimation.log import joined
+from evenhand.learners.storage import storable
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, as_known_groups
 
 LOOSE = 1024
@@ -342,9 +342,22 @@ class Lost:
     learned: bool
 
     @property
-    def kind(self) -> str:
-        """The column of a log in which it counts."""
-        return "rejected" if not self.accept else "positive" if self.label == 1 else "negative"
+    def log(self) -> RoundLog:
+        """The round as the loss has learned from it."""
+        kinds = {
+            "rejected": not self.accept,
+            "positive": self.accept and self.label == 1,
+            "negative": self.accept and self.label != 1,
+        }
+        group = np.empty(1, dtype=object)
+        group[0] = self.group
+        return RoundLog.of_checked(
+            self.features[np.newaxis],
+            group,
+            self.prices,
+            acceptance=np.array([self.acceptance]),
+            **{name: np.array([float(counts)]) for name, counts in kinds.items()},
+        )
 
 
 def merged(blocks: list[Block]) -> Block:

@@ -11,7 +11,7 @@ bandit over fair policies.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -25,15 +25,15 @@ from evenhand.bandit import (
     explored,
 )
 from evenhand.bandit.schedule import LARGEST_FLOOR
+from evenhand.bounds import SlackBound
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided, two_sided
-from evenhand.estimation.contexts import joined
+from evenhand.estimation.log import joined
 from evenhand.faircsc import FairCSC, bind_fair
-from evenhand.fairness.bounds.slack import SlackBound
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.learners.epochs import Epoch, EpochLearner, round_count
+from evenhand.learners.epochs import Epoch, EpochLearner, LearnerState, round_count
 from evenhand.learners.exploration import (
     FIRST_SIZE,
     Arrivals,
@@ -54,12 +54,130 @@ from evenhand.learners.settings import (
     require_horizon,
     require_hypotheses,
 )
+from evenhand.learners.storage import stored_as
 from evenhand.policies import Mixture
+from evenhand.randomness import stream
 from evenhand.words import LabelledSample, Prices
 
 FIRST_EPOCH = 64
 """Rounds of the bandit's first epoch; then its length doubles."""
 FROZEN = "so many people of the sample are lost that no other policy can be promised to keep the gap: the policy is frozen."
+
+
+@dataclass(frozen=True, eq=False)
+class TwoPhaseSettings:
+    """The arguments of a `TwoPhaseLearner`, and what must be true of them."""
+
+    hypotheses: HypothesisClass
+    rate: Rate | Sequence[Rate]
+    allowed_gap: float | None
+    failure_probability: float
+    horizon: int
+    comparator_gap: float | None
+    exploration_rounds: int | None
+    tradeoff_exponent: float | None
+    estimator: Literal["one-sided", "two-sided"]
+    schedule: Literal["practical", "theory"] | Schedule
+    bound: str | SlackBound | None
+    prices: Prices | None
+    group_use: GroupUse
+    reading: Reading
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        require_hypotheses(self.hypotheses)
+        require_delta(self.failure_probability)
+        require_horizon(self.horizon, 2)
+        require_exploration(self.comparator_gap, self.exploration_rounds, self.tradeoff_exponent)
+        if self.allowed_gap is not None:
+            require_gap(self.allowed_gap)
+        if self.estimator not in ("one-sided", "two-sided"):
+            raise InvalidInput(
+                f'estimator is {self.estimator!r}; it is "one-sided" or "two-sided".'
+            )
+
+    @property
+    def comparator(self) -> float:
+        """The gap of the policies with which the learner competes."""
+        half = 0.0 if self.allowed_gap is None else self.allowed_gap / 2
+        gamma = half if self.comparator_gap is None else self.comparator_gap
+        if self.allowed_gap is not None and gamma >= self.allowed_gap:
+            raise InvalidInput(
+                f"comparator_gap is {gamma} and allowed_gap {self.allowed_gap}; "
+                "0 <= comparator_gap < allowed_gap.",
+                hint="the learner competes with fairer policies than it promises to be; half of "
+                "allowed_gap is the default.",
+            )
+        return gamma
+
+    @property
+    def chosen_schedule(self) -> Schedule:
+        """The schedule of the exploration floor, by its name or as it is."""
+        chosen = self.schedule
+        if chosen == "practical":
+            return PracticalSchedule()
+        if chosen == "theory":
+            return TheorySchedule(
+                int(self.horizon), self.failure_probability, self.hypotheses.log_size
+            )
+        if isinstance(chosen, str):
+            raise InvalidInput(
+                f'schedule is {chosen!r}; it is "practical", "theory", or a Schedule.'
+            )
+        if not 0 < chosen.exploration_floor(1) <= LARGEST_FLOOR:
+            raise InvalidInput(
+                f"the schedule begins with an exploration floor of {chosen.exploration_floor(1)}; "
+                "it lies in (0, 1/2], because each of the two decisions takes that much of the "
+                "probability.",
+            )
+        return chosen
+
+    @property
+    def rounds(self) -> int | None:
+        """The preset length of the exploration; None where it stops on counts."""
+        rounds = None if self.exploration_rounds is None else int(self.exploration_rounds)
+        if rounds is None and self.tradeoff_exponent is not None:
+            rounds = theory.tradeoff_rounds(
+                int(self.horizon),
+                self.tradeoff_exponent,
+                self.hypotheses.log_size,
+                self.failure_probability,
+            )
+        if self.allowed_gap is None and rounds is None:
+            raise InvalidInput(
+                "allowed_gap is None, and neither exploration_rounds nor tradeoff_exponent is "
+                "given.",
+                hint="name the gap that may never be exceeded, or how long to explore.",
+            )
+        if rounds is not None and rounds >= self.horizon:
+            raise InvalidInput(
+                f"the exploration of {rounds} rounds does not fit into a horizon of "
+                f"{int(self.horizon)}.",
+                hint="explore less, or raise the horizon.",
+            )
+        return rounds
+
+
+@dataclass(eq=False, kw_only=True)
+class TwoPhaseState(LearnerState):
+    """What a `TwoPhaseLearner` knows.
+
+    sample, slack: the people of the exploration, and what they allow; None before it is over.
+    first: the round of the sample's first person. size: the preset size that is examined next.
+    complete: before this round no label is missing (after the exploration: none that may still
+    come). taken: rounds before this one have been handed to the loss, but for late labels.
+    unlabelled: rounds of the sample without a label when it was closed, or since. in_counts: what
+    was played in counts while exploring, by the first round.
+    """
+
+    sample: LabelledSample | None = field(metadata=stored_as("sample"), default=None)
+    slack: Slack | None = field(metadata=stored_as("slack"), default=None)
+    first: int = 0
+    size: int
+    complete: int = 0
+    taken: int = 0
+    unlabelled: list[int] = field(default_factory=list)
+    in_counts: list[tuple[int, RoundLog]] = field(default_factory=list)
 
 
 class TwoPhaseLearner(EpochLearner):
@@ -95,22 +213,27 @@ class TwoPhaseLearner(EpochLearner):
         reading: Reading = "evenhand",
         seed: int | None = None,
     ) -> None:
-        settings = {
-            name: value for name, value in locals().items() if name not in ("self", "__class__")
-        }
-        require_hypotheses(hypotheses)
-        require_delta(failure_probability)
-        require_horizon(horizon, 2)
-        require_exploration(comparator_gap, exploration_rounds, tradeoff_exponent)
-        if allowed_gap is not None:
-            require_gap(allowed_gap)
+        settings = TwoPhaseSettings(
+            hypotheses=hypotheses,
+            rate=rate,
+            allowed_gap=allowed_gap,
+            failure_probability=failure_probability,
+            horizon=horizon,
+            comparator_gap=comparator_gap,
+            exploration_rounds=exploration_rounds,
+            tradeoff_exponent=tradeoff_exponent,
+            estimator=estimator,
+            schedule=schedule,
+            bound=bound,
+            prices=prices,
+            group_use=group_use,
+            reading=reading,
+            seed=seed,
+        )
         self.hypotheses, self.horizon = hypotheses, int(horizon)
         self.rates = as_rates(rate)
-        self.sides = {"one-sided": 1, "two-sided": 2}.get(estimator, 0)
-        if not self.sides:
-            raise InvalidInput(f'estimator is {estimator!r}; it is "one-sided" or "two-sided".')
-        self.comparator_gap = _comparator(allowed_gap, comparator_gap)
-        self.schedule = _schedule(schedule, self.horizon, failure_probability, hypotheses)
+        self.sides = {"one-sided": 1, "two-sided": 2}[estimator]
+        self.comparator_gap, self.schedule = settings.comparator, settings.chosen_schedule
         self.explorer = Explorer(
             as_bound(bound, hypotheses),
             hypotheses,
@@ -120,28 +243,29 @@ class TwoPhaseLearner(EpochLearner):
             failure_probability,
             reading,
         )
-        self.exploration_rounds = _rounds(
-            exploration_rounds, tradeoff_exponent, self.horizon, hypotheses, failure_probability
-        )
-        self._require_enough(allowed_gap)
-        self.sample: LabelledSample | None = None
-        self.slack: Slack | None = None
-        self._first = 0  # the round of the sample's first person
-        self._size = self.exploration_rounds or FIRST_SIZE  # the preset size that is examined next
-        self._complete = 0  # before this round no label is missing (after the exploration: none that may still come)
-        self._taken = 0  # rounds before this one have been handed to the loss, but for late labels
-        self._unlabelled: list[
-            int
-        ] = []  # rounds of the sample without a label when it was closed, or since
-        self._in_counts: list[
-            tuple[int, RoundLog]
-        ] = []  # played in counts while exploring, by the first round
+        self.exploration_rounds = settings.rounds
         super().__init__(
             prices=Prices() if prices is None else prices,
             group_use=group_use,
             seed=seed,
             settings=settings,
         )
+
+    state: TwoPhaseState
+
+    def _first_state(self, seed: int) -> TwoPhaseState:
+        size = self.exploration_rounds or FIRST_SIZE
+        return TwoPhaseState(seed=seed, coins=stream(seed, "coins"), size=size)
+
+    @property
+    def sample(self) -> LabelledSample | None:
+        """The people of the exploration; None before it is over."""
+        return self.state.sample
+
+    @property
+    def slack(self) -> Slack | None:
+        """What they allow: beta, and the limit of the empirical gap."""
+        return self.state.slack
 
     def _plan(self, number: int, round: int) -> Epoch:
         if self.slack is None:
@@ -172,23 +296,23 @@ class TwoPhaseLearner(EpochLearner):
         """The first round after `round` at which the people since `_first` are as many as one of
         the preset sizes.
         """
-        size = self._size
-        while self._first + size <= round:
+        size = self.state.size
+        while self.state.first + size <= round:
             size = next_size(size)
-        return self._first + size
+        return self.state.first + size
 
     def _take(self, log: RoundLog) -> None:
         """Counts do not say in which order people came, so they must not go beyond a preset size of
         the exploration.
         """
         if self.sample is None:
-            left = self._next_stop(self._round) - self._round
+            left = self._next_stop(self.state.round) - self.state.round
             if round_count(log) > left:
                 raise ProtocolError(
                     f"{round_count(log)} rounds in counts go beyond the exploration's next preset size, {left} rounds ahead.",
                     hint=f"absorb at most {left} rounds at once.",
                 )
-            self._in_counts.append((self._round, log))
+            self.state.in_counts.append((self.state.round, log))
         super()._take(log)
 
     def _collect(self) -> bool:
@@ -202,13 +326,12 @@ class TwoPhaseLearner(EpochLearner):
         if exploring:
             self._examine()
         if self.sample is None:
-            return self._first + self._size > self._round
+            return self.state.first + self.state.size > self.state.round
         settled = self._settled
-        if settled == self._taken:
+        if settled == self.state.taken:
             return exploring
-        found, self._taken = self._book.harvest(settled), settled
-        self._history.logs.extend(found)
-        self._history.compact()
+        found, self.state.taken = self.state.book.harvest(settled), settled
+        self.state.history.add(found)
         return exploring or bool(found)
 
     def _examine(self) -> None:
@@ -218,21 +341,21 @@ class TwoPhaseLearner(EpochLearner):
         Which one that is depends on the pairs (group, label) of the people in their order of
         arrival, and not on when labels come.
         """
-        self._complete = self._first_missing(self._complete)
-        while self._first + self._size <= self._complete:
-            arrivals, verdict = self._examined(self._size)
+        self.state.complete = self._first_missing(self.state.complete)
+        while self.state.first + self.state.size <= self.state.complete:
+            arrivals, verdict = self._examined(self.state.size)
             if (
                 verdict == "enough" and not arrivals.missing
             ):  # somebody may have been erased after their label had come
                 self._end_exploration(arrivals)
             if verdict != "too few":
                 return
-            self._size = next_size(self._size)
+            self.state.size = next_size(self.state.size)
 
     def _first_missing(self, start: int, *, may_come: bool = False) -> int:
         """The first round from `start` on that lacks its label (`may_come`: and was neither
         overruled nor erased); the next one to be decided if there is none."""
-        for block, rows in self._book.rows(start, self._round):
+        for block, rows in self.state.book.rows(start, self.state.round):
             for part in (
                 slice(rows.start, rows.start + 1),
                 rows,
@@ -242,16 +365,16 @@ class TwoPhaseLearner(EpochLearner):
                     missing &= ~(block.overruled[part] | block.erased[part])
                 if missing.any():
                     return block.first + int(part.start + np.argmax(missing))
-        return self._round
+        return self.state.round
 
     def _examined(self, size: int) -> tuple[Arrivals, Verdict]:
-        arrivals = self._arrivals(self._first + size)
+        arrivals = self._arrivals(self.state.first + size)
         return arrivals, self.explorer.verdict(arrivals, on_counts=self.exploration_rounds is None)
 
     def _arrivals(self, stop: int) -> Arrivals:
         """What is known of the people of the exploration who came before round `stop`."""
-        counted = [sample_of(log) for first, log in self._in_counts if first < stop]
-        told = list(self._book.rows(self._first, stop))
+        counted = [sample_of(log) for first, log in self.state.in_counts if first < stop]
+        told = list(self.state.book.rows(self.state.first, stop))
         group = joined(
             [part.group for part in counted]
             + [b.group if b.group is None else b.group[r] for b, r in told]
@@ -275,9 +398,10 @@ class TwoPhaseLearner(EpochLearner):
 
     def _end_exploration(self, arrivals: Arrivals) -> None:
         """These people are the sample for good; labels that come later do not enter it."""
-        self.sample = arrivals.sample()
-        self.slack = self.explorer.slack(self.sample, arrivals.missing)
-        self._in_counts = []
+        sample = arrivals.sample()
+        self.state.sample = sample
+        self.state.slack = self.explorer.slack(sample, arrivals.missing)
+        self.state.in_counts = []
 
     def _lose(self, lost: Lost, *, erased: bool) -> None:
         """While exploring, the label is missing from now on; afterwards the person leaves the
@@ -288,19 +412,22 @@ class TwoPhaseLearner(EpochLearner):
         """
         super()._lose(lost, erased=erased)
         if self.sample is None or self.slack is None:
-            if lost.round >= self._first:
-                self._complete = min(self._complete, lost.round)
-        elif self._size == 0:
-            if erased and self._epochs[lost.epoch - 1].phase == "explore":
+            if lost.round >= self.state.first:
+                self.state.complete = min(self.state.complete, lost.round)
+        elif self.state.size == 0:
+            if erased and self.state.epochs[lost.epoch - 1].phase == "explore":
                 nobody = 0.0 * self.sample.weight
-                self.sample = LabelledSample(
+                self.state.sample = LabelledSample(
                     0.0 * self.sample.features, self.sample.group, self.sample.label, nobody
                 )
-                self.slack = self.explorer.narrowed(self.slack, self.sample)
-        elif 0 <= lost.round - self._first < self._size and lost.round not in self._unlabelled:
-            self._unlabelled.append(lost.round)
-            self.sample = forgotten(self.sample, lost.features, lost.group, lost.label)
-            self.slack = self.explorer.narrowed(self.slack, self.sample)
+                self.state.slack = self.explorer.narrowed(self.slack, self.sample)
+        elif (
+            0 <= lost.round - self.state.first < self.state.size
+            and lost.round not in self.state.unlabelled
+        ):
+            self.state.unlabelled.append(lost.round)
+            self.state.sample = forgotten(self.sample, lost.features, lost.group, lost.label)
+            self.state.slack = self.explorer.narrowed(self.slack, self.sample)
 
     def close_exploration(self) -> None:
         """End the wait for labels that will not come: the sample is closed without them, and the
@@ -323,11 +450,11 @@ class TwoPhaseLearner(EpochLearner):
             self._examine()
         if self.sample is not None:
             raise ProtocolError("the exploration is over; it waits for no label any more.")
-        size, verdict = self._size, "too few"
+        size, verdict = self.state.size, "too few"
         while verdict == "too few":  # which it is whatever the missing labels are
-            if self._first + size > self._round:
+            if self.state.first + size > self.state.round:
                 raise ProtocolError(
-                    f"{self._round - self._first} people have arrived, and the exploration needs at least {size}.",
+                    f"{self.state.round - self.state.first} people have arrived, and the exploration needs at least {size}.",
                     hint="go on deciding; everybody is accepted until then.",
                 )
             arrivals, verdict = self._examined(size)
@@ -343,17 +470,19 @@ class TwoPhaseLearner(EpochLearner):
                 f"without {arrivals.missing} of {size} labels the slack would be {slack.beta:.3g}, above the promised gap.",
                 hint="tell some of these labels.",
             )
-        self._size = size
+        self.state.size = size
         self._end_exploration(arrivals)
-        sampled = self._book.rows(self._first, self._first + size)
-        self._unlabelled = [
+        sampled = self.state.book.rows(self.state.first, self.state.first + size)
+        self.state.unlabelled = [
             block.first + int(row)
             for block, rows in sampled
             for row in range(rows.start, rows.stop)
             if block.label[row] == 0
         ]
-        self._epochs[-1] = replace(self.epoch, rounds=self._round - self.epoch.first_round)
-        self._news = True
+        self.state.epochs[-1] = replace(
+            self.epoch, rounds=self.state.round - self.epoch.first_round
+        )
+        self.state.news = True
 
     def _cut_off(self, length: int, round: int) -> int:
         """An epoch ends with the horizon; whoever plays on beyond it meets epochs of the usual
@@ -370,8 +499,8 @@ class TwoPhaseLearner(EpochLearner):
         perhaps later than bad ones; to take what has come would tilt the loss. Labels that never
         come delay a round until as many have been decided after it as before it.
         """
-        self._complete = self._first_missing(self._complete, may_come=True)
-        return max(self._round // 2, self._complete)
+        self.state.complete = self._first_missing(self.state.complete, may_come=True)
+        return max(self.state.round // 2, self.state.complete)
 
     # step 2
 
@@ -431,14 +560,14 @@ class TwoPhaseLearner(EpochLearner):
 
     @property
     def _explored_rounds(self) -> int:
-        return sum(epoch.rounds for epoch in self._epochs if epoch.phase == "explore")
+        return sum(epoch.rounds for epoch in self.state.epochs if epoch.phase == "explore")
 
     def _bandit_log(self) -> RoundLog | None:
         """The rounds that enter the loss: all of them one-sided; two-sided, those in which both
         decisions could occur.
         """
-        later = {epoch.number for epoch in self._epochs if epoch.phase != "explore"}
-        return self._history.of(
+        later = {epoch.number for epoch in self.state.epochs if epoch.phase != "explore"}
+        return self.state.history.of(
             None if self.sides == 1 else later, with_group=self.group_use == "decide"
         )
 
@@ -450,114 +579,34 @@ class TwoPhaseLearner(EpochLearner):
             )
             said = {lost: self.slack.missing > 0, FROZEN: not self.explorer.keeps(self.slack)}
             return [note for note, holds in said.items() if holds]
-        missing = self._first_missing(self._first)
-        if missing < self._first + self._size <= self._round:
+        missing = self._first_missing(self.state.first)
+        if missing < self.state.first + self.state.size <= self.state.round:
             return [self._waits_for(missing)]
-        arrived = self._arrivals(self._round) if self._round > self._first else None
+        arrived = self._arrivals(self.state.round) if self.state.round > self.state.first else None
         short = self.explorer.shortfall(arrived, on_counts=self.exploration_rounds is None)
         return [short] if short else []
 
     def _waits_for(self, round: int) -> str:
         """Which label the exploration waits for, and since when."""
-        block, rows = next(self._book.rows(round, round + 1))
+        block, rows = next(self.state.book.rows(round, round + 1))
         never = block.erased[rows].any() or block.overruled[rows].any()
         at = "" if block.at is None else f" at time {block.at:g},"
         return (
-            f"exploring: waiting for the label of round {round}, which was decided{at} {self._round - round} rounds ago"
+            f"exploring: waiting for the label of round {round}, which was decided{at} {self.state.round - round} rounds ago"
             f"{'; it was overruled or erased, so its label never comes' if never else ''}. The sample is the first people, each of them "
-            f"with their label, so nobody after round {round} counts before. {self._book.missing_labels} labels may still come. "
+            f"with their label, so nobody after round {round} counts before. {self.state.book.missing_labels} labels may still come. "
             "To go on without those that never will: close_exploration()."
         )
-
-    def _state(self) -> dict[str, Any]:
-        names = (
-            "sample",
-            "slack",
-            "_first",
-            "_size",
-            "_complete",
-            "_taken",
-            "_unlabelled",
-            "_in_counts",
-        )
-        return super()._state() | {name: getattr(self, name) for name in names}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Files of rules 1 do not say in which order people came: who was exploring then takes a
         new sample from here on, and a sample that had been taken has no rounds that are known."""
         super()._restore(state)
         if "_first" not in state:
-            self._first = self._complete = self._round
-            self._size = self._size if self.sample is None else 0
+            self.state.first = self.state.complete = self.state.round
+            self.state.size = self.state.size if self.sample is None else 0
 
     @property
     def promise(self) -> float:
         """The gap that no deployed policy exceeds, with probability 1 - failure_probability."""
         return self.slack.promise if self.slack is not None else 0.0
-
-    def _require_enough(self, allowed_gap: float | None) -> None:
-        if allowed_gap is None and self.exploration_rounds is None:
-            raise InvalidInput(
-                "allowed_gap is None, and neither exploration_rounds nor tradeoff_exponent is given.",
-                hint="name the gap that may never be exceeded, or how long to explore.",
-            )
-        if self.exploration_rounds is not None and self.exploration_rounds >= self.horizon:
-            raise InvalidInput(
-                f"the exploration of {self.exploration_rounds} rounds does not fit into a horizon of {self.horizon}.",
-                hint="explore less, or raise the horizon.",
-            )
-
-
-def _comparator(allowed_gap: float | None, comparator_gap: float | None) -> float:
-    if allowed_gap is not None and not 0 < allowed_gap <= 1:
-        raise InvalidInput(f"allowed_gap is {allowed_gap}; the promised gap is a number in (0, 1].")
-    gamma = (
-        comparator_gap
-        if comparator_gap is not None
-        else (allowed_gap / 2 if allowed_gap is not None else 0.0)
-    )
-    if gamma < 0 or (allowed_gap is not None and gamma >= allowed_gap):
-        raise InvalidInput(
-            f"comparator_gap is {gamma} and allowed_gap {allowed_gap}; 0 <= comparator_gap < allowed_gap.",
-            hint="the learner competes with fairer policies than it promises to be; half of allowed_gap is the default.",
-        )
-    return gamma
-
-
-def _rounds(
-    exploration_rounds: int | None,
-    exponent: float | None,
-    horizon: int,
-    hypotheses: HypothesisClass,
-    failure_probability: float,
-) -> int | None:
-    if horizon < 2:
-        raise InvalidInput(
-            f"horizon is {horizon}; there must be a round after the exploration, so at least 2."
-        )
-    if exploration_rounds is not None:
-        if exploration_rounds < 1:
-            raise InvalidInput(
-                f"exploration_rounds is {exploration_rounds}; at least one person must be accepted to learn."
-            )
-        return int(exploration_rounds)
-    if exponent is not None:
-        return theory.tradeoff_rounds(horizon, exponent, hypotheses.log_size, failure_probability)
-    return None
-
-
-def _schedule(
-    chosen: str | Schedule, horizon: int, failure_probability: float, hypotheses: HypothesisClass
-) -> Schedule:
-    if chosen == "practical":
-        return PracticalSchedule()
-    if chosen == "theory":
-        return TheorySchedule(horizon, failure_probability, hypotheses.log_size)
-    if isinstance(chosen, str):
-        raise InvalidInput(f'schedule is {chosen!r}; it is "practical", "theory", or a Schedule.')
-    if not 0 < chosen.exploration_floor(1) <= LARGEST_FLOOR:
-        raise InvalidInput(
-            f"the schedule begins with an exploration floor of {chosen.exploration_floor(1)}; it lies in (0, 1/2], "
-            "because each of the two decisions takes that much of the probability.",
-        )
-    return chosen

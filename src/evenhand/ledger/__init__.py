@@ -12,7 +12,20 @@ from evenhand.ledger.audit import (
     restore,
     verify,
 )
-from evenhand.ledger.history import Explained
+from evenhand.ledger.chain import Clock, Head, SignedHead
+from evenhand.ledger.decision_draw import (
+    Answer,
+    Application,
+    Asked,
+    Drawn,
+    Mode,
+    Terms,
+    Window,
+    WindowPlan,
+    render_answer,
+    require_name,
+)
+from evenhand.ledger.history import Counts, Explained, LateGroup, Overruled, Row
 from evenhand.ledger.keyring import Keyring, verify_signature
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.outcome_status import (
@@ -25,27 +38,7 @@ from evenhand.ledger.outcome_status import (
     Standing,
     Verdict,
 )
-from evenhand.ledger.records import (
-    Active,
-    Answer,
-    Application,
-    CertificateRow,
-    Clock,
-    Counts,
-    Drawn,
-    Event,
-    Head,
-    Lease,
-    Mode,
-    Overruled,
-    Policy,
-    Row,
-    SignedHead,
-    Terms,
-    Window,
-    WindowPlan,
-    render_answer,
-)
+from evenhand.ledger.publishing import Active, CertificateRow, Event, Lease, PolicyRecord
 from evenhand.ledger.refusals import (
     Conflict,
     Damaged,
@@ -62,11 +55,15 @@ from evenhand.ledger.refusals import (
 )
 from evenhand.ledger.standalone_verifier import Problem
 
+Policy = PolicyRecord
+"""The former name of `PolicyRecord`; `evenhand.contracts.Policy` is what decides."""
+
 __all__ = [
     "RULES",
     "Active",
     "Answer",
     "Application",
+    "Asked",
     "CertificateRow",
     "Clock",
     "Conflict",
@@ -83,6 +80,7 @@ __all__ = [
     "Invalid",
     "Keyring",
     "Label",
+    "LateGroup",
     "Lease",
     "LeaseHeld",
     "Ledger",
@@ -93,6 +91,7 @@ __all__ = [
     "Override",
     "Overruled",
     "Policy",
+    "PolicyRecord",
     "Problem",
     "Refusal",
     "Report",
@@ -112,6 +111,7 @@ __all__ = [
     "mark_restored",
     "recompute",
     "render_answer",
+    "require_name",
     "restore",
     "verify",
     "verify_signature",

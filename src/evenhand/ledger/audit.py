@@ -17,9 +17,9 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from evenhand.canonical import canonical, join_object
 from evenhand.contracts import Json
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger.chain import (
+    Clock,
+    Head,
+    SignedHead,
     Stored,
     chain_rows,
     link,
@@ -35,10 +38,10 @@ from evenhand.ledger.chain import (
     read_head,
     read_head_seal,
 )
+from evenhand.ledger.decision_draw import text_agrees
 from evenhand.ledger.keyring import Keyring, fingerprint, open_fields
 from evenhand.ledger.ledger import Ledger
-from evenhand.ledger.publishing import append_event
-from evenhand.ledger.records import Clock, Head, Policy, SignedHead
+from evenhand.ledger.publishing import PolicyRecord
 from evenhand.ledger.refusals import Damaged, Invalid
 from evenhand.ledger.standalone_verifier import FORMAT, GENESIS, Lineages, Problem
 
@@ -47,17 +50,24 @@ DATABASE, ANCHOR = "ledger.sqlite", "head.json"
 _decode = json.JSONDecoder().raw_decode
 
 
-def _read_json(text: str) -> Json:
-    """The document that the whole text is."""
-    document, end = _decode(text)
-    if end != len(text):
-        raise ValueError("there is more than one document.")
-    return cast(Json, document)
-
-
 @dataclass(frozen=True)
 class Verification:
-    """What was found."""
+    """What `verify` found.
+
+    Parameters
+    ----------
+    rows : int
+        How many rows were checked.
+    head : Head
+        The end of the chain.
+    problems : tuple of Problem
+        The laws that are broken, with their rows.
+
+    Examples
+    --------
+    >>> Verification(1, Head(1, "6f" * 32, 0.0), (Problem(1, "its hash is wrong"),)).ok
+    False
+    """
 
     rows: int
     head: Head
@@ -69,159 +79,189 @@ class Verification:
         return not self.problems
 
 
-@dataclass
-class _Walk:
-    """Where the walk along the chain stands."""
+def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False) -> Verification:
+    """Check every row of a ledger.
 
-    keyring: Keyring
-    deep: bool
-    personal: Iterator[Stored]
-    anchor: Head | None
-    previous: bytes = GENESIS
-    seq: int = 0
-    at: float = float("-inf")
-    rows: int = 0
-    lineages: Lineages = field(default_factory=Lineages)
-    emptied: set[int] = field(default_factory=set)
-    erased: set[int] = field(default_factory=set)
-    problems: list[Problem] = field(default_factory=list)
-    beside: Stored | None = None
-    anchored: bool = False
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    anchor : SignedHead, optional
+        A head that was published before: the chain must still hold it.
+    deep : bool
+        Whether to open what is sealed, and compare it with what was committed to.
+
+    Returns
+    -------
+    Verification
+        What is wrong; see `Verification.ok`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     verify(ledger, anchor=ledger.signed_head(), deep=True).ok
+    True
+    """
+    with ledger.store.reader.connect() as connection, connection.begin():
+        checks = _Checks(ledger.keyring, personal_rows(connection, keys=deep), deep)
+        head, seal = read_head(connection), read_head_seal(connection)
+        # whatever was put into a row, the walk along the chain goes on
+        for seq, kind, row in chain_rows(connection):
+            try:
+                checks.row(seq, kind, row)
+            except (ValueError, KeyError, TypeError, AttributeError, IndexError):
+                checks.refuse(seq, "its content is not one that this ledger writes")
+                checks.seq = seq
+            if anchor is not None and seq == anchor.head.seq:
+                checks.anchored = checks.previous.hex() == anchor.head.hash
+        checks.end(head, seal)
+    if anchor is not None:
+        try:
+            anchor.verify(ledger.keyring.public_key)
+        except Damaged as damage:
+            checks.refuse(anchor.head.seq, str(damage))
+        if anchor.ledger != ledger.id:
+            checks.refuse(anchor.head.seq, "the published head belongs to another ledger")
+        if not checks.anchored:
+            what = "the published head is not in the chain: it was truncated or rewritten"
+            checks.refuse(anchor.head.seq, what)
+    return Verification(checks.rows, head, tuple(checks.problems))
+
+
+class _Checks:
+    """The laws of the chain, row by row: where the walk stands, and what it has seen."""
+
+    def __init__(self, keyring: Keyring, personal: Iterator[Stored], deep: bool) -> None:
+        self.keyring, self.personal, self.deep = keyring, personal, deep
+        self.beside = next(personal, None)
+        self.previous, self.seq, self.at, self.rows = GENESIS, 0, float("-inf"), 0
+        self.lineages = Lineages()
+        self.emptied: set[int] = set()
+        self.erased: set[int] = set()
+        self.problems: list[Problem] = []
+        self.anchored = False
 
     def refuse(self, seq: int, what: str) -> None:
         self.problems.append(Problem(seq, what))
 
-
-def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False) -> Verification:
-    """Check every row; `anchor` is a head that was published before, `deep` also opens what is
-    sealed.
-    """
-    with ledger.store.reader.connect() as connection, connection.begin():
-        walk = _Walk(
-            ledger.keyring, deep, personal_rows(connection), anchor.head if anchor else None
-        )
-        walk.beside = next(walk.personal, None)
-        head = read_head(connection)
-        for seq, kind, row in chain_rows(connection):
-            _check_readable(walk, seq, kind, row)
-        _check_end(walk, head)
-        if read_head_seal(connection) != ledger.keyring.head_seal(
-            head.seq, bytes.fromhex(head.hash)
+    def row(self, seq: int, kind: str, row: Stored) -> None:
+        """A row of the chain: its place, its hash, its columns, and the laws of its kind."""
+        self.rows += 1
+        at, text, stored = row[1], row[-2], bytes(row[-1])
+        if seq != self.seq + 1:
+            self.refuse(seq, f"row {self.seq + 1} was expected here")
+        if at < self.at:
+            self.refuse(seq, "its time is before that of the row before")
+        if link(self.previous, seq, kind, at, text) != stored:
+            self.refuse(seq, "its hash is not that of its content")
+        self.previous, self.seq, self.at = stored, seq, at
+        # most rows are decisions, and most of them are as they should be
+        beside = None if kind != "decision" or self.deep else self.beside
+        if (
+            beside is not None
+            and beside[0] == seq
+            and beside[1] is not None
+            and text_agrees(text, row[2:-2], fingerprint(beside[1]))
         ):
-            walk.refuse(
-                head.seq,
-                "the head was not written by the holder of the keyring: the end was cut off or added",
-            )
-    if anchor is not None:
-        _check_anchor(walk, anchor, ledger)
-    return Verification(walk.rows, head, tuple(walk.problems))
+            self.beside = next(self.personal, None)
+            return
+        body, end = _decode(text)
+        if end != len(text):
+            raise ValueError("there is more than one document.")
+        if row[2:-2] != lookup_values(kind, body):
+            self.refuse(seq, "its columns are not what its body says")
+        if "sealed" in body:
+            self.sealed(seq, body)
+        elif kind == "erasure":
+            self.erased.update(body["rows"])
+        elif kind == "policy":
+            try:
+                PolicyRecord.from_body(seq, body).verify(self.keyring.public_key)
+            except Damaged:
+                self.refuse(seq, "the signature of the policy does not verify")
+            for what in self.lineages.policy(body):
+                self.refuse(seq, what)
+        elif kind == "checkpoint":
+            for what in self.lineages.checkpoint(seq, body):
+                self.refuse(seq, what)
 
+    def sealed(self, seq: int, body: Json) -> None:
+        """The sealed fields beside a row."""
+        while self.beside is not None and self.beside[0] < seq:
+            self.refuse(self.beside[0], "a sealed field belongs to no row")
+            self.beside = next(self.personal, None)
+        if self.beside is None or self.beside[0] != seq:
+            self.refuse(seq, "its sealed fields are missing")
+            return
+        (_, sealed, wrapped), self.beside = self.beside, next(self.personal, None)
+        if sealed is None:
+            self.emptied.add(seq)
+        elif fingerprint(sealed) != body["sealed"]:
+            self.refuse(seq, "its sealed fields have been changed")
+        elif self.deep:
+            try:
+                opened = open_fields(self.keyring.unwrap(wrapped or b""), sealed)
+            except Damaged as damage:
+                self.refuse(seq, str(damage))
+                return
+            for name in opened.mismatches(body["commit"]):
+                self.refuse(seq, f"its sealed {name} is not what was committed to")
 
-def _check_readable(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
-    """Whatever was put into a row, the walk goes on."""
-    try:
-        _check_row(walk, seq, kind, row)
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError):
-        walk.refuse(seq, "its content is not one that this ledger writes")
-        walk.seq = seq
-
-
-def _check_row(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
-    walk.rows += 1
-    at, body, stored = row[1], row[-2], bytes(row[-1])
-    if seq != walk.seq + 1:
-        walk.refuse(seq, f"row {walk.seq + 1} was expected here")
-    if at < walk.at:
-        walk.refuse(seq, "its time is before that of the row before")
-    if link(walk.previous, seq, kind, at, body) != stored:
-        walk.refuse(seq, "its hash is not that of its content")
-    walk.previous, walk.seq, walk.at = stored, seq, at
-    if walk.anchor is not None and seq == walk.anchor.seq:
-        walk.anchored = stored.hex() == walk.anchor.hash
-    _check_content(walk, seq, kind, row)
-
-
-def _check_content(walk: _Walk, seq: int, kind: str, row: Stored) -> None:
-    body: Json = _read_json(row[-2])
-    if row[2:-2] != lookup_values(kind, body):
-        walk.refuse(seq, "its columns are not what its body says")
-    if "sealed" in body:
-        _check_sealed(walk, seq, body)
-    elif kind == "erasure":
-        walk.erased.update(body["rows"])
-    elif kind == "policy":
-        _check_policy(walk, seq, body)
-    elif kind == "checkpoint":
-        for what in walk.lineages.checkpoint(seq, body):
-            walk.refuse(seq, what)
-
-
-def _check_sealed(walk: _Walk, seq: int, body: Json) -> None:
-    while walk.beside is not None and walk.beside[0] < seq:
-        walk.refuse(walk.beside[0], "a sealed field belongs to no row")
-        walk.beside = next(walk.personal, None)
-    if walk.beside is None or walk.beside[0] != seq:
-        walk.refuse(seq, "its sealed fields are missing")
-        return
-    (_, sealed, wrapped), walk.beside = walk.beside, next(walk.personal, None)
-    if sealed is None:
-        walk.emptied.add(seq)
-    elif fingerprint(sealed) != body["sealed"]:
-        walk.refuse(seq, "its sealed fields have been changed")
-    elif walk.deep:
-        _check_opened(walk, seq, body, sealed, wrapped)
-
-
-def _check_opened(walk: _Walk, seq: int, body: Json, sealed: bytes, wrapped: bytes | None) -> None:
-    try:
-        wrong = open_fields(walk.keyring.unwrap(wrapped or b""), sealed).mismatches(body["commit"])
-    except Damaged as damage:
-        walk.refuse(seq, str(damage))
-        return
-    for name in wrong:
-        walk.refuse(seq, f"its sealed {name} is not what was committed to")
-
-
-def _check_policy(walk: _Walk, seq: int, body: Json) -> None:
-    try:
-        Policy.from_body(seq, body).verify(walk.keyring.public_key)
-    except Damaged:
-        walk.refuse(seq, "the signature of the policy does not verify")
-    for what in walk.lineages.policy(body):
-        walk.refuse(seq, what)
-
-
-def _check_end(walk: _Walk, head: Head) -> None:
-    if (head.seq, head.hash) != (walk.seq, walk.previous.hex()):
-        walk.refuse(walk.seq, f"the chain ends here, but its head is row {head.seq}")
-    for seq, what in walk.lineages.end():
-        walk.refuse(seq, what)
-    for seq in sorted(walk.emptied ^ walk.erased):
-        walk.refuse(seq, "its sealed fields are empty without an erasure, or the other way round")
-    if walk.beside is not None:
-        walk.refuse(walk.beside[0], "a sealed field belongs to no row")
-
-
-def _check_anchor(walk: _Walk, anchor: SignedHead, ledger: Ledger) -> None:
-    try:
-        anchor.verify(ledger.keyring.public_key)
-    except Damaged as damage:
-        walk.refuse(anchor.head.seq, str(damage))
-    if anchor.ledger != ledger.id:
-        walk.refuse(anchor.head.seq, "the published head belongs to another ledger")
-    if not walk.anchored:
-        walk.refuse(
-            anchor.head.seq, "the published head is not in the chain: it was truncated or rewritten"
-        )
+    def end(self, head: Head, seal: bytes) -> None:
+        """The head is the last row and was written with the keyring, and nothing is left over."""
+        if (head.seq, head.hash) != (self.seq, self.previous.hex()):
+            self.refuse(self.seq, f"the chain ends here, but its head is row {head.seq}")
+        for seq, what in self.lineages.end():
+            self.refuse(seq, what)
+        for seq in sorted(self.emptied ^ self.erased):
+            what = "its sealed fields are empty without an erasure, or the other way round"
+            self.refuse(seq, what)
+        if self.beside is not None:
+            self.refuse(self.beside[0], "a sealed field belongs to no row")
+        if seal != self.keyring.head_seal(head.seq, bytes.fromhex(head.hash)):
+            what = "the head was not written by the holder of the keyring"
+            self.refuse(head.seq, f"{what}: the end was cut off or added")
 
 
 def recompute(ledger: Ledger, tenant: str, product: str) -> int:
-    """acceptance = pi(x) for every decision, bit for bit, pi being the policy that its row names;
-    how many were checked.
+    """Compute acceptance = pi(x) of every decision again, bit for bit, pi being the policy that its
+    row names.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    tenant, product : str
+        Whose decisions.
+
+    Returns
+    -------
+    int
+        How many were checked; those of erased people cannot be.
+
+    Raises
+    ------
+    Damaged
+        If a policy does not give the acceptance that a row says.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     recompute(ledger, "bank", "loan")
+    0
     """
-    policies = {
-        policy.id: policy_from_json(policy.document) for policy in ledger.policies(tenant, product)
-    }
+    records = ledger.policies(tenant, product)
+    policies = {record.id: policy_from_json(record.document) for record in records}
     checked = 0
     for row in ledger.history(tenant, product, usable_only=False):
         if row.features is None:
@@ -230,7 +270,8 @@ def recompute(ledger: Ledger, tenant: str, product: str) -> int:
         group = np.array([row.group], dtype=object) if policy.group_use == "decide" else None
         if float(policy.acceptance([row.features], group)[0]) != row.acceptance:
             raise Damaged(
-                f"decision {row.seq}: policy {row.policy} does not give the acceptance {row.acceptance}."
+                f"decision {row.seq}: policy {row.policy} does not give "
+                f"the acceptance {row.acceptance}."
             )
         checked += 1
     return checked
@@ -239,8 +280,38 @@ def recompute(ledger: Ledger, tenant: str, product: str) -> int:
 def export(
     ledger: Ledger, path: str | os.PathLike[str], *, opened: tuple[str, ...] = ("who",)
 ) -> int:
-    """Write the whole chain; how many rows. `opened`: "who" (needed to recompute draws),
-    "features", "group", "reply".
+    """Write the whole chain into a file, for the stand-alone verifier.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+    path : path-like
+        The file.
+    opened : tuple of str
+        Which personal fields are opened: "who" (needed to recompute draws), "features", "group",
+        "reply".
+
+    Returns
+    -------
+    int
+        How many rows were written.
+
+    Raises
+    ------
+    Invalid
+        If there is no such field.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     export(ledger, f"{folder}/export.jsonl")
+    1
     """
     unknown = set(opened) - set(FIELDS)
     if unknown:
@@ -248,36 +319,61 @@ def export(
             f"{', '.join(sorted(unknown))} cannot be opened; the fields are {', '.join(FIELDS)}."
         )
     rows = 0
-    with Path(path).open("w", encoding="utf-8") as file:
+    with (
+        Path(path).open("w", encoding="utf-8") as file,
+        ledger.store.reader.connect() as connection,
+        connection.begin(),
+    ):
         file.write(canonical({"format": FORMAT}) + "\n")
-        for line in _lines(ledger, opened):
-            file.write(line + "\n")
+        personal = personal_rows(connection)
+        for seq, kind, row in chain_rows(connection):
+            body, digest = row[-2], bytes(row[-1]).hex()
+            line = {"at": repr(row[1]), "body": body, "hash": f'"{digest}"', "kind": f'"{kind}"'}
+            if kind == "decision" or (kind == "outcome" and "sealed" in json.loads(body)):
+                _, sealed, wrapped = next(personal)
+                proofs = {}
+                if sealed is not None:
+                    fields = open_fields(ledger.keyring.unwrap(wrapped), sealed)
+                    names = [name for name in opened if name in fields.fields]
+                    proofs = {name: fields.proof(name) for name in names}
+                line["open"] = canonical(proofs)
+            file.write(join_object(line | {"seq": str(seq)}) + "\n")
             rows += 1
     return rows
 
 
-def _lines(ledger: Ledger, opened: tuple[str, ...]) -> Iterator[str]:
-    with ledger.store.reader.connect() as connection, connection.begin():
-        beside = personal_rows(connection)
-        for seq, kind, row in chain_rows(connection):
-            at, body, digest = row[1], row[-2], bytes(row[-1]).hex()
-            line = {"at": repr(at), "body": body, "hash": f'"{digest}"', "kind": f'"{kind}"'}
-            if "sealed" in json.loads(body):
-                line["open"] = canonical(_proofs(ledger.keyring, next(beside), opened))
-            yield join_object(line | {"seq": str(seq)})
-
-
-def _proofs(keyring: Keyring, row: Stored, names: tuple[str, ...]) -> Json:
-    _, sealed, wrapped = row
-    if sealed is None:
-        return {}
-    opened = open_fields(keyring.unwrap(wrapped), sealed)
-    return {name: opened.proof(name) for name in names if name in opened.fields}
-
-
 def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
-    """Copy the database while it is in use into a new directory, with the signed head that it must
-    contain.
+    """Copy the database while it is in use, with the signed head that it must contain.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        A ledger in SQLite.
+    directory : path-like
+        The directory, which is made.
+
+    Returns
+    -------
+    Path
+        The directory.
+
+    Raises
+    ------
+    Invalid
+        If the ledger is in PostgreSQL.
+    FileExistsError
+        If the directory exists.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     sorted(path.name for path in backup(ledger, f"{folder}/backup").iterdir())
+    ['head.json', 'ledger.sqlite']
     """
     if ledger.store.path is None:
         raise Invalid(
@@ -287,25 +383,18 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
     target = Path(directory)
     target.mkdir(parents=True)
     anchor = ledger.signed_head()
-    _copy(ledger.store.path, target / DATABASE)
+    # SQLite's own online copy: one state, although the writer goes on. It needs no WAL beside it.
+    source = f"{ledger.store.path.absolute().as_uri()}?mode=ro"
+    with (
+        closing(sqlite3.connect(source, uri=True)) as reading,
+        closing(sqlite3.connect(target / DATABASE)) as writing,
+    ):
+        reading.backup(writing)
+        writing.execute("PRAGMA journal_mode=DELETE").fetchall()
     (target / ANCHOR).write_text(canonical(anchor.to_json()))
     for path in (target / DATABASE, target / ANCHOR, target):
         _sync(path)
     return target
-
-
-def _copy(source: Path, target: Path) -> None:
-    """SQLite's own online copy: one state, although the writer goes on. The copy needs no WAL
-    beside it.
-    """
-    reading = sqlite3.connect(f"{source.absolute().as_uri()}?mode=ro", uri=True)
-    writing = sqlite3.connect(target)
-    try:
-        reading.backup(writing)
-        writing.execute("PRAGMA journal_mode=DELETE").fetchall()
-    finally:
-        writing.close()
-        reading.close()
 
 
 def restore(
@@ -316,8 +405,39 @@ def restore(
     clock: Clock,
     by: str,
 ) -> None:
-    """Put a backup in the place of a ledger that is lost; verify it; refuse draws until
-    `confirm_gap`. Replaces nothing.
+    """Put a backup in the place of a ledger that is lost, and verify it.
+
+    It draws nothing until `Ledger.confirm_gap`.
+
+    Parameters
+    ----------
+    directory : path-like
+        What `backup` made.
+    where : path-like
+        The place of the ledger. Nothing is replaced.
+    keyring : Keyring
+        The keyring of the ledger.
+    clock : callable
+        Gives the time, in seconds.
+    by : str
+        Who restores it.
+
+    Raises
+    ------
+    Invalid
+        If there is a file already.
+    Damaged
+        If the backup does not verify.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> keyring = Keyring.generate()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with Ledger.open(f"{folder}/l.sqlite", keyring=keyring, clock=float) as ledger:
+    ...         copy = backup(ledger, f"{folder}/backup")
+    ...     restore(copy, f"{folder}/again.sqlite", keyring=keyring, clock=float, by="Ada")
     """
     source, target = Path(directory), Path(where)
     if target.exists():
@@ -330,10 +450,10 @@ def restore(
     _sync(target)
     with Ledger.open(target, keyring=keyring, clock=clock) as ledger:
         mark_restored(ledger, by)
-        found = verify(ledger, anchor)
-    if not found.ok:
+        verification = verify(ledger, anchor)
+    if not verification.ok:
         target.unlink()
-        first = found.problems[0]
+        first = verification.problems[0]
         raise Damaged(
             f"the backup does not verify: row {first.seq}: {first.what}.",
             hint="use another backup.",
@@ -341,10 +461,28 @@ def restore(
 
 
 def mark_restored(ledger: Ledger, by: str) -> None:
-    """From now on nothing is drawn until `confirm_gap`."""
-    info = {"head": ledger.head().seq}
-    ledger._write(lambda transaction: append_event(transaction, "restored", by, "", info=info))
-    ledger._drawer.hold()
+    """Draw nothing from now on until `Ledger.confirm_gap`; call it after PostgreSQL's pg_restore.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        A ledger that was restored from a backup.
+    by : str
+        Who restored it.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     mark_restored(ledger, by="Ada")
+    ...     ledger.events()[-1].action
+    'restored'
+    """
+    ledger.mark_restored(by)
 
 
 def _sync(path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The chain: one transaction that appends rows and moves the head, and all rows in their order.
+"""The chain: its rows, the transaction that appends some, and the one thread that writes.
 
     seq_n = seq_{n-1} + 1,   at_n = max(clock, at_{n-1}),   hash_n = SHA-256(hash_{n-1} | row n)
 
@@ -7,45 +7,204 @@ On PostgreSQL the head's row is locked until the commit, so replicas append one 
 
 import hashlib
 import heapq
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import chain
 from operator import itemgetter
-from typing import Any
+from queue import Empty, SimpleQueue
+from typing import Any, Protocol
 
-from sqlalchemy import Connection, Executable, Row, Table, bindparam, select, update
+from sqlalchemy import (
+    ClauseElement,
+    Connection,
+    Dialect,
+    Engine,
+    Executable,
+    Row,
+    Select,
+    Table,
+    bindparam,
+    select,
+    update,
+)
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.ledger.database import HEAD, KINDS
-from evenhand.ledger.records import Head
+from evenhand.ledger.keyring import Keyring, verify_signature
+from evenhand.ledger.refusals import Damaged, LedgerUnavailable, Refusal
 
-_HEAD = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.at)
-_LOCKED_HEAD = _HEAD.with_for_update()
-_MOVE_HEAD = update(HEAD).values(
-    {name: bindparam(f"new_{name}") for name in ("seq", "hash", "at", "seal")}
-)
-HeadSeal = Callable[[int, bytes], bytes]
+Clock = Callable[[], float]
 Values = tuple[Any, ...]
-_FIXED = ("seq", "at", "body", "hash")
 PAGE = 5000
 """Rows of a table that are read at once."""
 MOST_ROWS = 64
 """Rows in one INSERT of SQLite."""
 MOST_VALUES = 4096
 """Values in one list."""
+MAX_GROUP = 2000
+"""Decisions in one transaction."""
 
 
-def _usable(body: Json) -> bool:
+@dataclass(frozen=True)
+class Head:
+    """The end of the chain.
+
+    Parameters
+    ----------
+    seq : int
+        The number of the last row.
+    hash : str
+        Its hash, in hexadecimal.
+    at : float
+        Its time, in seconds.
+
+    Examples
+    --------
+    >>> Head(0, "00" * 32, 0.0).seq
+    0
+    """
+
+    seq: int
+    hash: str
+    at: float
+
+
+@dataclass(frozen=True)
+class SignedHead:
+    """A head that the ledger's key has signed: publish it, and nothing before it can be changed
+    without being noticed.
+
+    Parameters
+    ----------
+    ledger : str
+        The id of the ledger.
+    head : Head
+        The end of its chain.
+    public_key : str
+        The public key of the ledger, in hexadecimal.
+    signature : str
+        The signature, in hexadecimal.
+
+    Examples
+    --------
+    >>> from evenhand.ledger import Keyring
+    >>> keyring = Keyring(bytes(32))
+    >>> head = Head(7, "6f" * 32, 0.0)
+    >>> signed = SignedHead.of("a ledger", head, keyring.public_key, keyring.sign)
+    >>> SignedHead.from_json(signed.to_json()).verify(keyring.public_key)
+    """
+
+    ledger: str
+    head: Head
+    public_key: str
+    signature: str
+
+    def to_json(self) -> Json:
+        """Write it as plain JSON.
+
+        Returns
+        -------
+        dict
+            What `from_json` reads.
+        """
+        return {**self._signed, "public_key": self.public_key, "signature": self.signature}
+
+    @property
+    def _signed(self) -> Json:
+        head = self.head
+        return {"ledger": self.ledger, "seq": head.seq, "hash": head.hash, "at": head.at}
+
+    def verify(self, public_key: str | None = None) -> None:
+        """Check the signature.
+
+        Parameters
+        ----------
+        public_key : str, optional
+            The key that you know. Without it, the key that the file brings along is believed.
+
+        Raises
+        ------
+        Damaged
+            If the key did not sign it.
+        """
+        if public_key not in (None, self.public_key):
+            raise Damaged(f"the head was signed by {self.public_key}, not by {public_key}.")
+        verify_signature(self.public_key, self._signed, self.signature)
+
+    @classmethod
+    def of(
+        cls, ledger: str, head: Head, public_key: str, sign: Callable[[Json], str]
+    ) -> "SignedHead":
+        """Sign a head.
+
+        Parameters
+        ----------
+        ledger : str
+            The id of the ledger.
+        head : Head
+            The end of its chain.
+        public_key : str
+            The public key of the ledger.
+        sign : callable
+            The signature of a document, in hexadecimal: `Keyring.sign`.
+
+        Returns
+        -------
+        SignedHead
+            The head with its signature.
+        """
+        blank = cls(ledger, head, public_key, "")
+        return cls(ledger, head, public_key, sign(blank._signed))
+
+    @classmethod
+    def from_json(cls, value: Json) -> "SignedHead":
+        """Read what `to_json` wrote.
+
+        Parameters
+        ----------
+        value : dict
+            The document.
+
+        Returns
+        -------
+        SignedHead
+            The head; its signature has not been checked.
+
+        Raises
+        ------
+        Damaged
+            If it is no signed head.
+        """
+        try:
+            head = Head(int(value["seq"]), str(value["hash"]), float(value["at"]))
+            return cls(value["ledger"], head, value["public_key"], value["signature"])
+        except (KeyError, TypeError, ValueError):
+            raise Damaged(
+                "this is no signed head.", hint="ledger.signed_head().to_json() makes one."
+            ) from None
+
+
+# Rows
+
+
+def is_usable(body: Json) -> bool:
+    """Whether a decision may be learned from, from its body: known before the draw, and nothing
+    that happens later counts.
+    """
     return bool(body["first"]) and body["mode"] == "live"
 
 
 _DERIVED: dict[tuple[str, str], Callable[[Json], Any]] = {
-    ("decision", "usable"): _usable,
+    ("decision", "usable"): is_usable,
     ("policy", "epoch"): lambda body: body["epoch"] if body["lineage"] else None,
 }
 LOOKUPS: dict[str, tuple[str, ...]] = {
-    kind: tuple(column.name for column in table.columns if column.name not in _FIXED)
+    kind: tuple(c.name for c in table.columns if c.name not in ("seq", "at", "body", "hash"))
     for kind, table in KINDS.items()
 }
 """The columns of each kind by which its rows are found."""
@@ -53,6 +212,11 @@ _RULES = {
     kind: [_DERIVED.get((kind, name), itemgetter(name)) for name in names]
     for kind, names in LOOKUPS.items()
 }
+
+
+def lookup_values(kind: str, body: Json) -> Values:
+    """The values of those columns, which follow from the body."""
+    return tuple([rule(body) for rule in _RULES[kind]])
 
 
 def link(previous: bytes, seq: int, kind: str, at: float, body: str) -> bytes:
@@ -63,21 +227,30 @@ def link(previous: bytes, seq: int, kind: str, at: float, body: str) -> bytes:
     return hashlib.sha256(previous + row.encode()).digest()
 
 
-def lookup_values(kind: str, body: Json) -> Values:
-    """The values of those columns, which follow from the body."""
-    return tuple([rule(body) for rule in _RULES[kind]])
+_HEAD = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.at)
+_LOCKED_HEAD = _HEAD.with_for_update()
+_MOVE_HEAD = update(HEAD).ordered_values(
+    *((HEAD.c[name], bindparam(f"new_{name}")) for name in ("seq", "hash", "at", "seal"))
+)
 
 
 class Transaction:
-    """Rows to be appended, and the head that they lead to; nothing is written before `flush`."""
+    """Rows to be appended, and the head that they lead to; nothing is written before `flush`.
 
-    def __init__(self, connection: Connection, now: float, head_seal: HeadSeal) -> None:
-        self.connection = connection
-        seq, digest, at = connection.execute(_LOCKED_HEAD).one()
+    What every group of decisions needs is run by the driver's own cursor, from the text to which
+    SQLAlchemy compiles a statement once: SQLAlchemy's own execution takes ten times as long.
+    """
+
+    def __init__(self, connection: Connection, now: float, keyring: Keyring) -> None:
+        self.connection, self._keyring = connection, keyring
+        cursor: Any = connection.connection.cursor()
+        cursor.execute(driver_text(_LOCKED_HEAD, connection.dialect))
+        seq, digest, at = cursor.fetchone()
+        self._cursor = cursor
         self.seq, self.hash = int(seq), bytes(digest)
         self.now = max(float(now), float(at))
         self._pending: dict[Table, list[Values]] = {}
-        self._flushed, self._head_seal = self.seq, head_seal
+        self._flushed = self.seq
 
     def append(self, kind: str, body: Json) -> int:
         """The next row of the chain; its number."""
@@ -104,13 +277,23 @@ class Transaction:
         return self.connection.execute(statement, dict(values or {})).all()
 
     def rows_among(
-        self, statement: Executable, values: Sequence[Any], **others: Any
-    ) -> list[Row[Any]]:
-        """Read where one column is one of `values`, which the statement calls `among`."""
-        pieces = (
-            values[start : start + MOST_VALUES] for start in range(0, len(values), MOST_VALUES)
-        )
-        return [row for piece in pieces for row in self.rows(statement, {"among": piece, **others})]
+        self, statement: Select[Any], values: Sequence[Any], *others: Any
+    ) -> list[Values]:
+        """Read where one column is one of `values`, as plain tuples.
+
+        `values` are the list that the statement calls `among`, and its first parameter; `others`
+        are the values of the parameters after it.
+        """
+        self.flush()
+        rows: list[Values] = []
+        for start in range(0, len(values), MOST_VALUES):
+            piece = values[start : start + MOST_VALUES]
+            # few sizes, so few texts: the last value is repeated up to a power of two
+            size = 1 << (len(piece) - 1).bit_length()
+            text = driver_text(statement, self.connection.dialect, size)
+            self._cursor.execute(text, (*piece, *[piece[-1]] * (size - len(piece)), *others))
+            rows += self._cursor.fetchall()
+        return rows
 
     def flush(self) -> None:
         """Write what is pending, and the head.
@@ -122,23 +305,27 @@ class Transaction:
         sqlite = self.connection.dialect.name == "sqlite"
         for table, rows in self._pending.items():
             if not sqlite:
-                self.connection.exec_driver_sql(insert_text(table, 1, "INSERT", "%s"), rows)
+                self._cursor.executemany(insert_text(table, 1, "INSERT", "%s"), rows)
                 continue
             for start in range(0, len(rows), MOST_ROWS):
                 piece = rows[start : start + MOST_ROWS]
                 text = insert_text(table, len(piece), "INSERT OR FAIL", "?")
-                self.connection.exec_driver_sql(text, tuple(chain.from_iterable(piece)))
+                self._cursor.execute(text, tuple(chain.from_iterable(piece)))
         self._pending.clear()
         if self.seq != self._flushed:
-            seal = self._head_seal(self.seq, self.hash)
-            values = {
-                "new_seq": self.seq,
-                "new_hash": self.hash,
-                "new_at": self.now,
-                "new_seal": seal,
-            }
-            self.connection.execute(_MOVE_HEAD, values)
+            seal = self._keyring.head_seal(self.seq, self.hash)
+            text = driver_text(_MOVE_HEAD, self.connection.dialect)
+            self._cursor.execute(text, (self.seq, self.hash, self.now, seal))
             self._flushed = self.seq
+
+
+@cache
+def driver_text(statement: ClauseElement, dialect: Dialect, size: int = 0) -> str:
+    """The text of a statement for a cursor of the driver, with positional parameters; `size` is
+    the length of the list that it calls `among`, if it has one.
+    """
+    listed = statement.params(among=[None] * size) if size else statement
+    return str(listed.compile(dialect=dialect, compile_kwargs={"render_postcompile": size > 0}))
 
 
 @cache
@@ -150,6 +337,222 @@ def insert_text(table: Table, rows: int, verb: str, mark: str) -> str:
     names = [f'"{column.name}"' for column in table.columns]
     row = f"({','.join([mark] * len(names))})"
     return f"{verb} INTO {table.name} ({','.join(names)}) VALUES {','.join([row] * rows)}"
+
+
+# Group commit
+
+
+class Draws(Protocol):
+    """What draws decisions for the writer."""
+
+    def draw(self, transaction: Transaction, asked: list[Any], /) -> list[Any]:
+        """The answers, in the order of those who asked."""
+
+    def forget(self) -> None:
+        """After a rollback: what was remembered may not be in the chain."""
+
+
+@dataclass(eq=False)
+class Job:
+    """Either decisions to be drawn together with those of others, or work of another kind."""
+
+    asked: list[Any] = field(default_factory=list)
+    work: Callable[[Transaction], Any] | None = None
+    future: "Future[Any]" = field(default_factory=Future)
+    loop: Any = None
+    """The event loop that waits, if it is not a thread."""
+    tidy: bool = False
+    """Whether SQLite's WAL is to be emptied afterwards, because it may still hold what was erased.
+    """
+    result: Any = None
+    error: BaseException | None = None
+
+    def settle(self) -> None:
+        """Tell whoever waits."""
+        if self.future.done():
+            return
+        with suppress(InvalidStateError):  # the one who waited has gone
+            if self.error is not None:
+                self.future.set_exception(self.error)
+            else:
+                self.future.set_result(self.result)
+
+
+class Writer:
+    """Group commit: one thread, one connection; whoever waits while a commit is on its way shares
+    the next one.
+
+        take all jobs that wait -> BEGIN -> do them -> COMMIT (fsync) -> only then deliver results
+
+    If something fails before the commit, everything is rolled back and each job is tried alone, so
+    that it can only hurt itself. If the commit itself fails on SQLite, nobody knows what the disk
+    holds: no result is delivered, and the writer stops for good (opening the ledger again
+    recovers). PostgreSQL looks after its own disk; there the next transaction is tried.
+
+    `fail_stop` says that a failed commit ends everything.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        keyring: Keyring,
+        drawer: Draws,
+        *,
+        fail_stop: bool,
+    ) -> None:
+        self._engine, self._clock, self._keyring = engine, clock, keyring
+        self._drawer, self._fail_stop = drawer, fail_stop
+        self._jobs: SimpleQueue[Job | None] = SimpleQueue()
+        self._broken: str | None = None
+        self._disk_failed = False
+        self._lock = threading.Lock()
+        self._thread = threading.Thread(
+            target=self._run, name="evenhand-ledger-writer", daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def broken(self) -> str | None:
+        """Why nothing is written any more."""
+        return self._broken
+
+    def submit(self, job: Job) -> Job:
+        """Queue a job; its future is settled after the commit."""
+        with self._lock:
+            if self._broken is not None:
+                raise _unavailable(self._broken)
+            self._jobs.put(job)
+        return job
+
+    def close(self) -> None:
+        """Do what is queued, then stop."""
+        with self._lock:
+            self._broken = self._broken or "the ledger has been closed"
+            self._jobs.put(None)
+        self._thread.join()
+
+    def _run(self) -> None:
+        closing = False
+        while not closing:
+            jobs, closing = self._take()
+            self._attempt(jobs)
+            # a job that failed, and is no refusal, may have hurt the others: each is tried alone
+            if len(jobs) > 1 and any(map(_failed, jobs)) and self._broken is None:
+                for job in jobs:
+                    job.error = None
+                    self._attempt([job])
+            for job in filter(_failed, jobs):
+                job.error = _unavailable(f"{type(job.error).__name__} while writing", job.error)
+            deliver(jobs)
+
+    def _take(self) -> tuple[list[Job], bool]:
+        """Everybody who waits, up to MAX_GROUP decisions; wait for the first. True: close."""
+        jobs: list[Job] = []
+        size, job = 0, self._jobs.get()
+        while job is not None:
+            jobs.append(job)
+            size += max(1, len(job.asked))
+            if size >= MAX_GROUP:
+                return jobs, False
+            try:
+                job = self._jobs.get_nowait()
+            except Empty:
+                return jobs, False
+        return jobs, True
+
+    def _attempt(self, jobs: list[Job]) -> None:
+        """One transaction; afterwards every job has a result that is durable, or an error."""
+        if not jobs:
+            return
+        try:
+            if self._disk_failed:
+                raise _unavailable(str(self._broken))
+            with self._engine.connect() as connection:
+                self._transact(connection, jobs)
+                if connection.dialect.name == "sqlite" and any(job.tidy for job in jobs):
+                    connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        except Exception as error:  # noqa: BLE001 - whoever waits must be told, whatever it was
+            self._drawer.forget()
+            for job in jobs:
+                job.result, job.error = None, error
+
+    def _transact(self, connection: Connection, jobs: list[Job]) -> None:
+        with connection.begin() as handle:
+            transaction = Transaction(connection, self._clock(), self._keyring)
+            perform(transaction, jobs, self._drawer)
+            transaction.flush()
+            try:
+                handle.commit()
+            except Exception as error:
+                raise self._stopped(error) from error
+
+    def _stopped(self, error: BaseException) -> LedgerUnavailable:
+        """A commit failed: what it held may or may not be there, so it is neither answered nor
+        tried again.
+        """
+        reason = f"a commit failed ({type(error).__name__}), so nobody knows what the disk holds"
+        if self._fail_stop:
+            with self._lock:
+                self._disk_failed, self._broken = True, reason
+        return _unavailable(reason)
+
+
+def perform(transaction: Transaction, jobs: list[Job], drawer: Draws) -> None:
+    """Do the jobs in their order; decisions that follow one another are drawn together."""
+    run: list[Job] = []
+    for job in [*jobs, None]:
+        if job is not None and job.work is None:
+            run.append(job)
+            continue
+        if run:
+            answers = iter(drawer.draw(transaction, [asked for one in run for asked in one.asked]))
+            for one in run:
+                one.result = [next(answers) for _ in one.asked]
+            run = []
+        if job is not None and job.work is not None:
+            before = transaction.seq
+            try:
+                job.result = job.work(transaction)
+            except Refusal as refusal:
+                # law: work refuses before it appends, so that a refusal leaves nothing behind
+                if transaction.seq != before:
+                    raise RuntimeError("a refusal came after a row had been appended") from refusal
+                job.error = refusal
+
+
+def deliver(jobs: list[Job]) -> None:
+    """Settle the futures: those of an event loop by one call into it, those of threads here."""
+    by_loop: dict[Any, list[Job]] = {}
+    for job in jobs:
+        by_loop.setdefault(job.loop, []).append(job)
+    for loop, waiting in by_loop.items():
+        if loop is None:
+            _settle(waiting)
+        else:
+            # a loop that has been closed has taken everybody who waited with it
+            with suppress(RuntimeError):
+                loop.call_soon_threadsafe(_settle, waiting)
+
+
+def _settle(jobs: list[Job]) -> None:
+    for job in jobs:
+        job.settle()
+
+
+def _failed(job: Job) -> bool:
+    return job.error is not None and not isinstance(job.error, Refusal)
+
+
+def _unavailable(reason: str, cause: BaseException | None = None) -> LedgerUnavailable:
+    refusal = LedgerUnavailable(
+        f"nothing can be written: {reason}.", hint="look at the disk, then start the service again."
+    )
+    refusal.__cause__ = cause
+    return refusal
+
+
+# Reading
 
 
 def read_head_seal(connection: Connection) -> bytes:
@@ -179,8 +582,12 @@ def chain_rows(connection: Connection) -> Iterator[tuple[int, str, Stored]]:
     return heapq.merge(*(rows_of(kind, table) for kind, table in KINDS.items()), key=itemgetter(0))
 
 
-def personal_rows(connection: Connection) -> Iterator[Stored]:
-    """(seq, sealed, wrapped key of the person) in the order of the chain."""
+def personal_rows(connection: Connection, *, keys: bool = True) -> Iterator[Stored]:
+    """(seq, sealed, wrapped key of the person) in the order of the chain; the last is None
+    without `keys`.
+    """
+    if not keys:
+        return _pages(connection, "SELECT seq, sealed, NULL FROM personal")
     joined = "personal LEFT JOIN people ON people.id = personal.person"
     return _pages(connection, f"SELECT seq, sealed, key FROM {joined}")
 

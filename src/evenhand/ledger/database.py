@@ -283,7 +283,8 @@ def open_store(where: str | os.PathLike[str]) -> Store:
             hint="give a path, or postgresql://...",
         )
     url = f"postgresql+psycopg://{rest}"
-    common: dict[str, Any] = {"pool_pre_ping": True}
+    # paramstyle: positional parameters, as SQLite has them
+    common: dict[str, Any] = {"pool_pre_ping": True, "paramstyle": "format"}
     writer = create_engine(
         url, pool_size=1, max_overflow=0, isolation_level="READ COMMITTED", **common
     )
@@ -301,56 +302,53 @@ def open_store(where: str | os.PathLike[str]) -> Store:
 
 def _open_sqlite(path: Path) -> Store:
     lock = FileLock(path.with_name(path.name + ".lock"))
-
-    def connect_writer() -> sqlite3.Connection:
-        """SQLAlchemy begins and ends the transactions; sqlite3 does not (isolation_level)."""
-        connection = sqlite3.connect(
-            path,
-            isolation_level=None,
-            check_same_thread=False,
-            timeout=0,
-            cached_statements=STATEMENTS,
+    lock.acquire()
+    try:
+        writer = create_engine(
+            "sqlite://", creator=partial(_connect_writer, path), poolclass=StaticPool
         )
-        for pragma in (
-            "journal_mode=WAL",
-            "synchronous=FULL",
-            "secure_delete=ON",
-            "cache_size=-65536",
-            "wal_autocheckpoint=8000",
-        ):
-            connection.execute(f"PRAGMA {pragma}").fetchall()
-        return connection
-
-    def connect_reader() -> sqlite3.Connection:
-        return sqlite3.connect(
+        readable = partial(
+            sqlite3.connect,
             f"{path.absolute().as_uri()}?mode=ro",
             uri=True,
             isolation_level=None,
             check_same_thread=False,
             timeout=5,
         )
-
-    lock.acquire()
-    try:
-        writer = create_engine("sqlite://", creator=connect_writer, poolclass=StaticPool)
         reader = create_engine(
             "sqlite://",
-            creator=connect_reader,
+            creator=readable,
             poolclass=QueuePool,
             pool_size=READERS,
             max_overflow=0,
         )
-        # the statements of one reader see one state
-        for engine, begin in ((writer, "BEGIN IMMEDIATE"), (reader, "BEGIN")):
-            event.listen(engine, "begin", partial(_begin, begin))
+        # SQLAlchemy begins and ends the transactions, sqlite3 does not (isolation_level); the
+        # statements of one reader see one state
+        event.listen(writer, "begin", lambda c: c.exec_driver_sql("BEGIN IMMEDIATE"))
+        event.listen(reader, "begin", lambda c: c.exec_driver_sql("BEGIN"))
     except BaseException:
         lock.release()
         raise
     return Store(writer, reader, lock, path)
 
 
-def _begin(statement: str, connection: Connection) -> None:
-    connection.exec_driver_sql(statement)
+def _connect_writer(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path,
+        isolation_level=None,
+        check_same_thread=False,
+        timeout=0,
+        cached_statements=STATEMENTS,
+    )
+    for pragma in (
+        "journal_mode=WAL",
+        "synchronous=FULL",
+        "secure_delete=ON",
+        "cache_size=-65536",
+        "wal_autocheckpoint=8000",
+    ):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    return connection
 
 
 class FileLock:
@@ -369,7 +367,8 @@ class FileLock:
             holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
             os.close(handle)
             raise LedgerLocked(
-                f"process {holder} has opened {self.path.with_suffix('')}; a SQLite ledger belongs to one process.",
+                f"process {holder} has opened {self.path.with_suffix('')}; "
+                "a SQLite ledger belongs to one process.",
                 hint="stop that process, or move to PostgreSQL for several replicas.",
             ) from None
         os.ftruncate(handle, 0)

@@ -1,4 +1,6 @@
-"""Reading the ledger: decisions by key, the learner's history, counts. Nothing here writes."""
+"""Reading a ledger: decisions by key, the learner's history, policies, events and counts. Nothing
+here writes.
+"""
 
 import json
 import math
@@ -6,16 +8,39 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, and_, bindparam, case, func, not_, select
+from sqlalchemy import Connection, and_, bindparam, case, func, not_, select
 
+from evenhand.canonical import canonical_digest
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
-from evenhand.ledger.database import DECISIONS, ERASURES, OUTCOMES, PEOPLE, PERSONAL, QUARANTINE
-from evenhand.ledger.decision_draw import KNOWN_BY_KEY, Known, key_digest, open_known
+from evenhand.ledger import publishing
+from evenhand.ledger.chain import Head, SignedHead, is_usable, read_head
+from evenhand.ledger.database import (
+    CERTIFICATES,
+    CHECKPOINTS,
+    DECISIONS,
+    ERASURES,
+    EVENTS,
+    OUTCOMES,
+    PEOPLE,
+    PERSONAL,
+    POLICIES,
+    QUARANTINE,
+    WINDOWS,
+    Store,
+)
+from evenhand.ledger.decision_draw import (
+    DECISIONS_BY_KEY,
+    Answer,
+    Drawn,
+    StoredDecision,
+    Window,
+    key_digest,
+)
 from evenhand.ledger.keyring import Keyring, Opened, open_fields
 from evenhand.ledger.outcome_status import Facts, Standing, facts_from, missing_key
-from evenhand.ledger.records import Counts, Drawn, LateGroup, Overruled, Row
-from evenhand.ledger.refusals import Damaged
+from evenhand.ledger.publishing import Active, CertificateRow, Event, PolicyRecord
+from evenhand.ledger.refusals import Damaged, NotFound
 
 PAGE = 2000
 """Decisions that are read at once; between pages no reading transaction stays open."""
@@ -53,12 +78,175 @@ _REPORTS = (
     )
     .order_by(OUTCOMES.c.seq)
 )
+
+
+def _number(table: Any, *conditions: Any) -> Any:
+    mine = select(func.count()).where(table.c.decision == DECISIONS.c.seq, *conditions)
+    return mine.scalar_subquery()
+
+
+def _reported(report: str, value: str) -> Any:
+    return _number(OUTCOMES, OUTCOMES.c.report == report, OUTCOMES.c.value == value)
+
+
+_PER_DECISION = select(
+    DECISIONS.c.accept,
+    DECISIONS.c.usable,
+    (_reported("label", "+1") + _reported("label", "-1")).label("labels"),
+    (_reported("settlement", "+1") + _reported("settlement", "-1")).label("settlements"),
+    case(
+        (DECISIONS.c.accept, _reported("override", "reject")),
+        else_=_reported("override", "accept"),
+    ).label("overruled"),
+    _number(QUARANTINE).label("quarantined"),
+    select(PERSONAL.c.sealed.is_(None))
+    .where(PERSONAL.c.seq == DECISIONS.c.seq)
+    .scalar_subquery()
+    .label("erased"),
+)
+"""One row per decision, with the number of its reports of each kind."""
 FOREVER = 2**62
+"""A row that no ledger reaches."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One decision as a learner sees it: as it was drawn, with what is known of it.
+
+    Parameters
+    ----------
+    seq : int
+        The number of its row.
+    at : float
+        When it was drawn, in seconds.
+    window : str
+        The name of the window.
+    features : tuple of float or None
+        None if the person has been erased.
+    group : str, int, float, bool or None
+        As it was known before the draw; else as it was told within the maturity window.
+    prices : (float, float) or None
+        What a wrong acceptance and a wrong rejection of this person cost.
+    u, accept, acceptance, audit, audit_weight, policy, epoch
+        As in `Drawn`.
+    label : {-1, 0, +1}
+        0 unless it is known and undisputed, and nobody overruled the decision.
+    status : str
+        As in `Standing`.
+    erased : bool
+        Whether the person has been forgotten.
+    overruled : bool
+        Whether a human decided otherwise than was drawn.
+    settled : {-1, 0, +1}
+        The label at the end of the person's own maturity window; what came later does not change
+        it.
+    group_late : bool
+        Whether the group was told after the draw.
+
+    Examples
+    --------
+    >>> Row(7, 0.0, "w0", (0.5,), "a", None, 0.1, True, 0.25, False, 0.0, "policy", 1, label=1,
+    ...     status="resolved", erased=False).settled
+    0
+    """
+
+    seq: int
+    at: float
+    window: str
+    features: tuple[float, ...] | None
+    group: Scalar | None
+    prices: tuple[float, float] | None
+    u: float
+    accept: bool
+    acceptance: float
+    audit: bool
+    audit_weight: float
+    policy: str
+    epoch: int
+    label: int
+    status: str
+    erased: bool
+    overruled: bool = False
+    settled: int = 0
+    group_late: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LateGroup:
+    """A decision whose group became known, or disputed, after it had been made.
+
+    Parameters
+    ----------
+    seq : int
+        The number of its row.
+    accept : bool
+        What was drawn.
+    before, now : str, int, float, bool or None
+        The group as it was known before, and now.
+    overruled : bool
+        Whether people had overruled the decision before.
+
+    Examples
+    --------
+    >>> LateGroup(7, True, None, "a").now
+    'a'
+    """
+
+    seq: int
+    accept: bool
+    before: Scalar | None
+    now: Scalar | None
+    overruled: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Overruled:
+    """A decision that a human overruled.
+
+    Parameters
+    ----------
+    seq : int
+        The number of its row.
+    accept : bool
+        What was drawn, so the human did the opposite.
+    group : str, int, float, bool or None
+        The group of the person.
+
+    Examples
+    --------
+    >>> Overruled(7, True, "a").accept
+    True
+    """
+
+    seq: int
+    accept: bool
+    group: Scalar | None
 
 
 @dataclass(frozen=True)
 class Explained:
-    """One decision with everything that is known of it."""
+    """One decision with everything that is known of it.
+
+    Parameters
+    ----------
+    drawn : Drawn
+        The decision.
+    features : tuple of float
+        What the policy looked at.
+    group : str, int, float, bool or None
+        The group of the person, as it is known now.
+    prices : (float, float) or None
+        What a wrong acceptance and a wrong rejection of this person cost.
+    standing : Standing
+        What is known of the outcome.
+
+    Examples
+    --------
+    >>> drawn = Drawn(7, 0.0, "bank", "k1", "p1", "loan", "w0", 0.1, 0.25, True, "policy", 1,
+    ...               0.0, False, True, "live")
+    >>> Explained(drawn, (0.5,), "a", None, Standing("pending")).standing.status
+    'pending'
+    """
 
     drawn: Drawn
     features: tuple[float, ...]
@@ -67,28 +255,532 @@ class Explained:
     standing: Standing
 
 
-def known(connection: Connection, keyring: Keyring, tenant: str, key: str) -> Known:
-    """The decision of a key, opened; NotFound or Gone."""
-    row = connection.execute(
-        KNOWN_BY_KEY, {"among": [key_digest(keyring, tenant, key)]}
-    ).one_or_none()
-    if row is None:
-        raise missing_key()
-    return open_known(keyring, row)
+@dataclass(frozen=True)
+class Counts:
+    """How many decisions of a product there are of each kind.
+
+    Parameters
+    ----------
+    decisions, accepted, usable : int
+        All, those drawn "accept", and those that may be learned from.
+    pending, resolved, disputed, overruled : int
+        By the status of their outcome; see `Standing`. Also rejected people can be overruled.
+    quarantined : int
+        Labels of rejected people.
+    erased : int
+        Decisions about people who have been erased.
+
+    Examples
+    --------
+    >>> Counts(decisions=3, accepted=2, pending=2).resolved
+    0
+    """
+
+    decisions: int = 0
+    accepted: int = 0
+    usable: int = 0
+    pending: int = 0
+    resolved: int = 0
+    disputed: int = 0
+    overruled: int = 0
+    quarantined: int = 0
+    erased: int = 0
 
 
-def explained(connection: Connection, keyring: Keyring, found: Known) -> Explained:
-    """The decision with everything that is known of it."""
-    seq = found.drawn.seq
-    reports = Reports(connection, keyring, seq, seq, FOREVER)
-    group, _ = reports.group(seq, found.opened.fields["group"])
-    features, prices = _numbers(found.opened)
-    return Explained(
-        found.drawn, features, group, prices, reports.facts(seq, found.drawn.accept).standing
-    )
+class LedgerReader:
+    """What can be asked of a ledger; `Ledger` has all of these methods."""
+
+    id: str
+    store: Store
+    keyring: Keyring
+
+    def _read(self, statement: Any) -> list[Any]:
+        with self.store.reader.connect() as connection:
+            return list(connection.execute(statement).all())
+
+    # decisions
+
+    def _stored(self, connection: Connection, tenant: str, key: str) -> tuple[Drawn, Opened]:
+        """The decision of a key, opened; NotFound or Gone."""
+        digest = key_digest(self.keyring, tenant, key)
+        row = connection.execute(DECISIONS_BY_KEY, {"among": [digest]}).one_or_none()
+        if row is None:
+            raise missing_key()
+        return StoredDecision(*row).opened(self.keyring)
+
+    def find(self, tenant: str, key: str) -> Answer:
+        """Find the stored answer of a key.
+
+        Parameters
+        ----------
+        tenant, key : str
+            Those of the application.
+
+        Returns
+        -------
+        Answer
+            The answer; `replayed` is true.
+
+        Raises
+        ------
+        NotFound
+            If no decision has this key.
+        Gone
+            If the person has been erased.
+        """
+        with self.store.reader.connect() as connection:
+            drawn, opened = self._stored(connection, tenant, key)
+        return Answer(opened.fields["reply"]["body"].encode(), drawn, replayed=True)
+
+    def explain(self, tenant: str, key: str) -> Explained:
+        """Find a decision with everything that is known of it.
+
+        Parameters
+        ----------
+        tenant, key : str
+            Those of the application.
+
+        Returns
+        -------
+        Explained
+            The decision, the features, the group, and what is known of the outcome.
+
+        Raises
+        ------
+        NotFound
+            If no decision has this key.
+        Gone
+            If the person has been erased.
+        """
+        with self.store.reader.connect() as connection:
+            drawn, opened = self._stored(connection, tenant, key)
+            reports = _Reports(connection, self.keyring, drawn.seq, drawn.seq, FOREVER)
+        group, _ = reports.group(drawn.seq, opened.fields["group"])
+        features, prices = _numbers(opened)
+        standing = reports.facts(drawn.seq, drawn.accept).standing
+        return Explained(drawn, features, group, prices, standing)
+
+    def history(
+        self,
+        tenant: str,
+        product: str,
+        *,
+        after: int = 0,
+        upto: int | None = None,
+        decided_before: float = math.inf,
+        usable_only: bool = True,
+        maturity: float | None = None,
+    ) -> Iterator[Row]:
+        """Read decisions in the order of the chain: everybody whom a certificate may be about.
+
+        Nobody is left out because of what was reported.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose decisions.
+        after : int
+            Only rows after this one.
+        upto : int, optional
+            Only rows up to this one, and only the reports in them; without it, the last row of now.
+        decided_before : float
+            Only decisions before this time, in seconds.
+        usable_only : bool
+            Only first live applications; see `Drawn.usable`. That is known before the draw.
+        maturity : float, optional
+            Seconds after which a person's own window ends; what was told later changes neither
+            `settled` nor `group`.
+
+        Returns
+        -------
+        iterator of Row
+            The decisions.
+        """
+        last = self.head().seq if upto is None else upto
+        where = {"tenant": tenant, "product": product, "upto": last, "before": decided_before}
+
+        def pages(after: int) -> Iterator[Row]:
+            while True:
+                with self.store.reader.connect() as connection:
+                    page = connection.execute(_PAGE, {**where, "after": after}).all()
+                    if not page:
+                        return
+                    reports = _Reports(
+                        connection, self.keyring, page[0].seq, page[-1].seq, upto=last
+                    )
+                after = page[-1].seq
+                for stored in page:
+                    body = json.loads(stored.body)
+                    if is_usable(body) or not usable_only:
+                        yield self._row(stored, body, reports, maturity)
+
+        return pages(after)
+
+    def _row(
+        self, stored: Any, body: Json, reports: "_Reports", maturity: float | None = None
+    ) -> Row:
+        """The decision of a row of _PAGE."""
+        end = math.inf if maturity is None else stored.at + maturity
+        standing = reports.facts(stored.seq, body["accept"]).standing
+        features, prices, group, late = None, None, None, False
+        if stored.sealed is not None:
+            opened = open_fields(self.keyring.unwrap(stored.wrapped), stored.sealed)
+            features, prices = _numbers(opened)
+            group, late = reports.group(stored.seq, opened.fields["group"], end)
+        names = ("window", "u", "accept", "acceptance", "audit", "audit_weight", "policy", "epoch")
+        return Row(
+            seq=stored.seq,
+            at=stored.at,
+            features=features,
+            group=group,
+            prices=prices,
+            label=standing.label,
+            status=standing.status,
+            erased=stored.sealed is None,
+            overruled=standing.overruled,
+            settled=reports.facts(stored.seq, body["accept"], end).standing.label,
+            group_late=late,
+            **{name: body[name] for name in names},
+        )
+
+    def late_groups(self, tenant: str, product: str, after: int, upto: int) -> list[LateGroup]:
+        """Find usable decisions whose group has changed.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose decisions.
+        after, upto : int
+            Two rows: the group at the second is another one than it was at the first.
+
+        Returns
+        -------
+        list of LateGroup
+            In the order of the chain.
+        """
+        return [
+            LateGroup(now.seq, now.accept, then.group, now.group, then.overruled)
+            for then, now in self._changed(tenant, product, "group", after, upto, decided=after)
+            if then.group != now.group
+        ]
+
+    def overruled(self, tenant: str, product: str, after: int, upto: int) -> list[Overruled]:
+        """Find usable decisions that people have overruled.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose decisions.
+        after, upto : int
+            Two rows: they are overruled at the second, and were not at the first.
+
+        Returns
+        -------
+        list of Overruled
+            In the order of the chain.
+        """
+        return [
+            Overruled(now.seq, now.accept, now.group)
+            for then, now in self._changed(tenant, product, "override", after, upto, decided=upto)
+            if now.overruled and not then.overruled
+        ]
+
+    def _changed(
+        self, tenant: str, product: str, report: str, after: int, upto: int, decided: int
+    ) -> Iterator[tuple[Row, Row]]:
+        """(as known at row `after`, as known at row `upto`) of usable decisions up to row `decided`
+        on which such a report came between.
+        """
+        o = OUTCOMES.c
+        reported = select(o.decision).where(o.report == report, o.seq > after, o.seq <= upto)
+        statement = _PAGE.limit(None).where(DECISIONS.c.seq.in_(reported))
+        where = {"tenant": tenant, "product": product, "before": math.inf}
+        with self.store.reader.connect() as connection:
+            between = {**where, "after": 0, "upto": decided}
+            for stored in connection.execute(statement, between).all():
+                body, seq = json.loads(stored.body), stored.seq
+                if is_usable(body):
+                    then = _Reports(connection, self.keyring, seq, seq, after)
+                    now = _Reports(connection, self.keyring, seq, seq, upto)
+                    yield self._row(stored, body, then), self._row(stored, body, now)
+
+    def newest_erasure(self, tenant: str, product: str, after: int = 0, upto: int = FOREVER) -> int:
+        """Find the last row by which decisions of a product were erased.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose decisions.
+        after, upto : int
+            Only rows after the first, up to the second.
+
+        Returns
+        -------
+        int
+            The number of the row; `after` if there is none.
+        """
+        between = (ERASURES.c.seq > after, ERASURES.c.seq <= upto)
+        erasures = select(ERASURES.c.seq, ERASURES.c.body).where(*between)
+        mine = (DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
+        with self.store.reader.connect() as connection:
+            for erasure in connection.execute(erasures.order_by(ERASURES.c.seq.desc())).all():
+                listed = DECISIONS.c.seq.in_(json.loads(erasure.body)["rows"])
+                erased = select(DECISIONS.c.seq).where(listed, *mine).limit(1)
+                if connection.execute(erased).first() is not None:
+                    return int(erasure.seq)
+        return after
+
+    # counting
+
+    def count_usable(
+        self, tenant: str, product: str, *, after: int = 0, upto: int | None = None
+    ) -> int:
+        """Count the rows that `history` must give.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose decisions.
+        after : int
+            Only rows after this one.
+        upto : int, optional
+            Only rows up to this one; without it, the last row of now.
+
+        Returns
+        -------
+        int
+            As the database counts them from the columns, without reading the rows.
+        """
+        last, c = self.head().seq if upto is None else upto, DECISIONS.c
+        mine = select(func.count()).where(c.tenant == tenant, c.product == product, c.usable)
+        return int(self._read(mine.where(c.seq > after, c.seq <= last))[0][0])
+
+    def count_overrides(self, tenant: str, product: str, upto: int = FOREVER) -> int:
+        """Count the overrides that were reported.
+
+        Parameters
+        ----------
+        tenant, product : str
+            About whose decisions.
+        upto : int
+            Only those in rows up to this one.
+
+        Returns
+        -------
+        int
+            Their number; those that agree with the draw count too.
+        """
+        joined = OUTCOMES.join(DECISIONS, DECISIONS.c.seq == OUTCOMES.c.decision)
+        mine = (DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
+        overrides = (OUTCOMES.c.report == "override", OUTCOMES.c.seq <= upto)
+        counted = select(func.count()).select_from(joined).where(*mine, *overrides)
+        return int(self._read(counted)[0][0])
+
+    def counts(self, tenant: str, product: str) -> Counts:
+        """Count the decisions of each kind.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose decisions.
+
+        Returns
+        -------
+        Counts
+            The numbers of now.
+        """
+        c = (
+            _PER_DECISION.where(DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
+            .subquery()
+            .c
+        )
+        open_to_labels = and_(c.accept, c.overruled == 0)
+        contradicted, settled = c.labels == 2, c.settlements == 1
+        conditions = {
+            "accepted": c.accept,
+            "usable": c.usable,
+            "pending": and_(open_to_labels, c.labels == 0),
+            "resolved": and_(open_to_labels, (c.labels == 1) | and_(contradicted, settled)),
+            "disputed": and_(open_to_labels, contradicted, not_(settled)),
+            "overruled": c.overruled > 0,
+            "erased": c.erased,
+        }
+        sums: dict[str, Any] = {
+            name: func.sum(case((test, 1), else_=0)) for name, test in conditions.items()
+        }
+        sums |= {"decisions": func.count(), "quarantined": func.sum(c.quarantined)}
+        (row,) = self._read(select(*(value.label(name) for name, value in sums.items())))
+        return Counts(**{name: int(getattr(row, name) or 0) for name in sums})
+
+    # policies, certificates, operators
+
+    def policies(self, tenant: str, product: str) -> list[PolicyRecord]:
+        """Read all policies of a product.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose policies.
+
+        Returns
+        -------
+        list of PolicyRecord
+            Oldest first; those outside of the lineage are among them.
+        """
+        rows = self._read(publishing.policies_of(tenant, product))
+        return [PolicyRecord.from_body(row.seq, json.loads(row.body)) for row in rows]
+
+    def policy(self, policy: str) -> PolicyRecord:
+        """Read one policy.
+
+        Parameters
+        ----------
+        policy : str
+            Its id.
+
+        Returns
+        -------
+        PolicyRecord
+            The policy as it was last published.
+
+        Raises
+        ------
+        NotFound
+            If no policy has this id.
+        """
+        c = POLICIES.c
+        mine = select(c.seq, c.body).where(c.id == policy).order_by(c.seq.desc())
+        rows = self._read(mine)
+        if not rows:
+            raise NotFound(f"no policy has the id {policy}.")
+        return PolicyRecord.from_body(rows[0].seq, json.loads(rows[0].body))
+
+    def active(self, tenant: str, product: str) -> Active | None:
+        """Say what decides now.
+
+        Parameters
+        ----------
+        tenant, product : str
+            For whom and for what.
+
+        Returns
+        -------
+        Active or None
+            None before the first publication.
+        """
+        return publishing.active(self.policies(tenant, product), self.events(tenant, product))
+
+    def checkpoint(self, policy: PolicyRecord) -> Json:
+        """Read the state of the learner that made a policy.
+
+        Parameters
+        ----------
+        policy : PolicyRecord
+            A policy of the lineage.
+
+        Returns
+        -------
+        dict
+            The checkpoint that was published with it.
+
+        Raises
+        ------
+        Damaged
+            If it is not the one that the policy's signed record names.
+        """
+        c = CHECKPOINTS.c
+        mine = (c.tenant == policy.tenant, c.product == policy.product, c.epoch == policy.epoch)
+        rows = self._read(select(c.body).where(*mine))
+        stored: list[Json] = [json.loads(row.body)["checkpoint"] for row in rows]
+        if len(stored) != 1 or canonical_digest(stored[0]) != policy.checkpoint:
+            raise Damaged(
+                f"epoch {policy.epoch} of product {policy.product!r} has no checkpoint "
+                f"with the digest {policy.checkpoint}.",
+                hint="verify the ledger: a policy of rules 2 is published together with its "
+                "checkpoint.",
+            )
+        return stored[0]
+
+    def certificates(self, tenant: str, product: str) -> list[CertificateRow]:
+        """Read all certificates of a product.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose certificates.
+
+        Returns
+        -------
+        list of CertificateRow
+            Oldest first.
+        """
+        c = CERTIFICATES.c
+        mine = select(c.seq, c.at, c.epoch, c.body).where(c.tenant == tenant, c.product == product)
+        return [
+            CertificateRow(row.seq, row.at, row.epoch, json.loads(row.body)["certificate"])
+            for row in self._read(mine.order_by(c.seq))
+        ]
+
+    def events(self, tenant: str | None = None, product: str | None = None) -> list[Event]:
+        """Read what operators, trainers and the ledger did.
+
+        Parameters
+        ----------
+        tenant, product : str, optional
+            Whose events; without them, all.
+
+        Returns
+        -------
+        list of Event
+            Oldest first.
+        """
+        statement = select(EVENTS.c.seq, EVENTS.c.at, EVENTS.c.body).order_by(EVENTS.c.seq)
+        for column, value in ((EVENTS.c.tenant, tenant), (EVENTS.c.product, product)):
+            statement = statement if value is None else statement.where(column == value)
+        names = ("tenant", "product", "action", "by", "note", "policy", "info")
+        events = []
+        for row in self._read(statement):
+            body = json.loads(row.body)
+            events.append(Event(row.seq, row.at, *[body[name] for name in names]))
+        return events
+
+    # windows, heads
+
+    def windows(self) -> list[Window]:
+        """Read every window so far.
+
+        Returns
+        -------
+        list of Window
+            Oldest first.
+        """
+        rows = self._read(select(WINDOWS.c.body).order_by(WINDOWS.c.seq))
+        bodies = [json.loads(row.body) for row in rows]
+        return [Window(b["window"], b["starts"], b["ends"], b["commitment"]) for b in bodies]
+
+    def head(self) -> Head:
+        """Read the end of the chain.
+
+        Returns
+        -------
+        Head
+            Its number, its hash and its time.
+        """
+        with self.store.reader.connect() as connection:
+            return read_head(connection)
+
+    def signed_head(self) -> SignedHead:
+        """Sign the end of the chain: publish it where the operator cannot change it.
+
+        Returns
+        -------
+        SignedHead
+            The end of the chain, signed by the ledger's key.
+        """
+        return SignedHead.of(self.id, self.head(), self.keyring.public_key, self.keyring.sign)
 
 
-class Reports:
+class _Reports:
     """The reports on the decisions first..last that stand in rows up to `upto`.
 
     Each question may be asked as of a time: `until`.
@@ -97,89 +789,29 @@ class Reports:
     def __init__(
         self, connection: Connection, keyring: Keyring, first: int, last: int, upto: int
     ) -> None:
-        self._told: dict[int, list[tuple[float, str, str]]] = {}
-        self._groups: dict[int, list[tuple[float, Any]]] = {}
+        self._reports: dict[int, list[tuple[float, str, str]]] = {}
+        self._groups: dict[int, list[tuple[float, Scalar]]] = {}
         for row in connection.execute(_REPORTS, {"first": first, "last": last, "upto": upto}):
-            self._told.setdefault(row.decision, []).append((row.at, row.report, row.value))
+            self._reports.setdefault(row.decision, []).append((row.at, row.report, row.value))
             if row.report == "group" and row.sealed is not None:
-                told = open_fields(keyring.unwrap(row.wrapped), row.sealed).fields["group"]
-                self._groups.setdefault(row.decision, []).append((row.at, told))
+                opened = open_fields(keyring.unwrap(row.wrapped), row.sealed)
+                self._groups.setdefault(row.decision, []).append((row.at, opened.fields["group"]))
 
     def facts(self, decision: int, accept: bool, until: float = math.inf) -> Facts:
         """The set of reports on one decision."""
-        return facts_from(
-            accept,
-            [(kind, value) for at, kind, value in self._told.get(decision, []) if at <= until],
-        )
+        reports = self._reports.get(decision, [])
+        return facts_from(accept, [(kind, value) for at, kind, value in reports if at <= until])
 
-    def group(self, decision: int, known_then: Any, until: float = math.inf) -> tuple[Any, bool]:
-        """(group, whether it was told after the coin): as it was known when the decision was made,
+    def group(
+        self, decision: int, known: Scalar | None, until: float = math.inf
+    ) -> tuple[Scalar | None, bool]:
+        """(group, whether it was told after the draw): as it was known when the decision was made,
         else as told since, unless two were.
         """
         told = [group for at, group in self._groups.get(decision, []) if at <= until]
-        if known_then is not None or len(told) != 1:
-            return known_then, False
+        if known is not None or len(told) != 1:
+            return known, False
         return told[0], True
-
-
-def history(
-    engine: Engine,
-    keyring: Keyring,
-    tenant: str,
-    product: str,
-    *,
-    after: int,
-    upto: int,
-    decided_before: float,
-    usable_only: bool,
-    maturity: float | None,
-) -> Iterator[Row]:
-    """Decisions in the order of the chain, each with the reports up to row `upto`; nobody is left
-    out because of what was reported.
-    """
-    where = {"tenant": tenant, "product": product, "upto": upto, "before": decided_before}
-    while True:
-        with engine.connect() as connection:
-            page = connection.execute(_PAGE, {**where, "after": after}).all()
-            if not page:
-                return
-            reports = Reports(connection, keyring, page[0].seq, page[-1].seq, upto)
-        after = page[-1].seq
-        found = (_row(keyring, row, reports, maturity, usable_only=usable_only) for row in page)
-        yield from (row for row in found if row is not None)
-
-
-def _row(
-    keyring: Keyring, row: Any, reports: Reports, maturity: float | None, *, usable_only: bool
-) -> Row | None:
-    """`usable` is known before the coin: the first application of the person in the window, and
-    live. Nothing that happens later counts.
-    """
-    body: Json = json.loads(row.body)
-    if usable_only and not (body["first"] and body["mode"] == "live"):
-        return None
-    end = math.inf if maturity is None else row.at + maturity
-    standing = reports.facts(row.seq, body["accept"]).standing
-    opened = None if row.sealed is None else open_fields(keyring.unwrap(row.wrapped), row.sealed)
-    features, prices = (None, None) if opened is None else _numbers(opened)
-    group, late = (
-        (None, False) if opened is None else reports.group(row.seq, opened.fields["group"], end)
-    )
-    names = ("window", "u", "accept", "acceptance", "audit", "audit_weight", "policy", "epoch")
-    return Row(
-        seq=row.seq,
-        at=row.at,
-        features=features,
-        group=group,
-        prices=prices,
-        label=standing.label,
-        status=standing.status,
-        erased=opened is None,
-        overruled=standing.overruled,
-        settled=reports.facts(row.seq, body["accept"], end).standing.label,
-        group_late=late,
-        **{name: body[name] for name in names},
-    )
 
 
 def _numbers(opened: Opened) -> tuple[tuple[float, ...], tuple[float, float] | None]:
@@ -189,164 +821,3 @@ def _numbers(opened: Opened) -> tuple[tuple[float, ...], tuple[float, float] | N
         return tuple(stored["features"]), None if prices is None else (prices[0], prices[1])
     except (KeyError, TypeError, IndexError):
         raise Damaged("the sealed features are not what this ledger writes.") from None
-
-
-def count_usable(connection: Connection, tenant: str, product: str, after: int, upto: int) -> int:
-    """Usable decisions of the rows after `after` up to `upto`, counted by the database and not by
-    reading them.
-    """
-    c = DECISIONS.c
-    mine = select(func.count()).where(c.tenant == tenant, c.product == product, c.usable)
-    return int(connection.execute(mine.where(c.seq > after, c.seq <= upto)).scalar_one())
-
-
-def count_overrides(connection: Connection, tenant: str, product: str, upto: int) -> int:
-    """Overrides in rows up to `upto`, those that agree with the draw among them."""
-    told = select(func.count()).select_from(
-        OUTCOMES.join(DECISIONS, DECISIONS.c.seq == OUTCOMES.c.decision)
-    )
-    mine = told.where(
-        DECISIONS.c.tenant == tenant,
-        DECISIONS.c.product == product,
-        OUTCOMES.c.report == "override",
-    )
-    return int(connection.execute(mine.where(OUTCOMES.c.seq <= upto)).scalar_one())
-
-
-def newest_erasure(connection: Connection, tenant: str, product: str, after: int, upto: int) -> int:
-    """The last row after `after` up to `upto` by which decisions of a product were erased; `after`
-    if there is none.
-    """
-    between = (ERASURES.c.seq > after, ERASURES.c.seq <= upto)
-    newest_first = (
-        select(ERASURES.c.seq, ERASURES.c.body).where(*between).order_by(ERASURES.c.seq.desc())
-    )
-    for erasure in connection.execute(newest_first).all():
-        listed = DECISIONS.c.seq.in_(json.loads(erasure.body)["rows"])
-        mine = select(DECISIONS.c.seq).where(
-            listed, DECISIONS.c.tenant == tenant, DECISIONS.c.product == product
-        )
-        if connection.execute(mine.limit(1)).first() is not None:
-            return int(erasure.seq)
-    return after
-
-
-def late_groups(
-    connection: Connection, keyring: Keyring, tenant: str, product: str, after: int, upto: int
-) -> list[LateGroup]:
-    """Usable decisions whose group is another one at row `upto` than it was at row `after`."""
-    return [
-        LateGroup(now.seq, now.accept, then.group, now.group, then.overruled)
-        for then, now in _changed(
-            connection, keyring, tenant, product, "group", after, upto, decided=after
-        )
-        if then.group != now.group
-    ]
-
-
-def overruled(
-    connection: Connection, keyring: Keyring, tenant: str, product: str, after: int, upto: int
-) -> list[Overruled]:
-    """Usable decisions that people have overruled at row `upto`, and had not at row `after`."""
-    return [
-        Overruled(now.seq, now.accept, now.group)
-        for then, now in _changed(
-            connection, keyring, tenant, product, "override", after, upto, decided=upto
-        )
-        if now.overruled and not then.overruled
-    ]
-
-
-def _changed(
-    connection: Connection,
-    keyring: Keyring,
-    tenant: str,
-    product: str,
-    report: str,
-    after: int,
-    upto: int,
-    decided: int,
-) -> Iterator[tuple[Row, Row]]:
-    """(as known at row `after`, as known at row `upto`) of usable decisions up to row `decided`
-    about which something was told between.
-    """
-    told = select(OUTCOMES.c.decision).where(
-        OUTCOMES.c.report == report, OUTCOMES.c.seq > after, OUTCOMES.c.seq <= upto
-    )
-    where = {"tenant": tenant, "product": product, "after": 0, "upto": decided, "before": math.inf}
-    for row in connection.execute(_PAGE.limit(None).where(DECISIONS.c.seq.in_(told)), where).all():
-        then, now = (
-            _row(
-                keyring,
-                row,
-                Reports(connection, keyring, row.seq, row.seq, at),
-                None,
-                usable_only=True,
-            )
-            for at in (after, upto)
-        )
-        if then is not None and now is not None:
-            yield then, now
-
-
-def counts(connection: Connection, tenant: str, product: str) -> Counts:
-    """How many decisions stand where."""
-    mine = and_(DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
-    per_decision = _per_decision().where(mine).subquery()
-    c = per_decision.c
-    told = c.positive + c.negative
-    settled = c.settled_good + c.settled_bad == 1
-    open_to_labels = and_(c.accept, c.overruled == 0)
-    resolved = and_(open_to_labels, (told == 1) | and_(told == 2, settled))
-    chosen = {
-        "decisions": func.count(),
-        "accepted": _sum(c.accept),
-        "usable": _sum(c.usable),
-        "pending": _sum(and_(open_to_labels, told == 0)),
-        "resolved": _sum(resolved),
-        "disputed": _sum(and_(open_to_labels, told == 2, not_(settled))),
-        "overruled": _sum(c.overruled > 0),
-        "quarantined": func.coalesce(func.sum(c.quarantined), 0),
-        "erased": _sum(c.erased),
-    }
-    row = connection.execute(
-        select(*(value.label(name) for name, value in chosen.items())).select_from(per_decision)
-    ).one()
-    return Counts(**{name: int(getattr(row, name)) for name in chosen})
-
-
-def _sum(condition: Any) -> Any:
-    return func.coalesce(func.sum(case((condition, 1), else_=0)), 0)
-
-
-def _per_decision() -> Any:
-    """One row per decision with the number of its reports of each kind."""
-
-    def number(table: Any, *conditions: Any) -> Any:
-        return (
-            select(func.count())
-            .where(table.c.decision == DECISIONS.c.seq, *conditions)
-            .scalar_subquery()
-        )
-
-    def told(report: str, value: str) -> Any:
-        return number(OUTCOMES, OUTCOMES.c.report == report, OUTCOMES.c.value == value)
-
-    erased = (
-        select(PERSONAL.c.sealed.is_(None))
-        .where(PERSONAL.c.seq == DECISIONS.c.seq)
-        .scalar_subquery()
-    )
-    return select(
-        DECISIONS.c.accept,
-        DECISIONS.c.usable,
-        told("label", "+1").label("positive"),
-        told("label", "-1").label("negative"),
-        told("settlement", "+1").label("settled_good"),
-        told("settlement", "-1").label("settled_bad"),
-        case(
-            (DECISIONS.c.accept, told("override", "reject")), else_=told("override", "accept")
-        ).label("overruled"),
-        number(QUARANTINE).label("quarantined"),
-        erased.label("erased"),
-    )

@@ -1,10 +1,14 @@
 """The keyring: one root of 32 random bytes, kept outside of the database, from which every lasting
-secret follows.
+secret follows; and how personal fields are sealed.
 
-    secret of a window   HMAC(root, "window" | ledger | window)       the draws; so a restored ledger meets the same U again
-    pepper               HMAC(root, "pepper")                         digests of keys and people: lookups without their names
-    wrapping key         HMAC(root, "wrap")                           wraps the key of each person, which is random and can be destroyed
-    signing key          HMAC(root, "sign")                           Ed25519, for heads and policies
+    secret of a window   HMAC(root, "window" | ledger | window)
+                         the draws; so a restored ledger meets the same U again
+    pepper               HMAC(root, "pepper")
+                         digests of keys and people: lookups without their names
+    wrapping key         HMAC(root, "wrap")
+                         wraps the key of each person, which is random and can be destroyed
+    signing key          HMAC(root, "sign")
+                         Ed25519, for heads and policies
 
 Whoever holds the root can predict every draw to come: it belongs to the service alone (mode 0600),
 and to nobody's backup of the data.
@@ -17,26 +21,27 @@ import os
 import secrets
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+from cryptography.exceptions import InvalidSignature, InvalidTag
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from evenhand.canonical import canonical, join_object
 from evenhand.contracts import Json
 from evenhand.ledger.refusals import Damaged, Invalid
 
-if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
 Entropy = Callable[[int], bytes]
 _FORMAT = "evenhand keyring 1"
-_NONCE = 12
+_NONCE, _SALT = 12, 16
 
 
 class KeyedHash:
     """HMAC-SHA256 under one key, which is absorbed once: H(key ^ opad | H(key ^ ipad | message)).
-    The key has at most 64 bytes.
+
+    The key has at most 64 bytes. `hmac` absorbs it again for every message; a decision has three.
     """
 
     def __init__(self, key: bytes) -> None:
@@ -65,13 +70,29 @@ class Reserve:
         """The next `size` bytes; for one thread alone."""
         if self._place + size > len(self._bytes):
             self._bytes, self._place = self._source(max(self._piece, size)), 0
-        found = self._bytes[self._place : self._place + size]
-        self._place += size
-        return found
+        start, self._place = self._place, self._place + size
+        return self._bytes[start : self._place]
 
 
 class Keyring:
-    """The root and what follows from it."""
+    """The root and what follows from it.
+
+    Parameters
+    ----------
+    root : bytes
+        32 random bytes. Whoever has them can predict every draw.
+
+    Raises
+    ------
+    Invalid
+        If the root has another length.
+
+    Examples
+    --------
+    >>> keyring = Keyring.generate()
+    >>> signature = keyring.sign({"a": 1})
+    >>> verify_signature(keyring.public_key, {"a": 1}, signature)
+    """
 
     def __init__(self, root: bytes) -> None:
         if len(root) != 32:
@@ -80,18 +101,41 @@ class Keyring:
                 hint="use Keyring.generate().",
             )
         self._root = root
+        self._peppered = KeyedHash(self._derive("pepper"))
 
     def __repr__(self) -> str:
         return f"Keyring(public_key={self.public_key})"
 
     @classmethod
     def generate(cls) -> "Keyring":
-        """A new root."""
+        """Make a keyring with a new root.
+
+        Returns
+        -------
+        Keyring
+            It is nowhere stored: see `save`.
+        """
         return cls(secrets.token_bytes(32))
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Keyring":
-        """Read what `save` wrote."""
+        """Read what `save` wrote.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Returns
+        -------
+        Keyring
+            The keyring.
+
+        Raises
+        ------
+        Invalid
+            If the file is no keyring.
+        """
         try:
             document = json.loads(Path(path).read_text())
             if document["format"] != _FORMAT:
@@ -103,8 +147,17 @@ class Keyring:
             ) from None
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the root into a new file that only its owner can read; an existing one is never
-        replaced.
+        """Write the root into a new file that only its owner can read.
+
+        Parameters
+        ----------
+        path : path-like
+            The file.
+
+        Raises
+        ------
+        FileExistsError
+            If it exists: a keyring is never replaced.
         """
         handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         with os.fdopen(handle, "w") as file:
@@ -118,68 +171,170 @@ class Keyring:
     # draws and lookups
 
     def window_secret(self, ledger: str, window: str) -> bytes:
-        """The secret of one window of one ledger."""
+        """Give the secret of one window of one ledger.
+
+        Parameters
+        ----------
+        ledger : str
+            The id of the ledger.
+        window : str
+            The name of the window.
+
+        Returns
+        -------
+        bytes
+            32 bytes.
+        """
         return self._derive("window", ledger, window)
 
-    @cached_property
-    def _peppered(self) -> "KeyedHash":
-        return KeyedHash(self._derive("pepper"))
-
     def digest(self, *parts: str) -> bytes:
-        """A keyed fingerprint: equal parts are equal, and nothing can be read from it without the
-        keyring.
+        """Give a keyed fingerprint: equal parts are equal, and nothing can be read from it without
+        the keyring.
 
-        Names are printable (`require_name`), so no part holds the separator and no two lists of
-        equal length collide.
+        Parameters
+        ----------
+        *parts : str
+            Printable texts, so that no part holds the separator and no two lists of equal length
+            collide.
+
+        Returns
+        -------
+        bytes
+            32 bytes.
         """
         return self._peppered("\x1f".join(parts).encode())
 
     def head_seal(self, seq: int, digest: bytes) -> bytes:
-        """HMAC(pepper, head): the end of the chain cannot be moved by somebody who only has the
-        database.
+        """Seal the end of the chain, so that nobody who only has the database can move it.
+
+        Parameters
+        ----------
+        seq : int
+            The number of the last row.
+        digest : bytes
+            Its hash.
+
+        Returns
+        -------
+        bytes
+            HMAC(pepper, head).
         """
         return self.digest("head", str(seq), digest.hex())
 
     # sealing
 
     @cached_property
-    def _wrapping(self) -> "AESGCM":
-        return _aesgcm(self._derive("wrap"))
+    def _wrapping(self) -> AESGCM:
+        return AESGCM(self._derive("wrap"))
+
+    def new_key(self, entropy: Entropy) -> tuple[bytes, bytes]:
+        """Make the key of a person.
+
+        Parameters
+        ----------
+        entropy : callable
+            Gives so many random bytes.
+
+        Returns
+        -------
+        (bytes, bytes)
+            The key, and the same key wrapped.
+        """
+        key = entropy(32)
+        return key, self.wrap(key, entropy)
 
     def wrap(self, key: bytes, entropy: Entropy) -> bytes:
-        """A person's key, sealed by the keyring."""
+        """Seal the key of a person.
+
+        Parameters
+        ----------
+        key : bytes
+            The key.
+        entropy : callable
+            Gives so many random bytes.
+
+        Returns
+        -------
+        bytes
+            What `unwrap` opens.
+        """
         nonce = entropy(_NONCE)
         return nonce + self._wrapping.encrypt(nonce, key, None)
 
     def unwrap(self, wrapped: bytes) -> bytes:
-        """The person's key; Damaged if this keyring did not wrap it."""
-        return _opened(self._wrapping, wrapped, "the key of a person")
+        """Open the key of a person.
+
+        Parameters
+        ----------
+        wrapped : bytes
+            What `wrap` gave.
+
+        Returns
+        -------
+        bytes
+            The key.
+
+        Raises
+        ------
+        Damaged
+            If this keyring did not wrap it.
+        """
+        return _unsealed(self._wrapping, wrapped, "the key of a person")
 
     # signing
 
     @cached_property
-    def _signing(self) -> "Ed25519PrivateKey":
-        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-
+    def _signing(self) -> Ed25519PrivateKey:
         return Ed25519PrivateKey.from_private_bytes(self._derive("sign"))
 
     @cached_property
     def public_key(self) -> str:
-        """The Ed25519 public key as hex: what auditors and replicas verify with."""
+        """The Ed25519 public key in hexadecimal: what auditors and replicas verify with."""
         return self._signing.public_key().public_bytes_raw().hex()
 
     def sign(self, document: Json) -> str:
-        """Ed25519 over the canonical JSON, as hex."""
+        """Sign a document.
+
+        Parameters
+        ----------
+        document : dict
+            Anything that has a canonical text.
+
+        Returns
+        -------
+        str
+            Ed25519 over the canonical JSON, in hexadecimal.
+        """
         return self._signing.sign(canonical(document).encode()).hex()
 
 
 def verify_signature(public_key: str, document: Json, signature: str) -> None:
-    """Damaged unless the holder of `public_key` signed exactly this document."""
-    from cryptography.exceptions import InvalidSignature
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    """Check that the holder of a key signed exactly this document.
 
+    Parameters
+    ----------
+    public_key : str
+        The public key, in hexadecimal.
+    document : dict
+        The document.
+    signature : str
+        The signature, in hexadecimal.
+
+    Raises
+    ------
+    Damaged
+        If it is not so.
+
+    Examples
+    --------
+    >>> keyring = Keyring(bytes(32))
+    >>> verify_signature(keyring.public_key, {"a": 2}, keyring.sign({"a": 1}))
+    Traceback (most recent call last):
+        ...
+    evenhand.ledger.refusals.Damaged: a signature does not verify under the public key ...
+    """
     try:
-        key: Ed25519PublicKey = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
+        key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(public_key))
         key.verify(bytes.fromhex(signature), canonical(document).encode())
     except (InvalidSignature, ValueError):
         raise Damaged(
@@ -188,44 +343,19 @@ def verify_signature(public_key: str, document: Json, signature: str) -> None:
         ) from None
 
 
-def seal(key: bytes, plain: bytes, entropy: Entropy) -> bytes:
-    """AES-256-GCM under a person's key: nonce | ciphertext."""
-    nonce = entropy(_NONCE)
-    return nonce + _aesgcm(key).encrypt(nonce, plain, None)
-
-
-def unseal(key: bytes, sealed: bytes) -> bytes:
-    """What `seal` sealed, or Damaged."""
-    return _opened(_aesgcm(key), sealed, "a sealed field")
-
-
 def fingerprint(sealed: bytes) -> str:
     """SHA-256 of a sealed field: the chain notices its change without opening it."""
     return hashlib.sha256(sealed).hexdigest()
 
 
-@cache
-def _cipher() -> "type[AESGCM]":
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
-
-    return AESGCM
-
-
-def _aesgcm(key: bytes) -> "AESGCM":
-    return _cipher()(key)
-
-
-def _opened(cipher: Any, sealed: bytes, what: str) -> bytes:
-    from cryptography.exceptions import InvalidTag
-
+def _unsealed(cipher: AESGCM, sealed: bytes, what: str) -> bytes:
     try:
-        plain: bytes = cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], None)
+        return cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], None)
     except (InvalidTag, ValueError):
         raise Damaged(
             f"{what} does not open under this keyring.",
             hint="check that the keyring belongs to this ledger.",
         ) from None
-    return plain
 
 
 # Personal fields: as salted commitments in the chain, as sealed text beside it.
@@ -235,8 +365,6 @@ def _opened(cipher: Any, sealed: bytes, what: str) -> bytes:
 # The text {"fields": ..., "salts": ...} is sealed under the person's own key. When that key is
 # destroyed, salts and values are gone, and the commitments say nothing any more. Each field has a
 # salt of its own, so that one can be opened without the others.
-
-_SALT = 16
 
 
 class Sealed(NamedTuple):
@@ -256,11 +384,10 @@ def seal_fields(key: bytes, texts: dict[str, str], entropy: Entropy) -> Sealed:
         salt = random[place * _SALT : (place + 1) * _SALT]
         salts[name] = f'"{salt.hex()}"'
         commit[name] = commitment(salt, text)
-    data = seal(
-        key,
-        join_object({"fields": join_object(texts), "salts": join_object(salts)}).encode(),
-        entropy,
-    )
+    plain = f'{{"fields":{join_object(texts)},"salts":{join_object(salts)}}}'
+    # AES-256-GCM under the person's key: nonce | ciphertext
+    nonce = entropy(_NONCE)
+    data = nonce + AESGCM(key).encrypt(nonce, plain.encode(), None)
     return Sealed(commit, fingerprint(data), data)
 
 
@@ -282,20 +409,17 @@ class Opened:
 
     def mismatches(self, commit: dict[str, str]) -> list[str]:
         """Fields that are not what was committed to."""
-        names = sorted(self.fields.keys() | commit.keys())
-        return [
-            name for name in names if name not in self.fields or not self._matches(name, commit)
-        ]
-
-    def _matches(self, name: str, commit: dict[str, str]) -> bool:
-        return commitment(
-            bytes.fromhex(self.salts[name]), canonical(self.fields[name])
-        ) == commit.get(name)
+        computed = {
+            name: commitment(bytes.fromhex(self.salts[name]), canonical(value))
+            for name, value in self.fields.items()
+        }
+        names = sorted(computed.keys() | commit.keys())
+        return [name for name in names if computed.get(name) != commit.get(name)]
 
 
 def open_fields(key: bytes, data: bytes) -> Opened:
     """What `seal_fields` sealed."""
-    document: Any = json.loads(unseal(key, data))
+    document: Any = json.loads(_unsealed(AESGCM(key), data, "a sealed field"))
     try:
         return Opened(document["fields"], document["salts"])
     except (KeyError, TypeError):

@@ -5,65 +5,81 @@ and read. See `docs/ledger.md`.
 import asyncio
 import hashlib
 import json
-import math
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from typing import Any, Self, TypeVar, cast
 
-from sqlalchemy import Connection, select
+from sqlalchemy import select
 
-from evenhand.canonical import canonical_digest
 from evenhand.contracts import Json
-from evenhand.ledger import erasing, history, publishing
-from evenhand.ledger.chain import Transaction, read_head
-from evenhand.ledger.database import (
-    CERTIFICATES,
-    CHECKPOINTS,
-    EVENTS,
-    POLICIES,
-    WINDOWS,
-    Store,
-    migrate,
-    open_store,
-)
-from evenhand.ledger.decision_draw import Drawer
-from evenhand.ledger.history import FOREVER, Explained
-from evenhand.ledger.keyring import Entropy, Keyring, Reserve
-from evenhand.ledger.outcome_status import Report, Reporter, Told, Verdict
-from evenhand.ledger.records import (
-    Active,
+from evenhand.ledger import decision_draw, publishing
+from evenhand.ledger.chain import Clock, Job, Transaction, Writer
+from evenhand.ledger.database import EVENTS, Store, migrate, open_store
+from evenhand.ledger.decision_draw import (
     Answer,
     Application,
     Asked,
-    CertificateRow,
-    Clock,
-    Counts,
-    Event,
-    Head,
-    LateGroup,
-    Lease,
-    Overruled,
-    Policy,
+    Drawer,
     Render,
-    Row,
-    SignedHead,
     Terms,
     Window,
     WindowPlan,
     render_answer,
-    require_json,
-    require_name,
 )
+from evenhand.ledger.history import LedgerReader
+from evenhand.ledger.keyring import Entropy, Keyring, Reserve
+from evenhand.ledger.outcome_status import Report, Reporter, Told, Verdict
+from evenhand.ledger.publishing import Lease, PolicyRecord, Publication
 from evenhand.ledger.refusals import Damaged, Invalid, NotFound, Refusal, TooEarly
-from evenhand.ledger.writer import Job, Writer
 
 Kind = TypeVar("Kind")
 
 
-class Ledger:
-    """Append-only; open it with `Ledger.open`. Writing methods return when what they wrote is on
-    the disk.
+class Ledger(LedgerReader):
+    """An append-only ledger of decisions; open it with `Ledger.open`.
+
+    All methods may be called from any thread. Writing methods return when what they wrote is on the
+    disk.
+
+    Parameters
+    ----------
+    store : Store
+        The connections to the database.
+    keyring : Keyring
+        The keyring with which the ledger was begun.
+    clock : callable
+        Gives the time, in seconds.
+    windows : WindowPlan
+        When windows begin and end.
+    render : callable
+        Gives the bytes of an answer from the decision (`Drawn`).
+    entropy : callable
+        Gives so many random bytes.
+
+    Raises
+    ------
+    Damaged
+        If the keyring is not that of the ledger, or the first row is missing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Application, Keyring, Label, Ledger, Terms, verify
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(
+    ...         f"{folder}/ledger.sqlite", keyring=Keyring.generate(), clock=lambda: 0.0
+    ...     ) as ledger,
+    ... ):
+    ...     policy = ledger.publish(
+    ...         "bank", "loan", {"accept": "all"}, epoch=1, parent=None, checkpoint={}
+    ...     )
+    ...     application = Application("bank", "k1", "p1", "loan", [0.5])
+    ...     answer = ledger.decide(application, Terms(policy.id, acceptance=1.0))
+    ...     verdict = ledger.report("bank", "k1", Label(+1))
+    ...     answer.drawn.accept, verdict.standing.label, verify(ledger).ok
+    (True, 1, True)
     """
 
     writer_class: type[Writer] = Writer
@@ -78,31 +94,33 @@ class Ledger:
         render: Render,
         entropy: Entropy,
     ) -> None:
-        self.store, self.keyring, self.clock, self.entropy, self.window_plan = (
-            store,
-            keyring,
-            clock,
-            entropy,
-            windows,
-        )
+        self.store, self.keyring, self.clock = store, keyring, clock
+        self.entropy, self.window_plan = entropy, windows
+
         with store.writer.begin() as connection:
             if migrate(connection):
-                self._write_genesis(self._transaction(connection))
-        self.id, public_key = self._genesis()
-        if public_key != keyring.public_key:
+                info = {"ledger": entropy(16).hex(), "public_key": keyring.public_key, "format": 1}
+                transaction = Transaction(connection, clock(), keyring)
+                publishing.append_event(transaction, "genesis", "evenhand", info=info)
+                transaction.flush()
+            first_row = select(EVENTS.c.body).where(EVENTS.c.seq == 1)
+            first = connection.execute(first_row).scalar_one_or_none()
+        if first is None:
             raise Damaged(
-                f"this ledger was begun by the holder of {public_key}; the keyring given is that of {keyring.public_key}.",
+                "the first row of the ledger is missing.", hint="restore it from a backup."
+            )
+        genesis = json.loads(first)["info"]
+        self.id = genesis["ledger"]
+        if genesis["public_key"] != keyring.public_key:
+            raise Damaged(
+                f"this ledger was begun by the holder of {genesis['public_key']}; "
+                f"the keyring given is that of {keyring.public_key}.",
                 hint="load the keyring that belongs to the ledger.",
             )
         self._drawer = Drawer(self.id, keyring, windows, render, Reserve(entropy))
         self._reporter = Reporter(keyring, entropy)
-        fail_stop = store.path is not None
         self._writer = self.writer_class(
-            store.writer,
-            self._transaction,
-            self._drawer.draw,
-            self._drawer.forget,
-            fail_stop=fail_stop,
+            store.writer, clock, keyring, self._drawer, fail_stop=store.path is not None
         )
 
     @classmethod
@@ -116,7 +134,36 @@ class Ledger:
         render: Render = render_answer,
         entropy: Entropy = os.urandom,
     ) -> Self:
-        """Open a ledger, or begin one: `where` is a path (SQLite) or a URL of PostgreSQL."""
+        """Open a ledger, or begin one.
+
+        Parameters
+        ----------
+        where : path-like or str
+            A path (SQLite), or a URL of PostgreSQL.
+        keyring : Keyring
+            The keyring of the ledger.
+        clock : callable
+            Gives the time, in seconds. Time is read from nowhere else.
+        windows : WindowPlan, optional
+            When windows begin and end; without it, every 30 days.
+        render : callable
+            Gives the bytes of an answer from the decision (`Drawn`). It is called inside of the
+            transaction and must be pure.
+        entropy : callable
+            Gives so many random bytes.
+
+        Returns
+        -------
+        Ledger
+            A context manager that closes it.
+
+        Raises
+        ------
+        LedgerLocked
+            If another process has opened the SQLite file.
+        Damaged
+            If the keyring is not that of the ledger.
+        """
         store = open_store(where)
         try:
             return cls(
@@ -142,33 +189,8 @@ class Ledger:
         self._writer.close()
         self.store.close()
 
-    def _transaction(self, connection: Connection) -> Transaction:
-        return Transaction(connection, self.clock(), self.keyring.head_seal)
-
-    def _write_genesis(self, transaction: Transaction) -> None:
-        info = {
-            "ledger": self.entropy(16).hex(),
-            "public_key": self.keyring.public_key,
-            "format": 1,
-        }
-        publishing.append_event(transaction, "genesis", "evenhand", "", info=info)
-        transaction.flush()
-
-    def _genesis(self) -> tuple[str, str]:
-        with self.store.writer.begin() as connection:
-            row = connection.execute(
-                select(EVENTS.c.body).where(EVENTS.c.seq == 1)
-            ).scalar_one_or_none()
-        if row is None:
-            raise Damaged(
-                "the first row of the ledger is missing.", hint="restore it from a backup."
-            )
-        info = json.loads(row)["info"]
-        return info["ledger"], info["public_key"]
-
-    # writing
-
     def _write(self, work: Callable[[Transaction], Kind], *, tidy: bool = False) -> Kind:
+        """Do some work in a transaction of the writer; it must refuse before it appends."""
         return cast(Kind, self._writer.submit(Job(work=work, tidy=tidy)).future.result())
 
     @property
@@ -179,63 +201,157 @@ class Ledger:
     # deciding
 
     def decide(self, application: Application, terms: Terms) -> Answer:
-        """Answer one application; the answer is durable when this returns."""
-        answer = self.decide_many([(application, terms)])[0]
-        if isinstance(answer, Refusal):
-            raise answer
-        return answer
+        """Answer one application.
+
+        Parameters
+        ----------
+        application : Application
+            What is asked.
+        terms : Terms
+            How it is to be drawn, if its key is new.
+
+        Returns
+        -------
+        Answer
+            It is durable when this returns.
+
+        Raises
+        ------
+        Refusal
+            `Conflict`, `Gone`, `NotFound`, `GapUnconfirmed` or `LedgerUnavailable`.
+        """
+        return _or_raise(self.decide_many([(application, terms)])[0])
 
     def decide_many(self, asked: Sequence[Asked]) -> list[Answer | Refusal]:
-        """Answer several in one transaction; a refused one does not stop the others."""
+        """Answer several applications in one transaction.
+
+        Parameters
+        ----------
+        asked : sequence of (Application, Terms)
+            What is asked, and how it is to be drawn.
+
+        Returns
+        -------
+        list of Answer or Refusal
+            In the same order; a refused one does not stop the others.
+        """
         return self.submit(asked).result()
 
     def submit(self, asked: Sequence[Asked]) -> "Future[list[Answer | Refusal]]":
-        """The same without waiting."""
+        """Answer several applications without waiting.
+
+        Parameters
+        ----------
+        asked : sequence of (Application, Terms)
+            What is asked, and how it is to be drawn.
+
+        Returns
+        -------
+        Future
+            Of what `decide_many` returns.
+        """
         return self._writer.submit(Job(asked=list(asked))).future
 
     async def decide_async(self, asked: Sequence[Asked]) -> list[Answer | Refusal]:
-        """The same for an event loop, which is woken once for all who share a commit."""
+        """Answer several applications from an event loop, which is woken once for all who share a
+        commit.
+
+        Parameters
+        ----------
+        asked : sequence of (Application, Terms)
+            What is asked, and how it is to be drawn.
+
+        Returns
+        -------
+        list of Answer or Refusal
+            As `decide_many`.
+        """
         loop = asyncio.get_running_loop()
         waiting: asyncio.Future[list[Answer | Refusal]] = loop.create_future()
         self._writer.submit(Job(asked=list(asked), future=cast(Any, waiting), loop=loop))
         return await waiting
 
     async def write_async(self, work: Callable[[], Kind]) -> Kind:
-        """Any other method, in a thread: `await ledger.write_async(lambda: ledger.report(...))`."""
+        """Call any other method in a thread.
+
+        Parameters
+        ----------
+        work : callable
+            The call: `await ledger.write_async(lambda: ledger.report(...))`.
+
+        Returns
+        -------
+        object
+            What it returned.
+        """
         return await asyncio.to_thread(work)
-
-    def find(self, tenant: str, key: str) -> Answer:
-        """The stored answer; NotFound, or Gone."""
-        with self.store.reader.connect() as connection:
-            return history.known(connection, self.keyring, tenant, key).answer
-
-    def explain(self, tenant: str, key: str) -> Explained:
-        """The decision with everything that is known of it."""
-        with self.store.reader.connect() as connection:
-            return history.explained(
-                connection, self.keyring, history.known(connection, self.keyring, tenant, key)
-            )
 
     # outcomes
 
     def report(self, tenant: str, key: str, report: Report) -> Verdict:
-        """Enter one report; see `Verdict.result`."""
-        verdict = self.report_many([(tenant, key, report)])[0]
-        if isinstance(verdict, Refusal):
-            raise verdict
-        return verdict
+        """Enter a report on a decision.
+
+        Parameters
+        ----------
+        tenant, key : str
+            Those of the application.
+        report : Label, Settlement, Override or GroupTold
+            What became known.
+
+        Returns
+        -------
+        Verdict
+            What became of it.
+
+        Raises
+        ------
+        NotFound
+            If no decision has this key.
+        Gone
+            If the person has been erased.
+        """
+        return _or_raise(self.report_many([(tenant, key, report)])[0])
 
     def report_many(self, told: Sequence[Told]) -> list[Verdict | Refusal]:
-        """Enter several in one transaction."""
+        """Enter several reports in one transaction.
+
+        Parameters
+        ----------
+        told : sequence of (str, str, report)
+            Tenant, key and report of each.
+
+        Returns
+        -------
+        list of Verdict or Refusal
+            In the same order; a refused one does not stop the others.
+        """
         return self._write(lambda transaction: self._reporter.report(transaction, told))
 
     # policies, certificates, operators
 
     def acquire_lease(self, name: str, holder: str, seconds: float) -> Lease:
-        """Take or prolong a lease; LeaseHeld if another holds it."""
-        return self._write(
-            lambda transaction: publishing.acquire(transaction, name, holder, seconds)
-        )
+        """Take or prolong a lease.
+
+        Parameters
+        ----------
+        name : str
+            What it is the right to.
+        holder : str
+            Who takes it.
+        seconds : float
+            For how long.
+
+        Returns
+        -------
+        Lease
+            The lease; its token grows when it changes hands or had expired.
+
+        Raises
+        ------
+        LeaseHeld
+            If another holds it.
+        """
+        return self._write(lambda t: publishing.acquire(t, name, holder, seconds))
 
     def publish(
         self,
@@ -249,69 +365,97 @@ class Ledger:
         certificate: Json | None = None,
         info: Json | None = None,
         lease: Lease | None = None,
-    ) -> Policy:
-        """Publish the next policy of a product, by compare-and-swap on its parent; StalePolicy if
-        another was faster.
+    ) -> PolicyRecord:
+        """Publish the next policy of a product, by compare-and-swap on its parent.
 
-        checkpoint: the state of the learner behind it, from which a trainer goes on after a restart
-        or an erasure. It becomes a row of the chain in the same transaction, and the policy's
-        signed record names its digest.
+        Parameters
+        ----------
+        tenant, product : str
+            For whom and for what it decides.
+        policy_json : dict
+            The policy as JSON.
+        epoch : int
+            One more than that of the last policy.
+        parent : str or None
+            The id of the last policy; None for the first.
+        checkpoint : dict
+            The state of the learner behind it, from which a trainer goes on after a restart or an
+            erasure. It becomes a row of the chain in the same transaction, and the policy's signed
+            record names its digest.
+        certificate : dict, optional
+            The certificate of the policy.
+        info : dict, optional
+            What the publisher says of it.
+        lease : Lease, optional
+            The right to publish.
+
+        Returns
+        -------
+        PolicyRecord
+            The policy, signed.
+
+        Raises
+        ------
+        StalePolicy
+            If another was faster, or the lease has passed to another.
+        Invalid
+            If something cannot be written as JSON.
         """
-        return self._publish(
-            tenant, product, policy_json, epoch, parent, checkpoint, certificate, info, lease
+        publication = Publication(
+            tenant,
+            product,
+            policy_json,
+            epoch,
+            parent,
+            checkpoint=checkpoint,
+            certificate=certificate,
+            info=info,
+            lease=lease,
         )
+        return self._write(lambda t: publication.publish(t, self.keyring))
 
     def register(
         self, tenant: str, product: str, policy_json: Json, info: Json | None = None
-    ) -> Policy:
-        """A policy outside the lineage: a constant for the kill switch. Nothing was learned for it,
-        so it has no checkpoint.
-        """
-        return self._publish(tenant, product, policy_json, 0, None, None, None, info, None)
+    ) -> PolicyRecord:
+        """Publish a policy outside of the lineage: a constant for the kill switch.
 
-    def _publish(
-        self,
-        tenant: str,
-        product: str,
-        document: Json,
-        epoch: int,
-        parent: str | None,
-        checkpoint: Json | None,
-        certificate: Json | None,
-        info: Json | None,
-        lease: Lease | None,
-    ) -> Policy:
-        require_name("tenant", tenant)
-        require_name("product", product)
-        parts = {
-            "the policy": document,
-            "the certificate": certificate,
-            "the checkpoint": checkpoint,
-            "info": info,
-        }
-        for what, part in parts.items():
-            require_json(what, part or {})
-        policy = publishing.unsigned(
-            tenant,
-            product,
-            document,
-            epoch=epoch,
-            parent=parent,
-            info=info,
-            certificate=certificate,
-            checkpoint=checkpoint,
-            lineage=checkpoint is not None,
-        )
-        more: dict[str, Any] = {
-            "certificate": certificate,
-            "checkpoint": checkpoint,
-            "lease": lease,
-        }
-        return self._write(lambda t: publishing.publish(t, self.keyring, policy, **more))
+        Nothing was learned for it, so it has no checkpoint.
+
+        Parameters
+        ----------
+        tenant, product : str
+            For whom and for what it may decide.
+        policy_json : dict
+            The policy as JSON.
+        info : dict, optional
+            What the publisher says of it.
+
+        Returns
+        -------
+        PolicyRecord
+            The policy, signed.
+        """
+        publication = Publication(tenant, product, policy_json, info=info)
+        return self._write(lambda t: publication.publish(t, self.keyring))
 
     def certify(self, tenant: str, product: str, certificate: Json, *, epoch: int) -> int:
-        """Record a certificate without a new policy: a renewal, a suspension."""
-        require_json("the certificate", certificate)
+        """Record a certificate without a new policy: a renewal, a suspension.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose certificate.
+        certificate : dict
+            The certificate as JSON.
+        epoch : int
+            The epoch that it is about.
+
+        Returns
+        -------
+        int
+            The number of its row.
+        """
+        publishing.require_json("the certificate", certificate)
         return self._write(lambda t: publishing.certify(t, tenant, product, epoch, certificate))
 
     def operate(
@@ -323,203 +467,157 @@ class Ledger:
         note: str = "",
         policy: str | None = None,
     ) -> int:
-        """Record what an operator or a trainer did; "kill", "revive", "rollback", "shadow" and
-        "live" change what is `active`.
+        """Record what an operator or a trainer did.
+
+        Parameters
+        ----------
+        tenant, product : str
+            To what it was done.
+        action : str
+            "kill", "revive", "rollback", "shadow" and "live" change what is `active`; "suspend",
+            "epoch_closed" and "note" do not.
+        by : str
+            Who did it.
+        note : str
+            What they write about it.
+        policy : str, optional
+            The policy that "kill" or "rollback" names.
+
+        Returns
+        -------
+        int
+            The number of its row.
+
+        Raises
+        ------
+        NotFound
+            If the policy was never published for this product.
+        Invalid
+            If there is no such action, or one cannot return to this policy.
         """
-        return self._write(
-            lambda t: publishing.operate(t, tenant, product, action, by, note, policy)
-        )
 
-    def policies(self, tenant: str, product: str) -> list[Policy]:
-        """All policies of a product, oldest first."""
-        return [
-            Policy.from_body(row.seq, json.loads(row.body))
-            for row in self._read(publishing.policies_of(tenant, product))
-        ]
+        def record(transaction: Transaction) -> int:
+            publishing.require_action(transaction, tenant, product, action, policy)
+            about = {"tenant": tenant, "product": product, "policy": policy}
+            return publishing.append_event(transaction, action, by, note, **about)
 
-    def policy(self, policy: str) -> Policy:
-        """The policy with that id, as last published."""
-        rows = self._read(
-            select(POLICIES.c.seq, POLICIES.c.body)
-            .where(POLICIES.c.id == policy)
-            .order_by(POLICIES.c.seq.desc())
-        )
-        if not rows:
-            raise NotFound(f"no policy has the id {policy}.")
-        return Policy.from_body(rows[0].seq, json.loads(rows[0].body))
+        return self._write(record)
 
-    def active(self, tenant: str, product: str) -> Active | None:
-        """What decides now; None before the first publication."""
-        return publishing.active(self.policies(tenant, product), self.events(tenant, product))
-
-    def checkpoint(self, policy: Policy) -> Json:
-        """The state of the learner that made a policy; Damaged if it is not the one that the
-        policy's signed record names.
-        """
-        c = CHECKPOINTS.c
-        mine = (c.tenant == policy.tenant, c.product == policy.product, c.epoch == policy.epoch)
-        found: list[Json] = [
-            json.loads(row.body)["checkpoint"] for row in self._read(select(c.body).where(*mine))
-        ]
-        if len(found) != 1 or canonical_digest(found[0]) != policy.checkpoint:
-            raise Damaged(
-                f"epoch {policy.epoch} of product {policy.product!r} has no checkpoint with the digest {policy.checkpoint}.",
-                hint="verify the ledger: a policy of rules 2 is published together with its checkpoint.",
-            )
-        return found[0]
-
-    def certificates(self, tenant: str, product: str) -> list[CertificateRow]:
-        """All certificates of a product, oldest first."""
-        c = CERTIFICATES.c
-        rows = self._read(
-            select(c.seq, c.at, c.epoch, c.body)
-            .where(c.tenant == tenant, c.product == product)
-            .order_by(c.seq)
-        )
-        return [
-            CertificateRow(row.seq, row.at, row.epoch, json.loads(row.body)["certificate"])
-            for row in rows
-        ]
-
-    def events(self, tenant: str | None = None, product: str | None = None) -> list[Event]:
-        """What operators, trainers and the ledger did, oldest first."""
-        return [
-            publishing.event_from(row) for row in self._read(publishing.events_of(tenant, product))
-        ]
-
-    def _read(self, statement: Any) -> list[Any]:
-        with self.store.reader.connect() as connection:
-            return list(connection.execute(statement).all())
-
-    # people, windows, heads
+    # people, windows, gaps
 
     def erase(self, tenant: str, person: str, by: str) -> int:
-        """Destroy everything personal about somebody; their keys are Gone from then on. How many
-        decisions they were.
+        """Destroy everything personal about somebody; their keys are `Gone` from then on.
+
+        Parameters
+        ----------
+        tenant, person : str
+            Who is to be erased.
+        by : str
+            Who erases them.
+
+        Returns
+        -------
+        int
+            How many decisions they were.
+
+        Raises
+        ------
+        NotFound
+            If nothing is stored about them.
         """
-        return self._write(lambda t: erasing.erase(t, self.keyring, tenant, person, by), tidy=True)
+        return self._write(
+            lambda t: decision_draw.erase(t, self.keyring, tenant, person, by), tidy=True
+        )
 
     def window(self) -> Window:
-        """The current window; its secret's hash is published when this returns."""
+        """Open the current window.
+
+        Returns
+        -------
+        Window
+            The window; the hash of its secret is published when this returns.
+        """
         name = self._write(self._drawer.open_window).name
         return next(window for window in self.windows() if window.name == name)
 
-    def windows(self) -> list[Window]:
-        """Every window so far."""
-        bodies = [
-            json.loads(row.body)
-            for row in self._read(select(WINDOWS.c.body).order_by(WINDOWS.c.seq))
-        ]
-        return [
-            Window(body["window"], body["starts"], body["ends"], body["commitment"])
-            for body in bodies
-        ]
-
     def reveal(self, name: str, by: str) -> bytes:
-        """The secret of a window that has ended, for an auditor; that it was revealed is recorded."""
-        found = [window for window in self.windows() if window.name == name]
-        if not found:
+        """Give an auditor the secret of a window that has ended.
+
+        Parameters
+        ----------
+        name : str
+            The name of the window.
+        by : str
+            Who asks; it is recorded.
+
+        Returns
+        -------
+        bytes
+            The secret.
+
+        Raises
+        ------
+        NotFound
+            If there is no such window.
+        TooEarly
+            If it has not ended.
+        Damaged
+            If the keyring does not hold the secret to which the window is committed.
+        """
+        window = next((window for window in self.windows() if window.name == name), None)
+        if window is None:
             raise NotFound(f"there is no window {name!r}.")
-        return self._write(lambda transaction: self._reveal(transaction, found[0], by))
 
-    def _reveal(self, transaction: Transaction, window: Window, by: str) -> bytes:
-        if transaction.now < window.ends:
-            raise TooEarly(
-                f"window {window.name} ends in {window.ends - transaction.now:.0f} s; until then its secret decides.",
-                hint="wait until the window has ended.",
-            )
-        secret = self.keyring.window_secret(self.id, window.name)
-        if hashlib.sha256(secret).hexdigest() != window.commitment:
-            raise Damaged(
-                f"the keyring does not hold the secret to which window {window.name} is committed."
-            )
-        publishing.append_event(transaction, "revealed", by, "", info={"window": window.name})
-        return secret
+        def record(transaction: Transaction) -> bytes:
+            left = window.ends - transaction.now
+            if left > 0:
+                raise TooEarly(
+                    f"window {name} ends in {left:.0f} s; until then its secret decides.",
+                    hint="wait until the window has ended.",
+                )
+            secret = self.keyring.window_secret(self.id, name)
+            if hashlib.sha256(secret).hexdigest() != window.commitment:
+                raise Damaged(
+                    f"the keyring does not hold the secret to which window {name} is committed."
+                )
+            publishing.append_event(transaction, "revealed", by, info={"window": name})
+            return secret
 
-    def head(self) -> Head:
-        """The end of the chain."""
-        with self.store.reader.connect() as connection:
-            return read_head(connection)
+        return self._write(record)
 
-    def signed_head(self) -> SignedHead:
-        """The end of the chain, signed: publish it where the operator cannot change it."""
-        return SignedHead.of(self.id, self.head(), self.keyring.public_key, self.keyring.sign)
+    def mark_restored(self, by: str) -> None:
+        """Draw nothing from now on until `confirm_gap`.
+
+        Parameters
+        ----------
+        by : str
+            Who restored the ledger from a backup.
+        """
+        info = {"head": self.head().seq}
+        self._write(lambda t: publishing.append_event(t, "restored", by, info=info))
+        self._drawer.hold()
 
     def confirm_gap(self, by: str, note: str) -> None:
-        """An operator has looked into what a restored ledger is missing; it may draw again."""
+        """Draw again: an operator has looked into what a restored ledger is missing.
+
+        Parameters
+        ----------
+        by : str
+            Who looked.
+        note : str
+            What was checked.
+
+        Raises
+        ------
+        Invalid
+            If the note is empty.
+        """
         if not note.strip():
             raise Invalid("the note is empty; it must say what was checked.")
-        self._write(
-            lambda transaction: publishing.append_event(transaction, "gap_confirmed", by, note)
-        )
+        self._write(lambda t: publishing.append_event(t, "gap_confirmed", by, note))
 
-    # learning and counting
 
-    def history(
-        self,
-        tenant: str,
-        product: str,
-        *,
-        after: int = 0,
-        upto: int | None = None,
-        decided_before: float = math.inf,
-        usable_only: bool = True,
-        maturity: float | None = None,
-    ) -> Iterator[Row]:
-        """Decisions in the order of the chain with the reports up to row `upto` (now): everybody
-        whom a certificate may be about.
-
-        maturity: seconds after which a person's own window ends; what was told later changes
-        neither `settled` nor `group`.
-        """
-        last = self.head().seq if upto is None else upto
-        return history.history(
-            self.store.reader,
-            self.keyring,
-            tenant,
-            product,
-            after=after,
-            upto=last,
-            decided_before=decided_before,
-            usable_only=usable_only,
-            maturity=maturity,
-        )
-
-    def count_usable(
-        self, tenant: str, product: str, *, after: int = 0, upto: int | None = None
-    ) -> int:
-        """How many rows `history` must give; counted by the database from the columns, not by
-        reading the rows.
-        """
-        last = self.head().seq if upto is None else upto
-        with self.store.reader.connect() as connection:
-            return history.count_usable(connection, tenant, product, after, last)
-
-    def newest_erasure(self, tenant: str, product: str, after: int = 0, upto: int = FOREVER) -> int:
-        """The last row after `after` up to `upto` by which decisions of a product were erased;
-        `after` if there is none.
-        """
-        with self.store.reader.connect() as connection:
-            return history.newest_erasure(connection, tenant, product, after, upto)
-
-    def count_overrides(self, tenant: str, product: str, upto: int = FOREVER) -> int:
-        """How many overrides were reported in rows up to `upto`, those that agree with the draw
-        among them.
-        """
-        with self.store.reader.connect() as connection:
-            return history.count_overrides(connection, tenant, product, upto)
-
-    def late_groups(self, tenant: str, product: str, after: int, upto: int) -> list[LateGroup]:
-        """Usable decisions whose group is another one at row `upto` than it was at row `after`."""
-        with self.store.reader.connect() as connection:
-            return history.late_groups(connection, self.keyring, tenant, product, after, upto)
-
-    def overruled(self, tenant: str, product: str, after: int, upto: int) -> list[Overruled]:
-        """Usable decisions that people have overruled at row `upto`, and had not at row `after`."""
-        with self.store.reader.connect() as connection:
-            return history.overruled(connection, self.keyring, tenant, product, after, upto)
-
-    def counts(self, tenant: str, product: str) -> Counts:
-        """How many decisions stand where."""
-        with self.store.reader.connect() as connection:
-            return history.counts(connection, tenant, product)
+def _or_raise(result: Kind | Refusal) -> Kind:
+    if isinstance(result, Refusal):
+        raise result
+    return result

@@ -3,17 +3,18 @@ came does not matter.
 
     rejected    by the machine; labels are refused and quarantined, whatever a human did afterwards
     overruled   drawn "accept", but a human refused: labels are kept, none is learned from
-    disputed    labels +1 and -1 were both reported, and no settlement (or two that differ) says which
+    disputed    labels +1 and -1 were both reported, and no settlement (or two that differ) decides
     resolved    one label
     pending     accepted, no label yet
 
 A decision stays as it was drawn, whatever people made of it: an override can take its label away,
 and nothing else. One that agrees with the draw is on record and changes nothing. Adding a report to
-a set is commutative and idempotent, and `standing` looks at the set alone; that is the whole proof.
+a set is commutative and idempotent, and `Facts.standing` looks at the set alone; that is the whole
+proof.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sqlalchemy import bindparam, literal, select, union_all
@@ -23,7 +24,7 @@ from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.chain import Transaction
 from evenhand.ledger.database import OUTCOMES, PERSONAL, QUARANTINE
-from evenhand.ledger.decision_draw import KNOWN_BY_KEY, Known, key_digest, open_known
+from evenhand.ledger.decision_draw import DECISIONS_BY_KEY, StoredDecision, key_digest
 from evenhand.ledger.keyring import Entropy, Keyring, seal_fields
 from evenhand.ledger.refusals import Invalid, NotFound, Refusal
 
@@ -38,7 +39,23 @@ def _require_label(label: int) -> None:
 
 @dataclass(frozen=True)
 class Label:
-    """The outcome of an accepted person."""
+    """The outcome of an accepted person.
+
+    Parameters
+    ----------
+    label : {-1, +1}
+        +1 is the good outcome.
+
+    Raises
+    ------
+    Invalid
+        If it is neither.
+
+    Examples
+    --------
+    >>> Label(+1).label
+    1
+    """
 
     label: int
 
@@ -48,7 +65,27 @@ class Label:
 
 @dataclass(frozen=True)
 class Settlement:
-    """An operator says which of two disputed labels holds."""
+    """An operator says which of two disputed labels holds.
+
+    Parameters
+    ----------
+    label : {-1, +1}
+        The label that holds.
+    by : str
+        Who says so.
+    note : str
+        Why.
+
+    Raises
+    ------
+    Invalid
+        If the label is neither.
+
+    Examples
+    --------
+    >>> Settlement(-1, by="Ada", note="two letters of the debtor").label
+    -1
+    """
 
     label: int
     by: str
@@ -60,8 +97,22 @@ class Settlement:
 
 @dataclass(frozen=True)
 class Override:
-    """A human decided `accept`, whatever the machine had drawn; the decision stays on record as it
-    was drawn.
+    """A human decided, whatever the machine had drawn; the decision stays on record as it was
+    drawn.
+
+    Parameters
+    ----------
+    accept : bool
+        What the human decided.
+    by : str
+        Who it was.
+    note : str
+        Why.
+
+    Examples
+    --------
+    >>> Override(True, by="Ada").accept
+    True
     """
 
     accept: bool
@@ -71,7 +122,18 @@ class Override:
 
 @dataclass(frozen=True)
 class GroupTold:
-    """A group that became known after the decision, for accepted and rejected people alike."""
+    """A group that became known after the decision, for accepted and rejected people alike.
+
+    Parameters
+    ----------
+    group : str, int, float or bool
+        The group.
+
+    Examples
+    --------
+    >>> GroupTold("a").group
+    'a'
+    """
 
     group: Scalar
 
@@ -81,8 +143,23 @@ Report = Label | Settlement | Override | GroupTold
 
 @dataclass(frozen=True)
 class Standing:
-    """What a decision's reports add up to. `label` is 0 unless the status is resolved. `overruled`:
-    a human decided otherwise than was drawn; somebody who was rejected stays rejected then."""
+    """What the reports on a decision add up to.
+
+    Parameters
+    ----------
+    status : {"rejected", "pending", "resolved", "disputed", "overruled"}
+        See the module.
+    label : {-1, 0, +1}
+        0 unless the status is "resolved".
+    overruled : bool
+        Whether a human decided otherwise than was drawn. Somebody who was rejected stays rejected
+        then.
+
+    Examples
+    --------
+    >>> Facts(accept=True).with_report(Label(+1)).standing
+    Standing(status='resolved', label=1, overruled=False)
+    """
 
     status: Status
     label: int = 0
@@ -91,15 +168,34 @@ class Standing:
 
 @dataclass(frozen=True)
 class Facts:
-    """The set of reports about one decision; groups are told apart by digests, never by their
-    values.
+    """The set of reports on one decision.
+
+    Parameters
+    ----------
+    accept : bool
+        What was drawn.
+    labels, settlements : frozenset of int
+        The labels that were reported, and those that operators settled on.
+    overrides : frozenset of bool
+        What humans decided.
+    groups : frozenset of str
+        The digests of the groups that were reported: they are told apart by them, never by their
+        values.
+
+    Examples
+    --------
+    >>> facts = Facts(accept=True).with_report(Label(+1)).with_report(Label(-1))
+    >>> facts.standing.status
+    'disputed'
+    >>> facts.with_report(Settlement(-1, by="Ada")).standing.label
+    -1
     """
 
     accept: bool
-    labels: frozenset[int] = field(default=frozenset())
-    settlements: frozenset[int] = field(default=frozenset())
-    overrides: frozenset[bool] = field(default=frozenset())
-    groups: frozenset[str] = field(default=frozenset())
+    labels: frozenset[int] = frozenset()
+    settlements: frozenset[int] = frozenset()
+    overrides: frozenset[bool] = frozenset()
+    groups: frozenset[str] = frozenset()
 
     @property
     def standing(self) -> Standing:
@@ -114,20 +210,41 @@ class Facts:
             return Standing("overruled", overruled=True)
         if not self.labels:
             return Standing("pending")
-        if len(self.labels) == 1:
-            return Standing("resolved", next(iter(self.labels)))
-        return (
-            Standing("resolved", next(iter(self.settlements)))
-            if len(self.settlements) == 1
-            else Standing("disputed")
-        )
+        for labels in (self.labels, self.settlements):
+            if len(labels) == 1:
+                return Standing("resolved", next(iter(labels)))
+        return Standing("disputed")
 
     def refuses(self, report: Report) -> bool:
-        """Whether a report is a label of a person whom the machine rejected."""
+        """Say whether a report is a label of a person whom the machine rejected.
+
+        Parameters
+        ----------
+        report : Label, Settlement, Override or GroupTold
+            The report.
+
+        Returns
+        -------
+        bool
+            True: it goes into quarantine.
+        """
         return not self.accept and isinstance(report, Label | Settlement)
 
     def with_report(self, report: Report, digest: str = "") -> "Facts":
-        """The set with one more member; a refused report changes nothing."""
+        """Add a report to the set.
+
+        Parameters
+        ----------
+        report : Label, Settlement, Override or GroupTold
+            The report. One that is refused changes nothing.
+        digest : str
+            The digest of its group, if it tells one.
+
+        Returns
+        -------
+        Facts
+            The set with one more member.
+        """
         match report:
             case _ if self.refuses(report):
                 return self
@@ -139,6 +256,30 @@ class Facts:
                 return replace(self, overrides=self.overrides | {accept})
             case GroupTold():
                 return replace(self, groups=self.groups | {digest})
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What became of a report.
+
+    Parameters
+    ----------
+    result : {"recorded", "repeated", "disputed", "quarantined"}
+        What was done with it. "quarantined" is a label of a rejected person.
+    standing : Standing
+        What is known of the decision now.
+    seq : int
+        The number of the row of the report.
+
+    Examples
+    --------
+    >>> Verdict("recorded", Standing("resolved", 1), 12).standing.label
+    1
+    """
+
+    result: Result
+    standing: Standing
+    seq: int
 
 
 def result_of(before: Facts, report: Report, after: Facts) -> Result:
@@ -181,41 +322,19 @@ def facts_from(accept: bool, reports: list[tuple[str, str]]) -> Facts:
     )
 
 
-def details(report: Report) -> Json:
-    """Who and why, as the chain keeps it."""
-    return (
-        {"by": report.by, "note": report.note} if isinstance(report, Settlement | Override) else {}
-    )
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """What became of a report, and where the decision stands now."""
-
-    result: Result
-    standing: Standing
-    seq: int
-
+# Entering reports
 
 Told = tuple[str, str, Report]
 """(tenant, key, report)."""
 
 
-def _of(table: Any, quarantined: int) -> Any:
-    where = table.c.decision.in_(bindparam("decisions", expanding=True))
-    return select(
-        table.c.seq,
-        table.c.decision,
-        table.c.report,
-        table.c.value,
-        literal(quarantined).label("set_aside"),
-    ).where(where)
+def _reports_in(table: Any, quarantined: int) -> Any:
+    c, set_aside = table.c, literal(quarantined).label("set_aside")
+    about = c.decision.in_(bindparam("decisions", expanding=True))
+    return select(c.seq, c.decision, c.report, c.value, set_aside).where(about)
 
 
-_REPORTS = union_all(_of(OUTCOMES, 0), _of(QUARANTINE, 1))
-_PERSON = select(PERSONAL.c.seq, PERSONAL.c.person).where(
-    PERSONAL.c.seq.in_(bindparam("decisions", expanding=True))
-)
+_REPORTS = union_all(_reports_in(OUTCOMES, 0), _reports_in(QUARANTINE, 1))
 
 
 def missing_key() -> NotFound:
@@ -226,7 +345,7 @@ def missing_key() -> NotFound:
 
 
 class Reporter:
-    """What a report depends on besides itself."""
+    """Enters reports."""
 
     def __init__(self, keyring: Keyring, entropy: Entropy) -> None:
         self._keyring, self._entropy = keyring, entropy
@@ -236,95 +355,68 @@ class Reporter:
         others.
         """
         digests = [key_digest(self._keyring, tenant, key) for tenant, key, _ in told]
-        rows = {row.key: row for row in transaction.rows_among(KNOWN_BY_KEY, list(set(digests)))}
-        book = _Book(transaction, [row.seq for row in rows.values()])
-        return [
-            self._one(transaction, rows.get(digest), report, book)
-            for digest, (_, _, report) in zip(digests, told, strict=True)
-        ]
-
-    def _one(
-        self, transaction: Transaction, row: Any, report: Report, book: "_Book"
-    ) -> Verdict | Refusal:
-        try:
-            if row is None:
-                raise missing_key()
-            known = open_known(self._keyring, row)
-        except Refusal as refusal:
-            return refusal
-        return self._enter(transaction, row, known, report, book)
+        stored = transaction.rows_among(DECISIONS_BY_KEY, list(set(digests)))
+        decisions = {row[0]: StoredDecision(*row) for row in stored}
+        entered = _Entered(transaction, [row.seq for row in decisions.values()])
+        verdicts: list[Verdict | Refusal] = []
+        for digest, (_, _, report) in zip(digests, told, strict=True):
+            try:
+                if digest not in decisions:
+                    raise missing_key()
+                verdicts.append(self._enter(transaction, decisions[digest], report, entered))
+            except Refusal as refusal:
+                verdicts.append(refusal)
+        return verdicts
 
     def _enter(
-        self, transaction: Transaction, row: Any, known: Known, report: Report, book: "_Book"
+        self, transaction: Transaction, row: StoredDecision, report: Report, entered: "_Entered"
     ) -> Verdict:
-        digest = self._digest(row.seq, report)
-        before = self._with_known_group(
-            facts_from(known.drawn.accept, book.counted(row.seq)), known, report
-        )
+        drawn, opened = row.opened(self._keyring)
+        before, digest = facts_from(drawn.accept, entered.counted(row.seq)), ""
+        if isinstance(report, GroupTold):
+            # the group that was known before the decision is one that was told
+            known = opened.fields["group"]
+            if known is not None:
+                before = before.with_report(GroupTold(known), self._group_digest(row.seq, known))
+            digest = self._group_digest(row.seq, report.group)
         after = before.with_report(report, digest)
         result = result_of(before, report, after)
         kind, value = kind_and_value(report, digest)
-        entered = book.seq_of(row.seq, kind, value)
-        if entered is None and result != "repeated":
-            entered = self._append(
-                transaction, row, report, kind, value, quarantined=result == "quarantined"
-            )
-            book.add(row.seq, kind, value, entered, quarantined=result == "quarantined")
-        return Verdict(result, after.standing, row.seq if entered is None else entered)
+        seq = entered.seq_of(row.seq, kind, value)
+        if seq is None and result != "repeated":
+            details = {}
+            if isinstance(report, Settlement | Override):
+                details = {"by": report.by, "note": report.note}
+            body = {"decision": row.seq, "report": kind, "value": value, "details": details}
+            if isinstance(report, GroupTold):
+                seq = self._append_group(transaction, row, body, report.group)
+            else:
+                table = "quarantine" if result == "quarantined" else "outcome"
+                seq = transaction.append(table, body)
+            entered.add(row.seq, kind, value, seq, quarantined=result == "quarantined")
+        return Verdict(result, after.standing, row.seq if seq is None else seq)
 
-    def _append(
-        self,
-        transaction: Transaction,
-        row: Any,
-        report: Report,
-        kind: str,
-        value: str,
-        *,
-        quarantined: bool,
+    def _append_group(
+        self, transaction: Transaction, row: StoredDecision, body: Json, group: Scalar
     ) -> int:
-        body: Json = {
-            "decision": row.seq,
-            "report": kind,
-            "value": value,
-            "details": details(report),
-        }
-        if not isinstance(report, GroupTold):
-            return transaction.append("quarantine" if quarantined else "outcome", body)
-        sealed = seal_fields(
-            self._keyring.unwrap(row.wrapped), {"group": canonical(report.group)}, self._entropy
-        )
-        person = transaction.rows(_PERSON, {"decisions": [row.seq]})[0].person
-        seq = transaction.append(
-            "outcome", body | {"commit": sealed.commit, "sealed": sealed.fingerprint}
-        )
+        """A group is personal: it is committed to in the chain, and sealed beside it."""
+        key, text = self._keyring.unwrap(row.wrapped), canonical(group)
+        sealed = seal_fields(key, {"group": text}, self._entropy)
+        (person,) = transaction.rows(select(PERSONAL.c.person).where(PERSONAL.c.seq == row.seq))[0]
+        more = {"commit": sealed.commit, "sealed": sealed.fingerprint}
+        seq = transaction.append("outcome", body | more)
         transaction.insert(PERSONAL, (seq, person, sealed.data))
         return seq
 
-    def _digest(self, decision: int, report: Report) -> str:
-        return (
-            group_digest(self._keyring, decision, report.group)
-            if isinstance(report, GroupTold)
-            else ""
-        )
-
-    def _with_known_group(self, facts: Facts, known: Known, report: Report) -> Facts:
-        group = known.opened.fields["group"]
-        if group is None or not isinstance(report, GroupTold):
-            return facts
-        return facts.with_report(
-            GroupTold(group), group_digest(self._keyring, known.drawn.seq, group)
-        )
+    def _group_digest(self, decision: int, group: Scalar) -> str:
+        """Tells groups of *one* decision apart; between decisions it says nothing, so nobody can be
+        counted by it.
+        """
+        return self._keyring.digest("group", str(decision), canonical(group)).hex()
 
 
-def group_digest(keyring: Keyring, decision: int, group: Any) -> str:
-    """Tells groups of *one* decision apart; between decisions it says nothing, so nobody can be
-    counted by it.
-    """
-    return keyring.digest("group", str(decision), canonical(group)).hex()
-
-
-class _Book:
-    """The reports that stand in the ledger about some decisions, and those that were added since."""
+class _Entered:
+    """The reports in the ledger on some decisions, and those that were added since."""
 
     def __init__(self, transaction: Transaction, decisions: list[int]) -> None:
         self._entries: dict[int, dict[tuple[str, str], tuple[int, bool]]] = {}
@@ -335,12 +427,9 @@ class _Book:
         self._entries.setdefault(decision, {})[kind, value] = (seq, quarantined)
 
     def seq_of(self, decision: int, kind: str, value: str) -> int | None:
-        found = self._entries.get(decision, {}).get((kind, value))
-        return None if found is None else found[0]
+        seq, _ = self._entries.get(decision, {}).get((kind, value), (None, False))
+        return seq
 
     def counted(self, decision: int) -> list[tuple[str, str]]:
-        return [
-            pair
-            for pair, (_, quarantined) in self._entries.get(decision, {}).items()
-            if not quarantined
-        ]
+        entries = self._entries.get(decision, {}).items()
+        return [pair for pair, (_, quarantined) in entries if not quarantined]

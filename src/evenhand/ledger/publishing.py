@@ -1,4 +1,5 @@
-"""Policies, certificates and leases inside a transaction.
+"""Policies, certificates, leases and what operators did: their records, and how they are written
+inside a transaction.
 
 A publication is a compare-and-swap: it names the policy that it follows. The lease's token is a
 fence: a trainer that was asleep while another took over holds an old token, and its publication is
@@ -7,18 +8,20 @@ refused.
 
 import json
 from collections.abc import Sequence
-from typing import Any, get_args
+from dataclasses import dataclass, field
+from typing import Any
 
 from sqlalchemy import select, update
 from sqlalchemy.sql import Select
 
-from evenhand.canonical import canonical_digest
+from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
+from evenhand.errors import NotSerialisable
 from evenhand.fairness.certificate import RULES
 from evenhand.ledger.chain import Transaction
-from evenhand.ledger.database import EVENTS, LEASES, POLICIES
-from evenhand.ledger.keyring import Keyring
-from evenhand.ledger.records import Active, Event, Lease, Mode, Policy
+from evenhand.ledger.database import LEASES, POLICIES
+from evenhand.ledger.decision_draw import Mode, require_name
+from evenhand.ledger.keyring import Keyring, verify_signature
 from evenhand.ledger.refusals import Invalid, LeaseHeld, NotFound, StalePolicy
 
 ACTIONS = ("kill", "revive", "rollback", "shadow", "live", "suspend", "epoch_closed", "note")
@@ -27,78 +30,349 @@ gap_confirmed.
 """
 
 
+@dataclass(frozen=True)
+class PolicyRecord:
+    """A policy as it was published.
+
+    A policy of the lineage names in `info` the version of the rules under which it was learned, and
+    the digest of its checkpoint. The name `Policy` of `evenhand.ledger` is this class too.
+
+    Parameters
+    ----------
+    id : str
+        The hash of the document.
+    tenant, product : str
+        For whom and for what it decides.
+    epoch : int
+        Its place in the lineage.
+    parent : str or None
+        The id of the policy before it.
+    document : dict
+        The policy as JSON.
+    info : dict
+        What the publisher says of it.
+    certificate : str or None
+        The digest of the certificate that was published with it.
+    in_lineage : bool
+        Whether it was learned; False for a constant that was registered for the kill switch.
+    signature : str
+        The ledger's signature of everything but itself and `seq`, in hexadecimal.
+    seq : int
+        The number of its row.
+
+    Examples
+    --------
+    >>> record = PolicyRecord("id", "bank", "loan", 1, None, {}, {"rules": 2}, None, True, "")
+    >>> record.rules
+    2
+    """
+
+    id: str
+    tenant: str
+    product: str
+    epoch: int
+    parent: str | None
+    document: Json
+    info: Json
+    certificate: str | None
+    in_lineage: bool
+    signature: str
+    seq: int = 0
+
+    @property
+    def rules(self) -> int:
+        """The version of the rules under which it was published; ledgers written before versions
+        were recorded are of version 1.
+        """
+        return int(self.info.get("rules", 1))
+
+    @property
+    def checkpoint(self) -> str | None:
+        """The digest of the checkpoint that was published with it; None under rules 1."""
+        digest = self.info.get("checkpoint")
+        return None if digest is None else str(digest)
+
+    @property
+    def signed(self) -> Json:
+        """What the signature covers, and what the chain holds."""
+        return {
+            "id": self.id,
+            "tenant": self.tenant,
+            "product": self.product,
+            "epoch": self.epoch,
+            "parent": self.parent,
+            "policy": self.document,
+            "info": self.info,
+            "certificate": self.certificate,
+            "lineage": self.in_lineage,
+        }
+
+    def verify(self, public_key: str) -> None:
+        """Check the signature.
+
+        Parameters
+        ----------
+        public_key : str
+            The public key of the ledger, in hexadecimal.
+
+        Raises
+        ------
+        Damaged
+            If that key did not sign it.
+        """
+        verify_signature(public_key, self.signed, self.signature)
+
+    @classmethod
+    def from_body(cls, seq: int, body: Json) -> "PolicyRecord":
+        """Read a row of the chain.
+
+        Parameters
+        ----------
+        seq : int
+            Its number.
+        body : dict
+            Its body.
+
+        Returns
+        -------
+        PolicyRecord
+            The policy; its signature has not been checked.
+        """
+        return cls(
+            body["id"],
+            body["tenant"],
+            body["product"],
+            body["epoch"],
+            body["parent"],
+            body["policy"],
+            body["info"],
+            body["certificate"],
+            body["lineage"],
+            body["signature"],
+            seq,
+        )
+
+
+@dataclass(frozen=True)
+class Active:
+    """What decides now.
+
+    Parameters
+    ----------
+    policy : PolicyRecord
+        The policy.
+    mode : {"live", "shadow", "killed"}
+        How it decides.
+    reason : str
+        Why it is this one.
+    since : int
+        The number of the row from which on it decides.
+
+    Examples
+    --------
+    >>> record = PolicyRecord("id", "bank", "loan", 1, None, {}, {}, None, True, "", seq=3)
+    >>> active([record], [])
+    Active(policy=..., mode='live', reason='published for epoch 1', since=3)
+    """
+
+    policy: PolicyRecord
+    mode: Mode
+    reason: str
+    since: int
+
+
+@dataclass(frozen=True)
+class CertificateRow:
+    """A certificate as it was recorded.
+
+    Parameters
+    ----------
+    seq : int
+        The number of its row.
+    at : float
+        When it was recorded, in seconds.
+    epoch : int
+        The epoch that it is about.
+    document : dict
+        The certificate as JSON.
+
+    Examples
+    --------
+    >>> CertificateRow(8, 0.0, 1, {"status": "certified"}).epoch
+    1
+    """
+
+    seq: int
+    at: float
+    epoch: int
+    document: Json
+
+
+@dataclass(frozen=True)
+class Event:
+    """What an operator, a trainer or the ledger itself did.
+
+    Parameters
+    ----------
+    seq : int
+        The number of its row.
+    at : float
+        When, in seconds.
+    tenant, product : str or None
+        To what it was done; None for the whole ledger.
+    action : str
+        What was done.
+    by : str
+        Who did it.
+    note : str
+        What they wrote about it.
+    policy : str or None
+        The id of the policy that it names.
+    info : dict
+        What belongs to the action.
+
+    Examples
+    --------
+    >>> Event(9, 0.0, "bank", "loan", "shadow", "Ada", "a trial", None).action
+    'shadow'
+    """
+
+    seq: int
+    at: float
+    tenant: str | None
+    product: str | None
+    action: str
+    by: str
+    note: str
+    policy: str | None
+    info: Json = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """The right to publish.
+
+    Parameters
+    ----------
+    name : str
+        What it is the right to.
+    holder : str
+        Who has it.
+    token : int
+        Grows whenever the holder changes.
+    expires : float
+        Until when it is held, in seconds.
+
+    Examples
+    --------
+    >>> Lease("trainer", "replica 1", 1, 60.0).token
+    1
+    """
+
+    name: str
+    holder: str
+    token: int
+    expires: float
+
+
+def require_json(what: str, document: Json) -> None:
+    """Refuse a document that has no canonical text."""
+    try:
+        canonical(document)
+    except (TypeError, ValueError) as error:
+        raise Invalid(f"{what} cannot be written as JSON ({error}).") from NotSerialisable(
+            str(error)
+        )
+
+
+@dataclass(frozen=True)
+class Publication:
+    """A policy that is to be published, with what is published beside it.
+
+    Without a checkpoint it stands outside of the lineage.
+    """
+
+    tenant: str
+    product: str
+    document: Json
+    epoch: int = 0
+    parent: str | None = None
+    checkpoint: Json | None = None
+    certificate: Json | None = None
+    info: Json | None = None
+    lease: Lease | None = None
+
+    def __post_init__(self) -> None:
+        require_name("tenant", self.tenant)
+        require_name("product", self.product)
+        require_json("the policy", self.document)
+        require_json("the certificate", self.certificate or {})
+        require_json("the checkpoint", self.checkpoint or {})
+        require_json("info", self.info or {})
+
+    def publish(self, transaction: Transaction, keyring: Keyring) -> PolicyRecord:
+        """Append it as the next policy of its lineage, or StalePolicy."""
+        named: Json = {"rules": RULES}
+        if self.checkpoint is not None:
+            named["checkpoint"] = canonical_digest(self.checkpoint)
+            self._require_next(transaction)
+        if self.lease is not None:
+            held = select(LEASES.c.holder, LEASES.c.token).where(LEASES.c.name == self.lease.name)
+            if [tuple(row) for row in transaction.rows(held)] != [
+                (self.lease.holder, self.lease.token)
+            ]:
+                raise StalePolicy(
+                    f"the lease {self.lease.name!r} with token {self.lease.token} "
+                    "has passed to another trainer.",
+                    hint="acquire it again.",
+                )
+        if self.checkpoint is not None:
+            body = {
+                "tenant": self.tenant,
+                "product": self.product,
+                "epoch": self.epoch,
+                "checkpoint": self.checkpoint,
+                "digest": named["checkpoint"],
+            }
+            transaction.append("checkpoint", body)
+        if self.certificate is not None:
+            certify(transaction, self.tenant, self.product, self.epoch, self.certificate)
+        unsigned = PolicyRecord(
+            canonical_digest(self.document),
+            self.tenant,
+            self.product,
+            self.epoch,
+            self.parent,
+            self.document,
+            {**(self.info or {}), **named},
+            certificate=None if self.certificate is None else canonical_digest(self.certificate),
+            in_lineage=self.checkpoint is not None,
+            signature="",
+        )
+        body = unsigned.signed | {"signature": keyring.sign(unsigned.signed)}
+        return PolicyRecord.from_body(transaction.append("policy", body), body)
+
+    def _require_next(self, transaction: Transaction) -> None:
+        lineage = policies_of(self.tenant, self.product).where(POLICIES.c.epoch.is_not(None))
+        newest_first = lineage.order_by(None).order_by(POLICIES.c.epoch.desc())
+        rows = transaction.rows(newest_first.limit(1))
+        parent, epoch = None, self.epoch
+        if rows:
+            last = PolicyRecord.from_body(rows[0].seq, json.loads(rows[0].body))
+            parent, epoch = last.id, last.epoch + 1
+        if (self.parent, self.epoch) != (parent, epoch):
+            raise StalePolicy(
+                f"epoch {self.epoch} after policy {self.parent} cannot be published: "
+                f"the next one is epoch {epoch} after {parent}.",
+                hint="read the lineage again; another trainer was faster.",
+            )
+
+
 def policies_of(tenant: str, product: str) -> Select[Any]:
     """Every policy of a product, oldest first."""
     columns = (POLICIES.c.seq, POLICIES.c.body)
-    return (
-        select(*columns)
-        .where(POLICIES.c.tenant == tenant, POLICIES.c.product == product)
-        .order_by(POLICIES.c.seq)
-    )
-
-
-def _last(transaction: Transaction, tenant: str, product: str) -> Policy | None:
-    newest = policies_of(tenant, product).where(POLICIES.c.epoch.is_not(None)).order_by(None)
-    rows = transaction.rows(newest.order_by(POLICIES.c.epoch.desc()).limit(1))
-    return Policy.from_body(rows[0].seq, json.loads(rows[0].body)) if rows else None
-
-
-def publish(
-    transaction: Transaction,
-    keyring: Keyring,
-    policy: Policy,
-    *,
-    certificate: Json | None = None,
-    checkpoint: Json | None = None,
-    lease: Lease | None = None,
-) -> Policy:
-    """Append the next policy of its lineage, with its certificate and its checkpoint, or
-    StalePolicy.
-    """
-    if policy.in_lineage:
-        _require_next(_last(transaction, policy.tenant, policy.product), policy)
-    if lease is not None:
-        _require_lease(transaction, lease)
-    if checkpoint is not None:
-        named = {"tenant": policy.tenant, "product": policy.product, "epoch": policy.epoch}
-        transaction.append(
-            "checkpoint", {**named, "checkpoint": checkpoint, "digest": policy.checkpoint}
-        )
-    if certificate is not None:
-        certify(transaction, policy.tenant, policy.product, policy.epoch, certificate)
-    signature = keyring.sign(policy.signed)
-    body = policy.signed | {"signature": signature}
-    return Policy.from_body(transaction.append("policy", body), body)
-
-
-def unsigned(
-    tenant: str,
-    product: str,
-    document: Json,
-    *,
-    epoch: int,
-    parent: str | None,
-    info: Json | None,
-    certificate: Json | None,
-    checkpoint: Json | None,
-    lineage: bool,
-) -> Policy:
-    """A policy as it will be signed: its record names the rules of now, and its checkpoint."""
-    named: Json = {"rules": RULES} | (
-        {} if checkpoint is None else {"checkpoint": canonical_digest(checkpoint)}
-    )
-    return Policy(
-        canonical_digest(document),
-        tenant,
-        product,
-        epoch,
-        parent,
-        document,
-        dict(info or {}) | named,
-        None if certificate is None else canonical_digest(certificate),
-        lineage,
-        signature="",
-    )
+    mine = select(*columns).where(POLICIES.c.tenant == tenant, POLICIES.c.product == product)
+    return mine.order_by(POLICIES.c.seq)
 
 
 def certify(
@@ -115,26 +389,6 @@ def certify(
     return transaction.append("certificate", body)
 
 
-def _require_next(last: Policy | None, policy: Policy) -> None:
-    parent, epoch = (None, policy.epoch) if last is None else (last.id, last.epoch + 1)
-    if (policy.parent, policy.epoch) != (parent, epoch):
-        raise StalePolicy(
-            f"epoch {policy.epoch} after policy {policy.parent} cannot be published: the next one is epoch {epoch} after {parent}.",
-            hint="read the lineage again; another trainer was faster.",
-        )
-
-
-def _require_lease(transaction: Transaction, lease: Lease) -> None:
-    rows = transaction.rows(
-        select(LEASES.c.holder, LEASES.c.token).where(LEASES.c.name == lease.name)
-    )
-    if [(row.holder, row.token) for row in rows] != [(lease.holder, lease.token)]:
-        raise StalePolicy(
-            f"the lease {lease.name!r} with token {lease.token} has passed to another trainer.",
-            hint="acquire it again.",
-        )
-
-
 def acquire(transaction: Transaction, name: str, holder: str, seconds: float) -> Lease:
     """Take, or prolong, a lease; its token grows when it changes hands or had expired."""
     rows = transaction.rows(select(LEASES).where(LEASES.c.name == name))
@@ -146,117 +400,69 @@ def acquire(transaction: Transaction, name: str, holder: str, seconds: float) ->
     alive = held.expires > transaction.now
     if alive and held.holder != holder:
         raise LeaseHeld(
-            f"{held.holder} holds the lease {name!r} for another {held.expires - transaction.now:.0f} s.",
+            f"{held.holder} holds the lease {name!r} "
+            f"for another {held.expires - transaction.now:.0f} s.",
             hint="wait, or stop it.",
         )
     token = held.token if alive else held.token + 1
-    change = (
-        update(LEASES)
-        .where(LEASES.c.name == name)
-        .values(holder=holder, token=token, expires=expires)
-    )
-    transaction.connection.execute(change)
+    change = update(LEASES).where(LEASES.c.name == name)
+    transaction.connection.execute(change.values(holder=holder, token=token, expires=expires))
     return Lease(name, holder, token, expires)
 
 
-def operate(
-    transaction: Transaction,
-    tenant: str,
-    product: str,
-    action: str,
-    by: str,
-    note: str,
-    policy: str | None,
-) -> int:
-    """Append what an operator did; "kill" and "rollback" name a policy of this product."""
-    if action not in ACTIONS:
-        raise Invalid(f"{action!r} is no action; the actions are {', '.join(ACTIONS)}.")
-    if action in ("kill", "rollback"):
-        _require_target(transaction, tenant, product, action, policy)
-    return append_event(
-        transaction, action, by, note, tenant=tenant, product=product, policy=policy
-    )
-
-
-def append_event(
-    transaction: Transaction,
-    action: str,
-    by: str,
-    note: str,
-    *,
-    tenant: str | None = None,
-    product: str | None = None,
-    policy: str | None = None,
-    info: Json | None = None,
-) -> int:
-    """Append an event."""
-    body = {
-        "action": action,
-        "by": by,
-        "note": note,
-        "tenant": tenant,
-        "product": product,
-        "policy": policy,
-        "info": info or {},
-    }
-    return transaction.append("event", body)
-
-
-def _require_target(
+def require_action(
     transaction: Transaction, tenant: str, product: str, action: str, policy: str | None
 ) -> None:
+    """Refuse an action that nobody knows, and a "kill" or "rollback" to a policy that cannot
+    decide for this product.
+    """
+    if action not in ACTIONS:
+        raise Invalid(f"{action!r} is no action; the actions are {', '.join(ACTIONS)}.")
+    if action not in ("kill", "rollback"):
+        return
     rows = transaction.rows(policies_of(tenant, product).where(POLICIES.c.id == policy))
-    found = [Policy.from_body(row.seq, json.loads(row.body)) for row in rows]
-    if not found:
+    records = [PolicyRecord.from_body(row.seq, json.loads(row.body)) for row in rows]
+    if not records:
         raise NotFound(
             f"{action} names policy {policy}, which was never published for this product."
         )
-    if action == "rollback" and not any(p.in_lineage and p.certificate is not None for p in found):
+    certified = any(p.in_lineage and p.certificate is not None for p in records)
+    if action == "rollback" and not certified:
         raise Invalid(
-            f"policy {policy} was published without a certificate; only a certified one can be returned to."
+            f"policy {policy} was published without a certificate; "
+            "only a certified one can be returned to."
         )
 
 
-def events_of(tenant: str | None, product: str | None) -> Select[Any]:
-    """Events in order, of one product or of all."""
-    found = select(EVENTS.c.seq, EVENTS.c.at, EVENTS.c.body).order_by(EVENTS.c.seq)
-    if tenant is not None:
-        found = found.where(EVENTS.c.tenant == tenant)
-    return found if product is None else found.where(EVENTS.c.product == product)
+def append_event(
+    transaction: Transaction, action: str, by: str, note: str = "", **about: object
+) -> int:
+    """Append an event; `about` may have a tenant, a product, a policy and info."""
+    nothing: Json = {"tenant": None, "product": None, "policy": None, "info": {}}
+    body = {"action": action, "by": by, "note": note, **nothing, **about}
+    return transaction.append("event", body)
 
 
-def event_from(row: Any) -> Event:
-    """A row of the chain as an event."""
-    body = json.loads(row.body)
-    names = ("tenant", "product", "action", "by", "note", "policy", "info")
-    return Event(row.seq, row.at, **{name: body[name] for name in names})
-
-
-def active(policies: Sequence[Policy], events: Sequence[Event]) -> Active | None:
+def active(policies: Sequence[PolicyRecord], events: Sequence[Event]) -> Active | None:
     """What decides now: the last policy published or returned to, unless the kill switch is on.
     Pure.
 
     A publication after a rollback ends the rollback; only "revive" ends a kill.
     """
+    last: dict[str, Event] = {event.action: event for event in events}
     by_id = {policy.id: policy for policy in policies}
-    lineage = {policy.id: policy for policy in policies if policy.in_lineage}
-    published = [(p.seq, p, f"published for epoch {p.epoch}") for p in policies if p.in_lineage]
-    returned = [
-        (e.seq, lineage[e.policy], e.note)
-        for e in events
-        if e.action == "rollback" and e.policy in lineage
-    ]
-    killed = _last_of(events, "kill", "revive")
-    if killed is not None and killed.action == "kill" and killed.policy in by_id:
+    killed = last.get("kill")
+    revived = last.get("revive")
+    if killed and killed.policy in by_id and not (revived and revived.seq > killed.seq):
         return Active(by_id[killed.policy], "killed", killed.note, killed.seq)
-    if not published:
+    lineage = {policy.id: policy for policy in policies if policy.in_lineage}
+    deciding = [(p.seq, p, f"published for epoch {p.epoch}") for p in lineage.values()]
+    if not deciding:
         return None
-    seq, policy, reason = max([*published, *returned], key=lambda part: part[0])
-    shadow = _last_of(events, "shadow", "live")
-    mode: Mode = "shadow" if shadow is not None and shadow.action == "shadow" else "live"
-    assert mode in get_args(Mode)
-    return Active(policy, mode, reason, max(seq, shadow.seq if shadow else 0))
-
-
-def _last_of(events: Sequence[Event], *actions: str) -> Event | None:
-    return next((event for event in reversed(events) if event.action in actions), None)
+    returned = [e for e in events if e.action == "rollback" and e.policy in lineage]
+    deciding += [(e.seq, lineage[str(e.policy)], e.note) for e in returned]
+    seq, policy, reason = max(deciding, key=lambda part: part[0])
+    shadow, live = last.get("shadow"), last.get("live")
+    switched = max((e.seq for e in (shadow, live) if e), default=0)
+    mode: Mode = "shadow" if shadow and shadow.seq == switched else "live"
+    return Active(policy, mode, reason, max(seq, switched))

@@ -19,48 +19,133 @@ from evenhand.errors import EvenhandError, InvalidInput
 
 
 class Refusal(EvenhandError):
-    """Root of what the ledger refuses."""
+    """Root of what the ledger refuses.
+
+    Parameters
+    ----------
+    message : str
+        The thing, its value, and the law that it breaks.
+    hint : str, optional
+        The way out; it is printed after the message.
+
+    Examples
+    --------
+    >>> print(Refusal("the key is empty.", hint="send a key."))
+    the key is empty. Hint: send a key.
+    """
 
 
 class Conflict(Refusal):
-    """The application key was used before with another body."""
+    """The key of an application was used before with another body.
+
+    Examples
+    --------
+    >>> issubclass(Conflict, Refusal)
+    True
+    """
 
 
 class Gone(Refusal):
-    """The person has been erased; the key will never be answered again."""
+    """The person has been erased; the key will never be answered again.
+
+    Examples
+    --------
+    >>> issubclass(Gone, Refusal)
+    True
+    """
 
 
 class NotFound(Refusal):
-    """No decision, policy or window of that name."""
+    """No decision, policy or window of that name.
+
+    Examples
+    --------
+    >>> issubclass(NotFound, Refusal)
+    True
+    """
 
 
 class Invalid(Refusal, InvalidInput):
-    """A field breaks its law."""
+    """A field breaks its law. It is a `ValueError` too.
+
+    Examples
+    --------
+    >>> from evenhand.ledger import Terms
+    >>> Terms("policy", 1.5)
+    Traceback (most recent call last):
+        ...
+    evenhand.ledger.refusals.Invalid: acceptance is 1.5; a probability lies in [0, 1].
+    """
 
 
 class StalePolicy(Refusal):
-    """A publication that is not the next one, or whose lease has passed to another."""
+    """A publication that is not the next one, or whose lease has passed to another.
+
+    Examples
+    --------
+    >>> issubclass(StalePolicy, Refusal)
+    True
+    """
 
 
 class LeaseHeld(Refusal):
-    """Another trainer holds the lease."""
+    """Another trainer holds the lease.
+
+    Examples
+    --------
+    >>> issubclass(LeaseHeld, Refusal)
+    True
+    """
 
 
 class TooEarly(Refusal):
-    """A secret is asked for while it still decides."""
+    """A secret is asked for while it still decides.
+
+    Examples
+    --------
+    >>> issubclass(TooEarly, Refusal)
+    True
+    """
 
 
 class GapUnconfirmed(Refusal):
-    """The ledger was restored from a backup, and nobody has confirmed what is missing."""
+    """The ledger was restored from a backup, and nobody has confirmed what is missing.
+
+    Examples
+    --------
+    >>> issubclass(GapUnconfirmed, Refusal)
+    True
+    """
 
 
 class LedgerLocked(Refusal):
-    """Another process has opened the SQLite file."""
+    """Another process has opened the SQLite file.
+
+    Examples
+    --------
+    >>> issubclass(LedgerLocked, Refusal)
+    True
+    """
 
 
 class LedgerUnavailable(Refusal):
-    """Nothing can be made durable, so nothing is answered."""
+    """Nothing can be made durable, so nothing is answered.
+
+    Examples
+    --------
+    >>> issubclass(LedgerUnavailable, Refusal)
+    True
+    """
 
 
 class Damaged(Refusal):
-    """A row, a signature or a sealed field does not verify."""
+    """A row, a signature or a sealed field does not verify.
+
+    Examples
+    --------
+    >>> from evenhand.ledger import SignedHead
+    >>> SignedHead.from_json({})
+    Traceback (most recent call last):
+        ...
+    evenhand.ledger.refusals.Damaged: this is no signed head. Hint: ...
+    """

@@ -307,7 +307,8 @@ def main(words: list[str] | None = None) -> int:
         f"rows checked: {found.rows:,}",
         f"draws recomputed: {found.recomputed:,} of {found.decisions - found.erased:,} "
         f"({found.erased:,} erased, {found.secret_missing:,} without a secret)",
-        f"uniformity of first draws: sqrt(n) D = {uniformity(found.draws):.3f} (above 1.95 once in 1,000)",
+        f"uniformity of first draws: sqrt(n) D = {uniformity(found.draws):.3f} "
+        "(above 1.95 once in 1,000)",
         *(f"row {problem.seq}: {problem.what}" for problem in found.problems[:100]),
         f"problems: {len(found.problems):,}",
     ]

@@ -1,38 +1,54 @@
-"""From numbers, or from a table, to a launch plan."""
+"""From numbers, or from a table, to a launch plan: the runs are simulated, and a verdict says in
+one sentence with numbers whether the launch is worth it; if it is held back, the advice says which
+limit or volume would do.
+"""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from evenhand.bounds.slack import require_probability
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness import FalsePositiveRate
-from evenhand.fairness.bounds.slack import require_probability
 from evenhand.fairness.rates import Rate, as_rates
-from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.learners import EpochLearner
-from evenhand.planning.lives import (
+from evenhand.learners import ExploreThenCommit, TwoPhaseLearner
+from evenhand.planning.plan import Answer, Course, Curve, LaunchPlan, Milestone, Spread
+from evenhand.planning.population import (
+    PlannedPopulation,
+    from_numbers,
+    from_table,
+    separation_of,
+)
+from evenhand.planning.simulated import (
     LaunchTerms,
-    Lives,
-    certified,
+    SimulatedRuns,
+    certified_learner,
     commit_exploration,
-    explore_then_commit,
-    foreseen,
-    live,
-    two_phase,
+    explorer,
+    forecast,
+    simulate_runs,
     two_phase_exploration,
 )
-from evenhand.planning.plan import Course, Curve, LaunchPlan, Milestone, Spread
-from evenhand.planning.population import Planned, from_numbers, separation_of
-from evenhand.planning.tables import from_table
-from evenhand.planning.verdict import MOST_ROUNDS, Stakes, advice, answer, break_even, verdict
-from evenhand.policies import Mixture
-from evenhand.simulate.trail import learned_weight
-from evenhand.words import LabelledSample, Prices
+from evenhand.simulate.record import constant_costs, learned_weight
+from evenhand.words import FloatArray, LabelledSample, Prices
 
 FALSE_POSITIVES = FalsePositiveRate()
+CONSTANTS = ("accepting everybody", "rejecting everybody")
+WIDER = (1.5, 2.0, 3.0, 4.0, 6.0, 8.0)
+"""Multiples of the limit that are tried when a launch is held back by it."""
+LONGER = (3.0, 10.0, 30.0)
+"""Multiples of the horizon, likewise."""
+MOST_ROUNDS = 10_000_000
+FIRST = 200
+"""Ahead by then is ahead from the start."""
+HELD_BACK, NOTHING = 0.5, 0.1
+"""Below these shares of the learned policy's full weight a launch counts as held back, and
+practically nothing as certified (also if the weight itself is below their product: a limit of .001
+allows .001 of any rule without evidence)."""
 
 
 def plan(
@@ -55,16 +71,62 @@ def plan(
     lives: int = 8,
     seed: int = 0,
 ) -> LaunchPlan:
-    """What a launch is expected to cost and to bring, from a few numbers about the people who will
-    come.
+    """Plan a launch from a few numbers about the people who will come.
 
-    separation: the distance between the mean scores of good and bad in standard deviations (or the
-    score's AUC); horizon: people in all, or per_day and days; rules: how many rules the class has,
-    which the promise must hold for at once; lives: simulated lives.
+    Parameters
+    ----------
+    limit : float
+        The gap that no policy may exceed.
+    failure_probability : float
+        delta.
+    group_shares : mapping of group to float
+        Each group's share of the people.
+    bad_rates : float or mapping of group to float
+        The share of bad outcomes, of all or of each group.
+    separation : float, optional
+        The distance between the mean scores of good and bad in standard deviations.
+    auc : float, optional
+        The area under the score's ROC curve, instead of `separation`.
+    score_shifts : mapping of group to float, optional
+        How much the scores of each group are shifted; by default so that a score means the same
+        chance of a good outcome in every group.
+    horizon : int, optional
+        People in all.
+    per_day, days : float, optional
+        People per day and days, instead of `horizon`.
+    prices : Prices, optional
+        What errors cost.
+    rate : Rate or sequence of Rate
+        The rates whose gaps are limited.
+    group_use : {"certify_only", "decide"}
+        Whether the rules may look at the group.
+    rules : int, optional
+        How many rules the class has, for all of which the promise must hold at once.
+    audit_budget : float, optional
+        How many bad outcomes the audits may cost at most.
+    lives : int
+        How many runs are simulated.
+    seed : int
+        The seed of the first of them.
 
+    Returns
+    -------
+    LaunchPlan
+        What the launch is expected to cost and to bring.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is missing or impossible.
+
+    Examples
+    --------
     >>> import evenhand as eh
-    >>> told = eh.plan(limit=.1, group_shares={"a": .6, "b": .4}, bad_rates={"a": .4, "b": .5}, separation=1.5, horizon=5_000, lives=2)
-    >>> told.answer, told.constant
+    >>> launch = eh.plan(
+    ...     limit=0.1, group_shares={"a": 0.6, "b": 0.4}, bad_rates={"a": 0.4, "b": 0.5},
+    ...     separation=1.5, horizon=5_000, lives=2,
+    ... )
+    >>> launch.answer, launch.constant
     ('worth it', 'accepting everybody')
     """
     if (separation is None) == (auc is None):
@@ -74,8 +136,9 @@ def plan(
         )
     apart = separation if separation is not None else separation_of(auc if auc is not None else 0.5)
     population = from_numbers(group_shares, bad_rates, apart, score_shifts, group_use, rules)
-    terms = _terms(limit, failure_probability, horizon, per_day, days, prices, rate, audit_budget)
-    return _plan(population, terms, per_day, _seeds(lives, seed))
+    people = _require_horizon(horizon, per_day, days)
+    terms = _terms(limit, failure_probability, people, prices, rate, audit_budget)
+    return _Launch(population, terms, _require_seeds(lives, seed)).plan(per_day)
 
 
 def plan_from_sample(
@@ -95,140 +158,53 @@ def plan_from_sample(
     lives: int = 8,
     seed: int = 0,
 ) -> LaunchPlan:
-    """The same from past people with known outcomes: the table stands for the population.
+    """Plan a launch from past people with known outcomes: the table stands for the population.
 
     If past people were accepted by a rule, the table stands for those whom the rule accepts; plan
     with that in mind.
+
+    Parameters
+    ----------
+    sample : LabelledSample
+        The past people.
+    hypotheses : HypothesisClass
+        The class of rules.
+    limit, failure_probability, horizon, per_day, days, prices, rate, group_use, rules, audit_budget
+        As for `plan`.
+    lives, seed : int
+        As for `plan`.
+
+    Returns
+    -------
+    LaunchPlan
+        What the launch is expected to cost and to bring.
+
+    Raises
+    ------
+    InvalidInput
+        If a number is missing or impossible.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> people = eh.environments.Scores().draw(400, np.random.default_rng(0))
+    >>> launch = eh.plan_from_sample(
+    ...     people, eh.ScoreThresholds(), limit=0.2, horizon=2_000, lives=1
+    ... )
+    >>> launch.population["source"]
+    '400 rows, their score in bins'
     """
     population = from_table(sample, hypotheses, group_use, rules)
-    terms = _terms(limit, failure_probability, horizon, per_day, days, prices, rate, audit_budget)
-    return _plan(population, terms, per_day, _seeds(lives, seed))
-
-
-def _plan(
-    population: Planned, terms: LaunchTerms, per_day: float | None, seeds: range
-) -> LaunchPlan:
-    world, price = population.world, float(np.max(terms.prices.false_accept))
-    costs = {
-        name: world.loss(Mixture((rule,), (1.0,)), terms.prices) for name, rule in CONSTANTS.items()
-    }
-    constant = min(costs, key=lambda name: costs[name])
-    best, policy = world.optimum(terms.limit, terms.rates, terms.prices)
-    full = learned_weight(policy)
-    lives = live(certified(population, terms), population, terms, seeds)
-    shares = np.minimum(lives.weight / full, 1.0) if full > 0 else np.zeros_like(lives.weight)
-    stakes = Stakes(terms, constant, costs[constant], best, lives, float(np.median(shares[:, -1])))
-    bad = float(world.probability @ (1 - world.positive_rate))
-    return LaunchPlan(
-        limit=terms.limit,
-        failure_probability=terms.failure_probability,
-        horizon=terms.horizon,
-        per_day=per_day,
-        population=_facts(population),
-        prices=(price, float(np.max(terms.prices.false_reject))),
-        lives=len(seeds),
-        constant=constant,
-        constant_cost=costs[constant],
-        best_cost=best,
-        free_cost=world.optimum(1.0, terms.rates, terms.prices)[0],
-        full_weight=full,
-        audited=Spread.of(lives.audited),
-        audited_bad=Spread.of(lives.audited * bad),
-        bill=Spread.of(lives.audited * bad * price),
-        bill_beyond_constant=Spread.of(
-            lives.audited * (costs["accepting everybody"] - costs[constant])
-        ),
-        half=Milestone.of(0.5, lives.rounds, shares),
-        full=Milestone.of(0.95, lives.rounds, shares),
-        saving=Spread.of(stakes.saving),
-        saving_share=float(stakes.saving.mean() / stakes.possible) if stakes.possible > 0 else 0.0,
-        break_even=break_even(stakes),
-        final_share=stakes.final_share,
-        answer=answer(stakes),
-        verdict=verdict(stakes),
-        advice=advice(population, stakes),
-        rounds=lives.rounds,
-        weight=Curve.of(shares),
-        audit=Curve.of(lives.audit),
-        gap=Curve.of(lives.gap),
-        courses=(
-            _course("certified", lives, terms, best),
-            *_others(population, terms, seeds, best),
-        ),
-        forecast=foreseen(population, terms),
-    )
-
-
-CONSTANTS = {"accepting everybody": ACCEPT_ALL, "rejecting everybody": REJECT_ALL}
-
-
-def _facts(population: Planned) -> dict[str, Any]:
-    table = population.world.population_sample()
-    mass = {g: float(table.weight[table.group == g].sum()) for g in table.groups}
-    bad = {
-        g: float(table.weight[(table.group == g) & (table.label == -1)].sum() / mass[g])
-        for g in table.groups
-    }
-    return {
-        "source": population.source,
-        "group_shares": {str(g): share for g, share in mass.items()},
-        "bad_rates": {str(g): rate for g, rate in bad.items()},
-        "rules": population.rules,
-    }
-
-
-# the other ways to decide
-
-
-def _others(population: Planned, terms: LaunchTerms, seeds: range, best: float) -> list[Course]:
-    asked = {
-        "two-phase": (two_phase_exploration(population, terms), two_phase),
-        "explore-then-commit": (commit_exploration(population, terms), explore_then_commit),
-    }
-    return [
-        _explorer(name, rounds, make, population, terms, seeds, best)
-        for name, (rounds, make) in asked.items()
-    ]
-
-
-def _explorer(
-    name: str,
-    rounds: float,
-    make: Callable[[Planned, LaunchTerms, int], EpochLearner],
-    population: Planned,
-    terms: LaunchTerms,
-    seeds: range,
-    best: float,
-) -> Course:
-    if rounds > terms.horizon / 2:
-        people = "no number of people" if not np.isfinite(rounds) else f"{rounds:,.0f} people"
-        why = f"it would have to accept {people} first, more than half of {terms.horizon:,}"
-        return Course(name, rounds, promised=True, infeasible=why)
-    lives = live(make(population, terms, int(rounds)), population, terms, seeds)
-    return replace(_course(name, lives, terms, best), explored=rounds)
-
-
-def _course(name: str, lives: Lives, terms: LaunchTerms, best: float) -> Course:
-    return Course(
-        name=name,
-        explored=0.0,
-        promised=lives.promised,
-        regret=Spread.of(lives.cost[:, -1] - terms.horizon * best),
-        total=Spread.of(lives.cost[:, -1]),
-        worst_gap=float(lives.worst_gap.max()),
-        cost=Curve.of(lives.cost),
-    )
-
-
-# laws
+    people = _require_horizon(horizon, per_day, days)
+    terms = _terms(limit, failure_probability, people, prices, rate, audit_budget)
+    return _Launch(population, terms, _require_seeds(lives, seed)).plan(per_day)
 
 
 def _terms(
     limit: float,
     failure_probability: float,
-    horizon: int | None,
-    per_day: float | None,
-    days: float | None,
+    horizon: int,
     prices: Prices | None,
     rate: Rate | Sequence[Rate],
     audit_budget: float | None,
@@ -238,19 +214,16 @@ def _terms(
             f"limit is {limit}; the gap that may never be exceeded is a number in (0, 1]."
         )
     require_probability(failure_probability)
-    told = prices or Prices()
-    if not (isinstance(told.false_accept, float) and isinstance(told.false_reject, float)):
+    both = prices or Prices()
+    if not (isinstance(both.false_accept, float) and isinstance(both.false_reject, float)):
         raise InvalidInput(
             "a plan takes two prices, not one per person.",
             hint="give the average price of each error.",
         )
-    rates = as_rates(rate)
-    return LaunchTerms(
-        limit, failure_probability, _horizon(horizon, per_day, days), rates, told, audit_budget
-    )
+    return LaunchTerms(limit, failure_probability, horizon, as_rates(rate), both, audit_budget)
 
 
-def _horizon(horizon: int | None, per_day: float | None, days: float | None) -> int:
+def _require_horizon(horizon: int | None, per_day: float | None, days: float | None) -> int:
     if horizon is None:
         if per_day is None or days is None:
             raise InvalidInput(
@@ -264,16 +237,260 @@ def _horizon(horizon: int | None, per_day: float | None, days: float | None) -> 
     if per_day is not None and not per_day > 0:
         raise InvalidInput(f"per_day is {per_day}; it is a number of people above 0.")
     if not 200 <= horizon <= MOST_ROUNDS:
+        few = "below 200 people nothing can be learned and certified."
         raise InvalidInput(
             f"the horizon is {horizon:,} people; a plan covers 200 to {MOST_ROUNDS:,}.",
-            hint="below 200 people nothing can be learned and certified."
-            if horizon < 200
-            else "plan a shorter life.",
+            hint=few if horizon < 200 else "plan a shorter life.",
         )
     return int(horizon)
 
 
-def _seeds(lives: int, seed: int) -> range:
+def _require_seeds(lives: int, seed: int) -> range:
     if lives < 1:
         raise InvalidInput(f"lives is {lives}; at least one life must be simulated.")
     return range(seed, seed + lives)
+
+
+@dataclass(frozen=True, eq=False)
+class _Launch:
+    """A launch on a population, its simulated runs, and what follows from them."""
+
+    population: PlannedPopulation
+    terms: LaunchTerms
+    seeds: range
+
+    @cached_property
+    def constant_costs(self) -> tuple[float, float]:
+        return constant_costs(self.population.world, self.terms.prices)
+
+    @property
+    def constant_cost(self) -> float:
+        return min(self.constant_costs)
+
+    @property
+    def constant(self) -> str:
+        """The better constant, in words."""
+        return CONSTANTS[self.constant_costs.index(self.constant_cost)]
+
+    def optimum_cost(self, limit: float) -> float:
+        """What the best policy within a limit costs per person."""
+        return self.population.world.optimum(limit, self.terms.rates, self.terms.prices)[0]
+
+    @cached_property
+    def full_weight(self) -> float:
+        """The weight of the learned rules in the best policy within the limit."""
+        terms = self.terms
+        best = self.population.world.optimum(terms.limit, terms.rates, terms.prices)[1]
+        return learned_weight(best)
+
+    @cached_property
+    def runs(self) -> SimulatedRuns:
+        """The runs of the certified learner."""
+        learner = certified_learner(self.population, self.terms)
+        return simulate_runs(learner, self.population, self.terms, self.seeds)
+
+    @cached_property
+    def weights(self) -> FloatArray:
+        """(runs, rounds): the certified weight in units of the full weight."""
+        if self.full_weight == 0:
+            return np.zeros_like(self.runs.weight)
+        return np.minimum(self.runs.weight / self.full_weight, 1.0)
+
+    @property
+    def final_share(self) -> float:
+        return float(np.median(self.weights[:, -1]))
+
+    @property
+    def possible(self) -> float:
+        """What the best policy within the limit would save over the horizon."""
+        saved = self.constant_cost - self.optimum_cost(self.terms.limit)
+        return self.terms.horizon * saved
+
+    @property
+    def saving(self) -> FloatArray:
+        """What each run saved."""
+        return self.terms.horizon * self.constant_cost - self.runs.cost[:, -1]
+
+    @property
+    def unit(self) -> str:
+        """What costs are counted in."""
+        prices = self.terms.prices
+        return "errors" if prices.false_accept == prices.false_reject == 1.0 else "units of cost"
+
+    @property
+    def answer(self) -> Answer:
+        """Clear, where the band over runs lies on one side of zero."""
+        if self.possible <= 1e-9 * self.terms.horizon:
+            return "nothing to gain"
+        band = Spread.of(self.saving)
+        if band.low > 0:
+            return "worth it"
+        return "close call" if band.high > 0 else "not worth it"
+
+    @property
+    def break_even(self) -> int | None:
+        """The round from which the mean cost stays below the best constant's; None if it is above
+        at the horizon.
+        """
+        rounds = self.runs.rounds
+        ahead = rounds * self.constant_cost - self.runs.cost.mean(axis=0)
+        if ahead[-1] <= 0:
+            return None
+        behind = np.flatnonzero(ahead <= 0)
+        return int(rounds[0 if len(behind) == 0 else behind[-1] + 1])
+
+    def plan(self, per_day: float | None) -> LaunchPlan:
+        runs, terms, world = self.runs, self.terms, self.population.world
+        price = float(np.max(terms.prices.false_accept))
+        bad = float(world.probability @ (1 - world.positive_rate))
+        beyond = self.constant_costs[0] - self.constant_cost
+        possible, saving = self.possible, self.saving
+        return LaunchPlan(
+            limit=terms.limit,
+            failure_probability=terms.failure_probability,
+            horizon=terms.horizon,
+            per_day=per_day,
+            population=self.population.facts(),
+            prices=(price, float(np.max(terms.prices.false_reject))),
+            lives=len(self.seeds),
+            constant=self.constant,
+            constant_cost=self.constant_cost,
+            best_cost=self.optimum_cost(terms.limit),
+            free_cost=self.optimum_cost(1.0),
+            full_weight=self.full_weight,
+            audited=Spread.of(runs.audited),
+            audited_bad=Spread.of(runs.audited * bad),
+            bill=Spread.of(runs.audited * bad * price),
+            bill_beyond_constant=Spread.of(runs.audited * beyond),
+            half=Milestone.of(0.5, runs.rounds, self.weights),
+            full=Milestone.of(0.95, runs.rounds, self.weights),
+            saving=Spread.of(saving),
+            saving_share=float(saving.mean() / possible) if possible > 0 else 0.0,
+            break_even=self.break_even,
+            final_share=self.final_share,
+            answer=self.answer,
+            verdict=self.verdict(),
+            advice=self.advice(),
+            rounds=runs.rounds,
+            weight=Curve.of(self.weights),
+            audit=Curve.of(runs.audit),
+            gap=Curve.of(runs.gap),
+            courses=self.courses(),
+            forecast=forecast(self.population, terms),
+        )
+
+    def courses(self) -> tuple[Course, ...]:
+        """The certified learner, and the other ways to decide."""
+        population, terms = self.population, self.terms
+        best = self.optimum_cost(terms.limit)
+        courses = [_course("certified", 0.0, self.runs, terms, best)]
+        for name, kind, rounds in (
+            ("two-phase", TwoPhaseLearner, two_phase_exploration(population, terms)),
+            ("explore-then-commit", ExploreThenCommit, commit_exploration(population, terms)),
+        ):
+            if rounds > terms.horizon / 2:
+                people = f"{rounds:,.0f} people" if np.isfinite(rounds) else "no number of people"
+                why = f"it would have to accept {people} first, more than half of {terms.horizon:,}"
+                courses.append(Course(name, rounds, promised=True, infeasible=why))
+                continue
+            learner = explorer(kind, population, terms, int(rounds))
+            runs = simulate_runs(learner, population, terms, self.seeds)
+            courses.append(_course(name, rounds, runs, terms, best))
+        return tuple(courses)
+
+    def verdict(self) -> str:
+        """One sentence with numbers."""
+        terms, possible = self.terms, self.possible
+        if self.answer == "nothing to gain":
+            return (
+                f"Nothing to gain: within a gap of {terms.limit:g} no mixture of the rules is "
+                f"cheaper than {self.constant}, at any volume."
+            )
+        saving, even = self.saving, self.break_even
+        mean = float(saving.mean())
+        size = f"{abs(mean):,.0f} {self.unit} {'less' if mean > 0 else 'more'} than {self.constant}"
+        expected = f"over {terms.horizon:,} people the certified learner is expected to cost {size}"
+        best = "the best policy within the limit would save"
+        if self.answer == "worth it":
+            start = "the start" if (even or 0) <= FIRST else f"about {even:,} people on"
+            share = f"{mean / possible:.0%} of the {possible:,.0f} that {best}"
+            return f"Worth it: {expected} ({share}), and is ahead from {start}."
+        opening = "A close call" if self.answer == "close call" else "Not worth it at this volume"
+        cheaper = f"it is cheaper in {int((saving > 0).sum())} of {len(saving)} simulated lives"
+        return f"{opening}: {expected}; {cheaper}, and {best} {possible:,.0f}."
+
+    def advice(self) -> tuple[str, ...]:
+        """What holds the launch back, and which limit or volume would do: the first that succeeds
+        in two simulated runs.
+        """
+        terms, share = self.terms, self.final_share
+        if self.answer == "nothing to gain":
+            return self._advice_without_gain()
+        if self.answer == "worth it" and share >= HELD_BACK:
+            return ()
+        limits = (replace(terms, limit=terms.limit * k) for k in WIDER if terms.limit * k <= 1)
+        horizons = (
+            replace(terms, horizon=int(terms.horizon * k))
+            for k in LONGER
+            if terms.horizon * k <= MOST_ROUNDS
+        )
+        wider, longer = (next(filter(self._succeeds, tried), None) for tried in (limits, horizons))
+        sentences = []
+        if share < HELD_BACK:
+            little = share < NOTHING or np.median(self.runs.weight[:, -1]) < NOTHING * HELD_BACK
+            part = "practically nothing" if little else f"{share:.0%}"
+            sentences.append(
+                f"Of the learned policy's weight {part} is certified within "
+                f"{terms.horizon:,} people; the rest stays on constants."
+            )
+        ways = [f"a limit of about {wider.limit:.2g} at this volume"] if wider is not None else []
+        ways += [f"about {longer.horizon:,} people at this limit"] if longer is not None else []
+        if ways:
+            goal = "at least half of the weight certified, and cheaper than the best constant"
+            return (*sentences, f"What would do ({goal}): {', or '.join(ways)}.")
+        widest = min(terms.limit * WIDER[-1], 1.0)
+        longest = min(terms.horizon * LONGER[-1], MOST_ROUNDS)
+        return (
+            *sentences,
+            f"Neither a limit of {widest:.2g} nor {longest:,.0f} people would do; features that "
+            "tell good from bad better would.",
+        )
+
+    def _advice_without_gain(self) -> tuple[str, ...]:
+        own = self.terms.limit
+        for limit in (min(own * k, 1.0) for k in (*WIDER, 1 / own)):
+            gain = self.constant_cost - self.optimum_cost(limit)
+            if gain > 1e-9:
+                return (
+                    f"From a limit of about {limit:.2g} on there is something to gain: "
+                    f"{gain:.2g} {self.unit} per person.",
+                )
+        return (
+            "At these prices the rules cannot beat the constant even without a limit; "
+            "check prices and features.",
+        )
+
+    def _succeeds(self, terms: LaunchTerms) -> bool:
+        """Whether a launch with other terms is ahead of the constant, and not held back, in two
+        simulated runs.
+        """
+        other = _Launch(self.population, terms, range(2))
+        if other.full_weight == 0:
+            return False
+        ahead = terms.horizon * self.constant_cost - other.runs.cost[:, -1]
+        enough = np.median(other.runs.weight[:, -1]) >= HELD_BACK * other.full_weight
+        return bool((ahead > 0).all() and enough)
+
+
+def _course(
+    name: str, explored: float, runs: SimulatedRuns, terms: LaunchTerms, best: float
+) -> Course:
+    return Course(
+        name=name,
+        explored=explored,
+        promised=runs.promised,
+        regret=Spread.of(runs.cost[:, -1] - terms.horizon * best),
+        total=Spread.of(runs.cost[:, -1]),
+        worst_gap=float(runs.worst_gap.max()),
+        cost=Curve.of(runs.cost),
+    )

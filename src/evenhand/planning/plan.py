@@ -4,7 +4,7 @@ that say so.
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from math import isfinite
+from math import inf, isfinite
 from typing import Any, Literal
 
 import numpy as np
@@ -15,12 +15,26 @@ from evenhand.words import FloatArray
 Answer = Literal["worth it", "close call", "not worth it", "nothing to gain"]
 
 MARGIN = 0.80
-"""Bands hold the middle 80% of the simulated lives."""
+"""Bands hold the middle 80% of the simulated runs."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """A figure over the simulated lives: its mean, and the band that holds the middle 80% of them."""
+    """A figure over the simulated runs: its mean, and the band that holds the middle 80% of them.
+
+    Parameters
+    ----------
+    mean : float
+        The mean.
+    low, high : float
+        The band.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Spread.of(np.arange(101.0)).describe()
+    '50 (10 to 90)'
+    """
 
     mean: float
     low: float
@@ -28,20 +42,51 @@ class Spread:
 
     @classmethod
     def of(cls, values: FloatArray) -> "Spread":
-        """Mean and band."""
+        """Summarise one value per run.
+
+        Parameters
+        ----------
+        values : array of float
+            One value per run.
+
+        Returns
+        -------
+        Spread
+            Mean and band.
+        """
         low, high = np.quantile(values, [(1 - MARGIN) / 2, (1 + MARGIN) / 2])
         return cls(float(np.mean(values)), float(low), float(high))
 
     def describe(self) -> str:
-        """ "1,234 (1,100 to 1,400)"."""
-        return f"{self.mean:,.0f} ({self.low:,.0f} to {self.high:,.0f})".replace(
-            "-", "\N{MINUS SIGN}"
-        )
+        """Write the figure as text.
+
+        Returns
+        -------
+        str
+            For example "1,234 (1,100 to 1,400)".
+        """
+        text = f"{self.mean:,.0f} ({self.low:,.0f} to {self.high:,.0f})"
+        return text.replace("-", "\N{MINUS SIGN}")
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A figure over rounds, with its band over the simulated lives."""
+    """A figure over rounds, with its band over the simulated runs.
+
+    Parameters
+    ----------
+    mean : array of float
+        The mean at each round.
+    low, high : array of float
+        The band at each round.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> curve = Curve.of(np.array([[0.0, 1.0], [0.0, 3.0]]))
+    >>> curve.to_json()["mean"]
+    [0.0, 2.0]
+    """
 
     mean: FloatArray
     low: FloatArray
@@ -49,21 +94,54 @@ class Curve:
 
     @classmethod
     def of(cls, lives: FloatArray) -> "Curve":
-        """lives: (lives, rounds)."""
+        """Summarise one curve per run.
+
+        Parameters
+        ----------
+        lives : array of float
+            (runs, rounds).
+
+        Returns
+        -------
+        Curve
+            Mean and band.
+        """
         low, high = np.quantile(lives, [(1 - MARGIN) / 2, (1 + MARGIN) / 2], axis=0)
         return cls(lives.mean(axis=0), low, high)
 
     def to_json(self) -> dict[str, list[float]]:
-        """Three lists."""
+        """Return the curve as plain JSON.
+
+        Returns
+        -------
+        dict
+            Three lists.
+        """
         return {"mean": self.mean.tolist(), "low": self.low.tolist(), "high": self.high.tolist()}
 
 
 @dataclass(frozen=True)
 class Milestone:
-    """The round from which a share of the learned policy's full weight is deployed for good: median
-    and band over lives.
+    """The round from which a share of the learned policy's full weight is deployed for good.
 
-    None: not within the horizon.
+    Parameters
+    ----------
+    share : float
+        The share.
+    round, early, late : int or None
+        The median over the simulated runs, and the band; None means not within the horizon.
+    reached : int
+        How many runs reached it.
+    lives : int
+        How many runs there were.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weights = np.array([[0.1, 0.6, 0.9], [0.0, 0.4, 0.7]])
+    >>> milestone = Milestone.of(0.5, np.array([100.0, 200.0, 300.0]), weights)
+    >>> milestone.describe()
+    'after 200 people (200 to 300)'
     """
 
     share: float
@@ -75,34 +153,73 @@ class Milestone:
 
     @classmethod
     def of(cls, share: float, rounds: FloatArray, weights: FloatArray) -> "Milestone":
-        """weights: (lives, rounds), in units of the full weight."""
-        ends = np.array([_from_then_on(rounds, row >= share - 1e-9) for row in weights])
-        early, median, late = np.quantile(
-            ends, [(1 - MARGIN) / 2, 0.5, (1 + MARGIN) / 2], method="inverted_cdf"
-        )
-        return cls(
-            share,
-            _whole(median),
-            _whole(early),
-            _whole(late),
-            int(np.isfinite(ends).sum()),
-            len(ends),
-        )
+        """Find the milestone in simulated runs.
+
+        Parameters
+        ----------
+        share : float
+            The share.
+        rounds : array of float
+            The rounds at which weights are known.
+        weights : array of float
+            (runs, rounds), in units of the full weight.
+
+        Returns
+        -------
+        Milestone
+            Median and band.
+        """
+        reached_at = []
+        for holds in weights >= share - 1e-9:
+            below = np.flatnonzero(~holds)
+            first = 0 if len(below) == 0 else below[-1] + 1
+            reached_at.append(float(rounds[first]) if holds[-1] else inf)
+        quantiles = [0.5, (1 - MARGIN) / 2, (1 + MARGIN) / 2]
+        figures = np.quantile(reached_at, quantiles, method="inverted_cdf")
+        median, early, late = (int(value) if isfinite(value) else None for value in figures)
+        reached = int(np.isfinite(reached_at).sum())
+        return cls(share, median, early, late, reached, len(reached_at))
 
     def describe(self) -> str:
-        """ "after 12,000 people (9,000 to 20,000)"."""
+        """Write the milestone as text.
+
+        Returns
+        -------
+        str
+            For example "after 12,000 people (9,000 to 20,000)".
+        """
         if self.round is None:
             return f"not within the horizon ({self.reached} of {self.lives} simulated lives)"
-        return f"after {self.round:,} people ({self.early:,} to {'beyond the horizon' if self.late is None else f'{self.late:,}'})"
+        late = "beyond the horizon" if self.late is None else f"{self.late:,}"
+        return f"after {self.round:,} people ({self.early:,} to {late})"
 
 
 @dataclass(frozen=True, eq=False)
 class Course:
-    """One way to decide, simulated. cost: cumulative; regret: cost beyond the best policy within
-    the limit, at the horizon.
+    """One way to decide, simulated.
 
-    infeasible: why it cannot run at this horizon, or None; then there are no figures. promised:
-    whether its own bound covers the limit.
+    Parameters
+    ----------
+    name : str
+        The learner's name.
+    explored : float
+        The rounds in which it accepts everybody first.
+    promised : bool
+        Whether its own bound covers the limit.
+    infeasible : str, optional
+        Why it cannot run at this horizon; then there are no figures.
+    regret : Spread, optional
+        The cost beyond the best policy within the limit, at the horizon.
+    total : Spread, optional
+        The cost at the horizon.
+    worst_gap : float, optional
+        The largest true gap of any run.
+    cost : Curve, optional
+        The cumulative cost.
+
+    Examples
+    --------
+    >>> Course("two-phase", 9000.0, promised=True, infeasible="too long").to_json()["regret"]
     """
 
     name: str
@@ -115,7 +232,13 @@ class Course:
     cost: Curve | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
+        """Return the course as plain JSON.
+
+        Returns
+        -------
+        dict
+            One entry per field; what is not known is null.
+        """
         return {
             "name": self.name,
             "explored": self.explored if isfinite(self.explored) else None,
@@ -130,15 +253,65 @@ class Course:
 
 @dataclass(frozen=True, eq=False)
 class LaunchPlan:
-    """What a launch of the certified learner is expected to cost and to bring, by simulation,
-    before anybody is decided about.
+    """What a launch of the certified learner is expected to cost and to bring, by simulation.
 
-    full_weight: the learned rules' weight in the best policy within the limit (the rest of it are
-    constants). weight, audit, gap: over `rounds`, the share of that weight that is certified, the
-    share of people whom the audit coin accepts, and the true |gap|. Costs are in units of the
-    prices (errors, if both are 1); constant_cost, best_cost and free_cost (no limit) per person.
-    forecast: what the learner itself would expect of the rounds ahead, by the formula by which it
-    audits; everything else is simulated.
+    Costs are in units of the prices (errors, if both are 1).
+
+    Parameters
+    ----------
+    limit, failure_probability : float
+        The promise.
+    horizon : int
+        People in all.
+    per_day : float or None
+        People per day.
+    population : mapping
+        Where the population comes from, its groups, and the number of rules.
+    prices : (float, float)
+        The prices of a false accept and of a false reject.
+    lives : int
+        How many runs were simulated.
+    constant : str
+        The better constant, in words.
+    constant_cost, best_cost, free_cost : float
+        Costs per person of that constant, of the best policy within the limit, and without a limit.
+    full_weight : float
+        The learned rules' weight in the best policy within the limit; the rest are constants.
+    audited, audited_bad, bill, bill_beyond_constant : Spread
+        People whom the audit coin accepts, those of them with a bad outcome, what these cost, and
+        what the audits cost beyond the better constant.
+    half, full : Milestone
+        When half, and 95%, of the full weight is certified.
+    saving, saving_share : Spread, float
+        What is saved against the better constant, and its share of what is possible.
+    break_even : int or None
+        The round from which the mean cost stays below the better constant's.
+    final_share : float
+        The share of the full weight that is certified at the horizon.
+    answer, verdict, advice
+        Whether the launch is worth it, in a word, in a sentence, and what would help.
+    rounds : array of float
+        The rounds of the curves.
+    weight, audit, gap : Curve
+        The share of the full weight that is certified, the share of people whom the audit coin
+        accepts, and the true |gap|.
+    courses : tuple of Course
+        The certified learner, and the other ways to decide.
+    forecast : tuple of RateForecast
+        What the learner itself would expect of the rounds ahead, by the formula by which it audits;
+        everything else is simulated.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> launch = eh.plan(
+    ...     limit=0.1, group_shares={"a": 0.6, "b": 0.4}, bad_rates=0.4, auc=0.85,
+    ...     per_day=50, days=100, lives=1,
+    ... )
+    >>> launch.horizon, launch.days(1_000), launch.unit, launch.certified.name
+    (5000, '20 days', 'errors', 'certified')
+    >>> print(launch.describe().splitlines()[0][:8])
+    Worth it
     """
 
     limit: float
@@ -175,9 +348,7 @@ class LaunchPlan:
 
     @property
     def outlook(self) -> tuple[str, ...]:
-        """The forecast in sentences: when half of the weight is learned, or which rate lacks how
-        many labelled people.
-        """
+        """The forecast in sentences: when half of the weight is learned, or what is missing."""
         return sentences(self.forecast)
 
     @property
@@ -196,28 +367,85 @@ class LaunchPlan:
         return "errors" if self.prices == (1.0, 1.0) else "units of cost"
 
     def days(self, people: float) -> str:
-        """ "12 days", where the volume per day is known; else nothing."""
+        """Write a number of people as days.
+
+        Parameters
+        ----------
+        people : float
+            How many people.
+
+        Returns
+        -------
+        str
+            For example "12 days"; empty where the volume per day is not known.
+        """
         return "" if self.per_day is None else f"{people / self.per_day:,.0f} days"
 
     def describe(self) -> str:
-        """The plan in words."""
-        return "\n".join(_lines(self))
+        """Write the plan in words.
+
+        Returns
+        -------
+        str
+            Several lines, the verdict first.
+        """
+        constant, best = self.horizon * self.constant_cost, self.horizon * self.best_cost
+        days = f" ({self.days(self.horizon)} at {self.per_day:,.0f} a day)" if self.per_day else ""
+        more = f", {self.bill_beyond_constant.describe()} beyond {self.constant}"
+        more = "" if self.constant.startswith("accepting") else more
+        lines = [
+            self.verdict,
+            *self.advice,
+            *(f"Forecast: {text}" for text in self.outlook),
+            "",
+            f"The promise: |gap| at most {self.limit:g} at every round, certified with probability "
+            f"at least {1 - self.failure_probability:g} under its assumptions.",
+            f"Volume: {self.horizon:,} people{days}.",
+            "Accepted by the audit coin, whatever their features: "
+            f"{self.audited.describe()} people.",
+            f"  of them with a bad outcome: {self.audited_bad.describe()}; "
+            f"at {self.prices[0]:g} each a bill of {self.bill.describe()}{more}.",
+            f"Half of the learned policy's weight is certified {self.half.describe()}, "
+            f"95% of it {self.full.describe()}.",
+            f"Over the horizon {self.constant} costs {constant:,.0f}, the best policy within the "
+            f"limit {best:,.0f}. Regret beyond that:",
+        ]
+        for course in self.courses:
+            if course.regret is None:
+                lines.append(f"  {course.name}: infeasible; {course.infeasible}.")
+            else:
+                lines.append(
+                    f"  {course.name}: {course.regret.describe()}; "
+                    f"largest true gap in simulation {course.worst_gap:.3f}."
+                )
+        source, rules = self.population["source"], self.population["rules"]
+        lines.append(f"Simulated on {source}; a class of {rules:,} rules; {self.lives} lives.")
+        return "\n".join([*lines, *(f"  - {text}" for text in ASSUMPTIONS)])
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, curves included."""
+        """Return the plan as plain JSON, curves included.
+
+        Returns
+        -------
+        dict
+            One entry per field, "outlook" and "assumptions".
+        """
         plain = (
-            "limit", "failure_probability", "horizon", "per_day", "lives", "constant", "constant_cost", "best_cost", "free_cost",
-            "full_weight", "saving_share", "break_even", "final_share", "answer", "verdict",
+            "limit", "failure_probability", "horizon", "per_day", "lives", "constant",
+            "constant_cost", "best_cost", "free_cost", "full_weight", "saving_share", "break_even",
+            "final_share", "answer", "verdict",
         )  # fmt: skip
         records = (
-            "audited",
-            "audited_bad",
-            "bill",
-            "bill_beyond_constant",
-            "half",
-            "full",
-            "saving",
-        )
+            "audited", "audited_bad", "bill", "bill_beyond_constant", "half", "full", "saving"
+        )  # fmt: skip
+        # numbers that are too large to be counted become null
+        forecasts = [
+            {
+                name: None if isinstance(value, float) and not isfinite(value) else value
+                for name, value in asdict(one).items()
+            }
+            for one in self.forecast
+        ]
         return {
             **{name: getattr(self, name) for name in plain},
             "population": dict(self.population),
@@ -227,7 +455,7 @@ class LaunchPlan:
             "rounds": self.rounds.tolist(),
             **{name: getattr(self, name).to_json() for name in ("weight", "audit", "gap")},
             "courses": [course.to_json() for course in self.courses],
-            "forecast": [_finite(asdict(one)) for one in self.forecast],
+            "forecast": forecasts,
             "outlook": list(self.outlook),
             "assumptions": list(ASSUMPTIONS),
         }
@@ -236,58 +464,7 @@ class LaunchPlan:
 ASSUMPTIONS = (
     "a plan is an expectation, not a certificate: it is as good as the numbers it was given",
     "people arrive independently from one population that does not change",
-    "labels of accepted people arrive before the next epoch; a maturity window delays every milestone by its length",
+    "labels of accepted people arrive before the next epoch; a maturity window delays every "
+    "milestone by its length",
     "bands hold the middle 80% of the simulated lives",
 )
-
-
-def _lines(plan: LaunchPlan) -> list[str]:
-    when = f" ({plan.days(plan.horizon)} at {plan.per_day:,.0f} a day)" if plan.per_day else ""
-    constant, best = plan.horizon * plan.constant_cost, plan.horizon * plan.best_cost
-    more = (
-        ""
-        if plan.constant.startswith("accepting")
-        else f", {plan.bill_beyond_constant.describe()} beyond {plan.constant}"
-    )
-    return [
-        plan.verdict,
-        *plan.advice,
-        *(f"Forecast: {text}" for text in plan.outlook),
-        "",
-        f"The promise: |gap| at most {plan.limit:g} at every round, certified with probability at least "
-        f"{1 - plan.failure_probability:g} under its assumptions.",
-        f"Volume: {plan.horizon:,} people{when}.",
-        f"Accepted by the audit coin, whatever their features: {plan.audited.describe()} people.",
-        f"  of them with a bad outcome: {plan.audited_bad.describe()}; at {plan.prices[0]:g} each a bill of {plan.bill.describe()}{more}.",
-        f"Half of the learned policy's weight is certified {plan.half.describe()}, 95% of it {plan.full.describe()}.",
-        f"Over the horizon {plan.constant} costs {constant:,.0f}, the best policy within the limit {best:,.0f}. Regret beyond that:",
-        *(_course_line(course) for course in plan.courses),
-        f"Simulated on {plan.population['source']}; a class of {plan.population['rules']:,} rules; {plan.lives} lives.",
-        *(f"  - {text}" for text in ASSUMPTIONS),
-    ]
-
-
-def _course_line(course: Course) -> str:
-    if course.infeasible is not None or course.regret is None:
-        return f"  {course.name}: infeasible; {course.infeasible}."
-    return f"  {course.name}: {course.regret.describe()}; largest true gap in simulation {course.worst_gap:.3f}."
-
-
-def _from_then_on(rounds: FloatArray, holds: Any) -> float:
-    """The first round from which on it holds to the end."""
-    if not holds[-1]:
-        return float("inf")
-    broken = np.flatnonzero(~holds)
-    return float(rounds[0 if len(broken) == 0 else broken[-1] + 1])
-
-
-def _finite(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """Numbers that are too large to be counted become None."""
-    return {
-        name: None if isinstance(value, float) and not isfinite(value) else value
-        for name, value in fields.items()
-    }
-
-
-def _whole(value: float) -> int | None:
-    return int(value) if isfinite(value) else None

@@ -1,10 +1,11 @@
-"""The population that a plan is simulated on: a score in bins per group, from a few numbers or from
-a table of past people.
+"""The population that a plan is simulated on: a score in bins per group, from a few numbers or
+from a table of past people.
 
 From numbers. With d the separation (the distance between the mean scores of good and bad, in
 standard deviations),
 
-    x | y ~ Normal(+-d/2, 1),   score = x + shift_j in group j,   P[y = -1 | a = j] = bad_rate_j,   P[a = j] = share_j.
+    x | y ~ Normal(+-d/2, 1),   score = x + shift_j in group j,
+    P[y = -1 | a = j] = bad_rate_j,   P[a = j] = share_j.
 
 By default shift_j = ln((1 - bad_rate_j) / bad_rate_j) / d: then a score means the same chance of a
 good outcome in every group. Where bad rates differ, such a score has different false positive
@@ -19,10 +20,11 @@ from typing import Any
 import numpy as np
 import scipy
 
-from evenhand.contracts import GroupUse
+from evenhand.contracts import Enumeration, GroupUse, HypothesisClass
 from evenhand.environments import Discrete
 from evenhand.errors import InvalidInput
-from evenhand.words import BoolArray, FloatArray
+from evenhand.hypotheses import Estimator, Linear, ScoreThresholds, Stumps
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample
 
 BINS = 30
 """Bins of the score, of equal mass in the whole population."""
@@ -32,10 +34,19 @@ THRESHOLD_RULES = 100
 """Thresholds on a continuous score that a learner starts with: about one for each of its first
 people.
 """
+MOST_CONTEXTS = 600
+"""Rows at most that stand for a table with many columns."""
+STUMP_BINS = 12
+STUMP_CUTS = 64
+"""Cuts per column that the certified learner starts with."""
+FITTED_RULES = 30
+"""What the fourth nominated rule costs, as the size of a finite class: pi^2 N^2 / 6. Half of the
+weight is on the first few of them. Chosen with four tables in view, on which 1,000 made forecasts
+too late (decision 0011)."""
 
 
 @dataclass(frozen=True, eq=False)
-class Planned:
+class PlannedPopulation:
     """A population, how many rules the union bound must pay for, and where it comes from; fitted:
     whether the rules will be fitted.
     """
@@ -58,6 +69,22 @@ class Planned:
             ]
         )
 
+    def facts(self) -> dict[str, Any]:
+        """What a plan says about its population, as plain values."""
+        table = self.world.population_sample()
+        members = {group: table.group == group for group in table.groups}
+        mass = {group: float(table.weight[mine].sum()) for group, mine in members.items()}
+        bad = {
+            group: float(table.weight[mine & (table.label == -1)].sum())
+            for group, mine in members.items()
+        }
+        return {
+            "source": self.source,
+            "group_shares": {str(group): share for group, share in mass.items()},
+            "bad_rates": {str(group): bad[group] / mass[group] for group in mass},
+            "rules": self.rules,
+        }
+
 
 def from_numbers(
     group_shares: Mapping[Any, float],
@@ -66,28 +93,67 @@ def from_numbers(
     score_shifts: Mapping[Any, float] | None,
     group_use: GroupUse,
     rules: int | None,
-) -> Planned:
+) -> PlannedPopulation:
     """The population of the module's formula, its score in bins."""
-    shares = _shares(group_shares)
-    rates = _bad_rates(bad_rates, shares)
-    shifts = _shifts(score_shifts, rates, separation)
-    laws = [(shares[g], rates[g], shifts[g]) for g in shares]
-    edges = np.r_[-np.inf, _pooled_quantiles(laws, separation), np.inf]
-    bad, good = (
-        np.array(
-            [
-                share * part * np.diff(scipy.special.ndtr(edges - side * separation / 2 - shift))
-                for share, part, shift in parts
-            ]
-        )
-        for side, parts in (
-            (-1, [(s, b, h) for s, b, h in laws]),
-            (1, [(s, 1 - b, h) for s, b, h in laws]),
-        )
+    laws = _laws(group_shares, bad_rates, separation, score_shifts)
+    share, bad_rate, shift = (np.array(column)[:, np.newaxis] for column in zip(*laws, strict=True))
+    # bins of equal mass in the whole population, by interpolating its distribution function
+    grid = np.linspace(-12 - separation, 12 + separation, 4001) + np.mean(shift)
+    below_bad, below_good = (
+        scipy.special.ndtr(grid - side * separation / 2 - shift) for side in (-1, 1)
     )
-    world = binned(good, bad, list(shares), group_use, "planned")
-    told = f"a score with separation {separation:.3g} (AUC {auc_of(separation):.3f})"
-    return Planned(world, paid_rules(rules, THRESHOLD_RULES, world), told)
+    total = (share * (bad_rate * below_bad + (1 - bad_rate) * below_good)).sum(axis=0)
+    edges = np.r_[-np.inf, np.interp(np.arange(1, BINS) / BINS, total, grid), np.inf]
+    bad, good = (
+        share * part * np.diff(scipy.special.ndtr(edges - side * separation / 2 - shift))
+        for side, part in ((-1, bad_rate), (1, 1 - bad_rate))
+    )
+    world = binned(good, bad, list(group_shares), group_use, "planned")
+    source = f"a score with separation {separation:.3g} (AUC {auc_of(separation):.3f})"
+    return PlannedPopulation(world, paid_rules(rules, THRESHOLD_RULES, world), source)
+
+
+def _laws(
+    group_shares: Mapping[Any, float],
+    bad_rates: Mapping[Any, float] | float,
+    separation: float,
+    score_shifts: Mapping[Any, float] | None,
+) -> list[tuple[float, float, float]]:
+    """(share, bad rate, shift of the score) of each group, or what is wrong with them."""
+    shares = {group: float(share) for group, share in group_shares.items()}
+    total, possible = sum(shares.values()), all(0 < share < 1 for share in shares.values())
+    if len(shares) < 2 or not possible or abs(total - 1) > 1e-6:
+        raise InvalidInput(
+            f"group_shares is {shares}; at least two groups, each with a share between 0 and 1 "
+            f"that sum to 1 (they sum to {total:g})."
+        )
+    rates = dict(bad_rates) if isinstance(bad_rates, Mapping) else dict.fromkeys(shares, bad_rates)
+    if set(rates) != set(shares):
+        raise InvalidInput(
+            f"bad_rates names the groups {list(rates)}, group_shares {list(shares)}; "
+            "they must be the same."
+        )
+    for group, rate in rates.items():
+        if not 0 < rate < 1:
+            raise InvalidInput(
+                f"the bad rate of group {group!r} is {rate}; it must lie strictly between 0 and 1.",
+                hint="if you have never seen a bad outcome, "
+                "plan with a rate that would not surprise you.",
+            )
+    if not 0 < separation < 10:
+        raise InvalidInput(
+            f"separation is {separation}; it is the distance between the mean scores of good and "
+            "bad, in standard deviations, above 0.",
+            hint="1 is an AUC of .76, 2 one of .92; or give auc instead.",
+        )
+    shifts = score_shifts
+    if shifts is None:
+        shifts = {g: float(scipy.special.logit(1 - r) / separation) for g, r in rates.items()}
+    if set(shifts) != set(rates):
+        raise InvalidInput(
+            f"score_shifts names the groups {list(shifts)}; the groups are {list(shares)}."
+        )
+    return [(share / total, float(rates[g]), float(shifts[g])) for g, share in shares.items()]
 
 
 def separation_of(auc: float) -> float:
@@ -107,6 +173,106 @@ def separation_of(auc: float) -> float:
 def auc_of(separation: float) -> float:
     """The inverse of `separation_of`."""
     return float(scipy.special.ndtr(separation / sqrt(2)))
+
+
+def from_table(
+    sample: LabelledSample, hypotheses: HypothesisClass, group_use: GroupUse, rules: int | None
+) -> PlannedPopulation:
+    """The table as a population. Thresholds: its score in bins; finite classes and stumps: its
+    rows; fitted classes: an out-of-fold score of the same kind of model in bins.
+    """
+    sample.require_two_groups()
+    people = f"{len(sample):,} rows"
+    if isinstance(hypotheses, ScoreThresholds):
+        use: GroupUse = "decide" if hypotheses.per_group else group_use
+        world = _score_bins(sample, sample.features[:, hypotheses.column], use)
+        size = paid_rules(rules, THRESHOLD_RULES, world)
+        return PlannedPopulation(world, size, f"{people}, their score in bins")
+    source = Stumps(max_bins=STUMP_BINS) if isinstance(hypotheses, Stumps) else hypotheses
+    fitted = isinstance(hypotheses, Linear | Estimator)
+    bound = None if fitted else source.bind(sample.features, None)
+    if isinstance(bound, Enumeration):
+        world = _rows(sample, bound)
+        size = len(world.hypotheses)
+        if isinstance(hypotheses, Stumps):
+            size = 2 * STUMP_CUTS * sample.features.shape[1]
+        size = paid_rules(rules, size, world)
+        return PlannedPopulation(world, size, f"{people}, {len(world)} kinds of people")
+    world = _score_bins(sample, _out_of_fold(sample, hypotheses), group_use)
+    size = paid_rules(rules, FITTED_RULES, world)
+    return PlannedPopulation(world, size, f"{people}, an out-of-fold score in bins", fitted=True)
+
+
+def _codes(sample: LabelledSample) -> IntArray:
+    """The place of each row's group."""
+    place = {group: code for code, group in enumerate(sample.groups)}
+    return np.array([place[value] for value in sample.group.tolist()])
+
+
+def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) -> Discrete:
+    """The table's score in bins of about equal size, with the table's own rates in each."""
+    edges = np.unique(np.quantile(score, np.arange(1, BINS) / BINS))
+    code = np.unique(np.searchsorted(edges, score, side="right"), return_inverse=True)[1]
+    cells = int(code.max()) + 1
+    if cells < 2:
+        raise InvalidInput(
+            "the score has the same value for everybody; there is nothing to decide by."
+        )
+    place, shape = cells * _codes(sample) + code, (len(sample.groups), cells)
+    good, bad = (
+        np.bincount(place, sample.weight * (sample.label == y), shape[0] * cells)
+        .astype(np.float64)
+        .reshape(shape)
+        for y in (1, -1)
+    )
+    return binned(good, bad, list(sample.groups), group_use, "table")
+
+
+def _rows(sample: LabelledSample, bound: Enumeration) -> Discrete:
+    """Rows that no rule of the class tells apart are one context; if rows are too many, every k-th
+    (by group and label) stands for its neighbours.
+    """
+    # the class on the table: at most MOST_RULES rules, evenly spread, without constants
+    size = bound.totals(np.zeros((1, len(sample)))).shape[1]
+    chosen = np.unique(np.linspace(0, size - 1, min(size, MOST_RULES)).astype(int))
+    table = np.array([bound.hypothesis(int(i)).accepts(sample.features, None) for i in chosen])
+    table = table[table.any(axis=1) & ~table.all(axis=1)]
+    if len(table) == 0:
+        raise InvalidInput(
+            "every rule of the class accepts everybody or nobody on this table; "
+            "there is nothing to learn."
+        )
+    accepts = np.unique(table, axis=0)
+    codes = _codes(sample)
+    rows: IntArray = np.arange(len(sample))
+    if len(rows) > MOST_CONTEXTS:
+        order = np.lexsort((sample.label, codes))
+        rows = order[np.linspace(0, len(order) - 1, MOST_CONTEXTS).astype(int)]
+    patterns = np.concatenate([codes[np.newaxis, rows], accepts[:, rows]]).T
+    _, first, place = np.unique(patterns, axis=0, return_index=True, return_inverse=True)
+    weight = sample.weight[rows]
+    mass = np.bincount(place.ravel(), weight)
+    good = np.bincount(place.ravel(), weight * (sample.label[rows] == 1))
+    group: GroupArray = sample.group[rows][first]
+    return Discrete(mass / mass.sum(), good / mass, group, accepts[:, rows][:, first], name="table")
+
+
+def _out_of_fold(sample: LabelledSample, hypotheses: HypothesisClass) -> FloatArray:
+    """Scores of models that did not see the person: five folds."""
+    from sklearn.linear_model import LogisticRegression  # heavy: loaded for fitted classes alone
+    from sklearn.model_selection import cross_val_predict
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    if min((sample.label == y).sum() for y in (1, -1)) < 5:
+        raise InvalidInput(
+            "fewer than 5 good or 5 bad outcomes are in the table; a score cannot be fitted."
+        )
+    own = hypotheses.classifier if isinstance(hypotheses, Estimator) else None
+    usual = make_pipeline(StandardScaler(), LogisticRegression())
+    model = own if own is not None and hasattr(own, "predict_proba") else usual
+    scores = cross_val_predict(model, sample.features, sample.label, cv=5, method="predict_proba")
+    return np.asarray(scores[:, 1])
 
 
 # thresholds
@@ -151,80 +317,10 @@ def _pairs(groups: int, bins: int) -> BoolArray:
     return np.asarray(table[(table.any(axis=1)) & (~table.all(axis=1))])
 
 
-def _pooled_quantiles(laws: list[tuple[float, float, float]], separation: float) -> FloatArray:
-    """Edges of bins of equal mass in the whole population, by interpolating its distribution
-    function.
-    """
-    grid = np.linspace(-12 - separation, 12 + separation, 4001) + np.mean(
-        [shift for *_, shift in laws]
-    )
-    total = sum(
-        share
-        * (
-            bad * scipy.special.ndtr(grid + separation / 2 - shift)
-            + (1 - bad) * scipy.special.ndtr(grid - separation / 2 - shift)
-        )
-        for share, bad, shift in laws
-    )
-    return np.interp(np.arange(1, BINS) / BINS, np.asarray(total), grid)
-
-
-# laws
-
-
-def paid_rules(told: int | None, default: int, world: Discrete) -> int:
+def paid_rules(rules: int | None, default: int, world: Discrete) -> int:
     """The size of the class that the promise must hold for, at least that of the simulated one."""
-    if told is not None and told < 1:
-        raise InvalidInput(f"rules is {told}; a class has at least one rule besides the constants.")
-    return max(told if told is not None else default, len(world.hypotheses))
-
-
-def _shares(group_shares: Mapping[Any, float]) -> dict[Any, float]:
-    shares = {group: float(share) for group, share in group_shares.items()}
-    total = sum(shares.values())
-    if (
-        len(shares) < 2
-        or not all(0 < share < 1 for share in shares.values())
-        or abs(total - 1) > 1e-6
-    ):
+    if rules is not None and rules < 1:
         raise InvalidInput(
-            f"group_shares is {shares}; at least two groups, each with a share between 0 and 1 that sum to 1 (they sum to {total:g})."
+            f"rules is {rules}; a class has at least one rule besides the constants."
         )
-    return {group: share / total for group, share in shares.items()}
-
-
-def _bad_rates(
-    bad_rates: Mapping[Any, float] | float, shares: Mapping[Any, float]
-) -> dict[Any, float]:
-    rates = dict(bad_rates) if isinstance(bad_rates, Mapping) else dict.fromkeys(shares, bad_rates)
-    if set(rates) != set(shares):
-        raise InvalidInput(
-            f"bad_rates names the groups {list(rates)}, group_shares {list(shares)}; they must be the same."
-        )
-    for group, rate in rates.items():
-        if not 0 < rate < 1:
-            raise InvalidInput(
-                f"the bad rate of group {group!r} is {rate}; it must lie strictly between 0 and 1.",
-                hint="if you have never seen a bad outcome, plan with a rate that would not surprise you.",
-            )
-    return {group: float(rates[group]) for group in shares}
-
-
-def _shifts(
-    told: Mapping[Any, float] | None, rates: Mapping[Any, float], separation: float
-) -> dict[Any, float]:
-    if not 0 < separation < 10:
-        raise InvalidInput(
-            f"separation is {separation}; it is the distance between the mean scores of good and bad, in standard deviations, above 0.",
-            hint="1 is an AUC of .76, 2 one of .92; or give auc instead.",
-        )
-    if told is None:
-        return {
-            group: float(scipy.special.logit(1 - rate) / separation)
-            for group, rate in rates.items()
-        }
-    if set(told) != set(rates):
-        raise InvalidInput(
-            f"score_shifts names the groups {list(told)}; the groups are {list(rates)}."
-        )
-    return {group: float(told[group]) for group in rates}
+    return max(rules if rules is not None else default, len(world.hypotheses))

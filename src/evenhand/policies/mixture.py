@@ -1,20 +1,114 @@
-"""A mixture pi of hypotheses (section 1.1): draw h with probability pi(h), then do as h says."""
+"""A mixture pi of hypotheses (section 1.1): draw h with probability pi(h), then do as h says.
 
-from collections.abc import Sequence
+    P[pi(x) = +1] = min(1, w_1 1[h_1(x) = +1] + w_2 1[h_2(x) = +1] + ...)
+
+`Compiled` is the one definition of the sum, to the last bit: rules of one kind stand together,
+kinds in order of first appearance, and the terms are added one after the other. A person's
+probability is therefore the same alone and among a million others.
+"""
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
+from itertools import compress
+from operator import add
+from typing import Protocol
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.contracts import GroupUse, Hypothesis, Json
+from evenhand.contracts import Batch, GroupUse, Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput
-from evenhand.policies.compiled import Compiled
-from evenhand.words import FloatArray, GroupArray, as_features, as_group
+from evenhand.words import BoolArray, FloatArray, GroupArray, as_features, as_group
+
+ANY_WIDTH, NO_WIDTH = 0, -1
+TILE = 4096
+"""People who are decided about at a time: few enough for the cache, enough to make numpy worth
+while.
+"""
+
+
+class DeployedPolicy(Policy, Protocol):
+    """A policy that can be asked again and again about rows that have been checked once.
+
+    Subclass it and write the members of `Policy`; override the two methods below where the answer
+    can be had faster.
+
+    Examples
+    --------
+    >>> class Coin(DeployedPolicy):
+    ...     def acceptance(self, features, group=None):
+    ...         return np.full(len(features), 0.5)
+    >>> Coin().acceptance_of_one(np.zeros((1, 2)), None)
+    0.5
+    """
+
+    def acceptance_of_checked(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
+        """P[pi(x) = +1] for arrays that `as_features` and `as_group` have let pass.
+
+        Parameters
+        ----------
+        features : array, shape (rows, columns)
+            One person per row.
+        group : array, shape (rows,), or None
+            Their groups.
+
+        Returns
+        -------
+        array, shape (rows,)
+            The probabilities.
+        """
+        return self.acceptance(features, group)
+
+    def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
+        """The same for one such row.
+
+        Parameters
+        ----------
+        person : array, shape (1, columns)
+            The person.
+        group : array, shape (1,), or None
+            The person's group.
+
+        Returns
+        -------
+        float
+            The probability.
+        """
+        return float(self.acceptance_of_checked(person, group)[0])
 
 
 @dataclass(frozen=True)
-class Mixture:
-    """pi(h_k) = weights[k]. With group_use="certify_only" the group is never shown to a hypothesis."""
+class Mixture(DeployedPolicy):
+    """A probability distribution over hypotheses: draw one, then do as it says.
+
+    Parameters
+    ----------
+    hypotheses : tuple of Hypothesis
+        At least one.
+    weights : tuple of float
+        pi(h_k), at least 0 each; they sum to 1.
+    group_use : "certify_only" or "decide", default "certify_only"
+        With "certify_only" the group is never shown to a hypothesis.
+
+    Raises
+    ------
+    InvalidInput
+        If the weights are no probability distribution over the hypotheses.
+
+    Notes
+    -----
+    P[pi(x) = +1] = sum_h pi(h) 1[h(x) = +1] (section 1.1 of the paper). The probability of a person
+    has the same bits alone and among others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.hypotheses import ACCEPT_ALL, Threshold
+    >>> policy = Mixture((ACCEPT_ALL, Threshold(0, 600.0, 1)), (0.25, 0.75))
+    >>> policy.acceptance(np.array([[580.0], [640.0]]))
+    array([0.25, 1.  ])
+    """
 
     hypotheses: tuple[Hypothesis, ...]
     weights: tuple[float, ...]
@@ -23,41 +117,83 @@ class Mixture:
     def __post_init__(self) -> None:
         if len(self.hypotheses) != len(self.weights) or not self.weights:
             raise InvalidInput(
-                f"a mixture of {len(self.hypotheses)} hypotheses has {len(self.weights)} weights; it needs one each."
+                f"a mixture of {len(self.hypotheses)} hypotheses has {len(self.weights)} weights; "
+                "it needs one each."
             )
         if min(self.weights) < 0 or abs(sum(self.weights) - 1.0) > 1e-9:
             raise InvalidInput(
-                f"the weights {self.weights} are not a probability distribution; they must be >= 0 and sum to 1."
+                f"the weights {self.weights} are not a probability distribution; they must be >= 0 "
+                "and sum to 1."
             )
 
+    def weight_of(self, *hypotheses: Hypothesis) -> float:
+        """The probability with which one of these hypotheses decides.
+
+        Parameters
+        ----------
+        *hypotheses : Hypothesis
+            Compared by equality, for example ACCEPT_ALL.
+
+        Returns
+        -------
+        float
+            The sum of their weights; 0 if none of them is in the mixture.
+
+        Examples
+        --------
+        >>> from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Threshold
+        >>> policy = Mixture((ACCEPT_ALL, Threshold(0, 600.0, 1)), (0.25, 0.75))
+        >>> policy.weight_of(ACCEPT_ALL), policy.weight_of(REJECT_ALL)
+        (0.25, 0)
+        """
+        return sum(w for h, w in zip(self.hypotheses, self.weights, strict=True) if h in hypotheses)
+
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
-        """P[pi(x) = +1] = sum_h pi(h) 1[h(x) = +1] for each row; the same bits for a person alone
-        and among others.
+        """The probability of accepting each person.
+
+        Parameters
+        ----------
+        features : array_like, shape (rows, columns)
+            One person per row.
+        group : array_like, shape (rows,), optional
+            Their groups; looked at with group_use="decide" only.
+
+        Returns
+        -------
+        array, shape (rows,)
+            P[pi(x) = +1].
         """
         rows = as_features(features)
-        seen = (
-            as_group(group, len(rows)) if group is not None and self.group_use == "decide" else None
-        )
-        return self._compiled.acceptance(rows, seen)
+        if group is None or self.group_use != "decide":
+            return self._compiled.acceptance(rows, None)
+        return self._compiled.acceptance(rows, as_group(group, len(rows)))
 
     def acceptance_of_checked(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
-        """The same for arrays that `as_features` and `as_group` have already let pass."""
+        """The same for arrays that have been checked; see `DeployedPolicy`."""
         return self._compiled.acceptance(features, group if self.group_use == "decide" else None)
 
     def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
-        """The same for one such row, (1, columns), as a number."""
-        if type(self).acceptance_of_checked is not Mixture.acceptance_of_checked:
-            return float(self.acceptance_of_checked(person, group)[0])
-        return self._compiled.acceptance_of_one(
-            person, group if self.group_use == "decide" else None
-        )
+        """The same for one such row; see `DeployedPolicy`."""
+        seen = group if self.group_use == "decide" else None
+        return self._compiled.acceptance_of_one(person, seen)
 
     @cached_property
-    def _compiled(self) -> Compiled:
+    def _compiled(self) -> "Compiled":
         return Compiled.of(self.hypotheses, self.weights)
 
     def describe(self, names: Sequence[str] | None = None) -> str:
-        """One line per hypothesis: "with probability 0.73: accept if score >= 612"."""
+        """The mixture in words.
+
+        Parameters
+        ----------
+        names : sequence of str, optional
+            The names of the columns.
+
+        Returns
+        -------
+        str
+            One line per hypothesis: "with probability 0.73: accept if score >= 612".
+        """
         if len(self.weights) == 1:
             return f"always: {self.hypotheses[0].describe(names)}"
         parts = sorted(zip(self.weights, self.hypotheses, strict=True), key=lambda part: -part[0])
@@ -67,7 +203,18 @@ class Mixture:
         )
 
     def to_json(self) -> Json:
-        """Plain JSON; `evenhand.policy_from_json` reads it back, bit for bit."""
+        """Plain JSON.
+
+        Returns
+        -------
+        dict
+            `evenhand.policy_from_json` reads it back, bit for bit.
+
+        Raises
+        ------
+        NotSerialisable
+            If a hypothesis has no plain JSON form.
+        """
         return {
             "kind": "mixture",
             "group_use": self.group_use,
@@ -76,3 +223,87 @@ class Mixture:
                 for w, h in zip(self.weights, self.hypotheses, strict=True)
             ],
         }
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledPart:
+    """Rules of one kind with their weights; `batch` is None for kinds that can only be asked one by
+    one.
+    """
+
+    hypotheses: tuple[Hypothesis, ...]
+    weights: tuple[float, ...]
+    batch: Batch | None
+
+    def one_by_one(self, features: FloatArray, group: GroupArray | None) -> list[BoolArray]:
+        """The answers of each rule, which is asked itself."""
+        return [hypothesis.accepts(features, group) for hypothesis in self.hypotheses]
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """The parts of a mixture, in the order in which they are added up; `width`: the number of
+    columns that they ask for.
+    """
+
+    parts: tuple[CompiledPart, ...]
+    width: int
+
+    @classmethod
+    def of(cls, hypotheses: Sequence[Hypothesis], weights: Sequence[float]) -> "Compiled":
+        """Sort the rules by kind."""
+        kinds: dict[type, list[tuple[Hypothesis, float]]] = {}
+        for hypothesis, weight in zip(hypotheses, weights, strict=True):
+            kinds.setdefault(type(hypothesis), []).append((hypothesis, weight))
+        parts, widths = [], set()
+        for kind, members in kinds.items():
+            rules, shares = zip(*members, strict=True)
+            together = getattr(kind, "together", None)
+            batch: Batch | None = together(rules) if together else None
+            parts.append(CompiledPart(rules, shares, batch))
+            if batch is not None and batch.columns is not None:
+                widths.add(batch.columns)
+        width = NO_WIDTH if len(widths) > 1 else max(widths, default=ANY_WIDTH)
+        return cls(tuple(parts), width)
+
+    def acceptance(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
+        """The sum for each row; the rows have been checked."""
+        if len(features) == 1:
+            return np.array([self.acceptance_of_one(features, group)])
+        if self.width not in (ANY_WIDTH, features.shape[1]):
+            self._complain(features, group)
+        total = np.zeros(len(features))
+        for start in range(0, len(features), TILE):
+            rows = slice(start, start + TILE)
+            seen, theirs = features[rows], None if group is None else group[rows]
+            some, term = total[rows], np.empty(len(seen))
+            try:
+                for part in self.parts:
+                    answers: Iterable[BoolArray] = (
+                        part.one_by_one(seen, theirs) if part.batch is None else part.batch(seen.T)
+                    )
+                    for weight, accepts in zip(part.weights, answers, strict=True):
+                        some += np.multiply(accepts, weight, out=term)
+            except InvalidInput:
+                self._complain(features, group)
+                raise
+        return np.minimum(total, 1.0, out=total)
+
+    def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
+        """The same for a single row, in Python's floats, which are numpy's."""
+        if self.width not in (ANY_WIDTH, person.shape[1]):
+            self._complain(person, group)
+        total = 0.0
+        for part in self.parts:
+            answers = (
+                part.batch.one(person)
+                if part.batch is not None
+                else [bool(answer[0]) for answer in part.one_by_one(person, group)]
+            )
+            total = reduce(add, compress(part.weights, answers), total)
+        return total if total < 1.0 else 1.0
+
+    def _complain(self, features: FloatArray, group: GroupArray | None) -> None:
+        """Some rule refuses these rows: let it say so itself, about all of them at once."""
+        for part in self.parts:
+            part.one_by_one(features, group)

@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 from numpy.typing import ArrayLike
 
-from evenhand.contracts import GroupUse, Hypothesis
+from evenhand.contracts import Hypothesis
 from evenhand.errors import InvalidInput
 from evenhand.policies.mixture import Mixture
 from evenhand.words import FloatArray
@@ -19,8 +19,27 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True)
 class PolicyWeights:
-    """Q(pi_k) = weights[k] >= 0, summing to one or less; what is missing belongs to the best policy
-    pi_0.
+    """Weights Q over policies; what is missing to a sum of one belongs to the best policy pi_0.
+
+    Parameters
+    ----------
+    policies : tuple of Mixture
+        The policies, all with the same group_use.
+    weights : tuple of float
+        Q(pi_k), at least 0 each, summing to one or less.
+
+    Raises
+    ------
+    InvalidInput
+        If the weights are not such weights, or the policies differ in their group_use.
+
+    Examples
+    --------
+    >>> from evenhand.hypotheses import ACCEPT_ALL, Threshold
+    >>> best = Mixture((Threshold(0, 600.0, 1),), (1.0,))
+    >>> weights = PolicyWeights((Mixture((ACCEPT_ALL,), (1.0,)),), (0.25,))
+    >>> weights.completed(best).weights
+    (0.25, 0.75)
     """
 
     policies: tuple[Mixture, ...]
@@ -37,7 +56,8 @@ class PolicyWeights:
             )
         if len({policy.group_use for policy in self.policies}) > 1:
             raise InvalidInput(
-                'some policies use the group ("decide") and others do not; they cannot share weights.'
+                'some policies use the group ("decide") and others do not; they cannot share '
+                "weights."
             )
 
     @property
@@ -46,56 +66,98 @@ class PolicyWeights:
         return fsum(self.weights)
 
     def completed(self, best: Mixture) -> "PolicyWeights":
-        """Q(pi_0) grows by 1 - sum Q; equal policies become one, and policies without weight go."""
-        return self._merged([*self._pairs(), (best, max(0.0, 1.0 - self.total))])
+        """Q with the missing weight on one policy.
+
+        Parameters
+        ----------
+        best : Mixture
+            pi_0, whose weight grows by 1 - sum Q.
+
+        Returns
+        -------
+        PolicyWeights
+            Weights that sum to one; equal policies have become one, and policies without weight are
+            gone.
+        """
+        pairs = [*zip(self.policies, self.weights, strict=True)]
+        pairs.append((best, max(0.0, 1.0 - self.total)))
+        merged = _merged((policy_key(policy), policy, weight) for policy, weight in pairs)
+        return PolicyWeights(
+            tuple(policy for policy, _ in merged), tuple(weight for _, weight in merged)
+        )
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
-        """Q(+1|x) = sum_pi Q(pi) P[pi(x) = +1] for each row; Q must sum to one."""
+        """The probability of accepting each person when a policy is drawn from Q.
+
+        Parameters
+        ----------
+        features : array_like, shape (rows, columns)
+            One person per row.
+        group : array_like, shape (rows,), optional
+            Their groups.
+
+        Returns
+        -------
+        array, shape (rows,)
+            Q(+1|x) = sum_pi Q(pi) P[pi(x) = +1]; Q must sum to one.
+        """
         return self.flattened().acceptance(features, group)
 
     def flattened(self) -> Mixture:
-        """Q as one mixture of hypotheses: draw pi, then h."""
+        """Q as one mixture of hypotheses: draw pi, then h.
+
+        Returns
+        -------
+        Mixture
+            Equal hypotheses have become one.
+        """
         return self.smoothed(0.0, ())
 
     def smoothed(self, exploration_floor: float, explored: Sequence[Hypothesis]) -> Mixture:
-        """Q^mu = mu on each of the K `explored` constants + (1 - K mu) Q, as one mixture with equal
-        hypotheses merged.
+        """The policy that is deployed: Q^mu = mu on each explored constant + (1 - K mu) Q.
 
-        Two-sided (the paper): explored = (ACCEPT_ALL, REJECT_ALL). One-sided: (ACCEPT_ALL,).
+        Parameters
+        ----------
+        exploration_floor : float
+            mu.
+        explored : sequence of Hypothesis
+            The K constants that are explored. Two-sided (the paper): (ACCEPT_ALL, REJECT_ALL);
+            one-sided: (ACCEPT_ALL,).
+
+        Returns
+        -------
+        Mixture
+            One mixture of hypotheses; equal ones have become one.
+
+        Raises
+        ------
+        InvalidInput
+            If the floor takes more than the whole probability, or Q does not sum to one.
         """
         rest = 1.0 - len(explored) * exploration_floor
         if not (exploration_floor >= 0 and rest >= -1e-12):
             raise InvalidInput(
-                f"exploration_floor is {exploration_floor}; it lies between 0 and 1/{max(1, len(explored))}, "
-                "because each explored decision takes that much of the probability.",
+                f"exploration_floor is {exploration_floor}; it lies between 0 and "
+                f"1/{max(1, len(explored))}, because each explored decision takes that much of the "
+                "probability.",
             )
         if abs(self.total - 1.0) > 1e-9:
             raise InvalidInput(
                 f"the weights sum to {self.total}, not to 1.", hint="call completed(best) first."
             )
         drawn = [
-            (h, q * p)
-            for pi, q in self._pairs()
+            (h, max(rest, 0.0) * (q * p))
+            for pi, q in zip(self.policies, self.weights, strict=True)
             for h, p in zip(pi.hypotheses, pi.weights, strict=True)
         ]
-        parts = [(h, exploration_floor) for h in explored] + [
-            (h, max(rest, 0.0) * weight) for h, weight in drawn
-        ]
-        return _mixture(parts, self.policies[0].group_use)
-
-    def _pairs(self) -> list[tuple[Mixture, float]]:
-        return list(zip(self.policies, self.weights, strict=True))
-
-    @staticmethod
-    def _merged(pairs: Iterable[tuple[Mixture, float]]) -> "PolicyWeights":
-        merged = _sums((policy_key(policy), policy, weight) for policy, weight in pairs)
-        return PolicyWeights(
-            tuple(policy for policy, _ in merged), tuple(weight for _, weight in merged)
-        )
+        parts = [(h, exploration_floor) for h in explored] + drawn
+        merged = _merged((_hypothesis_key(h), h, weight) for h, weight in parts)
+        hypotheses, weights = tuple(h for h, _ in merged), tuple(weight for _, weight in merged)
+        return Mixture(hypotheses, weights, self.policies[0].group_use)
 
 
 def policy_key(policy: Mixture) -> Hashable:
-    """Equal for mixtures of equal hypotheses with equal weights, in whatever order they are listed."""
+    """Equal for mixtures of equal hypotheses with equal weights, in whatever order."""
     parts = zip(policy.hypotheses, policy.weights, strict=True)
     return policy.group_use, frozenset((_hypothesis_key(h), weight) for h, weight in parts)
 
@@ -111,19 +173,12 @@ def _hypothesis_key(hypothesis: Hypothesis) -> Hashable:
     return cast(Hashable, hypothesis)
 
 
-def _mixture(parts: Iterable[tuple[Hypothesis, float]], group_use: GroupUse) -> Mixture:
-    merged = _sums(
-        (_hypothesis_key(hypothesis), hypothesis, weight) for hypothesis, weight in parts
-    )
-    return Mixture(tuple(h for h, _ in merged), tuple(weight for _, weight in merged), group_use)
-
-
-def _sums(parts: Iterable[tuple[Hashable, Thing, float]]) -> list[tuple[Thing, float]]:
+def _merged(parts: Iterable[tuple[Hashable, Thing, float]]) -> list[tuple[Thing, float]]:
     """One entry per key, in order of first appearance, with the sum of its weights; entries of
-    weight 0 go.
+    weight 0 are left out.
     """
-    found: dict[Hashable, tuple[Thing, float]] = {}
+    sums: dict[Hashable, tuple[Thing, float]] = {}
     for key, thing, weight in parts:
-        first, total = found.get(key, (thing, 0.0))
-        found[key] = (first, total + weight)
-    return [(thing, weight) for thing, weight in found.values() if weight > 0]
+        first, total = sums.get(key, (thing, 0.0))
+        sums[key] = (first, total + weight)
+    return [(thing, weight) for thing, weight in sums.values() if weight > 0]

@@ -29,8 +29,8 @@ from evenhand.report.run_figures import (
     tradeoff_panels,
 )
 from evenhand.simulate import Comparison, PromiseCost, Tradeoff
-from evenhand.simulate.catalogue import LEARNERS
 from evenhand.simulate.compare import upper_limit
+from evenhand.simulate.named import LEARNERS
 from evenhand.simulate.study import Study
 
 RATE_MEANINGS = {

@@ -3,9 +3,9 @@ see `docs/operating.md`.
 """
 
 from evenhand.service.app import create_app
-from evenhand.service.config import Product, Settings, load_settings
-from evenhand.service.desk import render
+from evenhand.service.decider import render
 from evenhand.service.keys import SCOPES, KeyStore
+from evenhand.service.settings import Product, Settings, load_settings
 from evenhand.service.trainer import Trainer
 
 __all__ = [

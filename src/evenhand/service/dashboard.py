@@ -5,8 +5,10 @@ routes ask for the key in a header, which no foreign page can send. Templates es
 content policy allows no inline script or style.
 """
 
-import secrets
+import asyncio
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,18 +16,21 @@ from urllib.parse import parse_qs, urlsplit
 
 from fastapi import APIRouter, Depends, Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from evenhand.errors import EvenhandError
-from evenhand.service.app import Service, Serving, service_of
-from evenhand.service.board import read_board, stamp
-from evenhand.service.config import Product
-from evenhand.service.explaining import explain
+from evenhand.service.dashboard_data import PublishedPolicy, read_dashboard
+from evenhand.service.explanations import AS_DRAWN, explain
+from evenhand.service.keys import SESSION_SECONDS, address_of
 from evenhand.service.problems import ProblemError
+from evenhand.service.settings import Product
+from evenhand.service.state import Service
 
 ROUTER = APIRouter(include_in_schema=False)
 PAGES = Path(__file__).parent / "pages"
-COOKIE, HOURS = "evenhand_session", 8
-HTML = "text/html; charset=utf-8"
+COOKIE = "evenhand_session"
+WIDTH, HEIGHT = 460.0, 240.0
+LEFT, RIGHT, TOP, BOTTOM = 52.0, 12.0, 12.0, 30.0
 
 
 @cache
@@ -37,142 +42,147 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(stamp=stamp, percent=lambda x: f"{x:.1%}", number=lambda x: f"{x:,}")
+    made.filters.update(
+        stamp=lambda at: time.strftime("%Y-%m-%d %H:%M", time.gmtime(at)) + " UTC",
+        percent=lambda share: f"{share:.1%}",
+        number=lambda number: f"{number:,}",
+    )
     return made
 
 
-def page(name: str, status: int = 200, **values: Any) -> Response:
-    """A rendered template."""
-    return Response(_environment().get_template(name).render(values), status, media_type=HTML)
+def _page(name: str, status: int = 200, **values: Any) -> Response:
+    html = _environment().get_template(name).render(values)
+    return Response(html, status, media_type="text/html; charset=utf-8")
 
 
-class Sessions:
-    """Who has logged in: a random name -> (hash of the API key, end). Lost with the process, on
-    purpose.
-    """
-
-    def __init__(self, service: Service) -> None:
-        self._service, self._open = service, dict[str, tuple[str, float]]()
-
-    def begin(self, token: str) -> str | None:
-        """A session for a key that may audit."""
-        key = self._service.keys.find(token)
-        if key is None or "audit" not in key.scopes:
-            return None
-        now = time.time()
-        self._open = {name: entry for name, entry in self._open.items() if entry[1] > now}
-        name = secrets.token_urlsafe(32)
-        self._open[name] = (key.sha256, now + HOURS * 3600)
-        return name
-
-    def tenant(self, name: str | None) -> str | None:
-        """Whose session it is, while its key is valid."""
-        digest, end = self._open.get(name or "", ("", 0.0))
-        key = self._service.keys.by_digest(digest) if end > time.time() else None
-        return None if key is None or "audit" not in key.scopes else key.tenant
-
-    def end(self, name: str | None) -> None:
-        """Log out."""
-        self._open.pop(name or "", None)
+def _redirect(path: str, cookie: str | None = None) -> Response:
+    headers = {"Location": path} if cookie is None else {"Location": path, "Set-Cookie": cookie}
+    return Response(status_code=303, headers=headers)
 
 
-def sessions_of(request: Request) -> Sessions:
-    """The sessions of the process."""
-    state = request.app.state
-    if not hasattr(state, "sessions"):
-        state.sessions = Sessions(service_of(request))
-    found: Sessions = state.sessions
-    return found
+@dataclass(frozen=True)
+class Visitor:
+    """Somebody in front of a browser, with the products that they may see."""
+
+    service: Service
+    products: list[Product]
+    product: Product | None
 
 
-Here = Annotated[Sessions, Depends(sessions_of)]
-
-
-def _products(request: Request, service: Service, sessions: Sessions) -> list[Product]:
-    """What the visitor may see; nobody: an empty list."""
-    tenant = sessions.tenant(request.cookies.get(COOKIE))
-    if service.settings.open_dashboard:
-        return list(service.desk.products.values())
-    return [product for product in service.desk.products.values() if product.tenant == tenant]
-
-
-def _chosen(request: Request, products: list[Product]) -> Product:
+async def _visitor(request: Request) -> Visitor:
+    service: Service = request.app.state.service
+    tenant = service.sessions.tenant(request.cookies.get(COOKIE))
+    products = [
+        product
+        for product in service.settings.products
+        if service.settings.open_dashboard or product.tenant == tenant
+    ]
     wanted = request.query_params.get("product")
-    return next((product for product in products if product.name == wanted), products[0])
+    chosen = next((one for one in products if one.name == wanted), next(iter(products), None))
+    return Visitor(service, products, chosen)
+
+
+Visiting = Annotated[Visitor, Depends(_visitor)]
 
 
 @ROUTER.get("/")
 async def root() -> Response:
     """Where people land."""
-    return Response(status_code=303, headers={"Location": "/dashboard"})
+    return _redirect("/dashboard")
 
 
 @ROUTER.get("/dashboard")
-async def board(request: Request, service: Serving, sessions: Here) -> Response:
+async def dashboard(visitor: Visiting) -> Response:
     """The whole page."""
-    return await _board(request, service, sessions, "board.html")
+    return await _dashboard(visitor, "dashboard.html")
 
 
 @ROUTER.get("/dashboard/live")
-async def live(request: Request, service: Serving, sessions: Here) -> Response:
+async def live(visitor: Visiting) -> Response:
     """The part that changes, for the script that keeps the page fresh."""
-    return await _board(request, service, sessions, "live.html")
+    return await _dashboard(visitor, "live.html")
 
 
-async def _board(request: Request, service: Service, sessions: Sessions, template: str) -> Response:
-    products = _products(request, service, sessions)
-    if not products:
-        return _login_first()
-    product = _chosen(request, products)
-    found = await service.desk.off_loop(
-        lambda: read_board(service.desk, product, service.tally(product))
-    )
-    return page(
+async def _dashboard(visitor: Visitor, template: str) -> Response:
+    service, product = visitor.service, visitor.product
+    if product is None:
+        return _redirect("/dashboard/login")
+    counts = service.counts[product.tenant, product.name]
+    data = await asyncio.to_thread(read_dashboard, service.decider, product, counts)
+    past = data.history
+    return _page(
         template,
-        board=found,
-        products=products,
+        data=data,
+        gap_svg=gap_chart(past, product.limit, data.now) if past else None,
+        share_svg=share_chart(past, data.now) if past else None,
+        as_drawn=AS_DRAWN,
+        products=visitor.products,
         product=product,
         open=service.settings.open_dashboard,
     )
 
 
 @ROUTER.get("/dashboard/decision")
-async def decision(request: Request, service: Serving, sessions: Here) -> Response:
+async def decision(request: Request, visitor: Visiting) -> Response:
     """One decision with its explanation."""
-    products = _products(request, service, sessions)
-    if not products:
-        return _login_first()
-    product, key = _chosen(request, products), request.query_params.get("key", "").strip()
-    shared: dict[str, Any] = {
-        "products": products,
-        "product": product,
-        "key": key[:200],
-        "open": service.settings.open_dashboard,
-    }
+    service, product = visitor.service, visitor.product
+    if product is None:
+        return _redirect("/dashboard/login")
+    key = request.query_params.get("key", "").strip()
+    explained, refused = None, None
     try:
-        found = await service.desk.off_loop(lambda: explain(service.desk, product.tenant, key))
+        explained = await asyncio.to_thread(explain, service.decider, product.tenant, key)
     except EvenhandError as refusal:
-        return page("decision.html", 404, found=None, refusal=str(refusal), **shared)
-    return page("decision.html", found=found, refusal=None, **shared)
+        refused = str(refusal)
+    return _page(
+        "decision.html",
+        200 if refused is None else 404,
+        found=explained,
+        refusal=refused,
+        products=visitor.products,
+        product=product,
+        key=key[:200],
+        open=service.settings.open_dashboard,
+    )
 
 
-# coming and going
-
-
-def _login_first() -> Response:
-    return Response(status_code=303, headers={"Location": "/dashboard/login"})
+# logging in and out
 
 
 @ROUTER.get("/dashboard/login")
 async def login_form() -> Response:
     """Ask for a key."""
-    return page("login.html", refused=False, open=False)
+    return _page("login.html", refused=False, open=False)
+
+
+@ROUTER.post("/dashboard/login")
+async def login(request: Request) -> Response:
+    """Exchange a key for a session. The key goes into no URL and no log."""
+    _require_same_site(request)
+    service: Service = request.app.state.service
+    wait = service.key_guard.by_address.take(address_of(request))
+    token = parse_qs((await request.body()).decode("ascii", "replace")).get("key", [""])[0].strip()
+    name = service.sessions.begin(token) if wait == 0 else None
+    if name is None:
+        return _page("login.html", 403, refused=True, open=False)
+    return _redirect("/dashboard", _cookie(name, SESSION_SECONDS, request.url.scheme == "https"))
+
+
+@ROUTER.post("/dashboard/logout")
+async def logout(request: Request) -> Response:
+    """End the session."""
+    _require_same_site(request)
+    request.app.state.service.sessions.end(request.cookies.get(COOKIE))
+    return _redirect("/dashboard/login", _cookie("", 0, secure=False))
+
+
+def _cookie(value: str, seconds: int, secure: bool) -> str:
+    flags = "HttpOnly; SameSite=Strict; Path=/dashboard"
+    return f"{COOKIE}={value}; {flags}; Max-Age={seconds}{'; Secure' if secure else ''}"
 
 
 def _require_same_site(request: Request) -> None:
-    """A form of this very site: browsers say where a request comes from, and scripts cannot lie
-    about it.
-    """
+    """Browsers say from which site a form comes, and scripts cannot lie about it."""
     site = request.headers.get("sec-fetch-site", "same-origin")
     origin = request.headers.get("origin")
     host = request.headers.get("host", "")
@@ -180,34 +190,11 @@ def _require_same_site(request: Request) -> None:
         origin is not None and urlsplit(origin).netloc != host
     ):
         raise ProblemError(
-            403,
-            "unsafe-origin",
-            "this form was not sent by the dashboard.",
-            hint="open the dashboard.",
+            "unsafe-origin", "this form was not sent by the dashboard.", hint="open the dashboard."
         )
 
 
-@ROUTER.post("/dashboard/login")
-async def login(request: Request, service: Serving, sessions: Here) -> Response:
-    """Exchange a key for a session. The key goes into no URL and no log."""
-    _require_same_site(request)
-    wait = service.strangers.take(request.client.host if request.client else "?")
-    token = parse_qs((await request.body()).decode("ascii", "replace")).get("key", [""])[0].strip()
-    name = sessions.begin(token) if wait == 0 else None
-    if name is None:
-        return page("login.html", 403, refused=True, open=False)
-    secure = "; Secure" if request.url.scheme == "https" else ""
-    cookie = f"{COOKIE}={name}; HttpOnly; SameSite=Strict; Path=/dashboard; Max-Age={HOURS * 3600}{secure}"
-    return Response(status_code=303, headers={"Location": "/dashboard", "Set-Cookie": cookie})
-
-
-@ROUTER.post("/dashboard/logout")
-async def logout(request: Request, sessions: Here) -> Response:
-    """End the session."""
-    _require_same_site(request)
-    sessions.end(request.cookies.get(COOKIE))
-    cookie = f"{COOKIE}=; HttpOnly; SameSite=Strict; Path=/dashboard; Max-Age=0"
-    return Response(status_code=303, headers={"Location": "/dashboard/login", "Set-Cookie": cookie})
+# files
 
 
 @ROUTER.get("/dashboard/style.css")
@@ -226,3 +213,96 @@ async def script() -> Response:
 async def icon() -> Response:
     """An equals sign."""
     return Response((PAGES / "icon.svg").read_bytes(), media_type="image/svg+xml")
+
+
+# charts: inline SVG; the colours come from the page's classes
+
+
+@dataclass(frozen=True)
+class Axes:
+    """From a time and a value to a place in the chart."""
+
+    first: float
+    last: float
+    lowest: float
+    highest: float
+
+    def x(self, at: float) -> float:
+        """Where a time lies."""
+        return LEFT + (WIDTH - LEFT - RIGHT) * (at - self.first) / max(self.last - self.first, 1e-9)
+
+    def y(self, value: float) -> float:
+        """Where a value lies; what is outside is drawn at the border."""
+        inside = min(max(value, self.lowest), self.highest)
+        share = (inside - self.lowest) / (self.highest - self.lowest)
+        return TOP + (HEIGHT - TOP - BOTTOM) * (1 - share)
+
+    def steps(self, times: Sequence[float], values: Sequence[float]) -> list[str]:
+        """The corners of a step function; each value holds until the next time, or the end."""
+        return [
+            f"{self.x(at):.1f},{self.y(value):.1f}"
+            for begin, end, value in zip(times, [*times[1:], self.last], values, strict=True)
+            for at in (begin, end)
+        ]
+
+    def line(self, kind: str, value: float) -> str:
+        """A horizontal line."""
+        y = f"{self.y(value):.1f}"
+        return f'<line class="{kind}" x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}"/>'
+
+    def svg(
+        self,
+        name: str,
+        title: str,
+        ticks: Sequence[float],
+        words: Callable[[float], str],
+        parts: Sequence[str],
+    ) -> Markup:
+        """The chart with its title, its ticks and its first and last day."""
+        frame = []
+        for tick in ticks:
+            place = f'x="{LEFT - 6}" y="{self.y(tick) + 4:.1f}"'
+            frame.append(self.line("grid", tick))
+            frame.append(f'<text class="tick end" {place}>{escape(words(tick))}</text>')
+        for at, anchor in ((self.first, ""), (self.last, " end")):
+            place = f'x="{self.x(at):.1f}" y="{HEIGHT - 8}"'
+            day = time.strftime("%Y-%m-%d", time.gmtime(at))
+            frame.append(f'<text class="tick{anchor}" {place}>{day}</text>')
+        box = f'viewBox="0 0 {WIDTH:g} {HEIGHT:g}" role="img" aria-labelledby="{name}"'
+        titled = f'<svg {box}><title id="{name}">{escape(title)}</title>'
+        return Markup(f"{titled}{''.join([*frame, *parts])}</svg>")
+
+
+def gap_chart(past: Sequence[PublishedPolicy], limit: float, now: float) -> Markup:
+    """The band in which the gap of each policy is certified to lie, and the two limits."""
+    top, times = max(1.35 * limit, 1e-3), [one.at for one in past]
+    axes = Axes(times[0], max(now, times[-1] + 1.0), -top, top)
+    upper = axes.steps(times, [one.upper for one in past])
+    lower = axes.steps(times, [one.lower for one in past])
+    parts = [f'<polygon class="band" points="{" ".join([*upper, *reversed(lower)])}"/>']
+    parts += [f'<polyline class="edge" points="{" ".join(line)}"/>' for line in (upper, lower)]
+    parts += [axes.line("limit", edge) for edge in (limit, -limit)]
+    place = f'x="{WIDTH - RIGHT - 4}" y="{axes.y(limit) - 6:.1f}"'
+    parts.append(f'<text class="limit-word end" {place}>limit {limit:g}</text>')
+    title = (
+        f"Gap of the deployed policy: between {past[-1].lower:+.3f} and {past[-1].upper:+.3f}, "
+        f"limit {limit:g}"
+    )
+    ticks = (-limit, 0.0, limit)
+    return axes.svg("gap-title", title, ticks, lambda v: f"{v:+.2g}" if v else "0", parts)
+
+
+def share_chart(past: Sequence[PublishedPolicy], now: float) -> Markup:
+    """The weights of the learned policy and of the audit over time."""
+    times = [one.at for one in past]
+    axes = Axes(times[0], max(now, times[-1] + 1.0), 0.0, 1.0)
+    lines = {
+        "learned": ("learned policy", [one.learned for one in past]),
+        "audit": ("audit coin", [one.audit for one in past]),
+    }
+    parts = [
+        f'<polyline class="line {kind}" points="{" ".join(axes.steps(times, values))}"/>'
+        for kind, (_, values) in lines.items()
+    ]
+    title = ", ".join(f"{name} {values[-1]:.1%}" for name, values in lines.values())
+    return axes.svg("share-title", title, (0.0, 0.5, 1.0), lambda v: f"{v:.0%}", parts)

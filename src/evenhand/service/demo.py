@@ -1,5 +1,5 @@
-"""A real client's day in a minute: simulated people apply over HTTP, wait, and repay or not. One
-second is one day.
+"""The demonstration: simulated people apply over HTTP, wait, and repay or not. One second is one
+day.
 """
 
 import heapq
@@ -14,13 +14,14 @@ import numpy as np
 
 from evenhand.environments import Scores
 from evenhand.environments.scores import ScoreGroup
-from evenhand.service.config import DAY, Product, Settings
+from evenhand.service.settings import DAY, Product, Settings
 
 LOG = logging.getLogger("evenhand.service.demo")
 TICK = 0.25
+"""Seconds."""
 PEOPLE_PER_TICK = 40
-NEVER = 0.01
-"""Labels that never come."""
+NEVER_TOLD = 0.01
+"""The share of labels that never come."""
 PRODUCT = Product(
     "demo-bank",
     "loan",
@@ -49,15 +50,13 @@ class FastClock:
         return self._began + self._speed * (time.monotonic() - self._wall)
 
 
-def demo_settings(directory: Path, host: str, port: int) -> Settings:
+def demo_settings(directory: Path) -> Settings:
     """Everything in one directory, the dashboard open to this machine."""
     return Settings(
         products=(PRODUCT,),
         ledger=str(directory / "ledger.sqlite"),
         keyring=str(directory / "keyring.json"),
         keys=str(directory / "keys.json"),
-        host=host,
-        port=port,
         train_every=0.5,
         open_dashboard=True,
     )
@@ -65,7 +64,7 @@ def demo_settings(directory: Path, host: str, port: int) -> Settings:
 
 @dataclass
 class DemoPopulation:
-    """Clients of the bank: apply in batches, and tell outcomes 1 to 6 days later."""
+    """Clients of the bank: they apply in batches, and tell outcomes 1 to 6 days later."""
 
     url: str
     token: str
@@ -77,46 +76,43 @@ class DemoPopulation:
 
     def start(self) -> threading.Thread:
         """In a thread, until `stop` is set."""
-        thread = threading.Thread(target=self._live, name="evenhand-demo", daemon=True)
+        thread = threading.Thread(target=self._run, name="evenhand-demo", daemon=True)
         thread.start()
         return thread
 
-    def _live(self) -> None:
+    def _run(self) -> None:
         generator = np.random.default_rng(self.seed)
         headers = {"Authorization": f"Bearer {self.token}"}
         with httpx2.Client(base_url=self.url, headers=headers, timeout=30.0) as client:
             while not self.stop.wait(TICK):
                 try:
                     self._apply(client, generator)
-                    self._repay(client)
+                    due: list[dict[str, object]] = []
+                    while self._waiting and self._waiting[0][0] <= self.clock() and len(due) < 1000:
+                        _, key, label = heapq.heappop(self._waiting)
+                        due.append({"key": key, "label": label})
+                    if due:
+                        told = client.post("/v1/outcomes/batch", json={"outcomes": due})
+                        told.raise_for_status()
                 except httpx2.HTTPError as error:
                     LOG.debug("the demo's client waits: %s", type(error).__name__)
 
     def _apply(self, client: httpx2.Client, generator: np.random.Generator) -> None:
-        sample = POPULATION.sample(PEOPLE_PER_TICK, generator)
-        first = self.applied
+        sample = POPULATION.draw(PEOPLE_PER_TICK, generator)
         asked = [
             {
-                "key": f"demo-{first + i}",
-                "person": f"person-{first + i}",
+                "key": f"demo-{self.applied + row}",
+                "person": f"person-{self.applied + row}",
                 "product": PRODUCT.name,
-                "features": [float(sample.features[i, 0])],
-                "group": str(sample.group[i]),
+                "features": sample.features[row].tolist(),
+                "group": str(sample.group[row]),
             }
-            for i in range(PEOPLE_PER_TICK)
+            for row in range(PEOPLE_PER_TICK)
         ]
         answer = client.post("/v1/decisions/batch", json={"decisions": asked})
         answer.raise_for_status()
         self.applied += PEOPLE_PER_TICK
         for one, label in zip(answer.json()["decisions"], sample.label, strict=True):
-            if one.get("accept") and generator.random() >= NEVER:
+            if one.get("accept") and generator.random() >= NEVER_TOLD:
                 when = self.clock() + DAY * generator.uniform(1.0, 6.0)
                 heapq.heappush(self._waiting, (when, one["key"], int(label)))
-
-    def _repay(self, client: httpx2.Client) -> None:
-        due: list[dict[str, object]] = []
-        while self._waiting and self._waiting[0][0] <= self.clock() and len(due) < 1000:
-            _, key, label = heapq.heappop(self._waiting)
-            due.append({"key": key, "label": label})
-        if due:
-            client.post("/v1/outcomes/batch", json={"outcomes": due}).raise_for_status()

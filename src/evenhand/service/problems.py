@@ -1,10 +1,15 @@
-"""Refusals as problem documents (RFC 9457): the field, the law and the way out; a value only where
-it can be neither secret nor group.
+"""Refusals as problem documents (RFC 9457): the field, the law and the way out. A value is repeated
+only where it can be neither a secret nor a group.
 """
 
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
 
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
@@ -12,142 +17,146 @@ from evenhand.ledger import (
     Conflict,
     GapUnconfirmed,
     Gone,
-    Invalid,
     LeaseHeld,
     LedgerLocked,
-    LedgerUnavailable,
     NotFound,
     Refusal,
     StalePolicy,
     TooEarly,
 )
+from evenhand.ledger import Invalid as InvalidField
 
-MEDIA_TYPE = "application/problem+json"
-SHOWN = ("label", "accept", "action", "scopes", "epoch", "product")
-"""The last name of a field whose value may be repeated in a problem: none of them can hold a secret
-or a group.
-"""
-_LONGEST = 60
-
-STATUS: Mapping[type[EvenhandError], tuple[int, str]] = {
-    Conflict: (409, "conflict"),
-    Gone: (410, "gone"),
-    NotFound: (404, "not-found"),
-    Invalid: (422, "invalid"),
-    StalePolicy: (409, "stale-policy"),
-    LeaseHeld: (409, "lease-held"),
-    TooEarly: (409, "too-early"),
-    GapUnconfirmed: (503, "gap-unconfirmed"),
-    LedgerLocked: (503, "ledger-locked"),
-    LedgerUnavailable: (503, "ledger-unavailable"),
+PROBLEMS = {
+    "conflict": (409, "This key was used with another body"),
+    "gone": (410, "This person has been erased"),
+    "not-found": (404, "There is no such thing"),
+    "invalid": (422, "A field breaks its law"),
+    "quarantined": (409, "A rejected person has no outcome"),
+    "stale-policy": (409, "Another trainer was faster"),
+    "lease-held": (409, "Another trainer is at work"),
+    "too-early": (409, "The window has not ended"),
+    "gap-unconfirmed": (503, "The ledger was restored and does not draw"),
+    "ledger-locked": (503, "The ledger belongs to another process"),
+    "ledger-unavailable": (503, "Nothing can be made durable"),
+    "unauthorised": (401, "A valid API key is needed"),
+    "forbidden": (403, "The key lacks a scope"),
+    "too-large": (413, "The body is too large"),
+    "too-deep": (422, "The body is nested too deeply"),
+    "too-many": (429, "Too many requests"),
+    "wrong-host": (421, "The service does not answer for this host"),
+    "bad-json": (400, "The body is no JSON"),
+    "method": (405, "The method is not allowed here"),
+    "unsafe-origin": (403, "The request comes from another site"),
 }
-TITLES = {
-    "conflict": "This key was used with another body",
-    "gone": "This person has been erased",
-    "not-found": "There is no such thing",
-    "invalid": "A field breaks its law",
-    "quarantined": "A rejected person has no outcome",
-    "stale-policy": "Another trainer was faster",
-    "lease-held": "Another trainer is at work",
-    "too-early": "The window has not ended",
-    "gap-unconfirmed": "The ledger was restored and does not draw",
-    "ledger-locked": "The ledger belongs to another process",
-    "ledger-unavailable": "Nothing can be made durable",
-    "unauthorised": "A valid API key is needed",
-    "forbidden": "The key lacks a scope",
-    "too-large": "The body is too large",
-    "too-deep": "The body is nested too deeply",
-    "too-many": "Too many requests",
-    "wrong-host": "The service does not answer for this host",
-    "bad-json": "The body is no JSON",
-    "method": "The method is not allowed here",
-    "unsafe-origin": "The request comes from another site",
+"""The status and the title of each kind of problem."""
+KINDS: Mapping[type[EvenhandError], str] = {
+    Conflict: "conflict",
+    Gone: "gone",
+    NotFound: "not-found",
+    InvalidField: "invalid",
+    StalePolicy: "stale-policy",
+    LeaseHeld: "lease-held",
+    TooEarly: "too-early",
+    GapUnconfirmed: "gap-unconfirmed",
+    LedgerLocked: "ledger-locked",
+    Refusal: "ledger-unavailable",
+    EvenhandError: "invalid",
 }
+"""The kind of each refusal; the first class that fits holds."""
+SHOWN_FIELDS = ("label", "accept", "action", "scopes", "epoch", "product")
+"""Fields whose value may be repeated: none of them can hold a secret or a group."""
+LONGEST_SHOWN = 60
+"""Characters of a value or of the name of a field that are repeated."""
 
 
-class ProblemError(Exception):
-    """A refusal on its way out."""
-
-    def __init__(
-        self,
-        status: int,
-        kind: str,
-        detail: str,
-        *,
-        hint: str | None = None,
-        headers: Mapping[str, str] | None = None,
-        **more: Any,
-    ) -> None:
-        super().__init__(detail)
-        self.status, self.headers = status, dict(headers or {})
-        self.document = problem(status, kind, detail, hint=hint, **more)
-
-
-def problem(status: int, kind: str, detail: str, *, hint: str | None = None, **more: Any) -> Json:
-    """The document; `more` are members such as field, value, law and errors."""
-    document: Json = {
+def problem(kind: str, detail: str, *, hint: str | None = None, **more: Any) -> Json:
+    """A problem document; `more` are members such as field, value, law and errors."""
+    status, title = PROBLEMS[kind]
+    document = {
         "type": f"urn:evenhand:problem:{kind}",
-        "title": TITLES[kind],
+        "title": title,
         "status": status,
         "detail": detail,
     }
     return document | ({} if hint is None else {"hint": hint}) | more
 
 
-def of_refusal(refusal: EvenhandError) -> Json:
-    """A refusal of the ledger, or of the library, as a document."""
-    status, kind = next(
-        (found for known, found in STATUS.items() if isinstance(refusal, known)),
-        (503, "ledger-unavailable") if isinstance(refusal, Refusal) else (422, "invalid"),
-    )
+class ProblemError(Exception):
+    """A request that is refused with a problem document."""
+
+    def __init__(
+        self, kind: str, detail: str, *, hint: str, headers: Mapping[str, str] = {}, **more: Any
+    ) -> None:
+        super().__init__(detail)
+        self.document, self.headers = problem(kind, detail, hint=hint, **more), headers
+
+
+def problem_response(document: Json, headers: Mapping[str, str] | None = None) -> Response:
+    """A problem document as a response."""
+    content = json.dumps(document, ensure_ascii=True).encode()
+    return Response(content, document["status"], headers, "application/problem+json")
+
+
+def refusal_problem(refusal: EvenhandError) -> Json:
+    """The problem document of a refusal by the ledger or by the library."""
+    kind = next(kind for known, kind in KINDS.items() if isinstance(refusal, known))
     detail = str(refusal).removesuffix(f" Hint: {refusal.hint}")
-    return problem(status, kind, detail, hint=refusal.hint)
+    return problem(kind, detail, hint=refusal.hint)
 
 
-def of_validation(errors: Sequence[Mapping[str, Any]]) -> Json:
-    """What the schema refuses, field by field."""
+def validation_problem(errors: Sequence[Mapping[str, Any]]) -> Json:
+    """The problem document of what a schema refuses, field by field."""
     if any(error["type"] == "json_invalid" for error in errors):
         return problem(
-            400,
-            "bad-json",
-            "the body cannot be read as JSON.",
-            hint="send one JSON document in UTF-8.",
+            "bad-json", "the body cannot be read as JSON.", hint="send one JSON document in UTF-8."
         )
-    found = [_one(error) for error in errors[:20]]
-    first = found[0]
-    detail = f"{first['field']}: {first['law']}." + (
-        f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+
+    def printable(text: str) -> str:
+        return "".join(c if c.isprintable() else "?" for c in text[:LONGEST_SHOWN])
+
+    refused: list[Json] = []
+    for error in errors[:20]:
+        place = [str(part) for part in error["loc"] if part not in ("body", "query", "path")]
+        law = str(error["msg"]).removeprefix("Value error, ")
+        refused.append({"field": printable(".".join(place) or "body"), "law": law})
+        value = error.get("input")
+        if (
+            place
+            and place[-1] in SHOWN_FIELDS
+            and isinstance(value, str | int | float | bool)
+            and len(str(value)) <= LONGEST_SHOWN
+        ):
+            refused[-1]["value"] = value if isinstance(value, int) else printable(str(value))
+    first, others = refused[0], len(errors) - 1
+    detail = f"{first['field']}: {first['law']}." + (f" (and {others} more)" if others else "")
+    hint = "GET /openapi.json describes every field."
+    return problem("invalid", detail, hint=hint, **first, errors=refused)
+
+
+async def answer_error(_: Request, error: Exception) -> Response:
+    """The answer to a request that raised; nobody is told what broke inside."""
+    match error:
+        case ProblemError():
+            return problem_response(error.document, error.headers)
+        case EvenhandError():
+            return problem_response(refusal_problem(error))
+        case RequestValidationError():
+            return problem_response(validation_problem(error.errors()))
+        case HTTPException():
+            kind = {404: "not-found", 405: "method"}.get(error.status_code, "bad-json")
+            hint = "GET /openapi.json lists what there is."
+            document = problem(kind, f"{error.detail}.", hint=hint)
+            return problem_response(document | {"status": error.status_code}, error.headers)
+    return problem_response(
+        problem("ledger-unavailable", "the request could not be completed.", hint="try again.")
     )
-    return problem(
-        422,
-        "invalid",
-        detail,
-        hint="GET /openapi.json describes every field.",
-        **first,
-        errors=found,
-    )
 
 
-def _one(error: Mapping[str, Any]) -> Json:
-    place = [str(part) for part in error["loc"] if part not in ("body", "query", "path")]
-    field, name = ".".join(place) or "body", place[-1] if place else ""
-    law = str(error["msg"]).removeprefix("Value error, ")
-    named: Json = {"field": _printable(field), "law": law}
-    value = error.get("input")
-    if (
-        name in SHOWN
-        and isinstance(value, str | int | float | bool)
-        and len(str(value)) <= _LONGEST
-    ):
-        named["value"] = value if isinstance(value, bool | int) else _printable(str(value))
-    return named
-
-
-def _printable(text: str) -> str:
-    """A name that came from outside, short and without control characters."""
-    return "".join(c if c.isprintable() else "?" for c in text[:_LONGEST])
-
-
-def encode(document: Json) -> bytes:
-    """The bytes of a document."""
-    return json.dumps(document, ensure_ascii=True).encode()
+ANSWERED_ERRORS = (
+    ProblemError,
+    EvenhandError,
+    RequestValidationError,
+    HTTPException,
+    Exception,
+)
+"""What `answer_error` is registered for."""

@@ -1,29 +1,50 @@
 """The protocol of the paper, played: runs, and what they are compared by."""
 
 from evenhand.simulate.compare import Comparison, LearnerRuns, Summary, compare
-from evenhand.simulate.delays import LabelDelays, simulate_late
-from evenhand.simulate.diagnostics import PolicySet, policy_set, regret_in_set
-from evenhand.simulate.promise import PromiseCost, promise_cost
-from evenhand.simulate.record import RunRecord
-from evenhand.simulate.run import Engine, Run, simulate
-from evenhand.simulate.tradeoff import Tradeoff, tradeoff
-from evenhand.simulate.trail import Trail, trail
+from evenhand.simulate.named import (
+    LEARNERS,
+    POPULATIONS,
+    Entry,
+    Setting,
+    make_environment,
+    make_learner,
+)
+from evenhand.simulate.record import (
+    PolicySet,
+    RunRecord,
+    Trail,
+    policy_set,
+    promises,
+    record,
+    regret_in_set,
+    trail,
+)
+from evenhand.simulate.run import Engine, LabelDelays, Run, simulate, simulate_late
+from evenhand.simulate.sweeps import PromiseCost, Tradeoff, promise_cost, tradeoff
 
 __all__ = [
+    "LEARNERS",
+    "POPULATIONS",
     "Comparison",
     "Engine",
+    "Entry",
     "LabelDelays",
     "LearnerRuns",
     "PolicySet",
     "PromiseCost",
     "Run",
     "RunRecord",
+    "Setting",
     "Summary",
     "Tradeoff",
     "Trail",
     "compare",
+    "make_environment",
+    "make_learner",
     "policy_set",
     "promise_cost",
+    "promises",
+    "record",
     "regret_in_set",
     "simulate",
     "simulate_late",

@@ -1,12 +1,12 @@
-"""Many learners, many seeds, one population: runs in parallel, and the figures they are compared
-by.
+"""Many learners, many seeds, one population: runs in parallel, and the figures by which they are
+compared.
 
 Every (learner, seed) is a task of its own with its own named streams, so the number of processes
 changes nothing but the time.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from math import sqrt
 from typing import Any
 
@@ -36,14 +36,6 @@ class RunToPlay:
     engine: Engine = "auto"
 
 
-def play(task: RunToPlay) -> RunRecord:
-    """Play one task."""
-    run = simulate(
-        task.learner, task.environment, task.rounds, task.seed, task.regret_gap, engine=task.engine
-    )
-    return record(run, task.environment, task.limit)
-
-
 def play_all(
     tasks: Sequence[RunToPlay], jobs: int = 1, progress: Callable[[int], None] | None = None
 ) -> tuple[RunRecord, ...]:
@@ -52,36 +44,69 @@ def play_all(
     """
     if jobs < 1:
         raise InvalidInput(f"jobs is {jobs}; at least one process must do the work.")
-    told = progress or (lambda _: None)
-    if jobs == 1 or len(tasks) < 2:
-        return tuple(_counted((play(task) for task in tasks), told))
-    from joblib import Parallel, delayed  # type: ignore[import-untyped]  # only a parallel run needs it
+    answers: Iterable[tuple[int, RunRecord]] = map(_play, enumerate(tasks))
+    if jobs > 1 and len(tasks) > 1:
+        from joblib import Parallel, delayed  # type: ignore[import-untyped]  # for parallel runs
 
-    pool = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator_unordered")
-    found = _counted(pool(delayed(_numbered)(i, task) for i, task in enumerate(tasks)), told)
-    return tuple(answer for _, answer in sorted(found, key=lambda pair: pair[0]))
+        pool = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator_unordered")
+        answers = pool(delayed(_play)(task) for task in enumerate(tasks))
+    kept = {}
+    for number, answer in answers:
+        kept[number] = answer
+        if progress is not None:
+            progress(len(kept))
+    return tuple(kept[number] for number in range(len(tasks)))
 
 
-def _numbered(number: int, task: RunToPlay) -> tuple[int, RunRecord]:
-    return number, play(task)
-
-
-def _counted(answers: Any, told: Callable[[int], None]) -> list[Any]:
-    kept = []
-    for answer in answers:
-        kept.append(answer)
-        told(len(kept))
-    return kept
+def _play(numbered: tuple[int, RunToPlay]) -> tuple[int, RunRecord]:
+    number, task = numbered
+    run = simulate(
+        task.learner, task.environment, task.rounds, task.seed, task.regret_gap, engine=task.engine
+    )
+    return number, record(run, task.environment, task.limit)
 
 
 @dataclass(frozen=True)
 class Summary:
-    """One learner in a row: means over runs, with the standard error of the mean regret (None for a
-    single run).
+    """One learner of a comparison in one row: means over its runs.
 
-    runs_above: runs in which any policy was above the promise; runs_above_upper: the 95% upper
-    limit (Clopper and Pearson) for the chance of that, from these runs alone; rounds_above: the
-    mean share of rounds; exploring: runs that never left the exploration.
+    Parameters
+    ----------
+    name : str
+        The learner's name.
+    runs : int
+        How many runs there were.
+    regret, regret_error : float
+        The mean regret, and the standard error of the mean (None for a single run).
+    regret_in_set : float or None
+        The mean regret to the best policy of the learner's own set.
+    worst_gap : float
+        The largest |true gap| of any run.
+    runs_above : int
+        Runs in which any policy was above the promise.
+    runs_above_upper : float
+        The 95% upper confidence limit (Clopper and Pearson) for the chance of that, from these runs
+        alone.
+    rounds_above : float
+        The mean share of rounds above the promise.
+    accepted_share, explored_rounds, oracle_calls, seconds : float
+        Means over the runs.
+    promised : bool
+        Whether the learner's own bound covers the promise in every run.
+    exploring : int
+        Runs that never left the exploration.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> comparison = compare(
+    ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0, 1],
+    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ... )
+    >>> row = comparison.summaries[0]
+    >>> row.name, row.runs, row.accepted_share, row.promised
+    ('accept-all', 2, 1.0, True)
     """
 
     name: str
@@ -103,21 +128,65 @@ class Summary:
 
 @dataclass(frozen=True, eq=False)
 class LearnerRuns:
-    """All runs of one learner."""
+    """All runs of one learner of a comparison.
+
+    Parameters
+    ----------
+    name : str
+        The learner's name.
+    params : mapping
+        Its settings, without the seed.
+    runs : tuple of RunRecord
+        One run per seed.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> two, zero = np.array([1, 2]), np.zeros(2)
+    >>> run = RunRecord(0, two, two * 1.5, zero, zero, two, ("a", "b"), 0.0, 0, 0.0, True)
+    >>> runs = LearnerRuns("example", {}, (run, run))
+    >>> runs.regret_curves(np.array([0.5, 2.0])).tolist()
+    [[0.75, 3.0], [0.75, 3.0]]
+    >>> runs.summary(0.1).regret
+    3.0
+    """
 
     name: str
     params: Mapping[str, Any]
     runs: tuple[RunRecord, ...]
 
     def regret_curves(self, rounds: FloatArray) -> FloatArray:
-        """(runs, rounds): cumulative regret of each run after each of `rounds`."""
+        """Return the cumulative regret of each run.
+
+        Parameters
+        ----------
+        rounds : array of float
+            After how many rounds.
+
+        Returns
+        -------
+        array of float
+            (runs, rounds).
+        """
         return np.array([run.regret_at(rounds) for run in self.runs])
 
     def summary(self, promise: float) -> Summary:
-        """Means over the runs."""
+        """Return the means over the runs.
+
+        Parameters
+        ----------
+        promise : float
+            The gap above which a round counts as a violation.
+
+        Returns
+        -------
+        Summary
+            One row.
+        """
         runs, last = self.runs, np.array([run.regret[-1] for run in self.runs])
         inside = [run.regret_in_set for run in runs if run.regret_in_set is not None]
-        above = [run.share_above(promise) for run in runs]
+        shares = [run.share_above(promise) for run in runs]
+        runs_above = sum(share > 0 for share in shares)
         return Summary(
             name=self.name,
             runs=len(runs),
@@ -125,9 +194,9 @@ class LearnerRuns:
             regret_error=float(last.std(ddof=1) / sqrt(len(runs))) if len(runs) > 1 else None,
             regret_in_set=float(np.mean(inside)) if inside else None,
             worst_gap=max(run.worst_gap for run in runs),
-            runs_above=sum(share > 0 for share in above),
-            runs_above_upper=upper_limit(sum(share > 0 for share in above), len(runs)),
-            rounds_above=float(np.mean(above)),
+            runs_above=runs_above,
+            runs_above_upper=upper_limit(runs_above, len(runs)),
+            rounds_above=float(np.mean(shares)),
             accepted_share=float(np.mean([run.accepted.sum() / run.rounds[-1] for run in runs])),
             explored_rounds=float(np.mean([run.explored for run in runs])),
             oracle_calls=float(np.mean([run.oracle_calls for run in runs])),
@@ -139,9 +208,38 @@ class LearnerRuns:
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """Learners on one population.
+    """Several learners on one population.
 
-    `promise` is gamma', the gap that counts as a violation; `regret_gap` defines the regret.
+    Parameters
+    ----------
+    environment : mapping
+        The population's `params`.
+    rounds : int
+        Rounds of each run.
+    seeds : tuple of int
+        The seeds of each learner's runs.
+    promise : float
+        gamma', the gap that counts as a violation when it is exceeded.
+    failure_probability : float
+        delta, the share of runs in which a certified learner may exceed it.
+    regret_gap : float
+        Regret is measured against the best policy with gaps of at most this.
+    optimum : float
+        The loss of that policy.
+    learners : tuple of LearnerRuns
+        All runs.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> comparison = compare(
+    ...     {"accept-all": AcceptAll()}, lending(), rounds=100, seeds=[0],
+    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ... )
+    >>> again = Comparison.from_json(comparison.to_json())
+    >>> again.summaries == comparison.summaries
+    True
     """
 
     environment: Mapping[str, Any]
@@ -159,15 +257,19 @@ class Comparison:
         return tuple(learner.summary(self.promise) for learner in self.learners)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON: settings, summaries, and every run."""
+        """Return the comparison as plain JSON.
+
+        Returns
+        -------
+        dict
+            The settings, the summaries, and every run.
+        """
+        plain = {one.name: getattr(self, one.name) for one in fields(self)}
+        del plain["learners"]
         return {
+            **plain,
             "environment": dict(self.environment),
-            "rounds": self.rounds,
             "seeds": list(self.seeds),
-            "promise": self.promise,
-            "failure_probability": self.failure_probability,
-            "regret_gap": self.regret_gap,
-            "optimum": self.optimum,
             "summaries": [asdict(row) for row in self.summaries],
             "learners": [
                 {
@@ -181,19 +283,25 @@ class Comparison:
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Comparison":
-        """What `to_json` wrote, bit for bit (summaries are computed anew)."""
-        learners = tuple(
-            LearnerRuns(
-                one["name"], one["params"], tuple(RunRecord.from_json(run) for run in one["runs"])
-            )
+        """Read what `to_json` wrote, bit for bit; summaries are computed anew.
+
+        Parameters
+        ----------
+        document : mapping
+            What `to_json` returned.
+
+        Returns
+        -------
+        Comparison
+            The same comparison.
+        """
+        plain = {one.name: document[one.name] for one in fields(cls)}
+        plain["seeds"] = tuple(document["seeds"])
+        plain["learners"] = tuple(
+            LearnerRuns(one["name"], one["params"], tuple(map(RunRecord.from_json, one["runs"])))
             for one in document["learners"]
         )
-        plain = {
-            key: document[key]
-            for key in ("environment", "rounds", "promise", "failure_probability")
-        }
-        plain |= {key: document[key] for key in ("regret_gap", "optimum")}
-        return cls(**plain, seeds=tuple(document["seeds"]), learners=learners)
+        return cls(**plain)
 
 
 def compare(
@@ -209,24 +317,66 @@ def compare(
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> Comparison:
-    """Run every learner with every seed; the same seed means the same people for each of them, as
-    far as their decisions agree.
+    """Run every learner with every seed on one population.
+
+    The same seed means the same people for each learner, as far as their decisions agree.
+
+    Parameters
+    ----------
+    learners : mapping of str to Learner
+        The learners by name.
+    environment : Environment
+        The population.
+    rounds : int
+        Rounds of each run.
+    seeds : sequence of int
+        One run per seed and learner.
+    promise : float
+        The gap above which a round counts as a violation.
+    failure_probability : float
+        delta of the certified learners, for the report.
+    regret_gap : float
+        Regret is measured against the best policy with gaps of at most this.
+    engine : {"auto", "events", "counts"}
+        As for `simulate`.
+    jobs : int
+        How many processes do the work.
+    progress : callable, optional
+        Called with the number of runs that are finished.
+
+    Returns
+    -------
+    Comparison
+        All runs.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no learner or no seed, or `jobs` is below 1.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll, Uniform
+    >>> comparison = compare(
+    ...     {"accept-all": AcceptAll(), "coin": Uniform()}, lending(), rounds=100, seeds=[0],
+    ...     promise=0.1, failure_probability=0.05, regret_gap=0.1,
+    ... )
+    >>> [row.name for row in comparison.summaries]
+    ['accept-all', 'coin']
     """
     if not learners or not seeds:
         raise InvalidInput(
-            f"{len(learners)} learners and {len(seeds)} seeds were given; a comparison needs one of each."
+            f"{len(learners)} learners and {len(seeds)} seeds were given; "
+            "a comparison needs one of each."
         )
     tasks = [
         RunToPlay(learner, environment, rounds, seed, regret_gap, promise, engine)
         for learner in learners.values()
         for seed in seeds
     ]
-    played = play_all(tasks, jobs, progress)
-    per, names = len(seeds), list(learners)
-    found = tuple(
-        LearnerRuns(name, _settings(learners[name]), played[i * per : (i + 1) * per])
-        for i, name in enumerate(names)
-    )
+    runs = play_all(tasks, jobs, progress)
+    each = len(seeds)
     return Comparison(
         environment=dict(environment.params),
         rounds=rounds,
@@ -234,14 +384,17 @@ def compare(
         promise=promise,
         failure_probability=failure_probability,
         regret_gap=regret_gap,
-        optimum=played[0].optimum,
-        learners=found,
+        optimum=runs[0].optimum,
+        learners=tuple(
+            # the seed is each run's own
+            LearnerRuns(
+                name,
+                {key: value for key, value in learner.params.items() if key != "seed"},
+                runs[i * each : (i + 1) * each],
+            )
+            for i, (name, learner) in enumerate(learners.items())
+        ),
     )
-
-
-def _settings(learner: Learner) -> dict[str, Any]:
-    """A learner's parameters; the seed is each run's own."""
-    return {name: value for name, value in learner.params.items() if name != "seed"}
 
 
 def upper_limit(events: int, trials: int, confidence: float = 0.95) -> float:
@@ -251,8 +404,6 @@ def upper_limit(events: int, trials: int, confidence: float = 0.95) -> float:
     >>> round(upper_limit(0, 20), 3), upper_limit(3, 3)
     (0.139, 1.0)
     """
-    return (
-        1.0
-        if events >= trials
-        else float(scipy.special.betaincinv(events + 1, trials - events, confidence))
-    )
+    if events >= trials:
+        return 1.0
+    return float(scipy.special.betaincinv(events + 1, trials - events, confidence))

@@ -1,15 +1,18 @@
-"""The boxed protocol of section 2: people arrive, the learner decides, labels of the accepted come
-back; truth is kept aside.
+"""The protocol of section 2 of the paper, played: people arrive, the learner decides, and the
+labels of the accepted come back, at once (`simulate`) or late (`simulate_late`).
 
-"events" plays person by person, for any environment and learner. "counts" plays learners whose
-policy lasts for an epoch (`EpochLearner`) on a discrete environment: the counts of (context,
-decision, label) are multinomial there, and a run costs O(epochs), not O(rounds).
+There are two engines. "events" plays person by person, for any environment and any learner.
+"counts" plays learners whose policy lasts for an epoch (`EpochLearner`) on a discrete environment:
+there the counts of (context, decision, label) are multinomial, so a run costs O(epochs), not
+O(rounds).
 """
 
+import heapq
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Generic, Literal, TypeVar
+from dataclasses import dataclass, field
+from inspect import signature
+from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -19,22 +22,108 @@ from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
 from evenhand.learners import EpochLearner
 from evenhand.randomness import stream
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
+from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample
 
 Engine = Literal["auto", "events", "counts"]
 Played = TypeVar("Played", bound=Learner)
-AT_ONCE = 1000
+PlayedInEpochs = TypeVar("PlayedInEpochs", bound=EpochLearner)
+PersonLaw = Callable[[LabelledSample], FloatArray]
+"""One number for each person, from features, group and label."""
+PEOPLE_AT_ONCE = 1000
 """People who are drawn together for a learner that is played one by one."""
 
 
-@dataclass(frozen=True, eq=False)
-class Run(Generic[Played]):
-    """What happened, one entry per epoch (the last one may have been cut off by the end of the
-    run); for a learner without epochs one entry for each stretch of rounds with the same policy.
+class Stretches:
+    """What `Run` and `RunRecord` share: one entry per stretch of rounds with one policy."""
 
-    rounds: rounds played at the end of each epoch; regret: cumulative pseudo-regret then, sum over
-    rounds of loss(pi_t) - optimum; gaps: the largest |true gap| of the policy deployed in that
-    epoch; losses: its population loss; accepted: people accepted in it.
+    rounds: IntArray
+    regret: FloatArray
+    gaps: FloatArray
+
+    @property
+    def lengths(self) -> IntArray:
+        """The number of rounds of each stretch."""
+        return np.diff(self.rounds, prepend=0)
+
+    @property
+    def worst_gap(self) -> float:
+        """The largest |true gap| that was ever deployed."""
+        return float(self.gaps.max())
+
+    def share_above(self, limit: float) -> float:
+        """Return the share of rounds whose policy had a true gap above the limit.
+
+        Parameters
+        ----------
+        limit : float
+            The gap that counts as allowed; rounding of 1e-9 does not count as above.
+
+        Returns
+        -------
+        float
+            A share of all rounds.
+        """
+        return float(self.lengths[self.gaps > limit + 1e-9].sum() / self.rounds[-1])
+
+    def regret_at(self, rounds: Any) -> Any:
+        """Return the cumulative regret after a number of rounds.
+
+        Parameters
+        ----------
+        rounds : float or array of float
+            After how many rounds.
+
+        Returns
+        -------
+        float or array of float
+            The regret; within a stretch, where the policy does not change, it grows linearly.
+        """
+        return np.interp(rounds, np.r_[0, self.rounds], np.r_[0.0, self.regret])
+
+
+@dataclass(frozen=True, eq=False)
+class Run(Stretches, Generic[Played]):
+    """What happened in a simulated run, epoch by epoch.
+
+    All arrays have one entry per epoch; the last epoch may have been cut off by the end of the run.
+    A learner without epochs has one entry for each stretch of rounds with the same policy.
+
+    Parameters
+    ----------
+    rounds : array of int
+        The rounds played at the end of each epoch.
+    regret : array of float
+        The cumulative pseudo-regret then: the sum over rounds of loss(pi_t) - optimum.
+    gaps : array of float
+        The largest |true gap| of the policy that was deployed in the epoch.
+    losses : array of float
+        The population loss of that policy.
+    accepted : array of int
+        How many people were accepted in the epoch.
+    phases : tuple of str
+        What the learner did in the epoch, for example "explore".
+    policies : tuple of Policy
+        The policy of each epoch.
+    optimum : float
+        The loss of the best policy that the regret is measured against.
+    oracle_calls : int
+        How often the learner asked its class for the cheapest hypothesis.
+    seconds : float
+        How long the run took.
+    seed : int
+        The seed of the run.
+    learner : Learner
+        The learner at the end of the run.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> run = simulate(AcceptAll(), lending(), rounds=100, seed=0)
+    >>> int(run.rounds[-1]), int(run.accepted.sum()), run.worst_gap
+    (100, 100, 0.0)
+    >>> bool(run.regret_at(50) == run.regret[-1] / 2), run.share_above(0.1)
+    (True, 0.0)
     """
 
     rounds: IntArray
@@ -50,27 +139,6 @@ class Run(Generic[Played]):
     seed: int
     learner: Played
 
-    @property
-    def lengths(self) -> IntArray:
-        """Rounds of each epoch."""
-        return np.diff(self.rounds, prepend=0)
-
-    @property
-    def worst_gap(self) -> float:
-        """The largest |true gap| ever deployed."""
-        return float(self.gaps.max())
-
-    def share_above(self, limit: float) -> float:
-        """The share of rounds whose policy had a true gap above the limit."""
-        above: BoolArray = self.gaps > limit + 1e-9
-        return float(self.lengths[above].sum() / self.rounds[-1])
-
-    def regret_at(self, round: float) -> float:
-        """Cumulative pseudo-regret after `round` rounds: linear within an epoch, where the policy
-        does not change.
-        """
-        return float(np.interp(round, np.r_[0, self.rounds], np.r_[0.0, self.regret]))
-
 
 def simulate(
     learner: Played,
@@ -82,65 +150,93 @@ def simulate(
     engine: Engine = "auto",
     progress: Callable[[int], None] | None = None,
 ) -> Run[Played]:
-    """Play `rounds` rounds with a fresh copy of `learner`; regret is against the best policy with
-    gaps of at most comparator_gap.
+    """Play a fresh copy of a learner on a population, and measure it by the truth.
 
     The same seed gives the same run: people, coins and labels come from streams named after it.
-    comparator_gap defaults to the learner's own.
+
+    Parameters
+    ----------
+    learner : Learner
+        The learner; it is not changed.
+    environment : Environment
+        The population that people are drawn from.
+    rounds : int
+        How many people are decided about.
+    seed : int
+        The seed of the run.
+    comparator_gap : float, optional
+        Regret is measured against the best policy whose gaps are at most this; by default the
+        learner's own `comparator_gap`, and 1 for a learner that has none.
+    engine : {"auto", "events", "counts"}
+        "counts" where it is possible, unless it is said otherwise.
+    progress : callable, optional
+        Called with the number of rounds played so far.
+
+    Returns
+    -------
+    Run
+        What happened; `run.learner` is the copy that was played.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no round to play, or the engine cannot play this learner here.
+
+    Notes
+    -----
+    Pseudo-regret after T rounds is sum_t loss(pi_t) - T min loss(pi) over the mixtures pi with
+    |gap(pi)| <= comparator_gap (section 2 of the paper), with true losses and gaps.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> world = eh.environments.lending()
+    >>> learner = eh.CertifiedLearner(world.hypotheses, eh.FalsePositiveRate(), 0.1, 0.05)
+    >>> run = eh.simulate(learner, world, rounds=2_000, seed=0, comparator_gap=0.1)
+    >>> run.worst_gap <= 0.1
+    True
     """
     if rounds < 1:
         raise InvalidInput(f"rounds is {rounds}; a run has at least one round.")
     if engine not in ("auto", "events", "counts"):
         raise InvalidInput(f'engine is {engine!r}; it is "auto", "events" or "counts".')
-    fresh, world = learner.restarted(seed), environment.fresh()
-    by_counts = isinstance(world, Discrete) and isinstance(fresh, EpochLearner)
-    if engine == "counts" and not by_counts:
+    game = _Game(learner.restarted(seed), environment.fresh(), seed)
+    player, world = game.learner, game.world
+    if engine == "counts" and not (
+        isinstance(world, Discrete) and isinstance(player, EpochLearner)
+    ):
         raise InvalidInput(
             "the count-level engine needs a Discrete environment and a learner with epochs, not "
-            f"{type(world).__name__} and {type(fresh).__name__}.",
+            f"{type(world).__name__} and {type(player).__name__}.",
             hint='use engine="events".',
         )
-    generator, trace, started = stream(seed, "people"), _Trace(), time.perf_counter()
-    while fresh.round < rounds:
-        if isinstance(fresh, EpochLearner):
-            fresh.open_epoch()
-            block = min(fresh.rounds_left, rounds - fresh.round)
+    generator = stream(seed, "people")
+    while player.round < rounds:
+        left = rounds - player.round
+        if isinstance(player, EpochLearner):
+            player.open_epoch()
+            block = min(player.rounds_left, left)
             if isinstance(world, Discrete) and engine != "events":
-                accepted = _play_counts(fresh, world, block, generator)
+                accepted = play_counts(player, world, block, generator)
             else:
                 people = world.draw(block, generator)
-                accepted = _meet(fresh, people.features, people.group, people.label)
-            trace.blocks.append((block, accepted, fresh.epoch.phase, fresh.policy))
+                accepted = play_people(player, people.features, people.group, people.label)
+            game.add(block, accepted, player.epoch.phase, player.policy)
         else:
-            people = world.draw(min(AT_ONCE, rounds - fresh.round), generator)
+            people = world.draw(min(PEOPLE_AT_ONCE, left), generator)
             for i in range(len(people)):
-                policy = fresh.policy
-                trace.add_one(
-                    _meet(
-                        fresh,
-                        people.features[i : i + 1],
-                        people.group[i : i + 1],
-                        people.label[i : i + 1],
-                    ),
-                    policy,
-                )
+                policy, one = player.policy, slice(i, i + 1)
+                person = people.features[one], people.group[one], people.label[one]
+                game.add_round(play_people(player, *person), policy)
         if progress is not None:
-            progress(fresh.round)
-    return trace.finish(
-        world, fresh, compared_gap(fresh, comparator_gap), time.perf_counter() - started, seed
-    )
+            progress(player.round)
+    return game.run(comparator_gap)
 
 
-def compared_gap(learner: Learner, told: float | None) -> float:
-    """The gamma of the regret: as told, else the learner's own; a learner without one is compared
-    with the best policy of all.
-    """
-    return told if told is not None else float(getattr(learner, "comparator_gap", 1.0))
-
-
-def _play_counts(
+def play_counts(
     learner: EpochLearner, world: Discrete, rounds: int, generator: np.random.Generator
 ) -> int:
+    """Play rounds of one epoch by their counts; how many people were accepted."""
     acceptance = learner.acceptance(world.features, world.group)
     counts = world.draw_counts(rounds, acceptance, generator)
     rejected, positive, negative = (
@@ -151,8 +247,8 @@ def _play_counts(
     return int(counts.accepted.sum())
 
 
-def _meet(learner: Learner, features: FloatArray, group: GroupArray, label: IntArray) -> int:
-    """Decide about people, and tell the labels of the accepted; how many they are."""
+def play_people(learner: Learner, features: FloatArray, group: GroupArray, label: IntArray) -> int:
+    """Decide about people, and tell the labels of the accepted; how many people were accepted."""
     decisions = learner.decide(features, group)
     accepted = np.flatnonzero(decisions.accept)
     if len(accepted):
@@ -160,32 +256,40 @@ def _meet(learner: Learner, features: FloatArray, group: GroupArray, label: IntA
     return len(accepted)
 
 
-class _Trace:
-    """The policies of a run, each with its rounds, how many it accepted, and its phase; truth is
-    added at the end.
+class _Game(Generic[Played]):
+    """A run under way: the policies so far, each with its rounds, how many it accepted, and its
+    phase. The truth about them is asked for at the end.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, learner: Played, world: Environment, seed: int) -> None:
+        self.learner, self.world, self.seed = learner, world, seed
+        self.started = time.perf_counter()
         self.blocks: list[tuple[int, int, str, Policy]] = []
 
-    def add_one(self, accepted: int, policy: Policy) -> None:
-        if self.blocks and self.blocks[-1][3] is policy:
-            rounds, before, phase, _ = self.blocks[-1]
-            self.blocks[-1] = (rounds + 1, before + accepted, phase, policy)
-        else:
-            self.blocks.append((1, accepted, "online", policy))
+    def add(self, rounds: int, accepted: int, phase: str, policy: Policy) -> None:
+        self.blocks.append((rounds, accepted, phase, policy))
 
-    def finish(
-        self, world: Environment, learner: Played, comparator_gap: float, seconds: float, seed: int
-    ) -> Run[Played]:
+    def add_round(self, accepted: int, policy: Policy) -> None:
+        """One round of a learner without epochs: it belongs to the last block if the policy is the
+        same.
+        """
+        rounds, before = 0, 0
+        if self.blocks and self.blocks[-1][3] is policy:
+            rounds, before, _, _ = self.blocks.pop()
+        self.add(rounds + 1, before + accepted, "online", policy)
+
+    def run(self, comparator_gap: float | None) -> Run[Played]:
+        seconds, learner = time.perf_counter() - self.started, self.learner
+        if comparator_gap is None:
+            comparator_gap = float(getattr(learner, "comparator_gap", 1.0))
         rates, prices = tuple(learner.rates), learner.prices
         lengths, accepted, phases, policies = zip(*self.blocks, strict=True)
-        losses = np.array([world.loss(policy, prices) for policy in policies])
-        optimum = float(world.optimum(comparator_gap, rates, prices)[0])
+        losses = np.array([self.world.loss(policy, prices) for policy in policies])
+        optimum = float(self.world.optimum(comparator_gap, rates, prices)[0])
         return Run(
             rounds=np.cumsum(lengths),
             regret=np.cumsum(np.array(lengths) * (losses - optimum)),
-            gaps=np.array([np.abs(world.gaps(policy, rates)).max() for policy in policies]),
+            gaps=np.array([np.abs(self.world.gaps(policy, rates)).max() for policy in policies]),
             losses=losses,
             accepted=np.array(accepted),
             phases=phases,
@@ -193,6 +297,165 @@ class _Trace:
             optimum=optimum,
             oracle_calls=learner.oracle_calls if isinstance(learner, EpochLearner) else 0,
             seconds=seconds,
-            seed=seed,
+            seed=self.seed,
             learner=learner,
         )
+
+
+# labels that come late, or never
+
+
+@dataclass(frozen=True)
+class LabelDelays:
+    """When the label of a person comes: after an exponential time, or never.
+
+    A label that came early is no fair sample of all labels: bad loans fail soon, and good ones are
+    known to be good only at the end. A maturity window (`CertifiedLearner(maturity=...)`) is for
+    that.
+
+    Parameters
+    ----------
+    mean : callable
+        From people (a LabelledSample) to the mean delay of each of their labels.
+    never : callable, optional
+        From people to the probability that the label never comes.
+    fixed : bool
+        Whether the label comes after exactly the mean time, instead of an exponential one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.words import LabelledSample
+    >>> slow_when_good = LabelDelays(mean=lambda people: np.where(people.label == 1, 12.0, 3.0))
+    >>> people = LabelledSample([[0.0], [0.0]], ["a", "b"], [1, -1])
+    >>> slow_when_good.draw(people, np.random.default_rng(0)).round(1).tolist()
+    [8.2, 3.1]
+    """
+
+    mean: PersonLaw
+    never: PersonLaw = lambda people: np.zeros(len(people))
+    fixed: bool = False
+
+    def draw(self, people: LabelledSample, generator: np.random.Generator) -> FloatArray:
+        """Draw the delay of each person's label.
+
+        Parameters
+        ----------
+        people : LabelledSample
+            People with their true labels.
+        generator : numpy.random.Generator
+            The source of chance.
+
+        Returns
+        -------
+        array of float
+            One delay per person; infinity if the label never comes.
+        """
+        mean, never = np.asarray(self.mean(people), float), np.asarray(self.never(people), float)
+        if (mean < 0).any() or ((never < 0) | (never > 1)).any():
+            raise InvalidInput(
+                "a mean delay is below 0, or a probability of no label outside [0, 1]."
+            )
+        delay = mean if self.fixed else mean * generator.exponential(size=len(people))
+        return np.where(generator.random(len(people)) < never, np.inf, delay)
+
+
+@dataclass
+class LabelQueue:
+    """Labels on their way, the next one first."""
+
+    waiting: list[tuple[float, int, int]] = field(default_factory=list)
+
+    def add(self, due: FloatArray, rounds: IntArray, labels: IntArray) -> None:
+        """Labels that never come are left out."""
+        for when, round, label in zip(due.tolist(), rounds.tolist(), labels.tolist(), strict=True):
+            if np.isfinite(when):
+                heapq.heappush(self.waiting, (when, round, label))
+
+    def take(self, now: float) -> list[tuple[int, int]]:
+        """(round, label) of every label that is due; they are waited for no longer."""
+        arrived = []
+        while self.waiting and self.waiting[0][0] <= now:
+            arrived.append(heapq.heappop(self.waiting)[1:])
+        return arrived
+
+
+def simulate_late(
+    learner: PlayedInEpochs,
+    environment: Environment,
+    rounds: int,
+    seed: int,
+    delays: LabelDelays,
+    *,
+    per_step: int = 100,
+    comparator_gap: float | None = None,
+) -> Run[PlayedInEpochs]:
+    """Play as `simulate` does, person by person, with labels that come late or never.
+
+    Time runs in steps. In each step the labels that are due are told first; then people arrive and
+    are decided about. A learner with a clock (`at` in decide and observe) is told the time.
+
+    Parameters
+    ----------
+    learner : EpochLearner
+        The learner; it is not changed.
+    environment : Environment
+        The population that people are drawn from.
+    rounds : int
+        How many people are decided about.
+    seed : int
+        The seed of the run.
+    delays : LabelDelays
+        When each label comes.
+    per_step : int
+        How many people arrive in each unit of time.
+    comparator_gap : float, optional
+        As for `simulate`.
+
+    Returns
+    -------
+    Run
+        What happened.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no round to play, or nobody arrives in a step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import FairOnGathered
+    >>> from evenhand.simulate import LabelDelays
+    >>> world = lending()
+    >>> late = LabelDelays(mean=lambda people: np.full(len(people), 3.0))
+    >>> learner = FairOnGathered(world.hypotheses, "fpr", 0.1)
+    >>> run = simulate_late(learner, world, rounds=500, seed=0, delays=late, per_step=50)
+    >>> int(run.rounds[-1])
+    500
+    """
+    if rounds < 1 or per_step < 1:
+        raise InvalidInput(f"{rounds} rounds, {per_step} people per step; both are at least 1.")
+    game = _Game(learner.restarted(seed), environment.fresh(), seed)
+    player, queue, now = game.learner, LabelQueue(), 0.0
+    has_clock = {
+        call: "at" in signature(getattr(player, call)).parameters for call in ("decide", "observe")
+    }
+    people, lateness = stream(seed, "people"), stream(seed, "delays")
+    while player.round < rounds:
+        now += 1.0
+        when: dict[str, Any] = {call: {"at": now} if has else {} for call, has in has_clock.items()}
+        arrived = np.array(queue.take(now), dtype=np.int64).reshape(-1, 2)
+        player.observe(arrived[:, 0], arrived[:, 1], **when["observe"])
+        coming = min(per_step, rounds - player.round)
+        while coming > 0:
+            player.open_epoch()
+            block = game.world.draw(min(coming, player.rounds_left), people)
+            decisions = player.decide(block.features, block.group, **when["decide"])
+            due = now + delays.draw(block, lateness)
+            accepted: IntArray = np.flatnonzero(decisions.accept).astype(np.int64)
+            queue.add(due[accepted], decisions.first_round + accepted, block.label[accepted])
+            game.add(len(block), len(accepted), player.epoch.phase, player.policy)
+            coming -= len(block)
+    return game.run(comparator_gap)

@@ -27,24 +27,6 @@ from evenhand.testing.classes import (
     survives_json,
     totals_equal_brute_force,
 )
-from evenhand.testing.doors import (
-    a_large_block_counts_everybody,
-    accepted_rejects_stay_rejected,
-    agreeing_humans_change_nothing,
-    erased_people_leave_no_trace,
-    erased_rounds_stay_erased,
-    late_groups_are_told_once,
-    late_labels_find_their_round,
-    missing_groups_are_the_same,
-    missing_labels_stop_nobody,
-    new_groups_stop_nobody,
-    refused_accepts_teach_nothing,
-    refused_reports_change_nothing,
-    repeated_reports_change_nothing,
-    reports_survive_storage,
-    the_order_of_reports_is_irrelevant,
-    threads_share_the_rounds,
-)
 from evenhand.testing.environments import (
     ENVIRONMENT_LAWS,
     EnvironmentCase,
@@ -58,7 +40,7 @@ from evenhand.testing.environments import (
     truth_is_linear_in_mixtures,
     truth_is_that_of_the_draws,
 )
-from evenhand.testing.laws import LawBroken
+from evenhand.testing.laws import LawBroken, LearnerCase
 from evenhand.testing.learners import (
     CAPABLE_LEARNERS,
     EVERY_LEARNER,
@@ -75,7 +57,6 @@ from evenhand.testing.learners import (
     the_group_only_certifies,
     the_same_seed_is_the_same_run,
 )
-from evenhand.testing.playing import LearnerCase
 from evenhand.testing.policies import (
     POLICY_LAWS,
     RATE_LAWS,
@@ -88,6 +69,24 @@ from evenhand.testing.policies import (
     policy_survives_json,
     rates_are_shares,
     swapping_groups_flips_the_gap,
+)
+from evenhand.testing.reports import (
+    a_large_block_counts_everybody,
+    accepted_rejects_stay_rejected,
+    agreeing_humans_change_nothing,
+    erased_people_leave_no_trace,
+    erased_rounds_stay_erased,
+    late_groups_are_told_once,
+    late_labels_find_their_round,
+    missing_groups_are_the_same,
+    missing_labels_stop_nobody,
+    new_groups_stop_nobody,
+    refused_accepts_teach_nothing,
+    refused_reports_change_nothing,
+    repeated_reports_change_nothing,
+    reports_survive_storage,
+    the_order_of_reports_is_irrelevant,
+    threads_share_the_rounds,
 )
 
 __all__ = [

@@ -16,7 +16,7 @@ from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Partiti
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.serialise import hypothesis_from_json
-from evenhand.testing.laws import EQUAL, LawBroken, require, same, through_text
+from evenhand.testing.laws import EQUAL, Broken, is_plain_with, law, require, same, through_text
 from evenhand.words import FloatArray, GroupArray
 
 SCALES = (1e-12, 0.3, 7.0, 1e12)
@@ -24,7 +24,28 @@ SCALES = (1e-12, 0.3, 7.0, 1e12)
 
 @dataclass(frozen=True, eq=False)
 class ClassCase:
-    """A class, rows to bind it to, and the seed of the costs it is asked about."""
+    """A class, and what it is asked about.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+        The class.
+    features : array of float
+        The rows to which it is bound.
+    group : array
+        The groups of the rows.
+    seed : int
+        The seed of the costs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> case = ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10))
+    >>> case.shown is None, len(list(case.answers()))
+    (True, 7)
+    """
 
     hypotheses: HypothesisClass
     features: FloatArray
@@ -42,7 +63,13 @@ class ClassCase:
         return self.group if self.hypotheses.uses_group else None
 
     def costs(self) -> Iterator[FloatArray]:
-        """Acceptance costs: real, 0-1 loss, sparse, all good, all bad, none at all."""
+        """Return vectors of acceptance costs.
+
+        Returns
+        -------
+        iterator of array of float
+            Costs that are real, those of 0-1 loss, sparse, all good, all bad, and zero.
+        """
         draw, rows = np.random.default_rng(self.seed), len(self.features)
         tilt = self.features[:, -1] - np.median(self.features[:, -1])
         yield draw.normal(size=rows)
@@ -54,32 +81,90 @@ class ClassCase:
         yield np.zeros(rows)
 
     def answers(self) -> Iterator[tuple[FloatArray, Hypothesis]]:
-        """Each cost vector with the oracle's answer."""
+        """Ask the class for its best member at each vector of costs.
+
+        Returns
+        -------
+        iterator of (array of float, Hypothesis)
+            The costs, and the answer.
+        """
         return ((cost, self.oracle.best(cost.copy())) for cost in self.costs())
 
     def cost_of(self, hypothesis: Hypothesis, cost: FloatArray) -> float:
-        """sum_i cost_i 1[h accepts i]."""
+        """Return what a hypothesis costs.
+
+        Parameters
+        ----------
+        hypothesis : Hypothesis
+            The hypothesis.
+        cost : array of float
+            The acceptance costs.
+
+        Returns
+        -------
+        float
+            sum_i cost_i 1[h accepts i].
+        """
         return math.fsum(cost[hypothesis.accepts(self.features, self.shown)])
 
 
-Law = Callable[[ClassCase], None]
+ClassLaw = Callable[[ClassCase], None]
 
 
+@law
 def one_bool_per_row(case: ClassCase) -> None:
-    """h.accepts has shape (rows,) and dtype bool, also for one row and for none."""
+    """h.accepts has shape (rows,) and dtype bool, also for one row and for none.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> one_bool_per_row(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
+    """
     for _, answer in case.answers():
         for rows in (len(case.features), 1, 0):
             shown = None if case.shown is None else case.shown[:rows]
             accepted = np.asarray(answer.accepts(case.features[:rows], shown))
-            figures = f"{answer.describe()!r} gave {accepted.dtype} of shape {accepted.shape} for {rows} rows"
-            require(
-                accepted.dtype == bool and accepted.shape == (rows,), "one_bool_per_row", figures
-            )
+            figures = f"{answer.describe()!r} gave {accepted.dtype} of shape {accepted.shape}"
+            figures += f" for {rows} rows"
+            require(accepted.dtype == bool and accepted.shape == (rows,), figures)
 
 
+@law
 def each_row_alone(case: ClassCase) -> None:
-    """The answer for a row does not depend on the other rows, nor on where it stands, nor on being
-    asked before.
+    """The answer for a row does not depend on the other rows.
+
+    Nor does it depend on where the row stands, nor on what was asked before.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> each_row_alone(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     draw = np.random.default_rng(case.seed)
     pick = draw.permutation(len(case.features))[: max(1, len(case.features) // 3)]
@@ -89,81 +174,155 @@ def each_row_alone(case: ClassCase) -> None:
         part = answer.accepts(case.features[pick], shown)
         changed = int(np.sum(whole[pick] != part))
         require(
-            changed == 0,
-            "each_row_alone",
-            f"{answer.describe()!r} changed {changed} answers on {len(pick)} rows",
+            changed == 0, f"{answer.describe()!r} changed {changed} answers on {len(pick)} rows"
         )
         again = answer.accepts(case.features, case.shown)
-        require(
-            same(whole, again),
-            "each_row_alone",
-            f"{answer.describe()!r} answered otherwise when asked twice",
-        )
+        require(same(whole, again), f"{answer.describe()!r} answered otherwise when asked twice")
 
 
+@law
 def never_worse_than_a_constant(case: ClassCase) -> None:
-    """On an exact class the answer costs at most as much as accepting or rejecting everybody."""
+    """On an exact class the answer costs at most as much as accepting or rejecting everybody.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> never_worse_than_a_constant(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
+    """
     for cost, answer in case.answers():
         mine = case.cost_of(answer, cost)
         for constant in (ACCEPT_ALL, REJECT_ALL):
             theirs = case.cost_of(constant, cost)
             figures = f"{answer.describe()!r} costs {mine!r}, {constant.describe()!r} {theirs!r}"
-            require(
-                mine <= theirs + EQUAL * np.abs(cost).sum(), "never_worse_than_a_constant", figures
-            )
+            require(mine <= theirs + EQUAL * np.abs(cost).sum(), figures)
 
 
+@law
 def row_order_is_irrelevant(case: ClassCase) -> None:
-    """Permuting rows changes nothing: the answer costs the same to 1e-12 of sum|cost|."""
+    """Permuting rows changes nothing: the answer costs the same to 1e-12 of sum|cost|.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> row_order_is_irrelevant(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
+    """
     order = np.random.default_rng(case.seed + 1).permutation(len(case.features))
     shown = None if case.shown is None else case.shown[order]
     permuted = case.hypotheses.bind(case.features[order], shown)
     for cost, answer in case.answers():
-        _require_equal_cost(
-            case,
-            cost,
-            answer,
-            permuted.best(cost[order]),
-            "row_order_is_irrelevant",
-            "after a permutation",
-        )
+        _require_equal_cost(case, cost, answer, permuted.best(cost[order]), "after a permutation")
 
 
+@law
 def scale_of_costs_is_irrelevant(case: ClassCase) -> None:
-    """Multiplying all costs by a positive number changes nothing, from 1e-12 to 1e12."""
+    """Multiplying all costs by a positive number changes nothing, from 1e-12 to 1e12.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> scale_of_costs_is_irrelevant(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
+    """
     for cost, answer in case.answers():
         for scale in SCALES:
             scaled = case.oracle.best(cost * scale)
-            _require_equal_cost(
-                case,
-                cost,
-                answer,
-                scaled,
-                "scale_of_costs_is_irrelevant",
-                f"with costs times {scale:g}",
-            )
+            _require_equal_cost(case, cost, answer, scaled, f"with costs times {scale:g}")
 
 
+@law
 def same_question_same_answer(case: ClassCase) -> None:
-    """An answer depends on the costs alone, not on what was asked before, and leaves the costs as
-    they were.
+    """An answer depends on the costs alone, and leaves the costs as they were.
+
+    What was asked before changes nothing.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> same_question_same_answer(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     questions = list(case.costs())
     first = [case.oracle.best(cost).accepts(case.features, case.shown) for cost in questions]
     fresh = case.hypotheses.bind(case.features, case.shown)
     for cost, expected in reversed(list(zip(questions, first, strict=True))):
         changed = int(np.sum(fresh.best(cost).accepts(case.features, case.shown) != expected))
-        require(
-            changed == 0,
-            "same_question_same_answer",
-            f"{changed} rows changed with the order of questions",
-        )
+        require(changed == 0, f"{changed} rows changed with the order of questions")
     untouched = all(same(a, b) for a, b in zip(questions, case.costs(), strict=True))
-    require(untouched, "same_question_same_answer", "best() wrote into the costs it was given")
+    require(untouched, "best() wrote into the costs it was given")
 
 
+@law
 def survives_json(case: ClassCase) -> None:
-    """h -> JSON -> h is the identity, or to_json raises NotSerialisable."""
+    """h -> JSON -> h is the identity, or to_json raises NotSerialisable.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> survives_json(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
+    """
     for _, answer in case.answers():
         try:
             data = answer.to_json()
@@ -172,50 +331,77 @@ def survives_json(case: ClassCase) -> None:
         try:
             read = hypothesis_from_json(through_text(data))
         except (EvenhandError, ValueError, TypeError) as error:
-            raise LawBroken(
-                "survives_json", f"{answer.describe()!r} cannot be read back: {error}"
-            ) from error
-        require(read.to_json() == data, "survives_json", f"{data} came back as {read.to_json()}")
+            raise Broken(f"{answer.describe()!r} cannot be read back: {error}") from error
+        require(read.to_json() == data, f"{data} came back as {read.to_json()}")
         equal = same(
             read.accepts(case.features, case.shown), answer.accepts(case.features, case.shown)
         )
-        require(
-            equal, "survives_json", f"{answer.describe()!r} decides otherwise after a round trip"
-        )
+        require(equal, f"{answer.describe()!r} decides otherwise after a round trip")
 
 
+@law
 def describes_itself(case: ClassCase) -> None:
-    """params is plain JSON with a "class"; describe() is a line of text that takes names of
-    columns.
+    """params is plain JSON with a "class", and describe() is a line of text.
+
+    describe() takes the names of the columns.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> describes_itself(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     params = dict(case.hypotheses.params)
-    try:
-        plain = through_text(params) == params
-    except (TypeError, ValueError):
-        plain = False
-    require(
-        plain and bool(params.get("class")),
-        "describes_itself",
-        f'{params} are not plain values with a "class"',
-    )
+    require(is_plain_with(params, "class"), f'{params} are not plain values with a "class"')
     names = [f"name{j}" for j in range(case.features.shape[1])]
     for _, answer in case.answers():
         told = bool(answer.describe().strip()) and bool(answer.describe(names).strip())
-        require(told, "describes_itself", f"{type(answer).__name__}.describe() is empty")
+        require(told, f"{type(answer).__name__}.describe() is empty")
 
 
+@law
 def group_is_used_as_declared(case: ClassCase) -> None:
-    """uses_group=False: the group changes not one answer. uses_group=True: binding without a group
-    is refused.
+    """A class looks at the group if and only if it says so.
+
+    uses_group=False: the group changes not one answer. uses_group=True: binding without a group is
+    refused.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> group_is_used_as_declared(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
     if case.hypotheses.uses_group:
         try:
             case.hypotheses.bind(case.features, None)
         except InvalidInput:
             return
-        raise LawBroken(
-            "group_is_used_as_declared", "a class with uses_group=True was bound without a group"
-        )
+        raise Broken("a class with uses_group=True was bound without a group")
     seeing = case.hypotheses.bind(case.features, case.group)
     for cost, answer in case.answers():
         blind = answer.accepts(case.features, None)
@@ -223,15 +409,31 @@ def group_is_used_as_declared(case: ClassCase) -> None:
         equal = same(blind, other.accepts(case.features, None)) and same(
             blind, other.accepts(case.features, case.group)
         )
-        require(
-            equal,
-            "group_is_used_as_declared",
-            f"{other.describe()!r} changed when it was shown the group",
-        )
+        require(equal, f"{other.describe()!r} changed when it was shown the group")
 
 
+@law
 def totals_equal_brute_force(case: ClassCase) -> None:
-    """totals[c, h] = sum_i channels[c, i] 1[member h accepts i], for every member."""
+    """totals[c, h] = sum_i channels[c, i] 1[member h accepts i], for every member.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> totals_equal_brute_force(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
+    """
     oracle = _enumeration(case)
     channels = np.array(list(case.costs())[:3])
     totals = oracle.totals(channels)
@@ -242,20 +444,62 @@ def totals_equal_brute_force(case: ClassCase) -> None:
             figures = (
                 f"member {member} ({oracle.hypothesis(member).describe()!r}) is off by {off:.3g}"
             )
-            require(off <= EQUAL * np.abs(channel).sum(), "totals_equal_brute_force", figures)
+            require(off <= EQUAL * np.abs(channel).sum(), figures)
 
 
+@law
 def best_is_least_total(case: ClassCase) -> None:
-    """best(cost) costs min_h totals[h]."""
+    """best(cost) costs min_h totals[h].
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> best_is_least_total(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
+    """
     oracle = _enumeration(case)
     for cost, answer in case.answers():
         least, mine = float(oracle.totals(cost[np.newaxis]).min()), case.cost_of(answer, cost)
         figures = f"{answer.describe()!r} costs {mine!r}, the least total is {least!r}"
-        require(abs(mine - least) <= EQUAL * np.abs(cost).sum(), "best_is_least_total", figures)
+        require(abs(mine - least) <= EQUAL * np.abs(cost).sum(), figures)
 
 
+@law
 def growth_covers_behaviours(case: ClassCase) -> None:
-    """log_growth(rows, columns) >= ln(number of distinct behaviours on the rows); log_size as well."""
+    """log_growth and log_size cover the number of distinct behaviours on the rows.
+
+    log_growth(rows, columns) >= ln(number of distinct behaviours on the rows); log_size as well.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> growth_covers_behaviours(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
+    """
     oracle = _enumeration(case)
     members = oracle.totals(np.zeros((1, len(case.features)))).shape[1]
     behaviours = {
@@ -269,14 +513,34 @@ def growth_covers_behaviours(case: ClassCase) -> None:
         figures = (
             f"{name} is {bound:.6g} but there are exp({seen:.6g}) = {len(behaviours)} behaviours"
         )
-        require(bound >= seen - 1e-9, "growth_covers_behaviours", figures)
+        require(bound >= seen - 1e-9, figures)
 
 
+@law
 def partitions_hold_what_they_offer(case: ClassCase) -> None:
-    """Each member of partition(cost) accepts the rows of its cells and no others; best(cost)
-    accepts whole cells.
+    """Each member of a partition accepts the rows of its cells and no others.
+
+    best(cost) accepts whole cells.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class, and the rows that it is asked about.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.testing import ClassCase
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> partitions_hold_what_they_offer(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
-    law, draw = "partitions_hold_what_they_offer", np.random.default_rng(case.seed)
+    draw = np.random.default_rng(case.seed)
     for cost, answer in case.answers():
         found = case.oracle.partition(cost) if isinstance(case.oracle, Partitioning) else None
         if found is None:
@@ -284,7 +548,7 @@ def partitions_hold_what_they_offer(case: ClassCase) -> None:
         whole = np.zeros(found.cells, dtype=bool)
         whole[found.cell] = answer.accepts(case.features, case.shown)
         figures = f"{answer.describe()!r} divides a cell"
-        require(same(whole[found.cell], answer.accepts(case.features, case.shown)), law, figures)
+        require(same(whole[found.cell], answer.accepts(case.features, case.shown)), figures)
         choices = [np.arange(found.cells) >= draw.integers(0, found.cells + 1) for _ in range(3)]
         if not found.ordered:
             choices += [draw.random(found.cells) < 0.5 for _ in range(3)]
@@ -292,13 +556,11 @@ def partitions_hold_what_they_offer(case: ClassCase) -> None:
             member = found.hypothesis(chosen)
             off = int(np.sum(member.accepts(case.features, case.shown) != chosen[found.cell]))
             require(
-                off == 0,
-                law,
-                f"{member.describe()!r} decides {off} rows otherwise than its cells say",
+                off == 0, f"{member.describe()!r} decides {off} rows otherwise than its cells say"
             )
 
 
-EVERY_CLASS: tuple[Law, ...] = (
+EVERY_CLASS: tuple[ClassLaw, ...] = (
     one_bool_per_row,
     each_row_alone,
     row_order_is_irrelevant,
@@ -308,19 +570,38 @@ EVERY_CLASS: tuple[Law, ...] = (
     describes_itself,
     group_is_used_as_declared,
 )
-EXACT_CLASSES: tuple[Law, ...] = (never_worse_than_a_constant,)
-PARTITIONING_CLASSES: tuple[Law, ...] = (partitions_hold_what_they_offer,)
-ENUMERABLE_CLASSES: tuple[Law, ...] = (
+EXACT_CLASSES: tuple[ClassLaw, ...] = (never_worse_than_a_constant,)
+PARTITIONING_CLASSES: tuple[ClassLaw, ...] = (partitions_hold_what_they_offer,)
+ENUMERABLE_CLASSES: tuple[ClassLaw, ...] = (
     totals_equal_brute_force,
     best_is_least_total,
     growth_covers_behaviours,
 )
 
 
-def hypothesis_class_laws(case: ClassCase) -> Iterator[tuple[str, Law]]:
-    """The laws that apply to the class, by name.
+def hypothesis_class_laws(case: ClassCase) -> Iterator[tuple[str, ClassLaw]]:
+    """Return the laws that apply to a class.
 
     The constants need not be members of a finite class; then the law about them does not apply.
+
+    Parameters
+    ----------
+    case : ClassCase
+        The class.
+
+    Returns
+    -------
+    iterator of (str, callable)
+        The name of each law, and the law.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> rows = np.arange(20.0).reshape(10, 2)
+    >>> laws = hypothesis_class_laws(ClassCase(eh.Linear(), rows, np.resize(["a", "b"], 10)))
+    >>> "totals_equal_brute_force" in dict(laws)
+    False
     """
     laws = EVERY_CLASS
     if case.hypotheses.exact and _contains_constants(case):
@@ -329,7 +610,7 @@ def hypothesis_class_laws(case: ClassCase) -> Iterator[tuple[str, Law]]:
         laws += PARTITIONING_CLASSES
     if isinstance(case.oracle, Enumeration):
         laws += ENUMERABLE_CLASSES
-    return ((law.__name__, law) for law in laws)
+    return ((one.__name__, one) for one in laws)
 
 
 def check_hypothesis_class(
@@ -339,10 +620,36 @@ def check_hypothesis_class(
     group: GroupArray | None = None,
     seed: int = 0,
 ) -> tuple[str, ...]:
-    """Run every law that applies; the names of the laws that hold, or LawBroken at the first that
-    does not.
+    """Check every law that applies to a class of rules.
 
-    Without `features` it draws 60 rows of 4 columns; the first column holds the integers 0 .. 3.
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+        The class.
+    features : array of float, optional
+        The rows that it is asked about; by default 60 drawn rows of 4 columns, of which the first
+        holds the integers 0 to 3.
+    group : array, optional
+        The groups of the rows; drawn by default.
+    seed : int
+        The seed of everything that is drawn.
+
+    Returns
+    -------
+    tuple of str
+        The names of the laws that hold.
+
+    Raises
+    ------
+    LawBroken
+        At the first law that does not hold.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> from evenhand.testing import check_hypothesis_class
+    >>> "survives_json" in check_hypothesis_class(eh.ScoreThresholds())
+    True
     """
     rows = draw_features(seed) if features is None else features
     known = (
@@ -350,8 +657,8 @@ def check_hypothesis_class(
     )
     case = ClassCase(hypotheses, rows, known, seed)
     names = []
-    for name, law in hypothesis_class_laws(case):
-        law(case)
+    for name, check in hypothesis_class_laws(case):
+        check(case)
         names.append(name)
     return tuple(names)
 
@@ -387,8 +694,8 @@ def _enumeration(case: ClassCase) -> Enumeration:
 
 
 def _require_equal_cost(
-    case: ClassCase, cost: FloatArray, one: Hypothesis, two: Hypothesis, law: str, when: str
+    case: ClassCase, cost: FloatArray, one: Hypothesis, two: Hypothesis, when: str
 ) -> None:
     before, after = case.cost_of(one, cost), case.cost_of(two, cost)
     figures = f"{one.describe()!r} costs {before!r}, {when} {two.describe()!r} costs {after!r}"
-    require(abs(before - after) <= EQUAL * np.abs(cost).sum(), law, figures)
+    require(abs(before - after) <= EQUAL * np.abs(cost).sum(), figures)

@@ -1,30 +1,82 @@
 """A law is a named function: it says nothing while it holds, and raises `LawBroken` with figures
-when it does not.
+when it does not. This module holds what the laws have in common, and how the laws of learners play.
+
+Most laws of learners say that something changes nothing. They play fresh copies that meet the same
+people and are told different things about them, side by side: from the first round in which two
+copies decide differently the law is broken.
 """
 
 import json
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, wait
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from threading import Barrier, Thread
+from typing import Any, ParamSpec
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from evenhand.contracts import Json
+from evenhand.contracts import Environment, Json
+from evenhand.errors import BadLabel, InvalidInput, ProtocolError
+from evenhand.words import BoolArray, Decisions, FloatArray, GroupArray, IntArray, LabelledSample
 
 EQUAL = 1e-12
 """Costs that differ by at most EQUAL * sum|cost| are equal."""
+BLOCK = 25
+"""People between two deliveries of labels."""
+HANGING = 300
+"""Seconds after which a thread counts as one that never ends; those of a sound learner need a few.
+"""
+Arguments = ParamSpec("Arguments")
 
 
 class LawBroken(AssertionError):
-    """A contract's law does not hold; `law` is its name."""
+    """A law of a contract does not hold.
+
+    Parameters
+    ----------
+    law : str
+        The name of the law.
+    figures : str
+        What was seen instead.
+
+    Examples
+    --------
+    >>> error = LawBroken("constants_are_fair", "a gap of 0.2")
+    >>> print(error)
+    the law "constants are fair" is broken: a gap of 0.2
+    >>> error.law
+    'constants_are_fair'
+    """
 
     def __init__(self, law: str, figures: str) -> None:
         super().__init__(f'the law "{law.replace("_", " ")}" is broken: {figures}')
         self.law = law
 
 
-def require(holds: bool, law: str, figures: str) -> None:
-    """LawBroken unless `holds`."""
+class Broken(AssertionError):
+    """Raised inside a law with the figures; `law` adds the law's name."""
+
+
+def law(check: Callable[Arguments, None]) -> Callable[Arguments, None]:
+    """Make a function a law: what breaks it is raised as LawBroken with its name."""
+
+    @wraps(check)
+    def checked(*args: Arguments.args, **kwargs: Arguments.kwargs) -> None:
+        try:
+            check(*args, **kwargs)
+        except Broken as broken:
+            raise LawBroken(check.__name__, str(broken)) from broken.__cause__
+
+    return checked
+
+
+def require(holds: bool, figures: str) -> None:
+    """The law is broken unless this holds."""
     if not holds:
-        raise LawBroken(law, figures)
+        raise Broken(figures)
 
 
 def same(left: object, right: object) -> bool:
@@ -35,3 +87,289 @@ def same(left: object, right: object) -> bool:
 def through_text(data: Json) -> Any:
     """What is left of `data` after being written as strict JSON and read again."""
     return json.loads(json.dumps(data, allow_nan=False))
+
+
+def is_plain_with(params: Mapping[str, Any], name: str) -> bool:
+    """Whether parameters are plain JSON and have a name."""
+    try:
+        return through_text(dict(params)) == params and bool(params.get(name))
+    except (TypeError, ValueError):
+        return False
+
+
+# how learners are played
+
+
+@dataclass(frozen=True, eq=False)
+class LearnerCase:
+    """A learner, a population, and for how long the learner is played.
+
+    Parameters
+    ----------
+    learner : Learner
+        The learner; it is never played itself: each law plays fresh copies.
+    environment : Environment
+        The population.
+    rounds : int
+        How many people are decided about.
+    seed : int
+        The seed of the people and of the copies.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> case = LearnerCase(AcceptAll(), lending(), rounds=60)
+    >>> case.fresh().round, len(case.people()), [len(block) for block in case.blocks()]
+    (0, 60, [25, 25, 10])
+    """
+
+    learner: Any
+    environment: Environment
+    rounds: int = 600
+    seed: int = 0
+
+    def fresh(self) -> Any:
+        """Return the learner at its beginning.
+
+        Returns
+        -------
+        Learner
+            A fresh copy.
+        """
+        return self.learner.restarted(self.seed)
+
+    def people(self) -> LabelledSample:
+        """Return the people of a run.
+
+        Returns
+        -------
+        LabelledSample
+            The same people at every call.
+        """
+        return self.environment.fresh().draw(self.rounds, np.random.default_rng(self.seed))
+
+    def blocks(self) -> list[LabelledSample]:
+        """Return the same people, block by block.
+
+        Returns
+        -------
+        list of LabelledSample
+            Blocks of 25 people.
+        """
+        people = self.people()
+        return [
+            rows_of(people, slice(start, start + BLOCK)) for start in range(0, len(people), BLOCK)
+        ]
+
+
+LearnerLaw = Callable[[LearnerCase], None]
+
+
+def rows_of(people: LabelledSample, rows: Any) -> LabelledSample:
+    """Some of the people."""
+    return LabelledSample(people.features[rows], people.group[rows], people.label[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """People with what was decided about them; a mask chooses among them."""
+
+    people: LabelledSample
+    decisions: Decisions
+
+    @cached_property
+    def rounds(self) -> IntArray:
+        """The round of each person."""
+        return np.array([decision.round for decision in self.decisions], dtype=np.int64)
+
+    @cached_property
+    def accepted(self) -> BoolArray:
+        """Who was accepted."""
+        return np.array([decision.accept for decision in self.decisions], dtype=bool)
+
+    def every(self, step: int, rest: int = 0) -> BoolArray:
+        """Every so many people: those whose round leaves that rest."""
+        return np.asarray(self.rounds % step == rest)
+
+    def tell(self, learner: Any, chosen: BoolArray, label: ArrayLike | None = None) -> None:
+        """Tell the labels of the chosen who were accepted; `label` instead of the true ones."""
+        told = np.flatnonzero(chosen & self.accepted)
+        labels = self.people.label if label is None else np.broadcast_to(label, self.rounds.shape)
+        if len(told):
+            learner.observe(self.rounds[told], labels[told])
+
+
+Reports = Callable[[Any, Decided], None]
+"""What a learner is told after a block of people, before the next one comes."""
+
+
+@dataclass(frozen=True, eq=False)
+class Copy:
+    """One copy of a learner: what it is told after each block, and how the group is shown when it
+    decides.
+    """
+
+    reports: Reports
+    shown: Callable[[GroupArray], Any] = lambda group: group
+
+
+def decide(learner: Any, features: FloatArray, group: Any, at: float | None = None) -> Decisions:
+    """Decide about people; a learner with a maturity window is told the time, by default the number
+    of people so far.
+    """
+    timed = {}
+    if getattr(learner, "maturity", None) is not None:
+        timed["at"] = float(learner.round) if at is None else at
+    found: Decisions = learner.decide(features, group, **timed)
+    return found
+
+
+@contextmanager
+def nothing_fails(what: str) -> Iterator[None]:
+    """The law is broken if what is done here raises anything."""
+    try:
+        yield
+    except Broken:
+        raise
+    except Exception as error:
+        raise Broken(f"{what} failed with {type(error).__name__}: {error}") from error
+
+
+def play(case: LearnerCase, *runs: Copy) -> list[Any]:
+    """Play one fresh copy for each run, side by side: all must decide as the first does, to the
+    end. The copies, played.
+
+    A group that is refused (InvalidInput) is refused by all or by none; the people then come again
+    with the group as it is.
+    """
+    copies = [case.fresh() for _ in runs]
+    for number, people in enumerate(case.blocks()):
+        first, where = number * BLOCK, f"the people from round {number * BLOCK} on"
+        met: list[tuple[Decided, bool]] = []
+        for copy, run in zip(copies, runs, strict=True):
+            shown, refused = run.shown(people.group), False
+            with nothing_fails(f"deciding {where}"):
+                try:
+                    decisions = decide(copy, people.features, shown)
+                except InvalidInput:
+                    if shown is people.group:
+                        raise
+                    decisions, refused = decide(copy, people.features, people.group), True
+            met.append((Decided(people, decisions), refused))
+        for decided, refused in met:
+            require(
+                refused == met[0][1],
+                f"the group of {where} is {_taken(not refused)} and {_taken(refused)}",
+            )
+            rounds = decided.rounds.tolist()
+            require(
+                rounds == list(range(first, first + len(people))),
+                f"{where} have rounds {rounds[:3]}...",
+            )
+            if decided is not met[0][0]:
+                require_same_decisions(met[0][0].decisions, decided.decisions)
+        for copy, run, (decided, _) in zip(copies, runs, met, strict=True):
+            with nothing_fails(f"a report after {where}"):
+                run.reports(copy, decided)
+    everybody = case.people()
+    acceptance = [copy.policy.acceptance(everybody.features, everybody.group) for copy in copies]
+    for other in acceptance[1:]:
+        furthest = int(np.argmax(np.abs(other - acceptance[0])))
+        figures = (
+            f"the policies after {case.rounds} rounds accept person {furthest} with probabilities"
+        )
+        require(
+            bool(np.array_equal(other, acceptance[0])),
+            f"{figures} {acceptance[0][furthest]!r} and {other[furthest]!r}",
+        )
+    return copies
+
+
+def _taken(refused: bool) -> str:
+    return "refused" if refused else "taken"
+
+
+def require_same_decisions(one: Any, two: Any) -> None:
+    """The law is broken unless both were decided alike: accept, propensity, round and epoch."""
+    names = ("accept", "propensity", "round", "epoch")
+    left, right = (
+        [[getattr(decision, name) for name in names] for decision in side] for side in (one, two)
+    )
+    require(len(left) == len(right), f"{len(left)} and {len(right)} decisions")
+    changed = [place for place in range(len(left)) if left[place] != right[place]]
+    if changed:
+        a, b = left[changed[0]], right[changed[0]]
+        figures = ", ".join(
+            f"{name} {x!r} and {y!r}" for name, x, y in zip(names, a, b, strict=True) if x != y
+        )
+        raise Broken(
+            f"{len(changed)} of {len(left)} decisions differ, first that of round {a[2]}: {figures}"
+        )
+
+
+def require_refusal(what: str, report: Callable[..., None], *told: Any) -> None:
+    """The law is broken unless the report is refused with ProtocolError or BadLabel; told[0] is the
+    round, or the rounds.
+    """
+    rounds = np.atleast_1d(told[0])
+    where = f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {rounds[0]} to {rounds[-1]}"
+    try:
+        report(*told)
+    except (ProtocolError, BadLabel):
+        return
+    except Exception as error:
+        raise Broken(
+            f"{what} ({where}) was refused with {type(error).__name__}: {error}"
+        ) from error
+    raise Broken(f"{what} ({where}) was taken")
+
+
+def require_labels(learner: Any, decided: Decided, told: BoolArray) -> None:
+    """The law is broken unless exactly the labels of the `told` are known: asked by repeating,
+    contradicting and (the others) by telling.
+
+    Afterwards every accepted round has its label.
+    """
+    for round, accept, known, label in zip(
+        decided.rounds.tolist(),
+        decided.accepted.tolist(),
+        told.tolist(),
+        decided.people.label.tolist(),
+        strict=True,
+    ):
+        if not accept:
+            require_refusal("the label of a rejected person", learner.observe, round, label)
+            continue
+        try:
+            learner.observe(round, label)
+        except ProtocolError as error:
+            what = "was told before" if known else "comes now for the first time"
+            raise Broken(
+                f"label {label:+d} of round {round}, which {what}, is refused: {error}"
+            ) from error
+        require_refusal(f"label {-label:+d} after {label:+d}", learner.observe, round, -label)
+
+
+def together(jobs: list[Callable[[], None]]) -> list[BaseException]:
+    """Copy every job in a thread of its own, all starting at once; what they raised. A thread that
+    never ends is given up.
+    """
+    start, ended = Barrier(len(jobs)), [Future[None]() for _ in jobs]
+
+    def run(job: Callable[[], None], end: Future[None]) -> None:
+        try:
+            start.wait()
+            job()
+            end.set_result(None)
+        except Exception as error:  # noqa: BLE001  (it is handed to whoever waits)
+            end.set_exception(error)
+
+    for job, end in zip(jobs, ended, strict=True):
+        Thread(target=run, args=(job, end), daemon=True).start()
+    wait(ended, timeout=HANGING)
+    endless = [TimeoutError(f"no end after {HANGING} seconds") for end in ended if not end.done()]
+    return [
+        *endless,
+        *(error for end in ended if end.done() and (error := end.exception()) is not None),
+    ]

@@ -17,13 +17,15 @@ import numpy as np
 from evenhand.contracts import Environment, SupportsStorage
 from evenhand.errors import NotSerialisable
 from evenhand.learners import load
-from evenhand.testing import doors
-from evenhand.testing.laws import require, through_text
-from evenhand.testing.playing import (
+from evenhand.testing import reports
+from evenhand.testing.laws import (
     BLOCK,
-    Law,
     LearnerCase,
+    LearnerLaw,
     decide,
+    is_plain_with,
+    law,
+    require,
     require_refusal,
     require_same_decisions,
 )
@@ -50,9 +52,29 @@ def decide_singly(learner: Any, people: LabelledSample) -> list[Any]:
     return decisions
 
 
+@law
 def each_person_is_one_round(case: LearnerCase) -> None:
-    """decide advances the counter by the number of rows; rounds are numbered from 0 without gaps;
+    """Every person is one round, and decide alone counts the rounds.
+
+    decide advances the counter by the number of rows; rounds are numbered from 0 without gaps;
     observe advances nothing.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> each_person_is_one_round(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     learner, expected = case.fresh(), 0
     for people in case.blocks():
@@ -60,19 +82,33 @@ def each_person_is_one_round(case: LearnerCase) -> None:
         numbers = [decision.round for decision in decisions]
         require(
             numbers == list(range(expected, expected + len(people))),
-            "each_person_is_one_round",
             f"{len(people)} people after round {expected} have rounds {numbers[:3]}...",
         )
         expected += len(people)
-        require(
-            learner.round == expected,
-            "each_person_is_one_round",
-            f"round is {learner.round}, not {expected}",
-        )
+        require(learner.round == expected, f"round is {learner.round}, not {expected}")
 
 
+@law
 def looking_changes_nothing(case: LearnerCase) -> None:
-    """policy, params and acceptance may be asked for at any time: the run is the same."""
+    """policy, params and acceptance may be asked for at any time: the run is the same.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> looking_changes_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
     looked_at, left_alone = case.fresh(), case.fresh()
     for people in case.blocks():
         for _ in range(2):
@@ -80,33 +116,67 @@ def looking_changes_nothing(case: LearnerCase) -> None:
             looked_at.policy.describe()
             dict(looked_at.params)
             getattr(looked_at, "report", None)
-        require_same_decisions(
-            decide_block(looked_at, people),
-            decide_block(left_alone, people),
-            "looking_changes_nothing",
-        )
+        require_same_decisions(decide_block(looked_at, people), decide_block(left_alone, people))
 
 
+@law
 def one_by_one_equals_blocks(case: LearnerCase) -> None:
-    """A block of people within an epoch is decided as the same people one after the other, each
-    with a coin of its own.
+    """A block of people is decided as the same people one after the other.
+
+    A block of people within an epoch is decided as the same people one after the other, each with
+    a coin of its own.
 
     (A block that goes on into the next epoch is different: none of its labels can be known there.
     It is cut at `rounds_left`.)
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> one_by_one_equals_blocks(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     together, singly, people, start = case.fresh(), case.fresh(), case.people(), 0
     while start < len(people):
         part = slice(start, start + max(1, min(BLOCK, getattr(together, "rounds_left", BLOCK))))
         block = LabelledSample(people.features[part], people.group[part], people.label[part])
-        require_same_decisions(
-            decide_block(together, block), decide_singly(singly, block), "one_by_one_equals_blocks"
-        )
+        require_same_decisions(decide_block(together, block), decide_singly(singly, block))
         start += len(block)
 
 
+@law
 def propensity_is_the_policy_s(case: LearnerCase) -> None:
-    """The propensity is above 0, and is the probability of what was done under the policy that the
+    """The propensity is the probability of what was done under the policy.
+
+    The propensity is above 0, and is the probability of what was done under the policy that the
     person met.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> propensity_is_the_policy_s(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     learner = case.fresh()
     for people in case.blocks():
@@ -115,55 +185,108 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
             decision = decide(learner, row, group)[0]
             acceptance = float(learner.policy.acceptance(row, group)[0])
             chance = acceptance if decision.accept else 1.0 - acceptance
-            figures = f"round {decision.round} has propensity {decision.propensity!r}, the policy says {chance!r}"
-            require(
-                decision.propensity == chance and chance > 0, "propensity_is_the_policy_s", figures
-            )
+            figures = f"round {decision.round} has propensity {decision.propensity!r}, "
+            figures += f"the policy says {chance!r}"
+            require(decision.propensity == chance and chance > 0, figures)
             if decision.accept:
                 learner.observe(decision.round, int(people.label[i]))
 
 
+@law
 def labels_of_the_accepted_alone(case: LearnerCase) -> None:
-    """A label is told once, for an accepted round: all else is refused, and what was told stands."""
-    learner, law = case.fresh(), "labels_of_the_accepted_alone"
+    """A label is told once, for an accepted round: all else is refused, and what was told stands.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> labels_of_the_accepted_alone(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+    learner = case.fresh()
     for people in case.blocks():
         decisions = decide(learner, people.features, people.group)
         for decision, label in zip(decisions, people.label.tolist(), strict=True):
             if not decision.accept:
                 require_refusal(
-                    law, "the label of a rejected person", learner.observe, decision.round, label
+                    "the label of a rejected person", learner.observe, decision.round, label
                 )
                 continue
-            require_refusal(law, "a label of 0", learner.observe, decision.round, 0)
+            require_refusal("a label of 0", learner.observe, decision.round, 0)
             learner.observe(decision.round, label)
             learner.observe(decision.round, label)
-            require_refusal(
-                law, "a second, different label", learner.observe, decision.round, -label
-            )
+            require_refusal("a second, different label", learner.observe, decision.round, -label)
     require_refusal(
-        law, "the label of a round that was never played", learner.observe, case.rounds + 10**6, 1
+        "the label of a round that was never played", learner.observe, case.rounds + 10**6, 1
     )
 
 
+@law
 def the_same_seed_is_the_same_run(case: LearnerCase) -> None:
-    """Two fresh copies with one seed decide alike; numpy's global generator is neither read nor
-    moved.
+    """Two fresh copies with one seed decide alike.
+
+    numpy's global generator is neither read nor moved.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> the_same_seed_is_the_same_run(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     np.random.seed(1)  # noqa: NPY002  (to notice whether somebody uses it)
     state = np.random.get_state()[1].tolist()  # type: ignore[index]  # noqa: NPY002
     first = [decide_block(one, people) for one in [case.fresh()] for people in case.blocks()]
     moved = state != np.random.get_state()[1].tolist()  # type: ignore[index]  # noqa: NPY002
-    require(not moved, "the_same_seed_is_the_same_run", "numpy's global generator was used")
+    require(not moved, "numpy's global generator was used")
     again = case.fresh()
     for decisions, people in zip(first, case.blocks(), strict=True):
-        require_same_decisions(
-            decisions, decide_block(again, people), "the_same_seed_is_the_same_run"
-        )
+        require_same_decisions(decisions, decide_block(again, people))
 
 
+@law
 def the_group_only_certifies(case: LearnerCase) -> None:
-    """With group_use="certify_only" no policy's probability changes by a bit when the group is
+    """With group_use="certify_only" the group changes no probability.
+
+    With group_use="certify_only" no policy's probability changes by a bit when the group is
     flipped or not told.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> the_group_only_certifies(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     if getattr(case.learner, "group_use", "decide") != "certify_only":
         return
@@ -172,30 +295,56 @@ def the_group_only_certifies(case: LearnerCase) -> None:
         seen = learner.policy.acceptance(people.features, people.group)
         for other in (people.group[::-1], None):
             changed = int(np.sum(seen != learner.policy.acceptance(people.features, other)))
-            require(
-                changed == 0,
-                "the_group_only_certifies",
-                f"{changed} probabilities changed with the group",
-            )
+            require(changed == 0, f"{changed} probabilities changed with the group")
         decide_block(learner, people)
 
 
+@law
 def learner_describes_itself(case: LearnerCase) -> None:
-    """params is plain JSON with a "learner"."""
+    """params is plain JSON with a "learner".
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> learner_describes_itself(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
     params = dict(case.learner.params)
-    try:
-        plain = through_text(params) == params
-    except (TypeError, ValueError):
-        plain = False
-    require(
-        plain and bool(params.get("learner")),
-        "learner_describes_itself",
-        f'{params} are not plain with a "learner"',
-    )
+    require(is_plain_with(params, "learner"), f'{params} are not plain with a "learner"')
 
 
+@law
 def continues_after_storage(case: LearnerCase) -> None:
-    """save, load: the copy decides like the original; or save raises NotSerialisable."""
+    """save, load: the copy decides like the original; or save raises NotSerialisable.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> continues_after_storage(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
     learner, blocks = case.fresh(), case.blocks()
     half = len(blocks) // 2
     for people in blocks[:half]:
@@ -208,12 +357,10 @@ def continues_after_storage(case: LearnerCase) -> None:
             return
         copy = load(path, hypotheses=getattr(learner, "hypotheses", None))
     for people in blocks[half:]:
-        require_same_decisions(
-            decide_block(learner, people), decide_block(copy, people), "continues_after_storage"
-        )
+        require_same_decisions(decide_block(learner, people), decide_block(copy, people))
 
 
-EVERY_LEARNER: tuple[Law, ...] = (
+EVERY_LEARNER: tuple[LearnerLaw, ...] = (
     each_person_is_one_round,
     looking_changes_nothing,
     one_by_one_equals_blocks,
@@ -222,39 +369,85 @@ EVERY_LEARNER: tuple[Law, ...] = (
     the_same_seed_is_the_same_run,
     the_group_only_certifies,
     learner_describes_itself,
-    *doors.EVERY_LEARNER,
+    *reports.EVERY_LEARNER,
 )
-CAPABLE_LEARNERS: Mapping[type, tuple[Law, ...]] = {
-    **doors.CAPABLE_LEARNERS,
-    SupportsStorage: (continues_after_storage, doors.reports_survive_storage),
+CAPABLE_LEARNERS: Mapping[type, tuple[LearnerLaw, ...]] = {
+    **reports.CAPABLE_LEARNERS,
+    SupportsStorage: (continues_after_storage, reports.reports_survive_storage),
 }
 """The laws of learners that have a method beyond the contract, by the protocol that names it."""
-LEARNER_LAWS: tuple[Law, ...] = (
+LEARNER_LAWS: tuple[LearnerLaw, ...] = (
     *EVERY_LEARNER,
-    *(law for laws in CAPABLE_LEARNERS.values() for law in laws),
+    *(one for laws in CAPABLE_LEARNERS.values() for one in laws),
 )
 
 
-def learner_laws(learner: Any) -> tuple[Law, ...]:
-    """The laws that apply to a learner: those of every learner, and those of each further method
-    that it has.
+def learner_laws(learner: Any) -> tuple[LearnerLaw, ...]:
+    """Return the laws that apply to a learner.
+
+    They are those of every learner, and those of each further method that it has.
+
+    Parameters
+    ----------
+    learner : Learner
+        The learner.
+
+    Returns
+    -------
+    tuple of callable
+        The laws.
+
+    Examples
+    --------
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import continues_after_storage, learner_laws
+    >>> continues_after_storage in learner_laws(AcceptAll())
+    True
     """
     capable = (
         laws for capability, laws in CAPABLE_LEARNERS.items() if isinstance(learner, capability)
     )
-    return (*EVERY_LEARNER, *(law for laws in capable for law in laws))
+    return (*EVERY_LEARNER, *(one for laws in capable for one in laws))
 
 
 def check_learner(
     learner: Any, environment: Environment, *, rounds: int = 600, seed: int = 0
 ) -> tuple[str, ...]:
-    """Run every law that applies on `rounds` people of `environment`; the names of the laws, or
-    LawBroken at the first.
+    """Check every law that applies to a learner.
 
     A law about overruling, erasing, late groups or storage applies to a learner that has the method
     (`evenhand.contracts`).
+
+    Parameters
+    ----------
+    learner : Learner
+        The learner; only fresh copies of it are played.
+    environment : Environment
+        The population on which it is played.
+    rounds : int
+        How many people are decided about.
+    seed : int
+        The seed of the people and of the copies.
+
+    Returns
+    -------
+    tuple of str
+        The names of the laws.
+
+    Raises
+    ------
+    LawBroken
+        At the first law that does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import check_learner
+    >>> "each_person_is_one_round" in check_learner(AcceptAll(), lending(), rounds=50)
+    True
     """
     case, laws = LearnerCase(learner, environment, rounds, seed), learner_laws(learner)
-    for law in laws:
-        law(case)
-    return tuple(law.__name__ for law in laws)
+    for check in laws:
+        check(case)
+    return tuple(check.__name__ for check in laws)

@@ -8,45 +8,102 @@ from evenhand.contracts import Policy
 from evenhand.errors import NotSerialisable
 from evenhand.fairness.rates import GapConstraints, Rate
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.testing.laws import EQUAL, require, same, through_text
+from evenhand.testing.laws import EQUAL, law, require, same, through_text
 from evenhand.words import FloatArray, GroupArray, LabelledSample
 
 
+@law
 def acceptance_is_a_probability(
     policy: Policy, features: FloatArray, group: GroupArray | None
 ) -> None:
-    """0 <= acceptance <= 1, one float per row."""
+    """0 <= acceptance <= 1, one float per row.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy.
+    features : array of float
+        The people that it is asked about.
+    group : array, optional
+        Their groups.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.hypotheses import ACCEPT_ALL
+    >>> acceptance_is_a_probability(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1)), None)
+    """
     acceptance = policy.acceptance(features, group)
     shape = acceptance.shape == (len(features),)
-    require(
-        shape,
-        "acceptance_is_a_probability",
-        f"acceptance has shape {acceptance.shape} for {len(features)} rows",
-    )
+    require(shape, f"acceptance has shape {acceptance.shape} for {len(features)} rows")
     inside = bool(np.all((acceptance >= 0) & (acceptance <= 1)))
-    require(
-        inside,
-        "acceptance_is_a_probability",
-        f"acceptance lies in [{acceptance.min()}, {acceptance.max()}]",
-    )
+    require(inside, f"acceptance lies in [{acceptance.min()}, {acceptance.max()}]")
 
 
+@law
 def acceptance_of_each_row_alone(
     policy: Policy, features: FloatArray, group: GroupArray | None
 ) -> None:
-    """A row's acceptance does not depend on the other rows."""
+    """A row's acceptance does not depend on the other rows.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy.
+    features : array of float
+        The people that it is asked about.
+    group : array, optional
+        Their groups.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.hypotheses import ACCEPT_ALL
+    >>> acceptance_of_each_row_alone(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1)), None)
+    """
     part = policy.acceptance(features[::-2], None if group is None else group[::-2])
     whole = policy.acceptance(features, group)[::-2]
     changed = int(np.sum(part != whole)) if part.shape == whole.shape else len(whole)
-    require(
-        changed == 0,
-        "acceptance_of_each_row_alone",
-        f"{changed} of {len(whole)} rows changed on a subset",
-    )
+    require(changed == 0, f"{changed} of {len(whole)} rows changed on a subset")
 
 
+@law
 def policy_survives_json(policy: Policy, features: FloatArray, group: GroupArray | None) -> None:
-    """pi -> JSON -> pi is the identity, or to_json raises NotSerialisable."""
+    """pi -> JSON -> pi is the identity, or to_json raises NotSerialisable.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy.
+    features : array of float
+        The people that it is asked about.
+    group : array, optional
+        Their groups.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.hypotheses import ACCEPT_ALL
+    >>> policy_survives_json(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1)), None)
+    """
     try:
         data = policy.to_json()
     except NotSerialisable:
@@ -55,7 +112,7 @@ def policy_survives_json(policy: Policy, features: FloatArray, group: GroupArray
     equal = read.to_json() == data and same(
         read.acceptance(features, group), policy.acceptance(features, group)
     )
-    require(equal, "policy_survives_json", f"{data} came back as {read.to_json()}")
+    require(equal, f"{data} came back as {read.to_json()}")
 
 
 POLICY_LAWS = (acceptance_is_a_probability, acceptance_of_each_row_alone, policy_survives_json)
@@ -64,54 +121,151 @@ POLICY_LAWS = (acceptance_is_a_probability, acceptance_of_each_row_alone, policy
 def check_policy(
     policy: Policy, features: FloatArray, group: GroupArray | None = None
 ) -> tuple[str, ...]:
-    """Run every law of policies; the names of the laws, or LawBroken."""
-    for law in POLICY_LAWS:
-        law(policy, features, group)
-    return tuple(law.__name__ for law in POLICY_LAWS)
+    """Check every law of policies.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy.
+    features : array of float
+        The people that it is asked about.
+    group : array, optional
+        Their groups.
+
+    Returns
+    -------
+    tuple of str
+        The names of the laws.
+
+    Raises
+    ------
+    LawBroken
+        At the first law that does not hold.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import evenhand as eh
+    >>> from evenhand.hypotheses import ACCEPT_ALL
+    >>> from evenhand.testing import check_policy
+    >>> len(check_policy(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1))))
+    3
+    """
+    for check in POLICY_LAWS:
+        check(policy, features, group)
+    return tuple(check.__name__ for check in POLICY_LAWS)
 
 
+@law
 def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
-    """gap(pi) on the sample with its two groups swapped = -gap(pi)."""
+    """gap(pi) on the sample with its two groups swapped = -gap(pi).
+
+    Parameters
+    ----------
+    rate : Rate
+        The rate.
+    sample : LabelledSample
+        People of two groups with both labels.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
+    >>> swapping_groups_flips_the_gap(eh.FalsePositiveRate(), people)
+    """
     one, two = sample.groups[0], sample.groups[-1]
     exchanged = sample.group.copy()
     exchanged[sample.group == one], exchanged[sample.group == two] = two, one
     swapped = LabelledSample(sample.features, exchanged, sample.label, sample.count)
     for acceptance in _acceptances(len(sample)):
         gap, other = (_widest_pair(rate, s, acceptance) for s in (sample, swapped))
-        require(
-            abs(gap + other) <= EQUAL,
-            "swapping_groups_flips_the_gap",
-            f"gap {gap!r} became {other!r}",
-        )
+        require(abs(gap + other) <= EQUAL, f"gap {gap!r} became {other!r}")
 
 
+@law
 def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
-    """Accepting everybody, or nobody, has gap 0."""
+    """Accepting everybody, or nobody, has gap 0.
+
+    Parameters
+    ----------
+    rate : Rate
+        The rate.
+    sample : LabelledSample
+        People of two groups with both labels.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
+    >>> constants_have_no_gap(eh.FalsePositiveRate(), people)
+    """
     for share in (0.0, 1.0):
         gaps = GapConstraints.on(rate, sample).gaps(np.full(len(sample), share))
         worst = float(np.abs(gaps).max())
-        require(
-            worst <= EQUAL,
-            "constants_have_no_gap",
-            f"accepting {share:.0%} of everybody has gap {worst!r}",
-        )
+        require(worst <= EQUAL, f"accepting {share:.0%} of everybody has gap {worst!r}")
 
 
+@law
 def rates_are_shares(rate: Rate, sample: LabelledSample) -> None:
-    """0 <= rate_j <= 1, whatever is accepted."""
+    """0 <= rate_j <= 1, whatever is accepted.
+
+    Parameters
+    ----------
+    rate : Rate
+        The rate.
+    sample : LabelledSample
+        People of two groups with both labels.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
+    >>> rates_are_shares(eh.FalsePositiveRate(), people)
+    """
     for acceptance in _acceptances(len(sample)):
         for group, value in (
             GapConstraints.on(rate, sample).group_rates(acceptance)[rate.symbol].items()
         ):
-            require(
-                -EQUAL <= value <= 1 + EQUAL,
-                "rates_are_shares",
-                f"{rate.symbol} of group {group!r} is {value!r}",
-            )
+            require(-EQUAL <= value <= 1 + EQUAL, f"{rate.symbol} of group {group!r} is {value!r}")
 
 
+@law
 def gap_ignores_row_order(rate: Rate, sample: LabelledSample) -> None:
-    """Permuting the sample changes no gap."""
+    """Permuting the sample changes no gap.
+
+    Parameters
+    ----------
+    rate : Rate
+        The rate.
+    sample : LabelledSample
+        People of two groups with both labels.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
+    >>> gap_ignores_row_order(eh.FalsePositiveRate(), people)
+    """
     order = np.random.default_rng(1).permutation(len(sample))
     count = None if sample.count is None else sample.count[order]
     permuted = LabelledSample(
@@ -122,9 +276,7 @@ def gap_ignores_row_order(rate: Rate, sample: LabelledSample) -> None:
             GapConstraints.on(rate, sample).gaps(acceptance)
             - GapConstraints.on(rate, permuted).gaps(acceptance[order])
         )
-        require(
-            float(off.max()) <= EQUAL, "gap_ignores_row_order", f"a gap moved by {off.max():.3g}"
-        )
+        require(float(off.max()) <= EQUAL, f"a gap moved by {off.max():.3g}")
 
 
 RATE_LAWS = (
@@ -138,13 +290,38 @@ RATE_LAWS = (
 def check_rate(
     rate: Rate, *, sample: LabelledSample | None = None, seed: int = 0
 ) -> tuple[str, ...]:
-    """Run every law of rates on `sample` (default: 80 drawn people); the names of the laws, or
-    LawBroken.
+    """Check every law of rates.
+
+    Parameters
+    ----------
+    rate : Rate
+        The rate.
+    sample : LabelledSample, optional
+        People of two groups with both labels; by default 80 drawn people.
+    seed : int
+        The seed of the drawn people.
+
+    Returns
+    -------
+    tuple of str
+        The names of the laws.
+
+    Raises
+    ------
+    LawBroken
+        At the first law that does not hold.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> from evenhand.testing import check_rate
+    >>> len(check_rate(eh.FalsePositiveRate()))
+    4
     """
     people = draw_sample(seed) if sample is None else sample
-    for law in RATE_LAWS:
-        law(rate, people)
-    return tuple(law.__name__ for law in RATE_LAWS)
+    for check in RATE_LAWS:
+        check(rate, people)
+    return tuple(check.__name__ for check in RATE_LAWS)
 
 
 def draw_sample(seed: int, rows: int = 80) -> LabelledSample:

@@ -13,7 +13,7 @@ from evenhand.fairness import FalseNegativeRate, SelectionRate
 from evenhand.fairness.delta_ledger import Booking
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
 from evenhand.learners import CertifiedLearner
-from evenhand.learners.certified.cohorts import from_block, labelled_groups
+from evenhand.learners.certified.evidence import from_block, labelled_groups
 from evenhand.learners.rounds import Block
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
@@ -140,9 +140,9 @@ class TestWhoseLabelsCount:
         learner = CertifiedLearner(WORLD.hypotheses, rate, 0.3, 0.05, seed=1)
         accept_all = Mixture((ACCEPT_ALL,), (1.0,))
         learner.replay([some(600, accept_all)], 600, published=Mixture((RULE,), (1.0,)))
-        before = learner._life.process.intervals()
+        before = learner.state.run.process.intervals()
         learner.replay([some(3000, Mixture((RULE,), (1.0,)), first=600, epoch=2)], 3600)
-        after = learner._life.process.intervals()
+        after = learner.state.run.process.intervals()
         narrower = (after[1] - after[0]) < (before[1] - before[0]) - 1e-9
         assert narrower.any() == isinstance(rate, SelectionRate)
 
@@ -162,9 +162,9 @@ class TestFrozen:
     def test_no_closing_changes_policy_or_certificate(self, rate):
         learner, generator = self.frozen(rate)
         policy, certificate = learner.policy, learner.certificate.to_json()
-        intervals = learner._life.process.intervals()
+        intervals = learner.state.run.process.intervals()
         for _ in range(5):
-            first = learner._life.next_round
+            first = learner.state.run.next_round
             played = block(
                 WORLD.draw(500, generator),
                 policy,
@@ -176,21 +176,21 @@ class TestFrozen:
             assert learner.policy is policy
             assert learner.epoch.phase == "frozen"
             assert learner.certificate.to_json() == certificate
-            np.testing.assert_array_equal(learner._life.process.intervals()[0], intervals[0])
+            np.testing.assert_array_equal(learner.state.run.process.intervals()[0], intervals[0])
 
     def test_only_a_suspension_ends_it(self):
         learner, generator = self.frozen()
         for _ in range(8):
-            first = learner._life.next_round
+            first = learner.state.run.next_round
             people = WORLD.draw(2000, generator)
             moved = replace(people, group=np.where(generator.random(2000) < 0.5, "b", people.group))
             played = block(
                 moved, learner.policy, generator, first=first, epoch=learner.epoch.number
             )
             learner.replay([played], first + 2000)
-            if learner._life.number > 1:
+            if learner.state.run.number > 1:
                 break
-        assert "group mix" in learner._life.ended
+        assert "group mix" in learner.state.run.ended
         assert learner.certificate.status == "suspended"
 
 
@@ -198,7 +198,7 @@ class TestCheckpoints:
     def play(self, learner, closings, generator, erased=None):
         blocks = []
         for _ in range(closings):
-            first, epoch = learner._life.next_round, learner.epoch
+            first, epoch = learner.state.run.next_round, learner.epoch
             size = min(epoch.rounds, 400)
             played = block(
                 WORLD.draw(size, generator),
@@ -243,7 +243,7 @@ class TestCheckpoints:
         assert copy.certificate == learner.certificate
         assert copy.bookings == learner.bookings
         np.testing.assert_array_equal(
-            copy._life.process.intervals()[0], learner._life.process.intervals()[0]
+            copy.state.run.process.intervals()[0], learner.state.run.process.intervals()[0]
         )
         assert copy._resolved().negative.sum() == 0
         self.play(copy, 2, generator)
@@ -252,7 +252,7 @@ class TestCheckpoints:
     def test_it_holds_nobody(self):
         learner, generator = self.fresh(bound="nominate"), stream(6, "people")
         self.play(learner, 6, generator)
-        assert learner._life.tally.audits
+        assert learner.state.run.evidence.audits
         stored = learner.checkpoint()["state"]
         tally = next(item[1] for item in stored["items"] if item[0] == "_life")["fields"]["tally"][
             "fields"

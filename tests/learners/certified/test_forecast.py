@@ -20,9 +20,8 @@ from evenhand import (
     load,
     simulate,
 )
+from evenhand.bounds import BettingBound, Cohort, Forecast
 from evenhand.environments import LowerBound, Replay, random_population, small_group
-from evenhand.fairness.bounds.betting import BettingBound
-from evenhand.fairness.bounds.betting_records import Cohort, Forecast
 from evenhand.hypotheses import ACCEPT_ALL
 from evenhand.learners.certified.forecast import (
     DECAYS,
@@ -91,10 +90,8 @@ def widths_of_the_bound(rate, acceptance, rounds):
     while seen < rounds:
         length = min(seen // 2, rounds - seen)
         people = length * WORLD.probability
-        told = Forecast.of(
-            TABLE, CODES, weight=WORLD.probability, acceptance=p, regression=negative
-        )
-        cohort = Cohort.of(
+        told = Forecast(TABLE, CODES, weight=WORLD.probability, acceptance=p, regression=negative)
+        cohort = Cohort(
             TABLE,
             CODES,
             acceptance=p,
@@ -103,7 +100,7 @@ def widths_of_the_bound(rate, acceptance, rounds):
             positive=people * p * WORLD.positive_rate,
             negative=people * p * negative,
         )
-        state, _ = bound.update(state, cohort, bound.plan(state, told))
+        state = bound.update(state, cohort, bound.plan(state, told))
         seen += length
     found = bound.intervals(state)
     return 0.5 * (found.upper - found.lower)[:, 0, 0], float(rounds - 100)
@@ -451,7 +448,7 @@ def test_to_look_at_the_forecast_changes_nothing():
     )
     for _ in range(8):
         for learner in (looked, other):
-            sample = WORLD.sample(300, np.random.default_rng(learner.round))
+            sample = WORLD.draw(300, np.random.default_rng(learner.round))
             decided = learner.decide(sample.features, sample.group)
             accepted = np.flatnonzero(decided.accept)
             learner.observe(decided.first_round + accepted, sample.label[accepted])
@@ -468,7 +465,7 @@ def test_a_loaded_learner_says_the_same(tmp_path, hopeless):
 def test_only_people_of_closed_cohorts_enter():
     """A forecast that is made in the middle of an epoch is the one that was made when it began."""
     learner = CertifiedLearner(WORLD.hypotheses, RATES["FPR"], 0.05, 0.05, horizon=5_000, seed=1)
-    sample = WORLD.sample(700, np.random.default_rng(0))
+    sample = WORLD.draw(700, np.random.default_rng(0))
     told = []
     for first in range(0, 700, 50):
         part = slice(first, first + 50)

@@ -35,7 +35,7 @@ LOST = LabelDelays(
 def test_nothing_is_learned_before_the_window_has_closed():
     told = learner(maturity=1000.0)
     for now in range(10):
-        people = WORLD.sample(100, stream(now, "people"))
+        people = WORLD.draw(100, stream(now, "people"))
         decisions = told.decide(people.features, people.group, at=float(now))
         told.observe(decisions.first_round + np.arange(100), people.label, at=float(now))
     assert told.certificate.counts == ()
@@ -48,7 +48,7 @@ def test_cohorts_close_in_order_once_their_window_has_passed():
     assert 1000 < closed <= 20_000 - 60 * 100
     assert run.learner.learned_weight > 0.5
     assert run.worst_gap <= 0.2 + 1e-9
-    assert run.learner._life.number == 1
+    assert run.learner.state.run.number == 1
 
 
 def test_labels_that_never_come_widen_the_intervals_and_are_no_negatives():
@@ -56,7 +56,7 @@ def test_labels_that_never_come_widen_the_intervals_and_are_no_negatives():
         simulate_late(learner(maturity=60.0), WORLD, 20_000, 2, law).learner
         for law in (DELAYS, LOST)
     )
-    widths = [np.subtract(*told._life.certified()[2:0:-1]).mean() for told in (whole, lossy)]
+    widths = [np.subtract(*told.state.run.certified()[2:0:-1]).mean() for told in (whole, lossy)]
     assert widths[1] > widths[0] + 0.01
     assert any("worst case" in note for note in lossy.report.notes)
     negatives = {cell.group: cell.people for cell in lossy.certificate.counts if cell.label == -1}
@@ -80,7 +80,7 @@ def test_intervals_hold_under_delays_that_depend_on_person_and_label(seed):
     """Both with labels that are late and with labels that are lost; the truth is exact."""
     for law in (DELAYS, LOST):
         told = simulate_late(learner(maturity=40.0), WORLD, 12_000, seed, law).learner
-        members, lo, hi = told._life.certified()
+        members, lo, hi = told.state.run.certified()
         truth = np.array([WORLD.gap(_alone(h)) for h in members])
         assert (lo[0] <= truth).all()
         assert (truth <= hi[0]).all()
@@ -95,7 +95,7 @@ def _alone(hypothesis):
 def test_early_labels_are_a_biased_sample():
     """Why there is a window: after 5 steps the arrived labels are bad far too often."""
     generator = stream(4, "early")
-    people = WORLD.sample(20_000, generator)
+    people = WORLD.draw(20_000, generator)
     arrived = DELAYS.draw(people, generator) <= 5
     assert (people.label[arrived] == -1).mean() > (people.label == -1).mean() + 0.15
 

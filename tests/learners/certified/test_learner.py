@@ -37,7 +37,7 @@ def played(told, rounds, *, hide=None, block=200, world=WORLD, prices=None):
     """People one by one; `hide` gives the groups that are told instead of the true ones."""
     generator = stream(5, "people")
     while told.round < rounds:
-        people = world.sample(min(block, rounds - told.round), generator)
+        people = world.draw(min(block, rounds - told.round), generator)
         group = people.group if hide is None else hide(people, told.round)
         decisions = told.decide(people.features, group, prices=prices(people) if prices else None)
         accepted = np.flatnonzero(decisions.accept)
@@ -177,9 +177,9 @@ class TestWhatItDeploys:
             run = simulate(
                 learner(world.hypotheses, limit=0.02, audit_budget=budget), world, 20_000, 0
             )
-            assert 0.5 * budget <= run.learner._life.tally.audited_negatives <= 1.1 * budget
+            assert 0.5 * budget <= run.learner.state.run.evidence.audited_negatives <= 1.1 * budget
         free = simulate(learner(world.hypotheses, limit=0.02), world, 20_000, 0)
-        assert free.learner._life.tally.audited_negatives > 2_000
+        assert free.learner.state.run.evidence.audited_negatives > 2_000
 
     def test_prices_move_decisions(self):
         shares = [
@@ -248,7 +248,7 @@ class TestWhoCounts:
     def test_a_group_that_arrives_later_counts_from_then_on(self):
         told, generator, late = learner(), stream(7, "late"), []
         while told.round < 4000:
-            people = WORLD.sample(50, generator)
+            people = WORLD.draw(50, generator)
             decisions = told.decide(people.features)
             accepted = np.flatnonzero(decisions.accept)
             told.observe(decisions.first_round + accepted, people.label[accepted])
@@ -265,15 +265,15 @@ class TestWhoCounts:
             )
 
         told = played(learner(), 24_000, hide=stranger, block=500)
-        assert told._life.number == 2
-        assert told._life.ended == ("group mix",)
+        assert told.state.run.number == 2
+        assert told.state.run.ended == ("group mix",)
 
     def test_a_rare_group_joins_and_is_named(self):
         def rare(people, round):
             return np.where((round >= 300) & (np.arange(len(people)) == 7), "rare", people.group)
 
         told = played(learner(), 24_000, hide=rare, block=100)
-        assert told._life.number == 1
+        assert told.state.run.number == 1
         assert told.certificate.groups == ("a", "b", "rare")
         assert "any two of the groups a, b, rare" in told.certificate.claim
         assert [entry.process for entry in told.bookings][-1] == "life 1: group rare joins"
@@ -311,7 +311,7 @@ class TestCertificates:
 
     def test_any_mixture_can_be_asked_about(self):
         told = simulate(learner(limit=0.15), WORLD, 30_000, 0).learner
-        members, lo, hi = told._life.certified()
+        members, lo, hi = told.state.run.certified()
         width = np.maximum(hi, -lo)[0]
         fair, unfair = members[int(np.argmin(width))], members[int(np.argmax(width))]
         assert told.certify(Mixture((fair,), (1.0,))).status == "certified"
@@ -351,7 +351,7 @@ class TestWarmStart:
     def test_an_audited_history_counts_towards_the_start_and_not_in_the_intervals(self):
         told = learner()
         told.warm_start(self.history(), audited=True)
-        assert told._life.ready
+        assert told.state.run.ready
         certificate = played(told, 400, block=50).certificate
         assert told.learned_weight > 0
         assert 0 < sum(cell.people for cell in certificate.counts) <= 400
@@ -429,7 +429,7 @@ class TestRatesAndGroups:
     def test_deciding_by_group_when_that_is_chosen(self):
         run = simulate(learner(limit=0.1, group_use="decide"), WORLD, 20_000, 0)
         assert run.worst_gap <= 0.1 + 1e-9
-        members, lo, hi = run.learner._life.certified()
+        members, lo, hi = run.learner.state.run.certified()
         assert [m.describe() for m in members[-2:]] == [
             "accept if group is a",
             "accept if group is b",

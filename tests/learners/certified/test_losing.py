@@ -14,7 +14,6 @@ from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.learners import AcceptAll, CertifiedLearner, Unconstrained, Uniform
-from evenhand.learners.epochs import History
 from evenhand.learners.rounds import Block, RoundBook, merged
 from evenhand.words import Prices
 
@@ -35,7 +34,7 @@ def decided(learner, people=60, *, told=True, prices=None):
 def gathered(learner):
     """(rejected, positive, negative) per context, of everything in the history."""
     found = np.zeros((3, 6))
-    for _, log in learner._history.logs:
+    for _, log in learner.state.history.logs:
         place = log.features[:, 0].astype(int)
         found += [
             np.bincount(place, column, 6) for column in (log.rejected, log.positive, log.negative)
@@ -81,7 +80,7 @@ class TestOverruled:
         assert (gathered(learner) == expected(decisions, set())).all()
         with pytest.raises(ProtocolError, match="was rejected"):
             learner.observe(int(rejected[0]), 1)
-        assert learner._book.blocks[0].overruled.sum() == 7
+        assert learner.state.book.blocks[0].overruled.sum() == 7
 
     def test_a_label_is_refused_afterwards_also_one_that_was_told_before(self):
         learner = AcceptAll(seed=0)
@@ -98,7 +97,7 @@ class TestOverruled:
         decisions = decided(learner)
         decided(twin)
         learner.overrule(decisions.round, decisions.accept)
-        assert not learner._book.blocks[0].overruled.any()
+        assert not learner.state.book.blocks[0].overruled.any()
         accepted = np.flatnonzero(decisions.accept)[:5]
         for again in (1, 2, 3):
             learner.overrule(np.tile(accepted, again), False)
@@ -107,7 +106,7 @@ class TestOverruled:
         for one in (learner, twin):
             one._collect()
         assert (gathered(learner) == gathered(twin)).all()
-        assert learner._book.blocks[0].overruled.sum() == 5
+        assert learner.state.book.blocks[0].overruled.sum() == 5
 
     @pytest.mark.parametrize(
         ("round", "error"), [(10**6, ProtocolError), (0.5, InvalidInput), ([[1]], InvalidInput)]
@@ -117,7 +116,7 @@ class TestOverruled:
         decided(learner)
         with pytest.raises(error):
             learner.overrule([1, 2, round] if np.ndim(round) == 0 else round, False)
-        assert not learner._book.blocks[0].overruled.any()
+        assert not learner.state.book.blocks[0].overruled.any()
 
     @pytest.mark.parametrize("accept", [1, "no", None, 0.0, [True, False]])
     def test_a_human_says_yes_or_no(self, accept):
@@ -134,7 +133,7 @@ class TestOverruled:
                 return []
 
         learner = Uniform(seed=3)
-        learner._book = Careless()
+        learner.state.book = Careless()
         decisions = decided(learner)
         accepted = np.flatnonzero(decisions.accept)[:7]
         learner.overrule(accepted, False)
@@ -154,7 +153,7 @@ class TestErased:
         learner.erase(left_out if told else np.array(left_out))
         learner._collect()
         assert (gathered(learner) == expected(decisions, set(left_out))).all()
-        block = merged(learner._book.blocks)
+        block = merged(learner.state.book.blocks)
         assert (block.features[left_out] == 0).all()
         assert block.group[left_out].tolist() == [None] * 4
         assert (block.label[left_out] == 0).all()
@@ -187,7 +186,7 @@ class TestErased:
         decided(learner)
         with pytest.raises(ProtocolError, match="round 60 is unknown"):
             learner.erase([1, 2, 60])
-        assert not learner._book.blocks[0].erased.any()
+        assert not learner.state.book.blocks[0].erased.any()
 
     def test_prices_of_the_person_are_wiped_and_the_right_row_is_forgotten(self):
         """Two people alike in everything but their prices: the history forgets the one who was
@@ -198,17 +197,17 @@ class TestErased:
         learner.observe([0, 1], [1, 1])
         learner._collect()
         learner.erase(0)
-        ((_, log),) = learner._history.logs
+        ((_, log),) = learner.state.history.logs
         assert log.prices.false_accept.tolist() == [1.0]
         assert log.positive.tolist() == [1.0]
-        assert learner._book.blocks[0].prices.false_accept.tolist() == [0.0, 1.0]
+        assert learner.state.book.blocks[0].prices.false_accept.tolist() == [0.0, 1.0]
 
     def test_a_history_of_which_everybody_is_erased_is_empty(self):
         learner = AcceptAll(seed=0)
         decided(learner, 5)
         learner._collect()
         learner.erase(range(5))
-        assert learner._history.logs == []
+        assert learner.state.history.logs == []
 
     @pytest.mark.parametrize("name", NAMES)
     def test_every_learner_goes_on(self, name):
@@ -236,7 +235,7 @@ class TestErased:
         assert learner.round == 2000
         settled = getattr(learner, "_settled", 2000)
         assert settled >= 300
-        assert sum(log.rounds for _, log in learner._history.logs) == settled - sum(
+        assert sum(log.rounds for _, log in learner.state.history.logs) == settled - sum(
             round < settled for round in lost
         )
 
@@ -269,14 +268,14 @@ class TestSettled:
         return learner
 
     def settled(self, learner):
-        return merged(learner._book.blocks).settled.tolist()
+        return merged(learner.state.book.blocks).settled.tolist()
 
     def test_a_label_within_the_window_settles_and_a_later_one_does_not(self):
         learner = self.learner()
         learner.observe([0, 1], [1, -1], at=9.9)
         learner.observe([2, 3], [1, -1], at=10.0)
         assert self.settled(learner) == [1, -1, 0, 0, 0, 0, 0, 0]
-        assert merged(learner._book.blocks).label.tolist() == [1, -1, 1, -1, 0, 0, 0, 0]
+        assert merged(learner.state.book.blocks).label.tolist() == [1, -1, 1, -1, 0, 0, 0, 0]
 
     def test_an_overrule_or_an_erasure_within_the_window_is_not_come_and_a_later_one_changes_nothing(
         self,
@@ -289,7 +288,7 @@ class TestSettled:
         learner.overrule(2, False)
         learner.erase(3)
         assert self.settled(learner) == [0, 0, 1, -1, 0, 0, 0, 0]
-        assert merged(learner._book.blocks).label.tolist() == [0] * 8
+        assert merged(learner.state.book.blocks).label.tolist() == [0] * 8
 
     def test_a_label_told_again_after_the_window_changes_nothing(self):
         learner = self.learner()
@@ -315,11 +314,11 @@ class TestLateGroups:
     def test_a_late_group_counts_while_the_cohort_is_open_and_is_marked(self):
         learner = self.learner()
         learner.tell_group([1, 2, 3], ["b", "a", "b"])
-        block = merged(learner._book.blocks)
+        block = merged(learner.state.book.blocks)
         assert block.group.tolist() == ["a", "b", "a", "b", None, None]
         assert block.group_late.tolist() == [False, True, True, False, False, False]
         learner._collect()
-        assert sum(learner._life.tally.late_groups.values()) == 2
+        assert sum(learner.state.run.evidence.late_groups.values()) == 2
 
     @pytest.mark.parametrize("unknown", [None, float("nan")])
     def test_an_unknown_group_says_nothing(self, unknown):
@@ -327,7 +326,14 @@ class TestLateGroups:
         learner.tell_group([0, 1], [unknown, unknown])
         learner.tell_group(1, unknown)
         learner.observe([0, 1], [1, 1], group=[unknown, unknown])
-        assert merged(learner._book.blocks).group.tolist() == ["a", None, None, "b", None, None]
+        assert merged(learner.state.book.blocks).group.tolist() == [
+            "a",
+            None,
+            None,
+            "b",
+            None,
+            None,
+        ]
 
     def test_another_group_is_refused_also_within_one_call_and_after_the_closing(self):
         learner = self.learner()
@@ -339,12 +345,12 @@ class TestLateGroups:
         with pytest.raises(ProtocolError, match="another group before"):
             learner.tell_group(0, "b")
         learner.tell_group(4, "b")  # its cohort is closed: it stays outside
-        assert merged(learner._book.blocks).group[4] is None
+        assert merged(learner.state.book.blocks).group[4] is None
 
     def test_a_group_told_with_an_outcome_brings_nobody_in(self):
         learner = self.learner()
         learner.observe(1, 1, group="b")
-        assert merged(learner._book.blocks).group[1] is None
+        assert merged(learner.state.book.blocks).group[1] is None
         with pytest.raises(ProtocolError, match="another group"):
             learner.observe(0, 1, group="b")
 
@@ -485,7 +491,7 @@ class TestBlocks:
         learner.overrule(accepted[3:6], False)
         learner.save(tmp_path / "x")
         copy = eh.load(tmp_path / "x")
-        mine, theirs = merged(learner._book.blocks), merged(copy._book.blocks)
+        mine, theirs = merged(learner.state.book.blocks), merged(copy.state.book.blocks)
         for name in (
             "overruled",
             "erased",
@@ -503,85 +509,14 @@ class TestBlocks:
         assert (gathered(copy) == gathered(learner)).all()
 
 
-class TestHistory:
-    def log(self, **changed):
-        columns = dict(
-            features=[[0.0], [1.0]],
-            group=["a", "b"],
-            acceptance=[0.5, 0.25],
-            rejected=[2.0, 0.0],
-            positive=[0.0, 1.0],
-            negative=[1.0, 0.0],
-        )
-        return RoundLog(**{**columns, **changed})
-
-    def test_one_round_is_taken_out_of_the_log_of_its_epoch(self):
-        history = History([(1, self.log()), (2, self.log())])
-        assert history.forget(2, np.array([0.0]), "a", 0.5, "rejected")
-        assert history.logs[0][1].rejected.tolist() == [2.0, 0.0]
-        assert history.logs[1][1].rejected.tolist() == [1.0, 0.0]
-        assert history.forget(2, np.array([1.0]), "b", 0.25, "positive")
-        assert history.logs[1][1].features.tolist() == [[0.0]]
-
-    @pytest.mark.parametrize(
-        "other",
-        [
-            (3, [0.0], "a", 0.5, "rejected"),
-            (1, [9.0], "a", 0.5, "rejected"),
-            (1, [0.0], "b", 0.5, "rejected"),
-            (1, [0.0], None, 0.5, "rejected"),
-            (1, [0.0], "a", 0.6, "rejected"),
-            (1, [0.0], "a", 0.5, "positive"),
-            (1, [0.0, 0.0], "a", 0.5, "rejected"),
-        ],
-    )
-    def test_a_round_that_is_not_there_is_not_forgotten(self, other):
-        history = History([(1, self.log())])
-        epoch, features, *rest = other
-        assert not history.forget(epoch, np.array(features), *rest)
-        assert history.logs[0][1].rounds == 4
-
-    def test_where_the_history_does_not_show_the_group_it_is_not_asked_for(self):
-        history = History([(1, self.log(group=None))])
-        assert history.forget(1, np.array([0.0]), "whoever", 0.5, "negative")
-        assert history.logs[0][1].rounds == 3
-
-    def test_only_what_is_new_is_merged_into_what_is_known(self, monkeypatch):
-        history, merged, merge = (
-            History([(1, self.log()), (2, self.log(acceptance=0.5))]),
-            [],
-            RoundLog.merged,
-        )
-        count = staticmethod(lambda logs: merged.append([len(log) for log in logs]) or merge(logs))
-        monkeypatch.setattr(RoundLog, "merged", count)
-        whole = history.of()
-        assert history.of() is whole
-        history.logs.append((3, self.log(features=[[1.0], [2.0]])))
-        grown = history.of()
-        assert merged == [[2, 2], [3, 2]]
-        slow = RoundLog.concatenate([log for _, log in history.logs]).aggregated()
-        for name in ("features", "group", "acceptance", "rejected", "positive", "negative"):
-            np.testing.assert_array_equal(getattr(grown, name), getattr(slow, name))
-        assert history.of(with_group=False).group is None
-        assert history.of({2}).rounds == 4
-
-    def test_whoever_is_forgotten_is_not_kept_in_what_is_known(self):
-        history = History([(1, self.log())])
-        assert history.of().rounds == 4
-        history.forget(1, np.array([1.0]), "b", 0.25, "positive")
-        assert history._known is None
-        assert history.of().features.tolist() == [[0.0]]
-        history.logs = []
-        assert history.of() is history._known is None
-
-    def test_after_a_suspension_nobody_is_taken_out_of_the_new_history(self):
-        learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, seed=1)
-        decided(learner, 100)
-        learner.open_epoch()
-        learner._suspend()
-        learner._history.logs = [(1, RoundLog(np.zeros((1, 1)), None, [1.0], [0.0], [5.0], [5.0]))]
-        learner.erase(range(100))
-        assert learner._history.logs[0][1].rounds == 10
+def test_after_a_suspension_nobody_is_taken_out_of_the_new_history():
+    learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, seed=1)
+    decided(learner, 100)
+    learner.open_epoch()
+    learner._suspend()
+    learner.state.history.logs = [(1, RoundLog(np.zeros((1, 1)), None, [1.0], [0.0], [5.0], [5.0]))]
+    learner.erase(range(100))
+    assert learner.state.history.logs[0][1].rounds == 10
 
 
 def test_groups_that_are_unknown_for_some_lose_nobody():
@@ -595,7 +530,7 @@ def test_groups_that_are_unknown_for_some_lose_nobody():
     decisions = learner.decide(PEOPLE.features[:100], group)
     learner.observe(decisions.round, PEOPLE.label[:100])
     learner.open_epoch()
-    logs = [log for _, log in learner._history.logs]
+    logs = [log for _, log in learner.state.history.logs]
     assert sum(log.rounds for log in logs) == 100
     assert sum(log.rounds for log in logs if log.group is not None) == 33
     assert learner.epoch.number == 2
@@ -618,4 +553,4 @@ def test_two_phase_refuses_unknown_groups_while_it_measures_gaps_and_takes_them_
         taken = np.flatnonzero(decisions.accept)
         learner.observe(decisions.first_round + taken, people.label[taken])
     learner._collect()
-    assert sum(log.rounds for _, log in learner._history.logs) == learner.round
+    assert sum(log.rounds for _, log in learner.state.history.logs) == learner.round

@@ -43,7 +43,7 @@ def test_it_learns_and_keeps_the_limit(run, world):
 
 
 def test_few_are_nominated_and_none_decides_like_another(run, world):
-    members = run.learner._life.process.members
+    members = run.learner.state.run.process.members
     assert 1 <= len(members) <= 40
     table = np.array([member.accepts(world.population_sample().features) for member in members])
     alike = (table[:, np.newaxis] == table).mean(axis=2) - np.eye(len(members))
@@ -51,7 +51,7 @@ def test_few_are_nominated_and_none_decides_like_another(run, world):
 
 
 def test_a_nomination_is_judged_by_later_people_only(run):
-    process = run.learner._life.process
+    process = run.learner.state.run.process
     assert (process.state.rounds <= run.learner.round).all()
     assert (np.diff(process.state.rounds) <= 0).all()
     booked = [entry for entry in run.learner.bookings if "nominated" in str(entry)]
@@ -67,7 +67,7 @@ def test_the_first_nominee_leans_towards_the_better_constant(world, prices, towa
         learner = CertifiedLearner(
             Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=100_000, prices=prices
         )
-        members = simulate(learner, world, 1_500, 0, 0.1).learner._life.process.members
+        members = simulate(learner, world, 1_500, 0, 0.1).learner.state.run.process.members
         return members[0].accepts(world.population_sample().features).mean()
 
     assert abs(acceptance(3.0) - towards) < abs(acceptance(1.0) - towards) - 0.03
@@ -94,7 +94,7 @@ def test_a_nomination_takes_few_fits(world, monkeypatch):
 def test_nothing_is_nominated_from_a_handful_of_labels(world):
     learner = CertifiedLearner(Linear(), FalsePositiveRate(), 0.1, 0.05, horizon=1_000)
     short = simulate(learner, world, 150, 0, 0.1)
-    assert short.learner._life.process is None or not short.learner._life.process.members
+    assert short.learner.state.run.process is None or not short.learner.state.run.process.members
 
 
 def test_thinning_keeps_the_counts(monkeypatch):

@@ -17,7 +17,13 @@ from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.hypotheses.constants import ACCEPT_ALL
 from evenhand.learners.certified import pricing
 from evenhand.learners.certified.deployable import CertifiedSet, MixtureProgram
-from evenhand.learners.certified.pricing import Cells, Objective, PooledCosts, Witnesses, explore
+from evenhand.learners.certified.pricing import (
+    Cells,
+    Exploration,
+    Objective,
+    PooledCosts,
+    Witnesses,
+)
 from evenhand.words import Prices
 
 FPR = FalsePositiveRate()
@@ -173,9 +179,20 @@ def test_the_variance_of_the_certificate_is_that_of_its_increments(rate, audits_
     coin = 0.25
     ends = np.array([[0.9, 0.8]])
     deployable = CertifiedSet.of((ACCEPT_ALL,) * 2, accepts, -ends, ends, 0.05, "certify_only")
-    ((part, fixed, spread),) = pricing._certificate_terms(
-        deployable, target, Witnesses(group, weight, bad, cells), [(rate, 0, 1)], audits_only
+    question = Exploration(
+        deployable,
+        None,
+        Witnesses(group, weight, bad, cells),
+        [(rate, 0, 1)],
+        floor=0.1,
+        rounds=1.0,
+        length=1.0,
+        ahead=1.0,
+        most_audits=1.0,
+        more_audits=True,
+        audited=0.5 if audits_only else None,
     )
+    ((part, fixed, spread),) = question._certificate_terms(target)
     assert part == 1.0
     counts = rate.in_denominator(np.array([-1, 1]))
     m = counts[0] * bad + counts[1] * (1 - bad)
@@ -338,8 +355,9 @@ def asked(seed, **more):
         "ahead": 30_000.0,
         "most_audits": 1.0,
     }
-    settings |= {"more_audits": True, "audited": None, "generator": np.random.default_rng(seed)}
-    return deployable, costs, explore(deployable, costs, people, [(FPR, 0, 1)], **settings | more)
+    settings |= {"more_audits": True, "audited": None}
+    question = Exploration(deployable, costs, people, [(FPR, 0, 1)], **settings | more)
+    return deployable, costs, question.best(np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize("seed", range(15))

@@ -10,7 +10,7 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner
-from evenhand.learners.certified.cohorts import from_counts
+from evenhand.learners.certified.evidence import from_counts
 from evenhand.learners.certified.rule_drift import MOST_RULES, WatchedRules
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
@@ -50,9 +50,7 @@ def test_everybody_whom_the_rule_accepts_is_kept_with_the_same_probability(weigh
     coins = Spy()
     watched = WatchedRules(coins, (RULES[0],), (1,), (1,), 1)
     seen = cohort(policy)
-    watched.watch_labels(
-        DriftMonitor.start({"group mix": 2}), seen, policy, GROUPS, group_decides=False
-    )
+    watched.watch_labels(DriftMonitor.start({"group mix": 3}), seen, policy, GROUPS)
     inside = RULES[0].accepts(seen.features)
     assert coins.chances
     for chance in np.concatenate(coins.chances):
@@ -63,12 +61,12 @@ def test_everybody_whom_the_rule_accepts_is_kept_with_the_same_probability(weigh
 
 
 def test_rules_are_opened_by_weight_and_given_up_when_too_many():
-    watched, monitor = WatchedRules(stream(1, "watched")), DriftMonitor.start({"group mix": 2})
+    watched, monitor = WatchedRules(stream(1, "watched")), DriftMonitor.start({"group mix": 3})
     for rule in RULES:
         policy = Mixture((ACCEPT_ALL, rule), (0.1, 0.9))
         seen = cohort(policy)
-        monitor = watched.watch_shares(monitor, seen, policy, GROUPS, group_decides=False)
-        monitor = watched.watch_labels(monitor, seen, policy, GROUPS, group_decides=False)
+        monitor = watched.watch_people(monitor, seen, policy, GROUPS, GROUPS)
+        monitor = watched.watch_labels(monitor, seen, policy, GROUPS)
     assert len(watched.rules) == MOST_RULES
     assert watched.opened == len(RULES)
     assert RULES[-1] in watched.rules
@@ -82,16 +80,16 @@ def test_a_rule_is_not_shown_labels_of_epochs_that_may_have_chosen_it():
     policy = Mixture((ACCEPT_ALL, RULES[0]), (0.1, 0.9))
     watched = WatchedRules(stream(1, "watched"), (RULES[0],), (1,), (2,), 1)
     monitor = watched.watch_labels(
-        DriftMonitor.start({"group mix": 2}), cohort(policy), policy, GROUPS, group_decides=False
+        DriftMonitor.start({"group mix": 3}), cohort(policy), policy, GROUPS
     )
     assert "labels of a accepted by rule 1" not in monitor.streams
 
 
 def test_a_learner_watches_what_it_deploys():
     learner = simulate(CertifiedLearner(WORLD.hypotheses, FPR, 0.3, 0.05), WORLD, 20_000, 0).learner
-    streams = learner._life.monitor.streams
+    streams = learner.state.run.monitor.streams
     assert any(name.startswith("labels of b accepted by rule") for name in streams)
     assert (
         max(sum(test.total) for name, test in streams.items() if "accepted by rule" in name) > 3000
     )
-    assert not learner._life.monitor.alarms
+    assert not learner.state.run.monitor.alarms

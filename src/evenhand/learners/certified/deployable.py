@@ -1,10 +1,10 @@
 """The policies that may be deployed: mixtures whose gap is below the limit for every value that the
 certificate still allows.
 
-Each hypothesis h has intervals [lo_kh, hi_kh] for its true gaps (constants: [0, 0]). A mixture pi
+Each hypothesis h has intervals [lower_kh, upper_kh] for its true gaps (constants: [0, 0]). A mixture pi
 is deployable if for every k
 
-    sum_h pi(h) hi_kh <= limit   and   sum_h pi(h) lo_kh >= -limit.
+    sum_h pi(h) upper_kh <= limit   and   sum_h pi(h) lower_kh >= -limit.
 
 These are linear constraints in pi, so the cheapest deployable policy is a small linear program over
 the hypotheses that have intervals.
@@ -42,15 +42,15 @@ class CertifiedAnswer:
 @dataclass(frozen=True, eq=False)
 class CertifiedSet:
     """A fair oracle over deployable mixtures. accepts: (members, rows) of 0/1 on the rows of the
-    loss; lo, hi: (gaps, members).
+    loss; lower, upper: (gaps, members).
 
     The constants are members number 0 (accept) and 1 (reject).
     """
 
     members: tuple[Hypothesis, ...]
     accepts: FloatArray
-    lo: FloatArray
-    hi: FloatArray
+    lower: FloatArray
+    upper: FloatArray
     limit: float
     group_use: GroupUse
 
@@ -59,20 +59,20 @@ class CertifiedSet:
         cls,
         hypotheses: tuple[Hypothesis, ...],
         accepts: FloatArray,
-        lo: FloatArray,
-        hi: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
         limit: float,
         group_use: GroupUse,
     ) -> "CertifiedSet":
         """Add the constants, whose gaps are zero."""
-        rows, gaps = accepts.shape[1], len(lo)
+        rows, gaps = accepts.shape[1], len(lower)
         both = np.concatenate([np.ones((1, rows)), np.zeros((1, rows)), accepts])
         zero = np.zeros((gaps, 2))
         return cls(
             (ACCEPT_ALL, REJECT_ALL, *hypotheses),
             both,
-            np.concatenate([zero, lo], axis=1),
-            np.concatenate([zero, hi], axis=1),
+            np.concatenate([zero, lower], axis=1),
+            np.concatenate([zero, upper], axis=1),
             limit,
             group_use,
         )
@@ -80,7 +80,7 @@ class CertifiedSet:
     @property
     def constraints(self) -> FloatArray:
         """(2 gaps, members): rows g with sum pi(h) g_h <= limit."""
-        return np.concatenate([self.hi, -self.lo])
+        return np.concatenate([self.upper, -self.lower])
 
     def weights_of(self, policy: Mixture) -> FloatArray:
         """The weight of each member in a mixture of members."""
@@ -104,6 +104,24 @@ class CertifiedSet:
         weights = cheapest_mixture(self.accepts @ acceptance_cost, self.constraints, self.limit)
         support = np.flatnonzero(weights)
         return CertifiedAnswer(self.mixture(weights), weights[support] @ self.accepts[support])
+
+    def gaps(self, weights: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Between which values the gaps of a mixture lie."""
+        return self.lower @ weights, self.upper @ weights
+
+    def cautious(self, weights: FloatArray, cost: FloatArray, variance: FloatArray) -> FloatArray:
+        """Learned weight whose gain over the better constant may be chance goes to that constant.
+
+        cost, variance: of accepting all people of a row, per person.
+        """
+        learned = np.concatenate([np.zeros(2), weights[2:]])
+        total = float(learned.sum())
+        if total == 0.0:
+            return weights
+        saving = Saving.of(learned @ self.accepts / total, cost, variance)
+        kept = weights - (1.0 - saving.trusted) * learned
+        kept[saving.constant] += (1.0 - saving.trusted) * total
+        return kept
 
 
 def cheapest_mixture(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
@@ -238,7 +256,7 @@ all that is certified; audits are spent for what it saves beyond SURE of them.""
 
 
 @dataclass(frozen=True)
-class Gain:
+class Saving:
     """What a learned policy is estimated to save per person over the better constant (0: accept, 1:
     reject), with its standard error.
 
@@ -252,7 +270,7 @@ class Gain:
     error: float
 
     @classmethod
-    def of(cls, acceptance: FloatArray, cost: FloatArray, variance: FloatArray) -> "Gain":
+    def of(cls, acceptance: FloatArray, cost: FloatArray, variance: FloatArray) -> "Saving":
         """acceptance: the policy's on some rows; cost, variance: of accepting all people of a row,
         per person.
         """

@@ -12,19 +12,26 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from evenhand.contracts import Hypothesis
+from evenhand.bounds import (
+    AuditCounts,
+    BettingBound,
+    BettingState,
+    Cohort,
+    EpochPlan,
+    Forecast,
+    GroupJoin,
+    PresetLooks,
+)
+from evenhand.contracts import FixedCountBound, Hypothesis
 from evenhand.estimation.outcomes import (
     ConstantOutcome,
     LogisticOutcome,
     OutcomeRegression,
     TabularOutcome,
 )
-from evenhand.fairness.bounds.betting import BettingBound, GroupJoin
-from evenhand.fairness.bounds.betting_records import BettingState, Cohort, EpochPlan, Forecast
-from evenhand.fairness.bounds.fixed_count import AuditCounts, FixedCountBound, PresetLooks
 from evenhand.fairness.rates import Rate
-from evenhand.learners.certified.cohorts import OUTSIDE, ClosedCohort, group_codes
-from evenhand.learners.codec import storable
+from evenhand.learners.certified.evidence import OUTSIDE, ClosedCohort, PastPeople, group_codes
+from evenhand.learners.storage import COUNT, GAP, PROBABILITY, storable, stored_as
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 STEPS = 64.0
@@ -67,19 +74,6 @@ class MemberTables:
         return self.known[key]
 
 
-@dataclass(frozen=True, eq=False)
-class Outlook:
-    """What is known before a cohort is looked at: past people, with the cohort's acceptance and the
-    regression on them.
-    """
-
-    features: FloatArray
-    group: GroupArray
-    weight: FloatArray
-    acceptance: FloatArray
-    regression: OutcomeRegression
-
-
 @storable
 @dataclass(frozen=True, eq=False)
 class Prepared:
@@ -98,7 +92,6 @@ class Prepared:
 
 for _record in (
     BettingBound,
-    BettingState,
     GroupJoin,
     EpochPlan,
     ConstantOutcome,
@@ -106,6 +99,15 @@ for _record in (
     LogisticOutcome,
 ):
     storable(_record)
+
+storable(
+    BettingState,
+    lower=PROBABILITY,
+    upper=PROBABILITY,
+    gap_lower=GAP,
+    gap_upper=GAP,
+    rounds=COUNT,
+)
 
 LEAST_FORESEEN = 1e-6
 """Forecasts of the variance take smaller probabilities of being accepted for this one; no bound
@@ -136,16 +138,22 @@ class GapProcess(Protocol):
         """Its constants."""
         ...
 
-    def plan(self, outlook: Outlook) -> EpochPlan | None:
-        """What has to be fixed before the next cohort is looked at."""
+    def plan(
+        self, past: PastPeople, acceptance: FloatArray, regression: OutcomeRegression
+    ) -> EpochPlan | None:
+        """What has to be fixed before the next cohort is looked at: by past people, with the
+        cohort's acceptance and the regression on them.
+        """
         ...
 
-    def update(self, cohort: ClosedCohort, prepared: Prepared) -> None:
-        """Look at one closed cohort, with what was prepared before it."""
+    def update(self, cohort: ClosedCohort, prepared: Prepared) -> int:
+        """Look at one closed cohort, with what was prepared before it; about how many members the
+        evidence contradicts itself now.
+        """
         ...
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
-        """lo, hi (gaps, members), and which members' evidence contradicts itself."""
+        """lower, upper (gaps, members), and which members' evidence contradicts itself."""
         ...
 
     def thresholds(self) -> FloatArray:
@@ -207,29 +215,31 @@ class BettingProcess:
         self.bound = self.bound.joined_by_group(group, share)
         self.state = self.state.with_group()
 
-    def plan(self, outlook: Outlook) -> EpochPlan | None:
+    def plan(
+        self, past: PastPeople, acceptance: FloatArray, regression: OutcomeRegression
+    ) -> EpochPlan | None:
         """The bets, from people of earlier cohorts."""
         if not self.members:
             return None
-        codes, forecast = group_codes(outlook.group, self.bound.groups), None
-        past = codes >= 0
-        if past.any():
-            features, group = outlook.features[past], outlook.group[past]
-            forecast = Forecast.of(
+        codes, forecast = group_codes(past.group, self.bound.groups), None
+        inside = codes >= 0
+        if inside.any():
+            features, group = past.features[inside], past.group[inside]
+            forecast = Forecast(
                 self.table(features, group if self.group_decides else None),
-                codes[past],
-                weight=outlook.weight[past],
-                acceptance=np.maximum(outlook.acceptance[past], LEAST_FORESEEN),
-                regression=_coarse(outlook.regression.negative_probability(features)),
+                codes[inside],
+                weight=past.weight[inside],
+                acceptance=np.maximum(acceptance[inside], LEAST_FORESEEN),
+                regression=_coarse(regression.negative_probability(features)),
             )
         return self.bound.plan(self.state, forecast)
 
-    def update(self, cohort: ClosedCohort, prepared: Prepared) -> None:
+    def update(self, cohort: ClosedCohort, prepared: Prepared) -> int:
         """Everybody of the certificate's groups counts; who was erased raises the thresholds
         instead.
         """
         if prepared.plan is None:
-            return
+            return 0
         codes = cohort.codes(self.bound.groups[: len(prepared.labelled)])
         used = codes >= 0
         lost, chance = (
@@ -237,7 +247,7 @@ class BettingProcess:
             cohort.lost_acceptance,
         )
         chance, gone = np.where(cohort.lost_accepted > 0, chance, 1.0), lost > 0
-        seen = Cohort.of(
+        seen = Cohort(
             self.table(cohort.features[used], cohort.group[used] if self.group_decides else None),
             codes[used],
             acceptance=cohort.acceptance[used],
@@ -251,13 +261,14 @@ class BettingProcess:
             lost_weight=np.concatenate([np.ones(len(chance)), 1.0 / chance])[gone],
         )
         plan = prepared.plan.grown_to(len(self.members), len(self.bound.groups))
-        self.state, _ = self.bound.update(self.state, seen, plan)
+        self.state = self.bound.update(self.state, seen, plan)
+        return int(self.state.contradiction.sum())
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The gaps' intervals."""
-        found = self.bound.intervals(self.state)
+        gaps = self.bound.intervals(self.state)
         shape = (len(self.members), len(self.bound.rates) * len(self.bound.pairs))
-        return found.lower.reshape(shape).T, found.upper.reshape(shape).T, found.contradiction
+        return gaps.lower.reshape(shape).T, gaps.upper.reshape(shape).T, gaps.contradiction
 
     def thresholds(self) -> FloatArray:
         """L of each pair of groups, alike for all rates."""
@@ -279,19 +290,18 @@ def _coarse(regression: FloatArray) -> FloatArray:
 storable(PresetLooks)
 
 
-@storable
 @dataclass(eq=False)
 class AuditTotals:
     """Sums over the audits taken so far: accepted, doubtful_accepted (members, rates * groups) and
     people, doubtful (rates, groups); "doubtful" are people whose label has not come, `lost` people
-    who were erased. lo, hi (gaps, members): the intersection of all looks."""
+    who were erased. lower, upper (gaps, members): the intersection of all looks."""
 
     accepted: FloatArray
     doubtful_accepted: FloatArray
     people: FloatArray
     doubtful: FloatArray
-    lo: FloatArray
-    hi: FloatArray
+    lower: FloatArray = field(metadata=stored_as("lo"))
+    upper: FloatArray = field(metadata=stored_as("hi"))
     audits: int = 0
     look: int = 0
     lost: float = 0.0
@@ -306,6 +316,16 @@ class AuditTotals:
         )
         sums = (np.zeros(per_member), np.zeros(per_member), np.zeros(per_cell), np.zeros(per_cell))
         return cls(*sums, np.full((gaps, members), -1.0), np.full((gaps, members), 1.0))
+
+
+storable(
+    AuditTotals,
+    lo=GAP,
+    hi=GAP,
+    **dict.fromkeys(
+        ("accepted", "doubtful_accepted", "people", "doubtful", "audits", "look"), COUNT
+    ),
+)
 
 
 @storable
@@ -353,11 +373,13 @@ class AuditProcess:
         """Audits taken so far."""
         return self._sums.audits
 
-    def plan(self, outlook: Outlook) -> EpochPlan | None:
+    def plan(
+        self, past: PastPeople, acceptance: FloatArray, regression: OutcomeRegression
+    ) -> EpochPlan | None:
         """Nothing is to be fixed: looks and shares are preset."""
         return None
 
-    def update(self, cohort: ClosedCohort, prepared: Prepared) -> None:
+    def update(self, cohort: ClosedCohort, prepared: Prepared) -> int:
         """Take the cohort's audits, look by look.
 
         Erased ones keep their places among them, in a column of their own at the end.
@@ -373,19 +395,19 @@ class AuditProcess:
             np.float64
         )
         accepts = np.concatenate([accepts, np.zeros((len(accepts), 1))], axis=1)
+        sums = self._sums
         while left.sum() > 0:
-            room = self.looks.count(self._sums.look + 1) - self._sums.audits
-            taken = left if left.sum() <= room else self._part(left, room)
+            room = self.looks.count(sums.look + 1) - sums.audits
+            taken = left
+            if left.sum() > room:  # a random part of the audits, `room` of them
+                taken = self.generator.multivariate_hypergeometric(
+                    left.ravel(), room, method="marginals"
+                ).reshape(left.shape)
             self._add(accepts, codes, taken)
             left = left - taken
-            if self._sums.audits == self.looks.count(self._sums.look + 1):
+            if sums.audits == self.looks.count(sums.look + 1):
                 self._look()
-
-    def _part(self, left: IntArray, room: int) -> IntArray:
-        """A random part of the audits, `room` of them."""
-        return self.generator.multivariate_hypergeometric(
-            left.ravel(), room, method="marginals"
-        ).reshape(left.shape)
+        return int((sums.lower > sums.upper).any(axis=0).sum())
 
     def _add(self, accepts: FloatArray, codes: IntArray, taken: IntArray) -> None:
         sums = self._sums
@@ -413,19 +435,21 @@ class AuditProcess:
             unresolved=sums.doubtful + 2.0 * sums.lost,
         )  # an erased person may be in any denominator, and accepted or rejected there: the worst of both, in every group
         delta = self.looks.share(sums.look, self.failure_probability)
-        found = self.bound.intervals(
+        limits = self.bound.intervals(
             counts, failure_probability=delta, log_size=self.log_size, columns=self.columns
         )
-        sums.lo, sums.hi = np.maximum(sums.lo, found.low.T), np.minimum(sums.hi, found.high.T)
+        sums.lower = np.maximum(sums.lower, limits.lower.T)
+        sums.upper = np.minimum(sums.upper, limits.upper.T)
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:
         """The intersection over looks."""
-        return self._sums.lo, self._sums.hi, np.asarray((self._sums.lo > self._sums.hi).any(axis=0))
+        lower, upper = self._sums.lower, self._sums.upper
+        return lower, upper, np.asarray((lower > upper).any(axis=0))
 
     def thresholds(self) -> FloatArray:
         """ln(2 M / delta) with delta of the next look: what a joint Hoeffding bound would need."""
         delta = self.looks.share(self._sums.look + 1, self.failure_probability)
-        return np.full(self._sums.lo.shape, self.log_size + np.log(2.0 / delta))
+        return np.full(self._sums.lower.shape, self.log_size + np.log(2.0 / delta))
 
     @property
     def rounds(self) -> FloatArray:

@@ -30,7 +30,7 @@ from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.outcomes import OutcomeRegression
 from evenhand.faircsc import bind_fair
 from evenhand.fairness.rates import Rate
-from evenhand.learners.certified.run import Life
+from evenhand.learners.certified.run import CertificationRun, is_constant
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
 
 FIRST_LABELS = 200
@@ -55,33 +55,44 @@ LIGHT = 3.0
 MOST_LABELLED, MOST_OTHERS, MOST_PEOPLE = 10_000, 2_500, 1_500
 """Rows of a fit: labelled ones, others, and people with foretold outcomes."""
 IMAGINED = 2_000.0
-"""Audits as many as the people with foretold outcomes count for."""
+"""All people with foretold outcomes together weigh as much as so many audits."""
 MARGIN = 1e-3
 """Foretold probabilities are kept this far from 0 and 1."""
 
 
-def nominate(
-    life: Life,
+def due(run: CertificationRun, log: RoundLog, round: int) -> bool:
+    """Whether there are enough new labels and rounds to nominate again, and audits to do it by."""
+    return (
+        float(log.accepted.sum()) >= max(FIRST_LABELS, AGAIN_LABELS * run.nominated_labels)
+        and round >= AGAIN_ROUNDS * run.nominated_at
+        and bool(run.evidence.audits)
+    )
+
+
+def nominees(
+    run: CertificationRun,
     hypotheses: HypothesisClass,
     log: RoundLog,
     regression: OutcomeRegression,
     loss: TransformedLoss,
-    round: int,
-) -> None:
-    """Nominate what the estimated fair problem mixes, once there are enough new labels."""
-    labels = float(log.accepted.sum())
-    if (
-        labels < max(FIRST_LABELS, AGAIN_LABELS * life.nominated_labels)
-        or round < AGAIN_ROUNDS * life.nominated_at
-    ):
-        return
-    if not life.tally.audits:
-        return
-    people = Foretold(*foretold(life, regression), _joined(life.tally.audits))
-    for hypothesis in _supports(life, hypotheses, people, _thinned(log), regression, loss):
-        if not _known(life, hypothesis, people):
-            life.nominate(hypothesis, round)
-    life.nominated_at, life.nominated_labels = float(round), labels
+) -> list[Hypothesis]:
+    """What the estimated fair problem mixes, but for constants and what decides like a hypothesis
+    that was nominated before.
+    """
+    process, _ = run.running
+    people = ForetoldPeople.of(run, regression)
+    shown = people.group if run.guarantee.group_decides else None
+    known = process.table(people.features, shown)
+    chosen: list[Hypothesis] = []
+    for hypothesis in _supports(run, hypotheses, people, _thinned(log), regression, loss):
+        accepts = hypothesis.accepts(people.features, shown)
+        alike = (known == accepts) @ people.weight
+        if alike.max(initial=0.0) >= ALIKE * people.weight.sum() or is_constant(hypothesis):
+            continue
+        if hypothesis not in (*process.members, *chosen):
+            chosen.append(hypothesis)
+            known = np.concatenate([known, accepts[np.newaxis]])
+    return chosen
 
 
 def _thinned(log: RoundLog) -> RoundLog:
@@ -106,55 +117,56 @@ def _spread(rows: IntArray, most: int) -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Foretold:
+class ForetoldPeople:
     """People of the past with the probability of a bad outcome, and the audited ones among them
-    with their labels.
+    with their labels (None where no audits are kept).
     """
 
     features: FloatArray
     group: GroupArray
     weight: FloatArray
     negative: FloatArray
-    audits: LabelledSample
+    audits: LabelledSample | None
+
+    @classmethod
+    def of(cls, run: CertificationRun, regression: OutcomeRegression) -> "ForetoldPeople":
+        """At most MOST_PEOPLE rows of them. Where audits are kept, the regression is shifted for
+        each group to agree with its audits.
+        """
+        past, groups, audits = run.evidence.past, run.groups or (), None
+        wanted = set(groups)
+        known = np.array([value in wanted for value in past.group.tolist()], dtype=bool)
+        inside = _spread(np.flatnonzero(known), MOST_PEOPLE)
+        features, group = past.features[inside], past.group[inside]
+        negative = np.clip(regression.negative_probability(features), MARGIN, 1 - MARGIN)
+        if run.evidence.audits:
+            audits = _joined(run.evidence.audits)
+            seen = np.clip(regression.negative_probability(audits.features), MARGIN, 1 - MARGIN)
+            for value in groups:
+                here, there = group == value, audits.group == value
+                shift = logit_shift(seen[there], audits.label[there] == -1, audits.weight[there])
+                negative[here] = shifted(negative[here], shift)
+        return cls(features, group, past.weight[inside], negative, audits)
+
+    @property
+    def labelled(self) -> LabelledSample:
+        """The audits; there must be some."""
+        assert self.audits is not None  # nobody is nominated without audits
+        return self.audits
 
     @property
     def sample(self) -> LabelledSample:
-        """The audits, and everybody twice, once with either label: all of them together as many as
-        IMAGINED audits.
+        """The audits, and everybody twice, once with either label: all of them together weigh as
+        much as IMAGINED audits.
         """
-        share = self.weight * IMAGINED / self.weight.sum()
+        share, audits = self.weight * IMAGINED / self.weight.sum(), self.labelled
         count = np.concatenate(
-            [self.audits.weight, share * (1.0 - self.negative), share * self.negative]
+            [audits.weight, share * (1.0 - self.negative), share * self.negative]
         )
-        features = np.concatenate([self.audits.features, self.features, self.features])
-        group = np.concatenate([self.audits.group, self.group, self.group])
-        label = np.concatenate([self.audits.label, np.repeat([1, -1], len(self.weight))])
+        features = np.concatenate([audits.features, self.features, self.features])
+        group = np.concatenate([audits.group, self.group, self.group])
+        label = np.concatenate([audits.label, np.repeat([1, -1], len(self.weight))])
         return LabelledSample(features, group, label, count)
-
-
-def foretold(
-    life: Life, regression: OutcomeRegression
-) -> tuple[FloatArray, GroupArray, FloatArray, FloatArray]:
-    """(features, group, people, P[y = -1 | x]) of people of the past, at most MOST_PEOPLE rows of
-    them; where audits are kept, the regression is shifted for each group to agree with its audits.
-    """
-    past, groups = life.tally.past, life.groups or ()
-    inside = _spread(np.flatnonzero(_inside(past.group, groups)), MOST_PEOPLE)
-    features, group = past.features[inside], past.group[inside]
-    negative = np.clip(regression.negative_probability(features), MARGIN, 1 - MARGIN)
-    if life.tally.audits:
-        audits = _joined(life.tally.audits)
-        seen = np.clip(regression.negative_probability(audits.features), MARGIN, 1 - MARGIN)
-        for value in groups:
-            here, there = group == value, audits.group == value
-            shift = logit_shift(seen[there], audits.label[there] == -1, audits.weight[there])
-            negative[here] = shifted(negative[here], shift)
-    return features, group, past.weight[inside], negative
-
-
-def _inside(group: GroupArray, groups: tuple[object, ...]) -> BoolArray:
-    wanted = set(groups)
-    return np.array([value in wanted for value in group.tolist()], dtype=bool)
 
 
 def logit_shift(chance: FloatArray, happened: BoolArray, weight: FloatArray) -> float:
@@ -176,50 +188,52 @@ def shifted(chance: FloatArray, shift: float) -> FloatArray:
 
 
 def _supports(
-    life: Life,
+    run: CertificationRun,
     hypotheses: HypothesisClass,
-    people: Foretold,
+    people: ForetoldPeople,
     log: RoundLog,
     regression: OutcomeRegression,
     loss: TransformedLoss,
 ) -> Iterator[Hypothesis]:
     """What the cheapest fair mixtures consist of, at the limit and below it."""
-    promise, (objective, _) = life.promise, doubly_robust(log, regression, loss, cap=LIGHT)
+    guarantee, (objective, _) = run.guarantee, doubly_robust(log, regression, loss, cap=LIGHT)
     try:
         fair = bind_fair(
             hypotheses,
             objective.features,
             objective.group,
-            promise.rates,
+            guarantee.rates,
             people.sample,
-            promise.limit,
-            group_use=promise.group_use,
+            guarantee.limit,
+            group_use=guarantee.group_use,
         )
     except CannotEstimateRate:
         return
-    doubt = _standard_error(people, promise.rates, loss)
-    told = loss.priced(log.prices).prices
-    accepting = float(people.weight @ people.negative) * float(np.mean(told.false_accept))
-    rejecting = float(people.weight @ (1.0 - people.negative)) * float(np.mean(told.false_reject))
+    doubt = _standard_error(people, guarantee.rates, loss)
+    prices = loss.priced(log.prices).prices
+    accepting = float(people.weight @ people.negative) * float(np.mean(prices.false_accept))
+    rejecting = float(people.weight @ (1.0 - people.negative)) * float(np.mean(prices.false_reject))
     if max(accepting, rejecting) >= CLEARLY * min(accepting, rejecting):
         kappa = 1.0 / TILT if accepting > rejecting else TILT
         tilted = TransformedLoss(
-            Prices(told.false_accept, kappa * told.false_reject), TILT * loss.normaliser
+            Prices(prices.false_accept, kappa * prices.false_reject), TILT * loss.normaliser
         )
         leaning, _ = doubly_robust(replace(log, prices=None), regression, tilted, cap=LIGHT)
         near = (
-            fair.at(max(promise.limit - SLACKS[0] * doubt, 0.0))
+            fair.at(max(guarantee.limit - SLACKS[0] * doubt, 0.0))
             .cheapest(leaning.acceptance_cost)
             .policy
         )
         yield near.hypotheses[int(np.argmax(near.weights))]
-    limits = [max(promise.limit - errors * doubt, 0.0) for errors in SLACKS]
+    limits = [max(guarantee.limit - errors * doubt, 0.0) for errors in SLACKS]
     for found in fair.solve_at(limits, objective.acceptance_cost):
         order = np.argsort(-np.array(found.policy.weights), kind="stable")
         yield from (found.policy.hypotheses[i] for i in order)
 
 
-def _standard_error(people: Foretold, rates: tuple[Rate, ...], loss: TransformedLoss) -> float:
+def _standard_error(
+    people: ForetoldPeople, rates: tuple[Rate, ...], loss: TransformedLoss
+) -> float:
     """The standard error of the gap of "accept whoever is worth it": sqrt(sum over two groups of f
     (1 - f) / n), n of them audited.
     """
@@ -229,7 +243,7 @@ def _standard_error(people: Foretold, rates: tuple[Rate, ...], loss: Transformed
     )
     accepts, audits, largest = (
         people.negative * of_accept < (1.0 - people.negative) * of_reject,
-        people.audits,
+        people.labelled,
         0.0,
     )
     for rate in rates:
@@ -246,16 +260,6 @@ def _standard_error(people: Foretold, rates: tuple[Rate, ...], loss: Transformed
             variances.append(f * (1.0 - f) / max(n, 1.0))
         largest = max(largest, float(np.sqrt(sum(sorted(variances)[-2:]))))
     return largest
-
-
-def _known(life: Life, hypothesis: Hypothesis, people: Foretold) -> bool:
-    """Whether one that was nominated before decides alike."""
-    process = life.process
-    if process is None or not process.members:
-        return False
-    group = people.group if life.promise.group_decides else None
-    alike = process.table(people.features, group) == hypothesis.accepts(people.features, group)
-    return bool((alike @ people.weight).max() >= ALIKE * people.weight.sum())
 
 
 def _joined(samples: list[LabelledSample]) -> LabelledSample:

@@ -64,7 +64,7 @@ from functools import cached_property
 import numpy as np
 
 from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
-from evenhand.estimation.contexts import find_contexts
+from evenhand.estimation.log import find_contexts
 from evenhand.estimation.outcomes import PRIOR, OutcomeRegression, TabularOutcome
 from evenhand.fairness.rates import Rate
 from evenhand.learners.certified.deployable import CertifiedSet, MixtureProgram
@@ -359,7 +359,7 @@ class Explored:
 
 @dataclass(frozen=True, eq=False)
 class Witnesses:
-    """Past people by whom the variance of the certificate is forecast: each row's group code,
+    """PastPeople people by whom the variance of the certificate is forecast: each row's group code,
     weight, P[y = -1 | x] and cell."""
 
     group: IntArray
@@ -368,113 +368,110 @@ class Witnesses:
     cell: IntArray
 
 
-def explore(
-    deployable: CertifiedSet,
-    costs: PooledCosts,
-    witnesses: Witnesses,
-    gaps: list[tuple[Rate, int, int]],
-    *,
-    floor: float,
-    rounds: float,
-    length: float,
-    ahead: float,
-    most_audits: float,
-    more_audits: bool,
-    audited: float | None,
-    generator: np.random.Generator,
-) -> Explored:
-    """The certified mixture with the least J; `deployable` has one row per cell.
+@dataclass(frozen=True, eq=False)
+class Exploration:
+    """The question which certified mixture has the least J; `deployable` has one row per cell.
 
-    gaps: (rate, earlier group, later group) of each row of `deployable.lo`. most_audits: the
-    largest weight of accept-all in Q. more_audits: whether exploration may raise it above that in
-    the cheapest mixture. audited: None where every accepted person is evidence for the certificate;
-    else the share of the people whom the audit coin has accepted so far, who alone are.
+    gaps: (rate, earlier group, later group) of each row of `deployable.lower`. rounds: t; length: l;
+    ahead: N. most_audits: the largest weight of accept-all in Q. more_audits: whether exploration
+    may raise it above that in the cheapest mixture. audited: None where every accepted person is
+    evidence for the certificate; else the share of the people whom the audit coin has accepted so
+    far, who alone are.
     """
-    price_of = deployable.accepts @ costs.cost
-    capped = np.zeros((1, len(price_of)))
-    capped[0, 0] = 1.0
-    limits = np.append(np.full(len(deployable.constraints), deployable.limit), most_audits)
-    program = MixtureProgram(np.concatenate([deployable.constraints, capped]), limits)
-    cheapest = program.cheapest(price_of)
-    middle = 0.5 * (deployable.lo + deployable.hi)
-    fair = MixtureProgram(np.concatenate([middle, -middle]), deployable.limit)
-    target = fair.cheapest(price_of)
-    drawn = costs.drawn(generator, DRAWS) @ deployable.accepts.T
-    others = np.array([fair.cheapest(price) for price in drawn])
-    terms = _certificate_terms(deployable, target, witnesses, gaps, audited is not None)
-    missing = max(float(price_of @ (cheapest - target)), 0.0)
-    worth = [missing * part for part, _, _ in terms]
-    fixed, spread = [a for _, a, _ in terms], [b for _, _, b in terms]
-    # the costs
-    worth.append(max(float((drawn @ target - (drawn * others).sum(axis=1)).mean()), 0.0))
-    differs = (((others - target) @ deployable.accepts) ** 2).mean(axis=0)
-    noise = differs * costs.stake**2 * costs.chance * (1.0 - costs.chance)
-    fixed.append(0.0)
-    spread.append(np.divide(noise, costs.share, out=np.zeros_like(noise), where=costs.share > 0))
-    accepts, before = deployable.accepts, np.maximum(costs.acceptance, floor)
-    if audited is not None:  # one more cell, which accept-all alone accepts
-        accepts = np.concatenate([accepts, np.eye(len(accepts), 1)], axis=1)
-        before = np.append(before, max(audited, floor))
-        spread[-1] = np.append(spread[-1], 0.0)
-    real = np.array([g > 0 and b.sum() > 0 for g, b in zip(worth, spread, strict=True)])
-    if not real.any():
-        return Explored(cheapest, 0, 1, halted=True)
-    if not more_audits and cheapest[0] < most_audits:
-        limits[-1] = cheapest[0]
-        program = MixtureProgram(program.constraints, limits)
-    objective = Objective(
-        costs=price_of,
-        accepts=accepts,
-        floor=floor,
-        worth=np.array(worth)[real],
-        fixed=np.array(fixed)[real],
-        spread=np.array(spread)[real],
-        before=before,
-        rounds=rounds,
-        length=length,
-        ahead=ahead,
-    )
-    found = objective.minimise(program, cheapest)
-    weights = np.where(found.weights > FEWEST, found.weights, 0.0)
-    return Explored(
-        weights / weights.sum(), found.steps, found.oracle_calls + DRAWS + 2, found.halted
-    )
 
+    deployable: CertifiedSet
+    costs: PooledCosts
+    witnesses: Witnesses
+    gaps: list[tuple[Rate, int, int]]
+    floor: float
+    rounds: float
+    length: float
+    ahead: float
+    most_audits: float
+    more_audits: bool
+    audited: float | None
 
-def _certificate_terms(
-    deployable: CertifiedSet,
-    target: FloatArray,
-    witnesses: Witnesses,
-    gaps: list[tuple[Rate, int, int]],
-    audits_only: bool,
-) -> list[tuple[float, float, FloatArray]]:
-    """(part of what is missing, a, b) for each gap whose end is above the limit under the target."""
-    above = np.maximum(deployable.hi @ target, -deployable.lo @ target) - deployable.limit
-    members = np.flatnonzero(target[2:] > 0) + 2
-    if not (above > 0).any() or not len(members) or not witnesses.weight.sum() > 0:
-        return []
-    part = np.maximum(above, 0.0) / np.maximum(above, 0.0).sum()
-    tau = target[members] / target[members].sum()
-    decides, share = (
-        deployable.accepts[np.ix_(members, witnesses.cell)],
-        witnesses.weight / witnesses.weight.sum(),
-    )
-    cells, found = deployable.accepts.shape[1], []
-    for k in np.flatnonzero(above > 0):
-        rate, *pair = gaps[k]
-        bad, good = rate.in_denominator(np.array([-1, 1]))
-        m = np.clip(bad * witnesses.chance + good * (1.0 - witnesses.chance), SURE, 1.0)
-        squares = np.zeros(len(share))
-        for j in pair:
-            inside = np.where(witnesses.group == j, share, 0.0)
-            size = max(float(inside @ m), SHARE_FLOOR)
-            deviation = decides - (decides @ (inside * m) / size)[:, np.newaxis]
-            squares += tau @ deviation**2 * inside / size**2
-        if bad and good:  # no label is needed
-            found.append((float(part[k]), float(squares.sum()), np.zeros(cells + audits_only)))
-        elif audits_only:
-            found.append((float(part[k]), 0.0, np.append(np.zeros(cells), float(squares @ m))))
-        else:
-            b = np.bincount(witnesses.cell, weights=squares * m * (1.0 - m), minlength=cells)
-            found.append((float(part[k]), float(squares @ m**2), b))
-    return found
+    def best(self, generator: np.random.Generator) -> Explored:
+        """That mixture. Costs are drawn from their posterior by the generator."""
+        deployable, costs = self.deployable, self.costs
+        price_of = deployable.accepts @ costs.cost
+        capped = np.zeros((1, len(price_of)))
+        capped[0, 0] = 1.0
+        limits = np.append(np.full(2 * len(deployable.lower), deployable.limit), self.most_audits)
+        program = MixtureProgram(np.concatenate([deployable.constraints, capped]), limits)
+        cheapest = program.cheapest(price_of)
+        middle = 0.5 * (deployable.lower + deployable.upper)
+        fair = MixtureProgram(np.concatenate([middle, -middle]), deployable.limit)
+        target = fair.cheapest(price_of)
+        drawn = costs.drawn(generator, DRAWS) @ deployable.accepts.T
+        others = np.array([fair.cheapest(price) for price in drawn])
+        # what is not known yet: the certificate of each gap, and the costs
+        terms = self._certificate_terms(target)
+        missing = max(float(price_of @ (cheapest - target)), 0.0)
+        worth = [missing * part for part, _, _ in terms]
+        worth.append(max(float((drawn @ target - (drawn * others).sum(axis=1)).mean()), 0.0))
+        differs = (((others - target) @ deployable.accepts) ** 2).mean(axis=0)
+        noise = differs * costs.stake**2 * costs.chance * (1.0 - costs.chance)
+        noise = np.divide(noise, costs.share, out=np.zeros_like(noise), where=costs.share > 0)
+        fixed, spread = [*(a for _, a, _ in terms), 0.0], [*(b for _, _, b in terms), noise]
+        accepts, before = deployable.accepts, np.maximum(costs.acceptance, self.floor)
+        if self.audited is not None:  # one more cell, which accept-all alone accepts
+            accepts = np.concatenate([accepts, np.eye(len(accepts), 1)], axis=1)
+            before = np.append(before, max(self.audited, self.floor))
+            spread[-1] = np.append(spread[-1], 0.0)
+        real = np.array([g > 0 and b.sum() > 0 for g, b in zip(worth, spread, strict=True)])
+        if not real.any():
+            return Explored(cheapest, 0, 1, halted=True)
+        if not self.more_audits and cheapest[0] < self.most_audits:
+            limits[-1] = cheapest[0]
+            program = MixtureProgram(program.constraints, limits)
+        solution = Objective(
+            costs=price_of,
+            accepts=accepts,
+            floor=self.floor,
+            worth=np.array(worth)[real],
+            fixed=np.array(fixed)[real],
+            spread=np.array(spread)[real],
+            before=before,
+            rounds=self.rounds,
+            length=self.length,
+            ahead=self.ahead,
+        ).minimise(program, cheapest)
+        weights = np.where(solution.weights > FEWEST, solution.weights, 0.0)
+        calls = solution.oracle_calls + DRAWS + 2
+        return Explored(weights / weights.sum(), solution.steps, calls, solution.halted)
+
+    def _certificate_terms(self, target: FloatArray) -> list[tuple[float, float, FloatArray]]:
+        """(part of what is missing, a, b) for each gap whose end is above the limit under the
+        target.
+        """
+        deployable, witnesses = self.deployable, self.witnesses
+        audits_only = self.audited is not None
+        above = np.maximum(deployable.upper @ target, -deployable.lower @ target)
+        above = np.maximum(above - deployable.limit, 0.0)
+        members = np.flatnonzero(target[2:] > 0) + 2
+        if not (above > 0).any() or not len(members) or not witnesses.weight.sum() > 0:
+            return []
+        part, tau = above / above.sum(), target[members] / target[members].sum()
+        decides = deployable.accepts[np.ix_(members, witnesses.cell)]
+        share, cells = witnesses.weight / witnesses.weight.sum(), deployable.accepts.shape[1]
+        terms: list[tuple[float, float, FloatArray]] = []
+        for k in np.flatnonzero(above > 0):
+            rate, *pair = self.gaps[k]
+            bad, good = rate.in_denominator(np.array([-1, 1]))
+            m = np.clip(bad * witnesses.chance + good * (1.0 - witnesses.chance), SURE, 1.0)
+            squares = np.zeros(len(share))
+            for j in pair:
+                inside = np.where(witnesses.group == j, share, 0.0)
+                size = max(float(inside @ m), SHARE_FLOOR)
+                deviation = decides - (decides @ (inside * m) / size)[:, np.newaxis]
+                squares += tau @ deviation**2 * inside / size**2
+            if bad and good:  # no label is needed
+                a, b = float(squares.sum()), np.zeros(cells + audits_only)
+            elif audits_only:
+                a, b = 0.0, np.append(np.zeros(cells), float(squares @ m))
+            else:
+                a = float(squares @ m**2)
+                b = np.bincount(witnesses.cell, weights=squares * m * (1.0 - m), minlength=cells)
+            terms.append((float(part[k]), a, b))
+        return terms

@@ -1,4 +1,4 @@
-"""What a life watches for drift besides its audits: whom a deployed rule would accept, and the
+"""What a run watches for drift besides its audits: whom a deployed rule would accept, and the
 labels of those whom it accepted.
 
 Audits are few once a policy is certified. But the policy is a mixture: whoever a rule h of it
@@ -17,9 +17,10 @@ import numpy as np
 from evenhand.contracts import Hypothesis
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.hypotheses.constants import ACCEPT_ALL, Constant
-from evenhand.learners.certified.cohorts import ClosedCohort
-from evenhand.learners.codec import storable
+from evenhand.learners.certified.evidence import ClosedCohort
+from evenhand.learners.storage import storable
 from evenhand.policies import Mixture
+from evenhand.words import GroupArray
 
 LEAST_WEIGHT = 0.05
 """A rule is watched from the time on at which it has this weight in the policy."""
@@ -44,22 +45,27 @@ class WatchedRules:
     """
     opened: int = 0
 
-    def watch_shares(
+    def watch_people(
         self,
         monitor: DriftMonitor,
         cohort: ClosedCohort,
         policy: Mixture,
         groups: tuple[Any, ...],
-        *,
-        group_decides: bool,
+        founders: tuple[Any, ...],
     ) -> DriftMonitor:
-        """Whom the rules of `policy`, chosen before the cohort, accept; needs no label."""
+        """The mix of groups, "other" being the last one, and whom the rules of `policy`, which was
+        chosen before the cohort, accept; needs no label.
+
+        founders: the groups with which the run began.
+        """
+        rounds, codes = cohort.rounds, cohort.codes(founders)
+        known = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)
+        counts = [float(rounds[codes == j].sum()) for j in range(len(founders))]
+        monitor = monitor.watch("group mix", [*counts, float(rounds[known & (codes < 0)].sum())])
         monitor = self._open(monitor, policy, groups, cohort.epoch)
-        codes, rounds = cohort.codes(groups), cohort.rounds
+        codes, shown = cohort.codes(groups), _shown(cohort, policy)
         for rule, number in zip(self.rules, self.numbers, strict=True):
-            accepts = np.asarray(
-                rule.accepts(cohort.features, cohort.group if group_decides else None)
-            )
+            accepts = np.asarray(rule.accepts(cohort.features, shown))
             for j, group in enumerate(groups):
                 here = codes == j
                 chosen = float(rounds[here & accepts].sum())
@@ -73,17 +79,18 @@ class WatchedRules:
         cohort: ClosedCohort,
         policy: Mixture,
         groups: tuple[Any, ...],
-        *,
-        group_decides: bool,
     ) -> DriftMonitor:
-        """(good, bad, not come) of the accepted with h(x) = 1, each kept with probability q / p(x)."""
-        codes = cohort.codes(groups)
+        """Labels (good, bad, not come) of the audited, who are draws of the population, and of the
+        accepted with h(x) = 1, each kept with probability q / p(x).
+        """
+        codes, shown = cohort.codes(groups), _shown(cohort, policy)
+        for j, group in enumerate(groups):
+            counts = cohort.settled_audited[:, codes == j].sum(axis=1)
+            monitor = monitor.watch(f"labels of {group}", counts)
         for rule, number, since in zip(self.rules, self.numbers, self.since, strict=True):
             if cohort.epoch < since:
                 continue
-            accepts = np.asarray(
-                rule.accepts(cohort.features, cohort.group if group_decides else None)
-            )
+            accepts = np.asarray(rule.accepts(cohort.features, shown))
             always = _weight(policy, rule) + _weight(policy, ACCEPT_ALL)
             chance = np.divide(
                 always, cohort.acceptance, out=np.zeros(len(accepts)), where=cohort.acceptance > 0
@@ -116,6 +123,10 @@ class WatchedRules:
             self.numbers = (*self.numbers[:least], *self.numbers[least + 1 :])
             self.since = (*self.since[:least], *self.since[least + 1 :])
         return monitor
+
+
+def _shown(cohort: ClosedCohort, policy: Mixture) -> GroupArray | None:
+    return cohort.group if policy.group_use == "decide" else None
 
 
 def _weight(policy: Mixture, rule: Hypothesis) -> float:

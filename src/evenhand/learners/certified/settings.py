@@ -1,89 +1,188 @@
-"""The laws of a certified learner's settings, and which bound covers which class."""
+"""What a certified learner is told, what it guarantees, and which bound covers which class."""
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any, Literal
 
-import numpy as np
-
-from evenhand.contracts import HypothesisClass
+from evenhand.bounds import AuditBinomial, AuditDkw, AuditHoeffding, AuditKl
+from evenhand.contracts import FixedCountBound, GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
-from evenhand.learners.certified.run import AUDIT_BOUNDS, MOST_LOG_SIZE
+from evenhand.fairness.delta_ledger import life_share
+from evenhand.fairness.rates import Rate, as_rates
 from evenhand.learners.settings import (
     require_choice,
     require_delta,
     require_gap,
     require_horizon,
+    require_hypotheses,
     require_number,
 )
+from evenhand.learners.storage import storable
+from evenhand.words import Prices
+
+MOST_LOG_SIZE = 12.0
+"""The union over a class is paid up to this ln|H|."""
+RESERVE = 0.1
+"""The share of delta (and of the false alarms) kept for runs after a suspension; see
+docs/decisions/0004.
+"""
+BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
+AUDIT_BOUNDS: Mapping[str, FixedCountBound] = {
+    "hoeffding": AuditHoeffding(),
+    "kl": AuditKl(),
+    "binomial": AuditBinomial(),
+    "dkw": AuditDkw(),
+}
+"""The bounds that look at audited people alone, by name."""
+for _record in (AuditHoeffding, AuditKl, AuditBinomial, AuditDkw):
+    storable(_record)
 
 
-def require_settings(
-    allowed_gap: Any,
-    failure_probability: Any,
-    bound: Any,
-    audit_rate: Any,
-    audit_budget: Any,
-    fallback: Any,
-    maturity: Any,
-    horizon: Any,
-    drift_false_alarm: Any,
-) -> None:
-    """What the certified learner alone is told."""
-    require_gap(allowed_gap)
-    require_delta(failure_probability)
-    if bound is not None:
-        require_choice("bound", bound, ("betting", "nominate", *AUDIT_BOUNDS))
-    if not (isinstance(audit_rate, str) and audit_rate == "auto"):
-        law = 'it is "auto" or a probability in (0, 1]'
-        require_number("audit_rate", audit_rate, lambda rate: 0 < rate <= 1, law)
-    if audit_budget is not None:
-        law = "it is the number of bad accepts that audits may cost, finite and at least 0"
-        require_number(
-            "audit_budget", audit_budget, lambda budget: budget >= 0, law, "None sets no budget."
-        )
-    require_choice("fallback", fallback, ("accept", "reject"))
-    if maturity is not None:
-        law = "a window is a positive, finite span of time"
-        hint = "None says that labels come before the next decision."
-        require_number("maturity", maturity, lambda window: window > 0, law, hint)
-    if horizon is not None:
-        require_horizon(horizon)
-    law = "the probability of suspending without a reason lies strictly between 0 and 1"
-    require_number(
-        "drift_false_alarm",
-        drift_false_alarm,
-        lambda alarm: 0 < alarm < 1,
-        law,
-        "0.001 is the default.",
-    )
-
-
-# which bound covers which class
-
-
-def _has_cuts(hypotheses: HypothesisClass) -> bool:
-    """Thresholds and stumps: infinitely many, but a grid of cuts from the first rounds is a finite
-    class for all later ones.
+@dataclass(frozen=True)
+class Guarantee:
+    """|gap| <= limit for all `rates` and pairs of groups, with probability at least 1 -
+    failure_probability, judged by `bound`.
     """
-    return hypotheses.exact and not np.isfinite(hypotheses.log_size)
+
+    rates: tuple[Rate, ...]
+    limit: float
+    failure_probability: float
+    bound: str
+    group_use: GroupUse
+    maturity: float | None
+    drift_false_alarm: float
+    seed: int
+
+    @property
+    def group_decides(self) -> bool:
+        """Whether hypotheses see the group."""
+        return self.group_use == "decide"
+
+    @property
+    def nominates(self) -> bool:
+        """Whether hypotheses are nominated one by one instead of all at once."""
+        return self.bound == "nominate"
+
+    def share(self, run: int) -> float:
+        """delta_r of run r."""
+        return life_share(self.failure_probability, run, reserve=RESERVE)
+
+    def false_alarm(self, run: int) -> float:
+        """The false-alarm probability of the drift tests in run r."""
+        return life_share(self.drift_false_alarm, run, reserve=RESERVE)
+
+    def pairs(self, groups: tuple[object, ...]) -> list[tuple[Rate, int, int]]:
+        """(rate, earlier, later) of each gap, in the order of all intervals."""
+        size = len(groups)
+        return [
+            (rate, j, k) for rate in self.rates for j in range(size) for k in range(j + 1, size)
+        ]
 
 
-def too_rich(hypotheses: HypothesisClass) -> bool:
-    """Whether no union over the class can be paid: it cannot be enumerated, or it is too large."""
-    return not hypotheses.exact or (
-        np.isfinite(hypotheses.log_size) and hypotheses.log_size > MOST_LOG_SIZE
-    )
+storable(Guarantee, "Promise")
 
 
-def require_bound(bound: str, hypotheses: HypothesisClass) -> None:
-    """InvalidInput for a bound that does not cover the class."""
-    name = type(hypotheses).__name__
-    if bound != "nominate" and too_rich(hypotheses):
-        raise InvalidInput(
-            f"{name} is too rich for a union over its members, which the bound {bound!r} pays.",
-            hint='use bound="nominate".',
-        )
-    if bound == "dkw" and not _has_cuts(hypotheses):
-        raise InvalidInput(
-            f"the bound 'dkw' covers thresholds on a column, and {name} may hold any rules.",
-            hint='use bound="betting", or a class of thresholds.',
+@dataclass(frozen=True, eq=False)
+class CertifiedSettings:
+    """The arguments of a `CertifiedLearner`, and what must be true of them."""
+
+    hypotheses: HypothesisClass
+    rate: Rate | Sequence[Rate]
+    allowed_gap: float
+    failure_probability: float
+    horizon: int | None
+    bound: BoundName | FixedCountBound | None
+    prices: Prices | None
+    group_use: GroupUse
+    audit_rate: float | Literal["auto"]
+    audit_budget: float | None
+    maturity: float | None
+    fallback: Literal["accept", "reject"]
+    groups: Sequence[Any] | None
+    drift_false_alarm: float
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        require_hypotheses(self.hypotheses)
+        require_gap(self.allowed_gap)
+        require_delta(self.failure_probability)
+        if isinstance(self.bound, FixedCountBound):
+            if self.bound.name in ("betting", "nominate", *AUDIT_BOUNDS):
+                raise InvalidInput(
+                    f"the bound of your own is called {self.bound.name!r}, as one of evenhand's is.",
+                    hint="give it another name, by which certificates tell them apart.",
+                )
+        elif self.bound is not None:
+            require_choice("bound", self.bound, ("betting", "nominate", *AUDIT_BOUNDS))
+        if not (isinstance(self.audit_rate, str) and self.audit_rate == "auto"):
+            law = 'it is "auto" or a probability in (0, 1]'
+            require_number("audit_rate", self.audit_rate, lambda rate: 0 < rate <= 1, law)
+        if self.audit_budget is not None:
+            law = "it is the number of bad accepts that audits may cost, finite and at least 0"
+            none = "None sets no budget."
+            require_number("audit_budget", self.audit_budget, lambda many: many >= 0, law, none)
+        require_choice("fallback", self.fallback, ("accept", "reject"))
+        if self.maturity is not None:
+            law = "a window is a positive, finite span of time"
+            hint = "None says that labels come before the next decision."
+            require_number("maturity", self.maturity, lambda window: window > 0, law, hint)
+        if self.horizon is not None:
+            require_horizon(self.horizon)
+        law = "the probability of suspending without a reason lies strictly between 0 and 1"
+        hint, alarm = "0.001 is the default.", self.drift_false_alarm
+        require_number("drift_false_alarm", alarm, lambda share: 0 < share < 1, law, hint)
+        self._require_fitting_class()
+
+    def _require_fitting_class(self) -> None:
+        hypotheses, name = self.hypotheses, type(self.hypotheses).__name__
+        if hypotheses.uses_group and self.group_use != "decide":
+            raise InvalidInput(
+                f'{name} looks at the group, but group_use is "{self.group_use}".',
+                hint='choose group_use="decide".',
+            )
+        as_rates(self.rate)
+        if self.bound not in (None, "nominate") and self._too_rich:
+            raise InvalidInput(
+                f"{name} is too rich for a union over its members, which the bound "
+                f"{self.bound_name!r} pays.",
+                hint='use bound="nominate".',
+            )
+        # thresholds and stumps are infinitely many, but a grid of cuts from the first rounds is a
+        # finite class for all later ones
+        if self.bound == "dkw" and not (hypotheses.exact and not isfinite(hypotheses.log_size)):
+            raise InvalidInput(
+                f"the bound 'dkw' covers thresholds on a column, and {name} may hold any rules.",
+                hint='use bound="betting", or a class of thresholds.',
+            )
+
+    @property
+    def _too_rich(self) -> bool:
+        """Whether no union over the class can be paid: it cannot be enumerated, or is too large."""
+        size = self.hypotheses.log_size
+        return not self.hypotheses.exact or (isfinite(size) and size > MOST_LOG_SIZE)
+
+    @property
+    def bound_name(self) -> str:
+        """The name of the bound; by default the one that covers the class."""
+        if self.bound is None:
+            return "nominate" if self._too_rich else "betting"
+        return self.bound.name if isinstance(self.bound, FixedCountBound) else self.bound
+
+    @property
+    def fitted(self) -> bool:
+        """Whether hypotheses are fitted and nominated one by one."""
+        return self.bound_name == "nominate"
+
+    def guarantee(self, seed: int) -> Guarantee:
+        """What is guaranteed."""
+        return Guarantee(
+            rates=as_rates(self.rate),
+            limit=float(self.allowed_gap),
+            failure_probability=self.failure_probability,
+            bound=self.bound_name,
+            group_use=self.group_use,
+            maturity=self.maturity,
+            drift_false_alarm=self.drift_false_alarm,
+            seed=seed,
         )

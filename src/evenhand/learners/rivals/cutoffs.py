@@ -39,6 +39,10 @@ class RandomCutoff(Mixture):
         place = np.searchsorted(thresholds, row_scores(features, direction), side="right")
         return np.asarray(np.minimum(reached[place], 1.0), dtype=np.float64)
 
+    def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
+        """The same for one such row."""
+        return float(self.acceptance_of_checked(person, None)[0])
+
     def describe(self, names: Sequence[str] | None = None) -> str:
         """The direction, and how the probability grows along it."""
         middle = self.hypotheses[int(np.searchsorted(np.cumsum(self.weights), 0.5))]

@@ -62,7 +62,7 @@ class SemiLogistic(EpochLearner):
         return True  # every label enters the penalty
 
     def _plan(self, number: int, round: int) -> Epoch:
-        log = self._history.of() if round else None
+        log = self.state.history.of() if round else None
         length = max(FIRST_ROUNDS, int(GROWTH * round))
         if log is None or log.positive.sum() < 1 or log.negative.sum() < 1:
             return Epoch(number, "explore", round, length, Mixture((ACCEPT_ALL,), (1.0,)))

@@ -78,7 +78,7 @@ class VwBandit(EpochLearner):
         return Epoch(number, "bandit", round, length, VwPolicy.of(self.arguments, self._model()))
 
     def _collect(self) -> bool:
-        found = self._book.harvest()
+        found = self.state.book.harvest()
         for _, log in found:
             self._learn(log)
         return bool(found)
@@ -158,6 +158,10 @@ class VwPolicy(Mixture):
         predict = self._ready.predict
         found = [predict([shared, "|a yes", "|a no"])[0] for shared in as_examples(features)]
         return np.clip(np.array(found, dtype=np.float64), 0.0, 1.0)
+
+    def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
+        """The same for one such row."""
+        return float(self.acceptance_of_checked(person, None)[0])
 
     @cached_property
     def _ready(self) -> Any:

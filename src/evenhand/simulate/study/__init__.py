@@ -2,8 +2,17 @@
 Dask cluster.
 """
 
-from evenhand.simulate.study.journal import Journal
-from evenhand.simulate.study.study import Cell, Study, study, unfinished, write_parquet
+from evenhand.simulate.study.study import (
+    Cell,
+    Dask,
+    Journal,
+    Local,
+    Study,
+    Workers,
+    study,
+    unfinished,
+    write_parquet,
+)
 from evenhand.simulate.study.tasks import (
     OptimumTask,
     Question,
@@ -12,7 +21,6 @@ from evenhand.simulate.study.tasks import (
     StudyPlan,
     source_of,
 )
-from evenhand.simulate.study.workers import Dask, Local, Workers
 
 __all__ = [
     "Cell",

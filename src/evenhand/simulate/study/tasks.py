@@ -15,21 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import Policy
-from evenhand.environments.datasets import Description, Table, load, read_described
-from evenhand.environments.replay import Replay
+from evenhand.environments import Replay
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.fairness.rates import RATES
 from evenhand.hypotheses import policy_from_json
-from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.named import CLASSES
-from evenhand.learners import EpochLearner
 from evenhand.learners.rivals.vw import VwPolicy
-from evenhand.policies import Mixture
-from evenhand.simulate.catalogue import LEARNERS, Setting, make_learner, require_playable
-from evenhand.simulate.record import promises
+from evenhand.simulate.named import LEARNERS, Setting, make_learner, require_playable
+from evenhand.simulate.record import audit_weight, constant_costs, notes_of, promises
 from evenhand.simulate.run import Run, simulate
-from evenhand.simulate.trail import audit_weight
+from evenhand.tables import Description, Table, read_table
 from evenhand.words import Prices
 
 FORMAT = 1
@@ -38,8 +33,21 @@ FORMAT = 1
 
 @dataclass(frozen=True)
 class Source:
-    """A table: a published name, the path of a description, or a description itself; `digest` is
-    that of its rows.
+    """Where a table comes from.
+
+    Parameters
+    ----------
+    name : str
+        A published table's name, the path of a description, or the name of a described table.
+    description : Description, optional
+        The description of a table of one's own.
+    digest : str
+        A digest of its rows, so that a changed table is a new one.
+
+    Examples
+    --------
+    >>> len(Source("lending").table().label)
+    1200
     """
 
     name: str
@@ -47,13 +55,37 @@ class Source:
     digest: str = ""
 
     def table(self) -> Table:
-        """Read it."""
-        return load(self.name) if self.description is None else read_described(self.description)
+        """Read the table.
+
+        Returns
+        -------
+        Table
+            Its rows, encoded as numbers.
+        """
+        return read_table(self.description or self.name).encoded()
 
 
 def source_of(name: str, description: Description | None = None) -> Source:
-    """The source with the digest of its rows, so that a changed table is a new one."""
-    table = load(name) if description is None else read_described(description)
+    """Read a table once, and return its source with the digest of its rows.
+
+    Parameters
+    ----------
+    name : str
+        A published table's name, or the path of a description.
+    description : Description, optional
+        The description of a table of one's own.
+
+    Returns
+    -------
+    Source
+        The source.
+
+    Examples
+    --------
+    >>> source_of("lending").name
+    'lending'
+    """
+    table = Source(name, description).table()
     parts = (
         table.features.tobytes(),
         "\x1f".join(map(str, table.group.tolist())).encode(),
@@ -65,7 +97,27 @@ def source_of(name: str, description: Description | None = None) -> Source:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked on a table: limit, rate, class, prices."""
+    """What is asked on a table.
+
+    Parameters
+    ----------
+    source : Source
+        The table.
+    limit : float
+        The gap that no policy may exceed.
+    rate : str
+        The name of the rate.
+    kind : str
+        The name of the class of rules.
+    false_accept, false_reject : float
+        What the errors cost.
+
+    Examples
+    --------
+    >>> question = Question(Source("loans"), 0.05)
+    >>> question.plain["class"], question.prices.false_accept
+    ('linear', 1.0)
+    """
 
     source: Source
     limit: float
@@ -76,12 +128,12 @@ class Question:
 
     @property
     def prices(self) -> Prices:
-        """As the learners know them."""
+        """The costs as the learners know them."""
         return Prices(self.false_accept, self.false_reject)
 
     @property
     def plain(self) -> dict[str, Any]:
-        """What names it, as plain values."""
+        """What names the question, as plain values."""
         return {
             "table": self.source.name,
             "digest": self.source.digest,
@@ -95,40 +147,81 @@ class Question:
 
 @dataclass(frozen=True)
 class OptimumTask:
-    """The best fair policy of the class in hindsight, and the best constant."""
+    """The best fair policy of the class in hindsight, and the best constant.
+
+    Parameters
+    ----------
+    question : Question
+        What is asked.
+
+    Examples
+    --------
+    >>> task = OptimumTask(Question(source_of("lending"), 0.05, kind="stumps"))
+    >>> row = task.play()
+    >>> row["optimum"] < row["constant"] <= row["accept_all"]
+    True
+    """
 
     question: Question
 
     @cached_property
     def key(self) -> str:
-        """Its name for ever."""
+        """The task's name for ever."""
         return _key({"optimum": self.question.plain})
 
     def play(self) -> dict[str, Any]:
-        """Solve it on the whole table."""
+        """Solve the question on the whole table.
+
+        Returns
+        -------
+        dict
+            The question, the loss and the policy of the optimum, and the losses of constants.
+        """
         asked = self.question
-        world, rate = population(asked.source, asked.kind), RATES[asked.rate]
-        loss, policy = world.optimum(asked.limit, rate, asked.prices)
-        costs = [
-            world.loss(Mixture((constant,), (1.0,)), asked.prices)
-            for constant in (ACCEPT_ALL, REJECT_ALL)
-        ]
+        world = population(asked.source, asked.kind)
+        loss, policy = world.optimum(asked.limit, RATES[asked.rate], asked.prices)
+        costs = constant_costs(world, asked.prices)
         try:
-            told = policy.to_json()
+            plain_policy = policy.to_json()
         except NotSerialisable:
-            told = None
+            plain_policy = None
         return {
             **asked.plain,
             "optimum": loss,
             "constant": min(costs),
             "accept_all": costs[0],
-            "policy": told,
+            "policy": plain_policy,
         }
 
 
 @dataclass(frozen=True)
 class RunTask:
-    """One run; `optimum` is what the optimum's task found."""
+    """One run of a learner.
+
+    Parameters
+    ----------
+    question : Question
+        The table, the limit, the rate, the class and the prices.
+    learner : str
+        The learner's name, with options.
+    seed : int
+        The seed of the run.
+    rounds : int
+        How many people are decided about.
+    failure_probability : float
+        delta.
+    optimum : str
+        What the optimum's task returned, as JSON; it follows from the question.
+
+    Examples
+    --------
+    >>> import json
+    >>> question = Question(source_of("lending"), 0.05, kind="stumps")
+    >>> optimum = json.dumps(OptimumTask(question).play())
+    >>> task = RunTask(question, "accept-all", 0, 100, 0.05, optimum)
+    >>> round(task.play()["worst_gap"], 6)
+    0.0
+    """
 
     question: Question
     learner: str
@@ -139,43 +232,40 @@ class RunTask:
 
     @cached_property
     def key(self) -> str:
-        """Its name for ever; the optimum follows from the question."""
-        return _key({"run": {**self.question.plain, **self._own}})
+        """The task's name for ever; the optimum follows from the question."""
+        return _key({"run": self.plain})
 
     @property
-    def _own(self) -> dict[str, Any]:
+    def plain(self) -> dict[str, Any]:
+        """What names the run, as plain values."""
         names = ("learner", "seed", "rounds", "failure_probability")
-        return {name: getattr(self, name) for name in names}
+        return {**self.question.plain, **{name: getattr(self, name) for name in names}}
 
     def play(self) -> dict[str, Any]:
-        """Simulate it, and measure it by the table's truth."""
-        asked, found = self.question, json.loads(self.optimum)
-        world = population(asked.source, asked.kind)
-        if found["policy"] is not None:
-            world.know_optimum(
-                asked.limit,
-                RATES[asked.rate],
-                asked.prices,
-                found["optimum"],
-                policy_from_json(found["policy"]),
-            )
+        """Simulate the run, and measure it by the table's truth.
+
+        Returns
+        -------
+        dict
+            The task, and the figures of the run.
+        """
+        asked, best = self.question, json.loads(self.optimum)
+        world, rate = population(asked.source, asked.kind), RATES[asked.rate]
+        if best["policy"] is not None:
+            policy = policy_from_json(best["policy"])
+            world.know_optimum(asked.limit, rate, asked.prices, best["optimum"], policy)
         setting = Setting(
             hypotheses=CLASSES[asked.kind](),
-            rate=RATES[asked.rate],
+            rate=rate,
             allowed_gap=asked.limit,
             comparator_gap=None,
             failure_probability=self.failure_probability,
             horizon=self.rounds,
             prices=asked.prices,
         )
-        run = simulate(
-            make_learner(self.learner, setting), world, self.rounds, self.seed, asked.limit
-        )
-        return {
-            **asked.plain,
-            **self._own,
-            **measured(run, asked.limit, found["optimum"], found["constant"]),
-        }
+        learner = make_learner(self.learner, setting)
+        run = simulate(learner, world, self.rounds, self.seed, asked.limit)
+        return {**self.plain, **measured(run, asked.limit, best["optimum"], best["constant"])}
 
 
 Task = OptimumTask | RunTask
@@ -188,6 +278,8 @@ def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> di
     share = run.lengths / run.rounds[-1]
     regret = float((run.lengths * (run.losses - optimum)).sum())
     worth = float(run.rounds[-1]) * (constant - optimum)
+    # what VW does is no mixture of ours
+    audits = [0.0 if isinstance(p, VwPolicy) else audit_weight(p) for p in run.policies]
     return {
         "error": float(share @ run.losses),
         "last_error": float(run.losses[-1]),
@@ -198,56 +290,81 @@ def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> di
         "worst_gap": run.worst_gap,
         "last_gap": float(run.gaps[-1]),
         "rounds_above": run.share_above(limit),
-        "audit_share": float(share @ [_audit(policy) for policy in run.policies]),
+        "audit_share": float(share @ audits),
         "accepted_share": float(run.accepted.sum() / run.rounds[-1]),
         "promised": promises(run.learner, limit),
         "oracle_calls": run.oracle_calls,
-        "note": " ".join(run.learner.notes) if isinstance(run.learner, EpochLearner) else "",
+        "note": notes_of(run.learner),
         "curve_rounds": run.rounds.tolist(),
         "curve_loss": run.losses.tolist(),
         "curve_gap": run.gaps.tolist(),
     }
 
 
-def _audit(policy: Policy) -> float:
-    if isinstance(policy, VwPolicy):  # what VW does is no mixture of ours
-        return 0.0
-    return audit_weight(policy)
-
-
 @lru_cache(maxsize=4)
 def population(source: Source, kind: str) -> Replay:
     """The table as a population; a process keeps the last four."""
-    return source.table().population(CLASSES[kind]())
+    return Replay.of_table(source.table(), CLASSES[kind]())
 
 
-def played(task: Task) -> tuple[str, dict[str, Any], float]:
-    """(key, row, seconds); with one BLAS thread, so that a row does not depend on the machine's
-    cores.
+def play(task: Task) -> tuple[str, dict[str, Any], float]:
+    """Play a task: (key, row, seconds). One BLAS thread, so that a row does not depend on the
+    machine's cores.
     """
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it ships no types
 
     begun = perf_counter()
     with threadpool_limits(1):
         row = task.play()
-    return task.key, _plain(row), perf_counter() - begun
-
-
-def _plain(row: dict[str, Any]) -> dict[str, Any]:
-    return {
+    plain = {
         name: value.item() if isinstance(value, np.generic) else value
         for name, value in row.items()
     }
+    return task.key, plain, perf_counter() - begun
 
 
 def _key(named: dict[str, Any]) -> str:
+    # not `evenhand.canonical`, whose texts have no spaces: old journals have these keys
     text = json.dumps({"format": FORMAT, **named}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
 
 
 @dataclass(frozen=True)
 class StudyPlan:
-    """Learners x tables x limits x seeds. first_seed: the seed of the first run."""
+    """Learners x tables x limits x seeds.
+
+    Parameters
+    ----------
+    sources : tuple of Source
+        The tables.
+    learners : tuple of str
+        The names of the learners.
+    limits : tuple of float
+        The gaps that no policy may exceed.
+    seeds : int
+        How many runs of each kind.
+    rounds : int
+        How many people are decided about in each run.
+    rate : str
+        The name of the rate.
+    kind : str
+        The name of the class of rules.
+    failure_probability : float
+        delta.
+    false_accept, false_reject : float
+        What the errors cost.
+    first_seed : int
+        The seed of the first run of each kind.
+
+    Examples
+    --------
+    >>> plan = StudyPlan((Source("loans"),), ("certified", "accept-all"), limits=(0.05, 0.1))
+    >>> len(plan.questions), len(plan.optima)
+    (2, 2)
+    >>> runs = plan.runs({task.key: {} for task in plan.optima})
+    >>> len(list(runs))
+    20
+    """
 
     sources: tuple[Source, ...]
     learners: tuple[str, ...]
@@ -264,13 +381,8 @@ class StudyPlan:
     def __post_init__(self) -> None:
         for name in self.learners:
             LEARNERS[name]  # InvalidInput if there is none
-        if (
-            not self.sources
-            or not self.learners
-            or not self.limits
-            or self.seeds < 1
-            or self.rounds < 1
-        ):
+        some = all((self.sources, self.learners, self.limits))
+        if not some or self.seeds < 1 or self.rounds < 1:
             raise InvalidInput("a study needs at least one table, learner, limit, seed and round.")
         names = [source.name for source in self.sources]
         if len(set(names)) < len(names):
@@ -301,20 +413,29 @@ class StudyPlan:
         return tuple(OptimumTask(question) for question in self.questions)
 
     def runs(self, optima: dict[str, dict[str, Any]]) -> Iterator[RunTask]:
-        """All runs, in the order of the table of results."""
+        """Return all runs, in the order of the table of results.
+
+        Parameters
+        ----------
+        optima : dict
+            What the optima's tasks returned, by their keys.
+
+        Returns
+        -------
+        iterator of RunTask
+            The runs.
+        """
+        seeds = range(self.first_seed, self.first_seed + self.seeds)
         for question in self.questions:
-            found = json.dumps(optima[OptimumTask(question).key])
+            best = json.dumps(optima[OptimumTask(question).key])
             for learner in self.learners:
-                for seed in range(self.first_seed, self.first_seed + self.seeds):
+                for seed in seeds:
                     yield RunTask(
-                        question, learner, seed, self.rounds, self.failure_probability, found
+                        question, learner, seed, self.rounds, self.failure_probability, best
                     )
 
     @property
     def plain(self) -> dict[str, Any]:
-        """Settings as plain values."""
-        told = asdict(self)
-        told["sources"] = [
-            {"name": source.name, "digest": source.digest} for source in self.sources
-        ]
-        return told
+        """The settings as plain values."""
+        sources = [{"name": source.name, "digest": source.digest} for source in self.sources]
+        return {**asdict(self), "sources": sources}

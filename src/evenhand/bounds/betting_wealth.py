@@ -1,0 +1,446 @@
+"""A closed cohort of rounds, the wealth that it brings every betting process at the nodes of
+[0, 1], and what that says about rates and gaps.
+
+[0, 1] is cut, before any data, into CELLS between EDGES, and the cells are gathered into CLASSES.
+For one class [a, b], a group j, a bet lambda, a side and a hypothesis that accepts the row (h = 1)
+or rejects it (h = 0):
+
+    g = min(lambda c_j, THETA / max(1 - a, b)),    s = 1 - a if h = 1 else b
+    R = THETA / (g s) >= 1
+    phi > 0 is dangerous (up and h = 1, low and h = 0):   m' = max(m, (w - R)/(w - 1)),   w = 1/p
+    phi < 0 is dangerous (up and h = 0, low and h = 1):   m' = min(m, R/(w - 1))
+    phi = m' (rejected),  w - m'(w - 1) (accepted, hit),  -m'(w - 1) (accepted, miss)
+    ln W(f) = sum over rows of ln(1 -+ g phi (h - f))       - for up, + for low
+
+so that g |phi| |h - f| <= THETA for phi of the dangerous sign and every f of the class. A label
+that has not arrived is a hit where phi > 0 is dangerous and a miss where phi < 0 is: the smaller
+factor. Where the clamp binds, the dangerous phi is written as R: w - m'(w - 1) would lose digits at
+small p.
+
+ln W is a sum of logarithms of affine functions of f, so it is concave on the class, and in a cell
+it lies above the chord through its values at the two nodes. Where the chord exceeds the threshold,
+ln W does:
+
+    one group        points f of a cell with chord > L are out
+    a pair of cells  points (f_j, f_i) with chord_j^up + chord_i^low > L are out
+
+The classes share their borders, so there are 46 nodes for 38 cells. Rows of equal group, w, m and
+outcome are counted together, and the bets of a plan are few (`BettingBound.plan`), so that the
+logarithms are computed once for all hypotheses; what a hypothesis adds is a product of its counts
+with them.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from evenhand.contracts import Rate
+from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.words import BoolArray, FloatArray, IntArray, as_numbers
+
+THETA = 0.8
+"""Every factor is at least 1 - THETA."""
+_LEFT = (0, 0.01, 0.035, 0.07, 0.115, 0.16, 0.21, 0.27, 0.35, 0.42)
+_BORDERS = (0, 0.035, 0.115, 0.27)
+EDGES = np.array([*_LEFT, 0.5, *(1.0 - np.array(_LEFT[::-1]))])
+CLASSES = np.array([*_BORDERS, 0.5, *(1.0 - np.array(_BORDERS[::-1]))])
+_CUTS = np.searchsorted(EDGES, CLASSES - 1e-9)
+FIRST_CELL = _CUTS[:-1]
+"""The first cell of each class."""
+SPANS = tuple(slice(_CUTS[c] + c, _CUTS[c + 1] + c + 1) for c in range(len(CLASSES) - 1))
+"""The nodes of each class."""
+NODES = np.concatenate([EDGES[_CUTS[c] : _CUTS[c + 1] + 1] for c in range(len(CLASSES) - 1)])
+CLASS_OF_CELL = np.repeat(np.arange(len(CLASSES) - 1), np.diff(_CUTS))
+CLASS_OF_NODE = np.repeat(np.arange(len(CLASSES) - 1), np.diff(_CUTS) + 1)
+LEFT_NODE = np.arange(len(EDGES) - 1) + CLASS_OF_CELL
+"""The node at the left end of each cell; the next one is at its right end."""
+ROUNDING = 1e-9
+"""Thresholds are raised by this much: rounding may never cut off a point."""
+AT_ONCE = 100_000
+"""Logarithms that are computed at a time, few enough to stay in the cache."""
+MOST_ENTRIES = 20_000
+"""Rows, or kinds of rounds, that are looked at together."""
+REJECTED, HIT, MISS, UNRESOLVED = range(4)
+UP, LOW = 0, 1
+"""The two sides of a process: up rejects high rates, low rejects low ones."""
+SIDES = np.array([[UP], [LOW]])
+
+
+def as_table(accepts: ArrayLike, group: ArrayLike) -> tuple[BoolArray, IntArray]:
+    """(M, n) who accepts whom, and (n,) the codes of the groups."""
+    table = np.ascontiguousarray(accepts, dtype=bool)
+    codes = np.ascontiguousarray(group, dtype=np.int64)
+    if codes.ndim != 1 or table.ndim != 2 or table.shape[1] != len(codes):
+        raise LengthMismatch(
+            f"accepts is {table.shape} and group {codes.shape}; they must be (hypotheses, n) and "
+            "(n,)."
+        )
+    return table, codes
+
+
+@dataclass(frozen=True, eq=False)
+class Cohort:
+    """Rounds whose maturity window has closed, in rows of people who are alike.
+
+    The people of a row have equal features, group, acceptance probability and regression. Arrays
+    are checked and converted; one number stands for all rows.
+
+    Parameters
+    ----------
+    accepts : array, shape (M, n)
+        Whether hypothesis h accepts the people of row i.
+    group : array, shape (n,)
+        The code 0 ... G-1 of the group, or -1 for people outside the certificate.
+    acceptance : array, shape (n,)
+        p: the probability under which the rounds were played, exactly as it was drawn.
+    regression : array, shape (n,)
+        m: a forecast of P[y = -1 | x]; it is clipped to [0, 1].
+    rejected, positive, negative, unresolved : array, shape (n,)
+        Rounds rejected; accepted with y = +1; with y = -1; with a label that has not arrived.
+    labelled : array, shape (G,), optional
+        Groups in which the policy, known before the coins, accepts everybody with a positive
+        probability; all of them by default. The rates that need labels look at their rows alone,
+        and there p > 0.
+    lost_count, lost_weight : array, optional
+        People of whom nothing but the draw is known any more, and the largest |phi| that each may
+        have had before the clamp (1/p if accepted, else 1).
+
+    Notes
+    -----
+    Laws that no code can check: p and m are functions of the person's features (and group) and of
+    *earlier* epochs alone; the coin was drawn afresh for each person; whether the group is known
+    does not depend on the decision.
+
+    Examples
+    --------
+    >>> cohort = Cohort(
+    ...     [[True, False]], [0, 1], acceptance=0.5, regression=0.3,
+    ...     rejected=[40, 60], positive=[30, 35], negative=[10, 25],
+    ... )
+    >>> cohort.rounds
+    array([ 80., 120.])
+    """
+
+    accepts: BoolArray
+    group: IntArray
+    acceptance: FloatArray
+    regression: FloatArray
+    rejected: FloatArray
+    positive: FloatArray
+    negative: FloatArray
+    unresolved: FloatArray = field(default_factory=lambda: np.array(0.0))
+    labelled: BoolArray = field(default_factory=lambda: np.ones(0, dtype=bool))
+    lost_count: FloatArray = field(default_factory=lambda: np.zeros(0))
+    lost_weight: FloatArray = field(default_factory=lambda: np.zeros(0))
+
+    def __post_init__(self) -> None:
+        accepts, group = as_table(self.accepts, self.group)
+        counts = ("rejected", "positive", "negative", "unresolved")
+        columns = {
+            name: as_numbers(getattr(self, name), len(group), name)
+            for name in ("acceptance", "regression", *counts)
+        }
+        labelled = np.asarray(self.labelled, dtype=bool)
+        converted = columns | {
+            "accepts": accepts,
+            "group": group,
+            "regression": np.clip(columns["regression"], 0.0, 1.0),
+            "labelled": labelled if len(labelled) else np.ones(group.max(initial=-1) + 1, bool),
+            "lost_count": np.asarray(self.lost_count, dtype=np.float64),
+            "lost_weight": np.asarray(self.lost_weight, dtype=np.float64),
+        }
+        for name, array in converted.items():
+            object.__setattr__(self, name, array)
+        for name in counts:
+            _refuse(columns[name] < 0, columns[name], name, "a count cannot be below 0")
+        if (
+            len(self.lost_count) != len(self.lost_weight)
+            or (self.lost_weight < 1).any()
+            or (self.lost_count < 0).any()
+        ):
+            raise InvalidInput(
+                "lost people come with a count of at least 0 and a largest weight of at least 1."
+            )
+        p = self.acceptance
+        _refuse(~((p >= 0) & (p <= 1)), p, "acceptance", "it is a probability")
+        _refuse(
+            (self.labelled_group >= 0) & (p <= 0),
+            p,
+            "acceptance",
+            "a certificate needs every probability of being accepted in (0, 1], because it divides "
+            "by it",
+            "play with an exploration floor, and log the probability that decide() returned.",
+        )
+        certain = (p == 1) & (self.rejected > 0)
+        _refuse(certain, self.rejected, "acceptance is 1 but rejected", "that cannot have happened")
+
+    def __len__(self) -> int:
+        return len(self.group)
+
+    @property
+    def labelled_group(self) -> IntArray:
+        """(n,): the code of the group where labels may be looked at, else -1."""
+        inside = self.group >= 0
+        counted = np.zeros(len(self.group), dtype=bool)
+        counted[inside] = self.labelled[self.group[inside]]
+        return np.where(counted, self.group, -1)
+
+    @property
+    def rounds(self) -> FloatArray:
+        """(n,): the rounds in each row."""
+        return self.rejected + self.positive + self.negative + self.unresolved
+
+
+def _refuse(
+    bad: BoolArray, value: FloatArray, what: str, law: str, hint: str | None = None
+) -> None:
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidInput(
+            f"{what} is {value[row]:g} in row {row} of the cohort; {law}.", hint=hint
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CountedRounds:
+    """A cohort as one rate sees it: a `hit` is an accepted round in the rate's denominator, a
+    `miss` one outside it. lost_weight: the largest |phi| of the people of whom nothing is known; 0
+    where this rate looks at nobody.
+    """
+
+    group: IntArray
+    inverse: FloatArray
+    regression: FloatArray
+    rejected: FloatArray
+    hit: FloatArray
+    miss: FloatArray
+    unresolved: FloatArray
+    lost_weight: FloatArray
+
+    @property
+    def outcomes(self) -> FloatArray:
+        """(4, n): rounds rejected, hit, miss, unresolved."""
+        return np.stack([self.rejected, self.hit, self.miss, self.unresolved])
+
+    @property
+    def phi(self) -> FloatArray:
+        """The unclamped estimate of how many of the row's rounds are in the denominator; unresolved
+        ones count as forecast.
+        """
+        m, w = self.regression, self.inverse
+        return (
+            (self.rejected + self.unresolved) * m
+            + self.hit * (m + (1.0 - m) * w)
+            + self.miss * (m - m * w)
+        )
+
+
+def counted_rounds(rate: Rate, cohort: Cohort) -> CountedRounds:
+    """FPR: hits are the negatives; FNR: hits are the positives and m becomes 1 - m; selection:
+    every round is a certain hit, whether its label may be looked at or not.
+    """
+    negatives, positives = counts_labels(rate)
+    none, ones = np.zeros(len(cohort)), np.ones(len(cohort))
+    if negatives and positives:
+        weight = np.ones(len(cohort.lost_weight))
+        return CountedRounds(cohort.group, ones, none, none, cohort.rounds, none, none, weight)
+    hit, miss = cohort.negative, cohort.positive
+    if positives:
+        hit, miss = miss, hit
+    # p = 0 only where no label counts
+    inverse = np.divide(1.0, cohort.acceptance, out=ones, where=cohort.acceptance > 0)
+    return CountedRounds(
+        cohort.labelled_group,
+        inverse,
+        regression_of(rate, cohort.regression),
+        cohort.rejected,
+        hit,
+        miss,
+        cohort.unresolved,
+        cohort.lost_weight if cohort.labelled.any() else np.zeros(len(cohort.lost_weight)),
+    )
+
+
+def counts_labels(rate: Rate) -> FloatArray:
+    """(does y = -1 count, does y = +1 count), as 0 and 1."""
+    return rate.in_denominator(np.array([-1, 1], dtype=np.int64)).astype(np.float64)
+
+
+def regression_of(rate: Rate, regression: FloatArray) -> FloatArray:
+    """The forecast of P[in the denominator | x] from the one of P[y = -1 | x]."""
+    negatives, positives = counts_labels(rate)
+    return np.asarray(negatives * regression + positives * (1.0 - regression))
+
+
+@dataclass(frozen=True, eq=False)
+class Entries:
+    """The rounds of one group, those that look alike counted together: w, m, kind and count (E,).
+
+    A hypothesis sees them through people (M, S): with `starts`, entries of the same row stand next
+    to each other, and people says whether h accepts the row; without, people says how many rounds
+    of each entry h accepts.
+    """
+
+    inverse: FloatArray
+    regression: FloatArray
+    kind: IntArray
+    count: FloatArray
+    people: FloatArray
+    starts: IntArray | None
+
+    @classmethod
+    def of_groups(
+        cls, accepts: BoolArray, rounds: CountedRounds, groups: int
+    ) -> Iterator[tuple[int, "Entries"]]:
+        """(group, entries), a part at a time; the group -1 is left out.
+
+        Where p = 1, phi is 1 for a hit and 0 for a miss whatever m is: hits look alike, and the
+        rest brings nothing.
+        """
+        certain, outcomes = rounds.inverse == 1.0, rounds.outcomes
+        brings = (outcomes != 0) & ~(certain & np.array([[True], [False], [True], [False]]))
+        m = np.where(certain, 0.0, rounds.regression)
+        for j in range(groups):
+            row, kind = np.nonzero((brings & (rounds.group == j)).T)
+            count, w = outcomes[kind, row], rounds.inverse[row]
+            # entries that look alike stand next to each other in `order`
+            order = np.lexsort((kind, w, m[row]))
+            look = np.stack([kind[order], w[order], m[row][order]])
+            first = np.ones(len(order), dtype=bool)
+            first[1:] = (look[:, 1:] != look[:, :-1]).any(axis=0)
+            starts = np.append(np.flatnonzero(np.diff(row, prepend=-1)), len(row))
+            if np.count_nonzero(first) >= len(starts) - 1:  # too few look alike: row by row
+                for at in range(0, len(starts) - 1, MOST_ENTRIES):
+                    own = starts[at : at + MOST_ENTRIES + 1]
+                    part, people = slice(own[0], own[-1]), accepts[:, row[own[:-1]]]
+                    look_of_part = (w[part], m[row[part]], kind[part], count[part])
+                    yield j, cls(*look_of_part, people.astype(np.float64), own[:-1] - own[0])
+                continue
+            from scipy import sparse  # heavy, and needed for many rows alone
+
+            alike, place = look[:, first], np.empty(len(order), dtype=np.int64)
+            place[order] = np.cumsum(first) - 1
+            shape = (alike.shape[1], len(rounds.group))
+            counted = sparse.csr_array((count, (place, row)), shape=shape)
+            taken = np.ascontiguousarray((counted @ accepts.T.astype(np.float64)).T)
+            total = np.bincount(place, weights=count, minlength=shape[0]).astype(np.float64)
+            for at in range(0, shape[0], MOST_ENTRIES):
+                part = slice(at, at + MOST_ENTRIES)
+                kinds, inverse, regression = alike[:, part]
+                own_kind = kinds.astype(np.int64)
+                yield j, cls(inverse, regression, own_kind, total[part], taken[:, part], None)
+
+    def changes(self, stakes: FloatArray, nodes: IntArray) -> tuple[FloatArray, FloatArray]:
+        """What `people` is multiplied with, (stakes, S, 2 nodes), and what is added to that,
+        (stakes, 2 nodes), for ln W at the nodes.
+        """
+        everybody = np.arange(len(self.kind))
+        if self.starts is not None and len(self.people) == 1:  # one hypothesis: no entry is both
+            taken = np.repeat(self.people[0] > 0, np.diff(self.starts, append=len(self.kind)))
+            parts = (everybody[taken == h] for h in (False, True))
+            added = sum(
+                self.count[part] @ self.log_factors(stakes, nodes, h == 1, part)
+                for h, part in enumerate(parts)
+            )
+            return np.zeros((len(stakes), 0, 2 * len(nodes))), np.asarray(added)
+        rejects, accepts = (self.log_factors(stakes, nodes, h, everybody) for h in (False, True))
+        change = np.subtract(accepts, rejects, out=accepts)
+        if self.starts is not None:
+            change *= self.count[:, np.newaxis]
+            change = np.add.reduceat(change, self.starts, axis=1)
+        return change, np.asarray(self.count @ rejects)
+
+    def log_factors(
+        self, stakes: FloatArray, nodes: IntArray, accepts: bool, entries: IntArray
+    ) -> FloatArray:
+        """(stakes, entries, 2 nodes): ln(1 - g phi (h - f)), then ln(1 + g phi (h - f)), for h = 1
+        if `accepts`, else 0.
+        """
+        classes, of_node = np.unique(CLASS_OF_NODE[nodes], return_inverse=True)
+        w, m, kind = (
+            column[entries, np.newaxis] for column in (self.inverse, self.regression, self.kind)
+        )
+        a, b = CLASSES[classes], CLASSES[classes + 1]
+        g = np.minimum(stakes[:, np.newaxis, np.newaxis], THETA / np.maximum(1.0 - a, b))
+        reach = THETA / (g * ((1.0 - a) if accepts else b))
+        more = w - 1.0
+        odds = np.divide(1.0, more, out=np.full(w.shape, 1e200), where=more > 0.0)
+        hit, rejected = kind == HIT, kind == REJECTED
+        over = np.maximum(m, np.minimum(1.0, 1.0 - (reach - 1.0) * odds))
+        high = np.where(
+            rejected, over, np.where(kind == MISS, -over * more, np.minimum(w - m * more, reach))
+        )
+        under = np.minimum(m, np.minimum(reach * odds, 1.0))
+        low = np.where(
+            rejected, under, np.where(hit, w - under * more, -np.minimum(m * more, reach))
+        )
+        up, down = (high, low) if accepts else (low, high)
+        factors = np.concatenate([(-g * up)[..., of_node], (g * down)[..., of_node]], axis=2)
+        factors *= np.tile(float(accepts) - NODES[nodes], 2)
+        factors += 1.0
+        return np.asarray(np.log(factors, out=factors))
+
+
+def add_wealth(
+    wealth: FloatArray, entries: Entries, bets: FloatArray, inverse_share: float, alive: BoolArray
+) -> None:
+    """Add what the entries of one group bring to wealth (M, K, 2, nodes), with bets (M, K), in the
+    classes alive (M, classes).
+    """
+    nodes = np.flatnonzero(np.asarray(alive.any(axis=0))[CLASS_OF_NODE])
+    different = np.unique(bets[bets > 0])
+    if not (len(entries.kind) and len(nodes) and len(different)):
+        return
+    together = max(1, AT_ONCE // (len(entries.kind) * len(nodes)))
+    for first in range(0, len(different), together):
+        some = different[first : first + together]
+        for bet, change, added in zip(
+            some, *entries.changes(some * inverse_share, nodes), strict=True
+        ):
+            members, k = np.nonzero(bets == bet)
+            brought = (entries.people[members, : len(change)] @ change + added).reshape(
+                -1, 2, len(nodes)
+            )
+            if len(nodes) == wealth.shape[-1]:  # whole rows are added faster
+                wealth[members, k] += brought
+            else:
+                wealth[
+                    members[:, np.newaxis, np.newaxis], k[:, np.newaxis, np.newaxis], SIDES, nodes
+                ] += brought
+
+
+def narrow_cells(
+    wealth: FloatArray, threshold: FloatArray, lower: FloatArray, upper: FloatArray
+) -> None:
+    """Take from each cell, lower and upper (B, cells), what a single process excludes: wealth (B,
+    K, 2, nodes), threshold (B, K).
+
+    The chord is linear, so what it leaves of a cell is an interval; an empty one has lower > upper.
+    """
+    from evenhand.bounds import _betting_kernel as kernel  # numba is heavy: only for those who bet
+
+    kernel.narrow_cells(wealth, threshold + ROUNDING, EDGES, LEFT_NODE, lower, upper)
+
+
+def largest_gaps(
+    wealth_j: FloatArray,
+    wealth_i: FloatArray,
+    cells_j: Sequence[FloatArray],
+    cells_i: Sequence[FloatArray],
+    threshold: FloatArray,
+) -> FloatArray:
+    """(B,): the largest f_j - f_i that the pairs leave, over all pairs of cells; -inf if nothing is
+    left.
+
+    wealth (B, K, 2, nodes) of either group; cells: (lower, upper), (B, cells) each; threshold (B,
+    K). Each bet leaves, of a pair of cells, the points below one line; the largest difference below
+    all lines is at most the least of the largest below each.
+    """
+    from evenhand.bounds import _betting_kernel as kernel
+
+    (lower_j, upper_j), (lower_i, upper_i), gaps = cells_j, cells_i, np.empty(len(threshold))
+    cells = (lower_j, upper_j, lower_i, upper_i)
+    kernel.largest_gaps(wealth_j, wealth_i, *cells, threshold + ROUNDING, EDGES, LEFT_NODE, gaps)
+    return gaps

@@ -1,0 +1,105 @@
+"""What the hypothesis classes share: checks of their rows, how ties are broken, and one BLAS thread
+for small fits.
+"""
+
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from functools import cache
+from typing import Any, cast
+
+import numpy as np
+
+from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.words import FloatArray, GroupArray, as_features, as_group, as_numbers
+
+TIE = 1e-13
+"""Totals that differ by less than TIE * sum|cost| are equal: rounding must not decide between
+hypotheses.
+"""
+
+
+GROUP_HINT = 'pass group=..., and choose group_use="decide" if the group may influence decisions.'
+
+
+def checked_rows(features: FloatArray) -> FloatArray:
+    """(rows, columns), finite, at least one of each."""
+    rows = as_features(features)
+    if 0 in rows.shape:
+        raise InvalidInput(
+            f"features has shape {rows.shape}; at least one row and one column are needed."
+        )
+    return rows
+
+
+def checked_costs(acceptance_cost: FloatArray, rows: int) -> FloatArray:
+    """(rows,) finite."""
+    return as_numbers(acceptance_cost, rows, "acceptance_cost")
+
+
+def checked_channels(channels: FloatArray, rows: int) -> FloatArray:
+    """(k, rows) float64, contiguous."""
+    array = np.ascontiguousarray(channels, dtype=np.float64)
+    if array.ndim != 2 or array.shape[1] != rows:
+        raise LengthMismatch(
+            f"channels has shape {array.shape}; the class is bound to {rows} rows: (k, {rows}) is "
+            "needed."
+        )
+    return array
+
+
+def require_columns(features: FloatArray, columns: int, what: str) -> None:
+    """`features` has as many columns as the rule was found on."""
+    if features.ndim != 2 or features.shape[1] != columns:
+        given = f"{features.shape[1]} columns" if features.ndim == 2 else f"shape {features.shape}"
+        raise InvalidInput(
+            f'features has {given}, but "{what}" was found on {columns} columns.',
+            hint="pass the same columns in the same order.",
+        )
+
+
+def require_group(group: GroupArray | None, rows: int, what: str) -> GroupArray:
+    """The group of every row; the way out where it is None."""
+    if group is None:
+        raise InvalidInput(
+            f"{what} looks at the group of each row, but group is None.",
+            hint=GROUP_HINT,
+        )
+    return as_group(group, rows)
+
+
+def distinct_groups(group: GroupArray) -> list[Any]:
+    """The groups in ascending order (by text where they cannot be compared)."""
+    values = set(group.tolist())
+    try:
+        return sorted(values)
+    except TypeError:
+        return sorted(values, key=str)
+
+
+def column_name(column: int, names: Sequence[str] | None) -> str:
+    """The column's name, "x3" where it has none."""
+    return names[column] if names is not None and column < len(names) else f"x{column}"
+
+
+def first_minimum(totals: FloatArray, acceptance_cost: FloatArray) -> int:
+    """min {h : totals_h <= min totals + TIE sum|cost|}: ties go to the lowest index, whatever the
+    order of the rows.
+    """
+    return int(np.argmax(totals <= totals.min() + TIE * np.abs(acceptance_cost).sum()))
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """Inside the `with`, numpy's and scipy's BLAS use one thread: that is faster for tall thin
+    matrices, and the answer does not depend on the number of cores.
+    """
+    # scipy has a BLAS of its own: once it has been loaded the libraries are counted again.
+    libraries = _blas_libraries("scipy.linalg" in sys.modules)
+    return cast(AbstractContextManager[Any], libraries.limit(limits=1, user_api="blas"))
+
+
+@cache
+def _blas_libraries(with_scipy: bool) -> Any:  # noqa: ARG001  (it is the key of the cache)
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # has no types
+
+    return ThreadpoolController()

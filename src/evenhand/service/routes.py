@@ -1,0 +1,402 @@
+"""The HTTP API: deciding, outcomes, looking and operating. The dashboard has its own routes."""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from fastapi import APIRouter, Request, Response
+
+from evenhand.canonical import canonical
+from evenhand.contracts import Json
+from evenhand.errors import EvenhandError
+from evenhand.fairness.certificate import Certificate
+from evenhand.fairness.rates import as_rates
+from evenhand.ledger import (
+    Answer,
+    GroupTold,
+    Label,
+    NotFound,
+    Override,
+    Refusal,
+    Report,
+    Settlement,
+    Verdict,
+)
+from evenhand.planning import plan
+from evenhand.service import schemas
+from evenhand.service.audit_pack import policies_json
+from evenhand.service.decider import Action, ActivePolicy
+from evenhand.service.explanations import AS_DRAWN, explain, mark_of_older_rules
+from evenhand.service.problems import problem, problem_response, refusal_problem
+from evenhand.service.state import Caller, MayAdmin, MayAudit, MayDecide, MayObserve
+from evenhand.words import Prices
+
+ROUTER = APIRouter()
+JSON = "application/json"
+
+# deciding
+
+
+@ROUTER.post("/v1/decisions", tags=["deciding"])
+async def decide(body: schemas.Asked, caller: MayDecide) -> Response:
+    """Decide about one application.
+
+    Repeating it gives the same bytes, for ever; the same key with another body is a conflict.
+    """
+    answer = (await _decided(caller, [body]))[0]
+    if isinstance(answer, EvenhandError):
+        raise answer
+    replayed = {"Evenhand-Replayed": str(answer.replayed).lower()}
+    return Response(answer.body, media_type=JSON, headers=replayed)
+
+
+@ROUTER.post("/v1/decisions/batch", tags=["deciding"])
+async def decide_many(body: schemas.AskedMany, caller: MayDecide) -> Response:
+    """Decide about up to 1,000 in one transaction: answers and problems, in the order of the
+    request.
+    """
+    parts = [
+        canonical(refusal_problem(one)).encode() if isinstance(one, EvenhandError) else one.body
+        for one in await _decided(caller, body.decisions)
+    ]
+    return Response(b'{"decisions":[' + b",".join(parts) + b"]}", media_type=JSON)
+
+
+async def _decided(caller: Caller, asked: Sequence[schemas.Asked]) -> list[Answer | EvenhandError]:
+    began, metrics = time.perf_counter(), caller.service.metrics
+    answers = await caller.service.decider.decide(caller.tenant, asked)
+    metrics.seconds.observe(time.perf_counter() - began)
+    drawn: Counter[tuple[str, str]] = Counter()
+    for answer in answers:
+        if isinstance(answer, EvenhandError):
+            metrics.refused.inc()
+        elif answer.replayed:
+            metrics.replayed.inc()
+        else:
+            drawn[answer.drawn.mode, "true" if answer.drawn.accept else "false"] += 1
+    for labels, times in drawn.items():
+        metrics.decisions.labels(*labels).inc(times)
+    return answers
+
+
+@ROUTER.get("/v1/decisions/{key}", tags=["deciding"])
+async def stored(key: str, caller: MayDecide) -> Response:
+    """The stored answer; 404 if there is none, 410 if the person has been erased."""
+    answer = await asyncio.to_thread(caller.service.ledger.find, caller.tenant, key)
+    return Response(answer.body, media_type=JSON)
+
+
+# outcomes
+
+
+@ROUTER.post("/v1/outcomes", tags=["outcomes"])
+async def tell(body: schemas.Told, caller: MayObserve) -> Response:
+    """The outcome of an accepted person. Idempotent; a contradicting one is kept and marked
+    disputed; one for a rejected person is refused (409) and quarantined."""
+    return await _reported(caller, body.key, Label(body.label))
+
+
+@ROUTER.post("/v1/outcomes/batch", tags=["outcomes"])
+async def tell_many(body: schemas.ToldMany, caller: MayObserve) -> Json:
+    """Up to 1,000 outcomes in one transaction: results and problems, in the order of the request.
+    """  # fmt: skip
+    reports = [(caller.tenant, one.key, Label(one.label)) for one in body.outcomes]
+    return {"outcomes": await _report_many(caller, reports)}
+
+
+@ROUTER.post("/v1/overrides", tags=["outcomes"])
+async def override(body: schemas.OverrideTold, caller: MayObserve) -> Response:
+    """A human decided. The decision stays in the certificate as it was drawn, and counts at its
+    worst where its label is lost; the claim is about the policy as drawn. An override that agrees
+    with the draw is on record and changes nothing."""
+    return await _reported(caller, body.key, Override(body.accept, body.by, body.note))
+
+
+@ROUTER.post("/v1/groups", tags=["outcomes"])
+async def tell_group(body: schemas.GroupBody, caller: MayObserve) -> Response:
+    """A group that became known after the decision, of accepted and rejected people alike."""
+    return await _reported(caller, body.key, GroupTold(body.group))
+
+
+@ROUTER.post("/v1/settlements", tags=["outcomes"])
+async def settle(body: schemas.SettlementTold, caller: MayAdmin) -> Response:
+    """Which of two disputed labels holds."""
+    return await _reported(caller, body.key, Settlement(body.label, body.by, body.note))
+
+
+async def _reported(caller: Caller, key: str, report: Report) -> Response:
+    (document,) = await _report_many(caller, [(caller.tenant, key, report)])
+    if "type" in document:
+        return problem_response(document)
+    return Response(canonical(document).encode(), media_type=JSON)
+
+
+async def _report_many(caller: Caller, reports: Sequence[tuple[str, str, Report]]) -> list[Json]:
+    """The result or the problem of each report, as JSON."""
+
+    def document(verdict: Verdict | Refusal) -> Json:
+        if isinstance(verdict, Refusal):
+            return refusal_problem(verdict)
+        if verdict.result == "quarantined":
+            return problem(
+                "quarantined",
+                "this person was rejected, so no outcome can have been seen; it was put into "
+                "quarantine and is never learned from.",
+                hint="check the key; if a human accepted the person, report an override.",
+                field="label",
+                law="labels exist for accepted people alone",
+            )
+        standing = verdict.standing
+        told = {"result": verdict.result, "status": standing.status, "row": verdict.seq}
+        return told | ({"overruled": True} if standing.overruled else {})
+
+    verdicts = await asyncio.to_thread(caller.service.ledger.report_many, reports)
+    for one in verdicts:
+        result = "refused" if isinstance(one, Refusal) else one.result
+        caller.service.metrics.outcomes.labels(result).inc()
+    return [document(one) for one in verdicts]
+
+
+# looking
+
+
+@ROUTER.get("/health", tags=["looking"])
+async def health(request: Request) -> Response:
+    """Whether decisions can be made durable. Needs no key, and says nothing else."""
+    if request.app.state.service.ledger.broken is None:
+        return Response(b'{"status":"ok"}', media_type=JSON)
+    hint = "look at the disk, then restart."
+    return problem_response(problem("ledger-unavailable", "nothing can be written.", hint=hint))
+
+
+@ROUTER.get("/metrics", tags=["looking"])
+async def metrics(caller: MayAudit) -> Response:
+    """Prometheus' text format."""
+    text = await asyncio.to_thread(caller.service.metrics.text, caller.tenant)
+    return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
+
+
+@ROUTER.get("/v1/certificate", tags=["looking"])
+async def certificate(product: str, caller: MayAudit) -> Json:
+    """The certificate of the policy in force, with its claim in one sentence."""
+    decider, ledger = caller.service.decider, caller.service.ledger
+    chosen = decider.product(caller.tenant, product)
+
+    def read() -> Json:
+        active = decider.active(chosen)
+        rows = ledger.certificates(chosen.tenant, chosen.name)
+        row = next((row for row in reversed(rows) if row.epoch == active.policy.epoch), None)
+        if row is None:
+            raise NotFound(
+                "the policy in force has no certificate of its own: "
+                "it is a constant, whose gap is exactly 0.",
+                hint="GET /v1/policies shows what is in force and why.",
+            )
+        issued = Certificate.from_json(row.document)
+        return {
+            "certificate": row.document,
+            "mode": active.mode,
+            "claim": issued.claim,
+            "text": issued.describe(),
+            "epoch": row.epoch,
+            "at": row.at,
+            **mark_of_older_rules(ledger, chosen, active.policy),
+        }
+
+    return await asyncio.to_thread(read)
+
+
+@ROUTER.get("/v1/policies", tags=["looking"])
+async def policies(product: str, caller: MayAudit) -> Json:
+    """Every policy with its parent, signature and words, oldest first; which one is in force, how,
+    and why.
+    """
+    decider, ledger = caller.service.decider, caller.service.ledger
+    chosen = decider.product(caller.tenant, product)
+
+    def read() -> Json:
+        active = decider.active(chosen)
+        return {
+            "in_force": {"policy": active.policy.id, "mode": active.mode, "reason": active.reason},
+            "public_key": ledger.keyring.public_key,
+            "policies": policies_json(ledger, chosen),
+        }
+
+    return await asyncio.to_thread(read)
+
+
+@ROUTER.get("/v1/plan", tags=["looking"])
+async def where_it_stands(product: str, caller: MayAudit) -> Json:
+    """Where the epoch stands, when the next one is due, what is still missing, and which decisions
+    people overruled.
+    """
+    service = caller.service
+    chosen = service.decider.product(caller.tenant, product)
+
+    def read() -> Json:
+        learner, counts = service.trainer(chosen).learner, service.counts[caller.tenant, product]
+        counts.refresh(0)
+        decided = service.ledger.counts(caller.tenant, product).usable
+        due = min(learner.epoch.first_round + learner.epoch.rounds, 2**53)
+        return {
+            "epoch": learner.epoch.number,
+            "phase": learner.epoch.phase,
+            "decided": decided,
+            "next_epoch_after": due,
+            "to_go": max(due - decided, 0),
+            "learned_weight": learner.learned_weight,
+            "notes": list(learner.report.notes),
+            "forecast": list(learner.report.forecast),
+            "overruled": [asdict(line) for line in counts.overruled_lines()],
+            "as_drawn": AS_DRAWN,
+        }
+
+    return await asyncio.to_thread(read)
+
+
+@ROUTER.post("/v1/plan", tags=["looking"])
+async def launch_plan(body: schemas.LaunchQuestion, caller: MayAudit) -> Json:
+    """What a launch under the product's promise is expected to cost and to bring; simulated, so it
+    takes seconds.
+    """
+    chosen = caller.service.decider.product(caller.tenant, body.product)
+    expected = await asyncio.to_thread(
+        plan,
+        limit=chosen.limit,
+        failure_probability=chosen.delta,
+        group_shares=body.group_shares,
+        bad_rates=body.bad_rates,
+        auc=body.auc,
+        horizon=body.horizon,
+        prices=Prices(chosen.price_false_accept, chosen.price_false_reject),
+        rate=as_rates(chosen.rates),
+        lives=2,
+    )
+    return dict(expected.to_json())
+
+
+@ROUTER.get("/v1/decisions/{key}/explanation", tags=["looking"])
+async def explanation(key: str, caller: MayAudit) -> Json:
+    """Why: the rules with their weights and answers, the coin, what would have changed it."""
+    explained = await asyncio.to_thread(explain, caller.service.decider, caller.tenant, key)
+    return explained.to_json()
+
+
+@ROUTER.get("/v1/windows", tags=["looking"])
+async def windows(caller: MayAudit) -> Json:
+    """The windows and the hashes to which their secrets are committed."""
+    listed = await asyncio.to_thread(caller.service.ledger.windows)
+    return {"windows": [asdict(window) for window in listed]}
+
+
+@ROUTER.post("/v1/windows/{name}/reveal", tags=["operating"])
+async def reveal(name: str, caller: MayAdmin) -> Json:
+    """The secret of a window that has ended, for an auditor; recorded."""
+    ledger, by = caller.service.ledger, f"key {caller.key.id}"
+    return {"window": name, "secret": (await asyncio.to_thread(ledger.reveal, name, by)).hex()}
+
+
+@ROUTER.get("/v1/head", tags=["looking"])
+async def head(caller: MayAudit) -> Json:
+    """The signed end of the chain: keep it where the operator cannot change it."""
+    return (await asyncio.to_thread(caller.service.ledger.signed_head)).to_json()
+
+
+# operating: one call each, all on record
+
+
+@ROUTER.post("/v1/kill", tags=["operating"])
+async def kill(body: schemas.Operation, caller: MayAdmin) -> Json:
+    """A constant policy at once: the product's fallback, or `constant`."""
+    return await _operated(caller, body, "kill")
+
+
+@ROUTER.post("/v1/revive", tags=["operating"])
+async def revive(body: schemas.Operation, caller: MayAdmin) -> Json:
+    """The kill switch off."""
+    return await _operated(caller, body, "revive")
+
+
+@ROUTER.post("/v1/rollback", tags=["operating"])
+async def rollback(body: schemas.Operation, caller: MayAdmin) -> Json:
+    """Back to an earlier certified policy: `policy`, or the last one before the present."""
+    return await _operated(caller, body, "rollback")
+
+
+@ROUTER.post("/v1/shadow", tags=["operating"])
+async def shadow(body: schemas.Operation, caller: MayAdmin) -> Json:
+    """Decide and log, do not act."""
+    return await _operated(caller, body, "shadow")
+
+
+@ROUTER.post("/v1/live", tags=["operating"])
+async def live(body: schemas.Operation, caller: MayAdmin) -> Json:
+    """Shadow mode off."""
+    return await _operated(caller, body, "live")
+
+
+@ROUTER.post("/v1/train", tags=["operating"])
+async def train(body: schemas.Operation, caller: MayAdmin) -> Json:
+    """Close the epoch now, train, certify and publish."""
+    service = caller.service
+    product = service.decider.product(caller.tenant, body.product)
+    await asyncio.to_thread(service.trainer(product).close)
+    return _active_json(await asyncio.to_thread(service.decider.refresh, product))
+
+
+async def _operated(caller: Caller, body: schemas.Operation, action: Action) -> Json:
+    decider, switches = caller.service.decider, body.model_dump(exclude={"product"})
+    product = decider.product(caller.tenant, body.product)
+    return _active_json(await asyncio.to_thread(decider.operate, product, action, **switches))
+
+
+def _active_json(active: ActivePolicy) -> Json:
+    return {
+        "policy": active.policy.id,
+        "epoch": active.policy.epoch,
+        "mode": active.mode,
+        "reason": active.reason,
+    }
+
+
+@ROUTER.post("/v1/erasures", tags=["operating"])
+async def erase(body: schemas.Erasure, caller: MayAdmin) -> Json:
+    """Forget a person; the keys of their applications are Gone from then on."""
+    ledger = caller.service.ledger
+    return {"decisions": await asyncio.to_thread(ledger.erase, caller.tenant, body.person, body.by)}
+
+
+@ROUTER.post("/v1/gap", tags=["operating"])
+async def confirm_gap(body: schemas.Confirmation, caller: MayAdmin) -> Json:
+    """After a restore: what may be missing has been looked into; draw again."""
+    await asyncio.to_thread(caller.service.ledger.confirm_gap, body.by, body.note)
+    return {"status": "ok"}
+
+
+@ROUTER.post("/v1/keys", status_code=201, tags=["operating"])
+async def new_key(body: schemas.NewKey, caller: MayAdmin) -> Json:
+    """A new key of your tenant. The token is shown here and never again."""
+    keys = caller.service.keys
+    token = await asyncio.to_thread(keys.add, caller.tenant, body.scopes, body.name)
+    return {"token": token, "scopes": sorted(set(body.scopes))}
+
+
+@ROUTER.get("/v1/keys", tags=["operating"])
+async def list_keys(caller: MayAdmin) -> Json:
+    """The keys of your tenant, without their tokens."""
+    return {
+        "keys": [
+            {"id": k.id, "name": k.name, "scopes": sorted(k.scopes), "revoked": k.revoked}
+            for k in caller.service.keys.all(caller.tenant)
+        ],
+    }
+
+
+@ROUTER.delete("/v1/keys/{key_id}", tags=["operating"])
+async def revoke(key_id: str, caller: MayAdmin) -> Json:
+    """A key of your tenant opens nothing from now on."""
+    if not await asyncio.to_thread(caller.service.keys.revoke, caller.tenant, key_id):
+        raise NotFound("this tenant has no such key.", hint="GET /v1/keys lists them.")
+    return {"revoked": key_id}

@@ -1,0 +1,574 @@
+"""A table as typed columns: what each cell says, where a value is missing, and what kind of column
+it is. The last step, `LabelledFrame.encoded`, turns them into numbers.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import compress
+from types import NoneType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.words import (
+    BoolArray,
+    CostSensitiveProblem,
+    FloatArray,
+    GroupArray,
+    IntArray,
+    LabelledSample,
+    Prices,
+)
+
+Cells = Sequence[Any] | NDArray[Any]
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+"""How a missing value is written, in any case. Every reader of evenhand uses this set; an empty
+cell is always missing."""
+MOST_CATEGORIES = 50
+"""Distinct values of a text column that are encoded at most."""
+
+
+def number(text: str) -> float | None:
+    """Read a number.
+
+    Parameters
+    ----------
+    text : str
+        What stands in a cell.
+
+    Returns
+    -------
+    float or None
+        The number, or None if the text is none.
+
+    Examples
+    --------
+    >>> number("1e3"), number("many")
+    (1000.0, None)
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def same_value(text: str, other: str) -> bool:
+    """Tell whether two cells say the same: equal texts, or equal numbers.
+
+    Parameters
+    ----------
+    text, other : str
+        What stands in the two cells.
+
+    Returns
+    -------
+    bool
+        Whether they are the same value.
+
+    Examples
+    --------
+    >>> same_value("1", "1.0"), same_value("yes", "Yes")
+    (True, False)
+    """
+    return text == other or (number(text) is not None and number(text) == number(other))
+
+
+def listed(values: Iterable[str], most: int = 6) -> str:
+    """Name the first values of a list in a message.
+
+    Parameters
+    ----------
+    values : iterable of str
+        All of them.
+    most : int
+        How many are named.
+
+    Returns
+    -------
+    str
+        The values with commas between them, and dots where some are left out.
+
+    Examples
+    --------
+    >>> listed("abcd", 2)
+    'a, b, ...'
+    """
+    every = list(values)
+    return ", ".join(every[:most]) + (", ..." if len(every) > most else "")
+
+
+@dataclass(frozen=True, eq=False)
+class TableColumn:
+    """One column: its cells as the source holds them, read as texts or as numbers.
+
+    Parameters
+    ----------
+    cells : sequence
+        Texts, numbers, or None; an array of numbers is kept as it is.
+    markers : frozenset of str
+        The texts, in small letters, that mean that a value is missing.
+
+    Examples
+    --------
+    >>> income = TableColumn(("10", "NA", "12.5"))
+    >>> income.kind, income.numbers.tolist(), income.texts
+    ('number', [10.0, nan, 12.5], ('10', None, '12.5'))
+    >>> TableColumn(("red", "7")).kind
+    'category'
+    """
+
+    cells: Cells
+    markers: frozenset[str] = MISSING
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @cached_property
+    def texts(self) -> tuple[str | None, ...]:
+        """The cells as texts, None where a value is missing."""
+        cells = self.cells.tolist() if isinstance(self.cells, np.ndarray) else self.cells
+        markers = self.markers
+        return tuple(
+            None
+            if cell is None or cell != cell or (text := str(cell).strip()).lower() in markers
+            else text
+            for cell in cells
+        )
+
+    @cached_property
+    def numbers(self) -> FloatArray | None:
+        """The cells as numbers, NaN where a value is missing; None for a category."""
+        if isinstance(self.cells, np.ndarray) and self.cells.dtype.kind in "iuf":
+            return self.cells.astype(np.float64)
+        kinds = set(map(type, self.cells))
+        # none of the usual markers is a number, so that most columns can be read at once
+        if self.markers <= MISSING and (kinds == {str} or kinds <= {int, float, NoneType}):
+            try:
+                return np.array([np.nan if c is None else float(c) for c in self.cells])
+            except ValueError:
+                pass  # a category, or a value is missing
+        try:
+            read = [np.nan if text is None else float(text) for text in self.texts]
+        except ValueError:
+            return None
+        return np.array(read, dtype=np.float64)
+
+    @property
+    def kind(self) -> Literal["number", "category"]:
+        """ "number" if every value that is not missing is a number, else "category"."""
+        return "category" if self.numbers is None else "number"
+
+    @cached_property
+    def missing(self) -> BoolArray:
+        """Where a value is missing."""
+        if isinstance(self.cells, np.ndarray) and self.numbers is not None:
+            return np.isnan(self.numbers)
+        return np.array([text is None for text in self.texts], dtype=bool)
+
+    def where(self, rows: BoolArray) -> "TableColumn":
+        """Keep some rows.
+
+        Parameters
+        ----------
+        rows : array of bool
+            Which rows are kept.
+
+        Returns
+        -------
+        TableColumn
+            The column of these rows.
+        """
+        kept = (
+            self.cells[rows]
+            if isinstance(self.cells, np.ndarray)
+            else tuple(compress(self.cells, rows.tolist()))
+        )
+        return TableColumn(kept, self.markers)
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """Named columns of equal length, as they stand in a source.
+
+    Parameters
+    ----------
+    source : str
+        Where the rows are from, for messages.
+    columns : mapping of str to TableColumn
+        The columns by name, in the order of the source.
+    lines : sequence of int
+        The line of the source in which each row stands.
+
+    Examples
+    --------
+    >>> frame = Frame("loans.csv", {"sex": TableColumn(("f", "m", ""))}, (2, 3, 4))
+    >>> frame["sex"].texts, len(frame)
+    (('f', 'm', None), 3)
+    >>> frame["age"]
+    Traceback (most recent call last):
+        ...
+    evenhand.errors.MissingColumn: loans.csv has no column 'age'; it has: sex. Hint: names are
+    compared letter by letter, upper and lower case included.
+    """
+
+    source: str
+    columns: Mapping[str, TableColumn]
+    lines: Sequence[int]
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def __getitem__(self, name: str) -> TableColumn:
+        """The column of that name; MissingColumn lists the ones there are."""
+        self.require([name])
+        return self.columns[name]
+
+    def require(self, names: Iterable[str]) -> None:
+        """Refuse names that no column has.
+
+        Parameters
+        ----------
+        names : iterable of str
+            The columns that are needed.
+
+        Raises
+        ------
+        MissingColumn
+            If one of them is not there.
+        """
+        absent = [name for name in names if name not in self.columns]
+        if absent:
+            raise MissingColumn(
+                f"{self.source} has no column {', '.join(map(repr, absent))}; "
+                f"it has: {', '.join(self.columns)}.",
+                hint="names are compared letter by letter, upper and lower case included.",
+            )
+
+    def where(self, rows: BoolArray) -> "Frame":
+        """Keep some rows.
+
+        Parameters
+        ----------
+        rows : array of bool
+            Which rows are kept.
+
+        Returns
+        -------
+        Frame
+            The same columns with these rows.
+        """
+        if rows.all():
+            return self
+        columns = {name: column.where(rows) for name, column in self.columns.items()}
+        return Frame(self.source, columns, tuple(compress(self.lines, rows.tolist())))
+
+    def finite(self, name: str) -> FloatArray:
+        """Read a column of which every value must be a finite number.
+
+        Parameters
+        ----------
+        name : str
+            The column.
+
+        Returns
+        -------
+        array of float
+            One number per row.
+
+        Raises
+        ------
+        InvalidInput
+            If a value is missing, infinite or no number.
+        """
+        column = self[name]
+        read = column.numbers
+        if read is None:
+            bad = [text is None or number(text) is None for text in column.texts].index(True)
+        elif np.isfinite(read).all():
+            return read
+        else:
+            bad = int(np.argmin(np.isfinite(read)))
+        raise InvalidInput(
+            f"{self.source}: {name!r} holds {str(column.cells[bad])!r} in row {bad + 1} "
+            f"(line {self.lines[bad]}); it must be a finite number.",
+            hint="correct the cell, or leave the row out.",
+        )
+
+
+@dataclass(frozen=True)
+class GroupFigures:
+    """One group of a table in numbers.
+
+    Parameters
+    ----------
+    group : object
+        Its name.
+    people : int
+        How many rows it has.
+    share : float
+        Which share of all rows.
+    good_rate : float
+        Which share of them had the good outcome.
+
+    Examples
+    --------
+    >>> GroupFigures("a", 3, 0.75, 2 / 3).people
+    3
+    """
+
+    group: Any
+    people: int
+    share: float
+    good_rate: float
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A table of numbers that people can be decided by.
+
+    Parameters
+    ----------
+    name : str
+        What it is called.
+    features : array of float, shape (n, d)
+        What a decision may look at.
+    names : tuple of str
+        The names of the columns of `features`.
+    group : array, shape (n,)
+        The group of each row.
+    label : array of int, shape (n,)
+        +1 for the good outcome, -1 for the bad one.
+    generated : bool
+        Whether the rows were made up.
+    notes : tuple of str
+        What was done to the rows on the way here, in words.
+    encoded : mapping of str to tuple of str
+        Which text column became which 0/1 columns.
+
+    Examples
+    --------
+    >>> table = Table("toy", np.eye(2), ("x", "z"), np.array(["a", "b"]), np.array([1, -1]))
+    >>> len(table), [(one.group, one.good_rate) for one in table.figures]
+    (2, [('a', 1.0), ('b', 0.0)])
+    """
+
+    name: str
+    features: FloatArray
+    names: tuple[str, ...]
+    group: GroupArray
+    label: IntArray
+    generated: bool = False
+    notes: tuple[str, ...] = ()
+    encoded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    @property
+    def sample(self) -> LabelledSample:
+        """The rows on which rates are measured."""
+        return LabelledSample(self.features, self.group, self.label)
+
+    @property
+    def problem(self) -> CostSensitiveProblem:
+        """The same rows with the price 1 for every error."""
+        return Prices().problem(self.features, self.group, self.label)
+
+    @property
+    def figures(self) -> tuple[GroupFigures, ...]:
+        """Each group with its size and its rate of good outcomes."""
+        return tuple(
+            GroupFigures(
+                value,
+                int((here := self.group == value).sum()),
+                float(here.mean()),
+                float((self.label[here] == 1).mean()),
+            )
+            for value in self.sample.groups
+        )
+
+    def subset(self, rows: int, seed: int = 0) -> "Table":
+        """Draw a fixed random subset.
+
+        Parameters
+        ----------
+        rows : int
+            How many rows; all of them where there are no more.
+        seed : int
+            Which subset.
+
+        Returns
+        -------
+        Table
+            The rows that were drawn, in the order of the table.
+        """
+        chosen = np.sort(np.random.default_rng(seed).permutation(len(self.label))[:rows])
+        return replace(
+            self, features=self.features[chosen], group=self.group[chosen], label=self.label[chosen]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledFrame:
+    """Typed columns of people whose group and outcome are known, before they are encoded.
+
+    Parameters
+    ----------
+    name : str
+        What the table is called.
+    frame : Frame
+        All columns of the rows that were kept.
+    features : tuple of str
+        The columns that a decision may look at.
+    label : array of int
+        +1 for the good outcome, -1 for the bad one.
+    group : array
+        The group of each row.
+    label_name, good, group_name : str
+        The column of the outcome, its good value, and the column of the group, for messages.
+    encode : bool
+        Whether text columns may become 0/1 columns.
+    published : bool
+        Whether it is a published table. There a text column of two values becomes two 0/1 columns,
+        as everybody has it, and no note is made of it.
+    dropped : int
+        Rows of the source that were left out.
+    notes : tuple of str
+        What was done to the rows so far, in words.
+
+    Examples
+    --------
+    >>> frame = Frame("toy", {"colour": TableColumn(("red", "blue", "red"))}, (2, 3, 4))
+    >>> label, group = np.array([1, -1, 1]), np.array(["a", "a", "b"])
+    >>> people = LabelledFrame("toy", frame, ("colour",), label, group, encode=True)
+    >>> table = people.encoded()
+    >>> table.names, table.features.tolist()
+    (('colour=red',), [[1.0], [0.0], [1.0]])
+    """
+
+    name: str
+    frame: Frame
+    features: tuple[str, ...]
+    label: IntArray
+    group: GroupArray
+    label_name: str = "the outcome"
+    good: str = "good"
+    group_name: str = "the group"
+    encode: bool = False
+    published: bool = False
+    dropped: int = 0
+    notes: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.label)
+
+    def with_columns(self, columns: Mapping[str, Cells]) -> "LabelledFrame":
+        """Add columns that are no features, or replace some.
+
+        Parameters
+        ----------
+        columns : mapping of str to sequence
+            Their cells by name.
+
+        Returns
+        -------
+        LabelledFrame
+            The same people with these columns.
+        """
+        added = {name: TableColumn(cells) for name, cells in columns.items()}
+        return replace(self, frame=replace(self.frame, columns={**self.frame.columns, **added}))
+
+    def logarithmic(self, names: Iterable[str]) -> "LabelledFrame":
+        """Take log(1 + x) of features with long tails, which then suit linear rules.
+
+        Parameters
+        ----------
+        names : iterable of str
+            The columns of numbers to change.
+
+        Returns
+        -------
+        LabelledFrame
+            The same people; the columns are called "log(1 + name)", and a note says so.
+        """
+        chosen = {name: f"log(1 + {name})" for name in names}
+        if not chosen:
+            return self
+        columns = {new: np.log1p(self.frame.finite(name)) for name, new in chosen.items()}
+        return replace(
+            self.with_columns(columns),
+            features=tuple(chosen.get(name, name) for name in self.features),
+            notes=(*self.notes, f"{', '.join(chosen)} enter as log(1 + x)"),
+        )
+
+    def encoded(self) -> Table:
+        """Turn the features into numbers: the last step of reading a table.
+
+        Columns of numbers stay as they are. A text column is refused, or becomes one 0/1 column per
+        value if `encode` is set; of two values one says everything.
+
+        Returns
+        -------
+        Table
+            The people with numeric features.
+
+        Raises
+        ------
+        InvalidInput
+            If a column is text and `encode` is not set, if a text column has too many values, or if
+            a number is infinite.
+        """
+        texts = [name for name in self.features if self.frame.columns[name].numbers is None]
+        if texts and not self.encode:
+            examples = [
+                next(text for text in self.frame[name].texts if text and number(text) is None)
+                for name in texts
+            ]
+            pairs = zip(texts, examples, strict=True)
+            shown = ", ".join(f"{name!r} (for example {text!r})" for name, text in pairs)
+            raise InvalidInput(
+                f"{self.frame.source}: {shown} {'is' if len(texts) == 1 else 'are'} not numeric.",
+                hint="add --encode for one 0/1 column per value, "
+                "or choose numeric columns with --features.",
+            )
+        parts: dict[str, FloatArray] = {}
+        encoded: dict[str, tuple[str, ...]] = {}
+        notes = list(self.notes)
+        for name in self.features:
+            columns = self._one_hot(name) if name in texts else {name: self.frame.finite(name)}
+            parts |= columns
+            if name in texts:
+                encoded[name] = tuple(columns)
+        if not self.published:
+            notes += [
+                f"the text column {name!r} became {len(columns)} columns of 0 and 1"
+                for name, columns in encoded.items()
+            ]
+        values = np.column_stack(list(parts.values()))
+        return Table(
+            self.name,
+            values,
+            tuple(parts),
+            self.group,
+            self.label,
+            notes=tuple(notes),
+            encoded=encoded,
+        )
+
+    def _one_hot(self, name: str) -> dict[str, FloatArray]:
+        """{"purpose=car": 0/1, ...}."""
+        column = self.frame[name]
+        distinct = sorted({text for text in column.texts if text is not None})
+        if len(distinct) > MOST_CATEGORIES:
+            raise InvalidInput(
+                f"{self.frame.source}: the text column {name!r} has {len(distinct)} distinct "
+                f"values; --encode takes at most {MOST_CATEGORIES}.",
+                hint="leave it out with --features; "
+                "names and identifiers say nothing about a new person.",
+            )
+        values = np.array(column.texts)
+        shown = distinct[1:] if len(distinct) == 2 and not self.published else distinct
+        return {f"{name}={value}": (values == value).astype(np.float64) for value in shown}

@@ -1,0 +1,415 @@
+"""The tables that evenhand knows by name: where each lies, what is decided, for whom, and what one
+must know before using it.
+
+What names the group outright leaves the features. Rows are those of the published file unless the
+entry says otherwise. Another package adds its own tables by an entry point:
+
+    [project.entry-points."evenhand.tables"]
+    my-table = "my_package.tables:MY_TABLE"        # a PublishedTable
+"""
+
+import csv
+import tomllib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from importlib import resources
+from io import StringIO
+from typing import Any
+
+import numpy as np
+
+from evenhand.errors import InvalidInput
+from evenhand.registry import Registry
+from evenhand.tables.frame import Cells, Frame, LabelledFrame, TableColumn
+from evenhand.tables.wheels import WheelFile
+from evenhand.words import BoolArray
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+@dataclass(frozen=True)
+class PublishedTable:
+    """A table that is known by name.
+
+    Parameters
+    ----------
+    name, title : str
+        Its short and its full name.
+    decision, good, groups : str
+        The decision it stands for, its good outcome and its groups, in words.
+    licence, caveat : str
+        Under which terms it may be used, and what one must know before using it.
+    load : callable
+        Reads it: (name of another grouping, or None) -> LabelledFrame.
+    files : tuple of WheelFile
+        Where its rows lie.
+    other_groups : tuple of str
+        Other groupings that `load` offers.
+    skewed : tuple of str
+        Columns with long tails, which enter as log(1 + x).
+
+    Examples
+    --------
+    >>> TABLES["lending"].cached, len(TABLES["lending"].read())
+    (True, 1200)
+    """
+
+    name: str
+    title: str
+    decision: str
+    good: str
+    groups: str
+    licence: str
+    caveat: str
+    load: Callable[[str | None], LabelledFrame]
+    files: tuple[WheelFile, ...] = ()
+    other_groups: tuple[str, ...] = ()
+    skewed: tuple[str, ...] = ()
+
+    @property
+    def cached(self) -> bool:
+        """Whether it can be read without a download."""
+        return all(source.cached.exists() for source in self.files)
+
+    def read(self, group: str | None = None) -> LabelledFrame:
+        """Read it.
+
+        Parameters
+        ----------
+        group : str, optional
+            Another grouping, one of `other_groups`.
+
+        Returns
+        -------
+        LabelledFrame
+            The people, before they are encoded.
+
+        Raises
+        ------
+        InvalidInput
+            If there is no such grouping.
+        DataUnavailable
+            If it is neither in the cache nor can be downloaded.
+        """
+        if group is not None and group not in self.other_groups:
+            raise InvalidInput(
+                f"the table {self.name} has no other grouping {group!r}.",
+                hint=f"known are: {', '.join(self.other_groups) or 'none'}.",
+            )
+        return replace(self.load(group), good=self.good).logarithmic(self.skewed)
+
+
+def people(
+    name: str,
+    frame: Frame,
+    features: Iterable[str],
+    group: Cells,
+    good: Sequence[bool] | BoolArray,
+    notes: tuple[str, ...] = (),
+) -> LabelledFrame:
+    """Make a published table out of its rows; text columns among its features are encoded.
+
+    Parameters
+    ----------
+    name : str
+        The table.
+    frame : Frame
+        Its rows.
+    features : iterable of str
+        The columns that a decision may look at.
+    group : sequence
+        The group of each row.
+    good : sequence of bool
+        Whether the outcome of each row is good.
+    notes : tuple of str
+        What was done to the rows, in words.
+
+    Returns
+    -------
+    LabelledFrame
+        What `PublishedTable.load` returns.
+
+    Examples
+    --------
+    >>> frame = Frame("toy", {"x": TableColumn(("1", "2"))}, (1, 2))
+    >>> people("toy", frame, ["x"], group=["a", "b"], good=[True, False]).label.tolist()
+    [1, -1]
+    """
+    return LabelledFrame(
+        name,
+        frame,
+        tuple(features),
+        label=np.where(good, 1, -1).astype(np.int64),
+        group=np.array(group),
+        encode=True,
+        published=True,
+        notes=notes,
+    )
+
+
+def _rows(*sources: WheelFile, header: Sequence[str] | None = None, delimiter: str = ",") -> Frame:
+    """The rows of files with the same columns, the last column first (of equal names the first one
+    counts). No text means that a value is missing; lines that are no data are left out.
+    """
+    lines: list[list[str]] = []
+    names = list(header or ())
+    for source in sources:
+        reader = csv.reader(StringIO(source.text()), skipinitialspace=True, delimiter=delimiter)
+        names = names or next(reader)
+        lines += [line for line in reader if len(line) == len(names)]
+    cells = reversed(list(zip(*lines, strict=True)))
+    columns = dict(zip(reversed(names), cells, strict=True))
+    return Frame(
+        sources[0].member,
+        {name: TableColumn(column, frozenset()) for name, column in columns.items()},
+        range(1, len(lines) + 1),
+    )
+
+
+def impute(frame: Frame, names: Iterable[str]) -> tuple[Frame, tuple[str, ...]]:
+    """Replace the missing values of columns by their median, and mark where.
+
+    Parameters
+    ----------
+    frame : Frame
+        The rows.
+    names : iterable of str
+        The columns of numbers to complete.
+
+    Returns
+    -------
+    tuple of Frame and tuple of str
+        The rows with a new 0/1 column "<name> missing" for each of them, and the names of these.
+
+    Examples
+    --------
+    >>> frame, added = impute(Frame("toy", {"x": TableColumn(("1", "NA", "5"))}, (1, 2, 3)), ["x"])
+    >>> frame["x"].numbers.tolist(), added, frame["x missing"].numbers.tolist()
+    ([1.0, 3.0, 5.0], ('x missing',), [0.0, 1.0, 0.0])
+    """
+    columns, added = dict(frame.columns), []
+    for name in names:
+        given = TableColumn(frame[name].cells)
+        if given.numbers is None:
+            raise InvalidInput(f"{frame.source}: {name!r} is no column of numbers.")
+        median = float(f"{float(np.median(given.numbers[~given.missing])):.12g}")
+        columns[name] = TableColumn(np.where(given.missing, median, given.numbers))
+        columns[f"{name} missing"] = TableColumn(given.missing.astype(np.float64))
+        added.append(f"{name} missing")
+    return replace(frame, columns=columns), tuple(added)
+
+
+_ADULT = _names(
+    "age workclass fnlwgt education education_years marital_status occupation relationship race sex"
+    " capital_gain capital_loss hours_per_week native_country income"
+)
+
+
+def adult(group: str | None = None) -> LabelledFrame:
+    """Adult census.
+
+    The survey weight and the text twin of education_years are no features; husband and wife become
+    spouse.
+    """
+    by, frame = group or "sex", _rows(*_FILES["adult"], header=_ADULT)
+    numbers = _names("age education_years capital_gain capital_loss hours_per_week")
+    kinds = _names("workclass marital_status occupation relationship race sex native_country")
+    if by == "sex":
+        spouse = {"Husband": "Spouse", "Wife": "Spouse"}
+        kin = tuple(spouse.get(text, text) for text in frame["relationship"].cells)
+        frame = replace(frame, columns={**frame.columns, "relationship": TableColumn(kin)})
+    good = [text.startswith(">50K") for text in frame["income"].cells]
+    features = [*numbers, *(kind for kind in kinds if kind != by)]
+    return people("adult", frame, features, frame[by].cells, good)
+
+
+def compas(group: str | None = None) -> LabelledFrame:
+    """ProPublica's two-year table with its filter, African-American and Caucasian defendants.
+
+    COMPAS's own score is no feature.
+    """
+    by, frame = group or "race", _rows(*_FILES["compas"])
+    frame = frame.where(_kept_by_propublica(frame))
+    numbers = _names("age priors_count juv_fel_count juv_misd_count juv_other_count")
+    features = [*numbers, *(kind for kind in ("sex", "race", "c_charge_degree") if kind != by)]
+    good = [text == "0" for text in frame["two_year_recid"].cells]
+    return people("compas", frame, features, frame[by].cells, good)
+
+
+def _kept_by_propublica(frame: Frame) -> BoolArray:
+    """Charged within 30 days of the screening, a known outcome, no ordinary traffic offence, a
+    score; and one of the two races that are compared.
+    """
+    names = ("days_b_screening_arrest", "is_recid", "c_charge_degree", "score_text", "race")
+    rows = zip(*(frame[name].cells for name in names), strict=True)
+    return np.array(
+        [
+            days != ""
+            and abs(float(days)) <= 30
+            and again != "-1"
+            and degree != "O"
+            and score != "N/A"
+            and race in ("African-American", "Caucasian")
+            for days, again, degree, score, race in rows
+        ],
+        dtype=bool,
+    )
+
+
+def taiwan(group: str | None = None) -> LabelledFrame:
+    """Card holders in Taiwan, 2005; the wheel's file is already one-hot, its SEX is 0 for men (1 at
+    UCI) and 1 for women (2).
+    """
+    by, frame = group or "SEX", _rows(*_FILES["taiwan"])
+    words = {"0": "men", "1": "women"} if by == "SEX" else {}
+    outcome = "default-payment-next-month"
+    return people(
+        "taiwan",
+        frame,
+        [name for name in frame.columns if name not in ("ID", by, outcome)],
+        [words.get(text, text) for text in frame[by].cells],
+        [text == "0" for text in frame[outcome].cells],
+    )
+
+
+def give_me_some_credit(_: str | None = None) -> LabelledFrame:
+    """150,000 borrowers; a missing income or number of dependents becomes the median, with a 0/1
+    column that says so.
+    """
+    frame, added = impute(_rows(*_FILES["gmsc"]), ["MonthlyIncome", "NumberOfDependents"])
+    reserved = ("", "SeriousDlqin2yrs", "age", *added)
+    return people(
+        "gmsc",
+        frame,
+        [*(name for name in frame.columns if name not in reserved), *added],
+        ["under 35" if float(text) < 35 else "35 and over" for text in frame["age"].cells],
+        [text == "0" for text in frame["SeriousDlqin2yrs"].cells],
+        (
+            "missing incomes and numbers of dependents were replaced by the median "
+            "and marked in a column",
+        ),
+    )
+
+
+_GERMAN = _names(
+    "checking_account duration credit_history purpose credit_amount savings employment"
+    " installment_rate personal_status other_debtors residence_since property age installment_plans"
+    " housing existing_credits job people_liable_for telephone foreign_worker credit"
+)
+_GERMAN_NUMBERS = _names(
+    "duration credit_amount installment_rate residence_since existing_credits people_liable_for"
+)
+
+
+def german(_: str | None = None) -> LabelledFrame:
+    """1,000 loans; age leaves the features, as does the personal status, whose codes mix up sex and
+    marriage.
+    """
+    frame = _rows(*_FILES["german"], header=_GERMAN, delimiter=" ")
+    reserved = (*_GERMAN_NUMBERS, "age", "personal_status", "credit")
+    return people(
+        "german",
+        frame,
+        [*_GERMAN_NUMBERS, *(name for name in _GERMAN if name not in reserved)],
+        ["25 or younger" if float(text) <= 25 else "over 25" for text in frame["age"].cells],
+        [text == "1" for text in frame["credit"].cells],
+    )
+
+
+_LOANAPP = _names(
+    "loanamt suffolk appinc unit emp yjob self atotinc cototinc hexp price other liq gdlin mortg"
+    " cons pubrec hrat obrat fixadj term prop loanprc"
+)
+
+
+def loanapp(group: str | None = None) -> LabelledFrame:
+    """Mortgage applications in Boston, 1990; race and sex of the applicant leave the features."""
+    by, frame = group or "white", _rows(*_FILES["loanapp"])
+    rows = zip(*(frame[name].cells for name in _LOANAPP), strict=True)
+    frame = frame.where(np.array([all(row) for row in rows]))
+    frame, added = impute(frame, ["dep", "married"])
+    frame = frame.where(np.array([text != "" for text in frame[by].cells]))
+    words = {
+        "white": {"1": "white", "0": "black or hispanic"},
+        "male": {"1": "men", "0": "women"},
+    }[by]
+    return people(
+        "loanapp",
+        frame,
+        [*_LOANAPP, "dep", "married", *added],
+        [words[text] for text in frame[by].cells],
+        [text == "1" for text in frame["approve"].cells],
+        ("missing family data were replaced by the median and marked in a column",),
+    )
+
+
+_RECID = _names(
+    "alcohol drugs super married felon workprg property person priors educ rules age tserved"
+)
+
+
+def recid(_: str | None = None) -> LabelledFrame:
+    """People released from North Carolina prisons in 1977/78; what is known only afterwards
+    (durations) is no feature.
+    """
+    frame = _rows(*_FILES["recid"])
+    group = ["black" if text == "1" else "other" for text in frame["black"].cells]
+    return people("recid", frame, _RECID, group, [text == "1" for text in frame["cens"].cells])
+
+
+def lending(_: str | None = None) -> LabelledFrame:
+    """The invented loans that ship with evenhand."""
+    text = (resources.files("evenhand") / "data" / "lending.csv").read_text(encoding="utf-8")
+    names, *lines = csv.reader(StringIO(text))
+    cells = dict(zip(names, zip(*lines, strict=True), strict=True))
+    columns = {name: TableColumn(column) for name, column in cells.items()}
+    frame = Frame("lending", columns, range(2, len(lines) + 2))
+    features = [name for name in names if name not in ("group", "repaid")]
+    return people("lending", frame, features, cells["group"], [y == "yes" for y in cells["repaid"]])
+
+
+def _adopted(entry: Any) -> PublishedTable:
+    if not isinstance(entry, PublishedTable):
+        raise InvalidInput(
+            f"an entry point of evenhand.tables names {entry!r}; it must be a PublishedTable.",
+            hint="from evenhand.tables import PublishedTable.",
+        )
+    return entry
+
+
+_LOADERS = {
+    "lending": lending,
+    "adult": adult,
+    "compas": compas,
+    "german": german,
+    "taiwan": taiwan,
+    "gmsc": give_me_some_credit,
+    "loanapp": loanapp,
+    "recid": recid,
+}
+_ENTRIES = tomllib.loads(
+    (resources.files("evenhand") / "data" / "tables.toml").read_text(encoding="utf-8")
+)
+_FILES = {
+    name: tuple(WheelFile(**file) for file in entry.pop("files", ()))
+    for name, entry in _ENTRIES.items()
+}
+TABLES: Registry[PublishedTable] = Registry(
+    "table",
+    "evenhand.tables",
+    {
+        name: PublishedTable(
+            name=name,
+            load=_LOADERS[name],
+            files=_FILES[name],
+            other_groups=tuple(entry.pop("other_groups", ())),
+            skewed=tuple(entry.pop("skewed", ())),
+            **entry,
+        )
+        for name, entry in _ENTRIES.items()
+    },
+    _adopted,
+)
+"""Every published table by name; other packages add theirs by an entry point."""

@@ -1,0 +1,968 @@
+"""The laws of learners at the doors: what may happen to a round between its coin and what is
+learned from it.
+
+Labels come late, twice, in any order, or never; reports are refused; humans overrule decisions;
+people are erased; groups are unknown, new, or told afterwards; several threads call at once. A
+learner must lose nothing, count nobody twice, and learn nothing from what it may not know.
+"""
+
+import sys
+from collections.abc import Mapping
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Lock
+from typing import Any
+
+import numpy as np
+
+from evenhand.contracts import (
+    SupportsErasure,
+    SupportsLateGroups,
+    SupportsOverrule,
+    SupportsStorage,
+)
+from evenhand.errors import NotSerialisable, ProtocolError
+from evenhand.learners import load
+from evenhand.testing.laws import (
+    BLOCK,
+    Broken,
+    Copy,
+    Decided,
+    LearnerCase,
+    LearnerLaw,
+    decide,
+    law,
+    nothing_fails,
+    play,
+    require,
+    require_labels,
+    require_refusal,
+    require_same_decisions,
+    rows_of,
+    together,
+)
+from evenhand.words import GroupArray, LabelledSample
+
+LATE = 10
+"""Blocks after which a late label comes."""
+HELD = 3
+"""Blocks whose labels are held back and told together."""
+THREADS = 4
+"""Threads that call one learner at once."""
+
+
+def tell_all(learner: Any, decided: Decided) -> None:
+    """The labels of all who were accepted, in the order of their rounds."""
+    decided.tell(learner, decided.accepted)
+
+
+# labels
+
+
+@law
+def late_labels_find_their_round(case: LearnerCase) -> None:
+    """A label may come any number of rounds after its decision.
+
+    It is taken then, for its own round and no other.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> late_labels_find_their_round(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+    met: list[Decided] = []
+
+    def some_late(learner: Any, decided: Decided) -> None:
+        met.append(decided)
+        decided.tell(learner, decided.every(2))
+        if len(met) > LATE:
+            met[-LATE].tell(learner, met[-LATE].every(4, 1))
+
+    (learner,) = play(case, Copy(some_late))
+    for number, decided in enumerate(met):
+        late = decided.every(4, 1) & (number + LATE <= len(met))
+        require_labels(learner, decided, decided.every(2) | late)
+
+
+@law
+def missing_labels_stop_nobody(case: LearnerCase) -> None:
+    """Where labels never come, everybody is still decided.
+
+    All labels, all good ones or all bad ones may be missing; the report counts what is missing.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> missing_labels_stop_nobody(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+    for told in ((), (1,), (-1,)):
+        missing = 0
+
+        def some(learner: Any, decided: Decided, told: tuple[int, ...] = told) -> None:
+            nonlocal missing
+            coming = np.isin(decided.people.label, told)
+            decided.tell(learner, coming)
+            missing += int((decided.accepted & ~coming).sum())
+
+        (learner,) = play(case, Copy(some))
+        counted = getattr(getattr(learner, "report", None), "missing_labels", missing)
+        figures = f"the report counts {counted} missing labels after {case.rounds} rounds"
+        require(counted == missing, f"{figures}, but {missing} never came (told: {told or 'none'})")
+
+
+@law
+def repeated_reports_change_nothing(case: LearnerCase) -> None:
+    """A label that is told again, in the same report or in a later one, changes nothing.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> repeated_reports_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+
+    def twice(learner: Any, decided: Decided) -> None:
+        told = np.flatnonzero(decided.accepted)
+        if len(told):
+            learner.observe(
+                np.repeat(decided.rounds[told], 2), np.repeat(decided.people.label[told], 2)
+            )
+            learner.observe(decided.rounds[told], decided.people.label[told])
+
+    before: list[Decided] = []
+
+    def again_later(learner: Any, decided: Decided) -> None:
+        before.append(decided)
+        for block in before[-HELD:]:
+            tell_all(learner, block)
+
+    play(case, Copy(tell_all), Copy(twice), Copy(again_later))
+
+
+@law
+def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
+    """The order of the labels between two decisions changes nothing.
+
+    They may be told in any order, one by one or together.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> the_order_of_reports_is_irrelevant(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+
+    def held_back(order: str) -> Copy:
+        waiting: list[tuple[int, int]] = []
+        draw = np.random.default_rng(case.seed)
+
+        def tell_held(learner: Any, decided: Decided) -> None:
+            labels = decided.people.label[decided.accepted].tolist()
+            waiting.extend(zip(decided.rounds[decided.accepted].tolist(), labels, strict=True))
+            if decided.rounds[0] // BLOCK % HELD < HELD - 1 or not waiting:
+                return
+            if order == "backwards":
+                waiting.reverse()
+            elif order == "shuffled":
+                draw.shuffle(waiting)
+            parts = [[one] for one in waiting] if order != "forwards" else [waiting]
+            for part in parts:
+                rounds, told = np.array(part).T
+                learner.observe(rounds, told)
+            waiting.clear()
+
+        return Copy(tell_held)
+
+    play(case, *map(held_back, ("forwards", "one by one", "backwards", "shuffled")))
+
+
+@law
+def refused_reports_change_nothing(case: LearnerCase) -> None:
+    """A report of which one label is refused enters none of its labels.
+
+    What was told before it stands.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> refused_reports_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+
+    def with_refusals(learner: Any, decided: Decided) -> None:
+        accepted, label = decided.accepted, decided.people.label
+        fresh, told = accepted & decided.every(2), accepted & ~decided.every(2)
+        decided.tell(learner, told)
+        wrong: list[tuple[str, int, int]] = [
+            ("a round that was never played", case.rounds + 10**6, 1)
+        ]
+        if told.any():
+            place = int(np.argmax(told))
+            wrong.append(
+                ("a second, different label", int(decided.rounds[place]), -int(label[place]))
+            )
+            wrong.append(("a label of 0", int(decided.rounds[place]), 0))
+        if not accepted.all():
+            wrong.append(("a rejected person", int(decided.rounds[np.argmin(accepted)]), 1))
+        for what, round, false in wrong:
+            rounds, labels = (
+                [*decided.rounds[fresh].tolist(), round],
+                [*(-label[fresh]).tolist(), false],
+            )
+            require_refusal(f"a report that ends with {what}", learner.observe, rounds, labels)
+        decided.tell(learner, fresh)
+
+    def without(learner: Any, decided: Decided) -> None:
+        decided.tell(learner, ~decided.every(2))
+        decided.tell(learner, decided.every(2))
+
+    play(case, Copy(without), Copy(with_refusals))
+
+
+# humans who decide otherwise
+
+
+@law
+def refused_accepts_teach_nothing(case: LearnerCase) -> None:
+    """The label of an accept that a human refused changes no later policy.
+
+    Told before the refusal, it is forgotten; told afterwards, it is refused.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> refused_accepts_teach_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+
+    def refusing(label: int | None, *, attempted: bool = False) -> Copy:
+        def refuse_some(learner: Any, decided: Decided) -> None:
+            chosen = decided.accepted & decided.every(3)
+            if label is not None:
+                decided.tell(learner, chosen, label)
+            if chosen.any():
+                learner.overrule(decided.rounds[chosen], np.zeros(int(chosen.sum()), bool))
+            decided.tell(learner, ~chosen)
+            for round in decided.rounds[chosen].tolist() if attempted or label is not None else ():
+                require_refusal("the label of a refused person", learner.observe, round, label or 1)
+
+        return Copy(refuse_some)
+
+    met: list[Decided] = []
+
+    def refuse_late(learner: Any, decided: Decided) -> None:
+        tell_all(learner, decided)
+        met.append(decided)
+        long_ago = met[-LATE:][0]
+        for place in np.flatnonzero(long_ago.accepted & long_ago.every(8)).tolist():
+            round, label = int(long_ago.rounds[place]), int(long_ago.people.label[place])
+            learner.overrule(round, False)
+            require_refusal(
+                "the label of a person who was refused long after", learner.observe, round, label
+            )
+
+    play(case, refusing(None), refusing(1), refusing(-1), refusing(None, attempted=True))
+    play(case, Copy(refuse_late))
+
+
+@law
+def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
+    """A reject that a human turned into an accept stays a reject.
+
+    Its label is refused, and the run is the same without the human.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> accepted_rejects_stay_rejected(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+
+    def accept_some(learner: Any, decided: Decided) -> None:
+        chosen = ~decided.accepted & decided.every(2)
+        if chosen.any():
+            learner.overrule(decided.rounds[chosen], np.ones(int(chosen.sum()), bool))
+        for place in np.flatnonzero(chosen).tolist():
+            round, label = int(decided.rounds[place]), int(decided.people.label[place])
+            require_refusal(
+                "the label of a reject that a human accepted", learner.observe, round, label
+            )
+        tell_all(learner, decided)
+
+    play(case, Copy(tell_all), Copy(accept_some))
+
+
+@law
+def agreeing_humans_change_nothing(case: LearnerCase) -> None:
+    """To overrule with what was decided anyway changes nothing.
+
+    To overrule again changes no more, and what is refused changes nothing at all.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> agreeing_humans_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+
+    def agree(learner: Any, decided: Decided) -> None:
+        decided.tell(learner, decided.every(2))
+        learner.overrule(decided.rounds, decided.accepted)
+        learner.overrule(int(decided.rounds[0]), bool(decided.accepted[0]))
+        decided.tell(learner, ~decided.every(2))
+        rounds, others = (
+            [*decided.rounds.tolist(), case.rounds + 10**6],
+            [*(~decided.accepted).tolist(), False],
+        )
+        require_refusal(
+            "an overruling that ends with a round that was never played",
+            learner.overrule,
+            rounds,
+            others,
+        )
+
+    def alone(learner: Any, decided: Decided) -> None:
+        decided.tell(learner, decided.every(2))
+        decided.tell(learner, ~decided.every(2))
+
+    def overruled(times: int) -> Copy:
+        met: list[Decided] = []
+
+        def overrule_some(learner: Any, decided: Decided) -> None:
+            tell_all(learner, decided)
+            met.append(decided)
+            long_ago = met[-LATE:][0]
+            for block, chosen in ((decided, decided.every(4)), (long_ago, long_ago.every(4, 1))):
+                for _ in range(times):
+                    learner.overrule(block.rounds[chosen], ~block.accepted[chosen])
+
+        return Copy(overrule_some)
+
+    play(case, Copy(alone), Copy(agree))
+    play(case, overruled(1), overruled(3))
+
+
+# people who are forgotten
+
+
+@law
+def erased_people_leave_no_trace(case: LearnerCase) -> None:
+    """Who an erased person was changes nothing from then on.
+
+    Two runs that differ only in who somebody was who is erased before the next decision are equal
+    from then on; so are their files.
+
+    The last person of every other block is somebody else in the second run: other features and
+    another group (where the policy accepts both with the same probability, so that the draw is the
+    same), and the other label.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> erased_people_leave_no_trace(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+    people, one, two = case.people(), case.fresh(), case.fresh()
+    for number, block in enumerate(case.blocks()):
+        with nothing_fails(f"playing the people from round {number * BLOCK} on"):
+            last = rows_of(block, slice(-1, None))
+            if len(block) > 1:
+                rest = rows_of(block, slice(None, -1))
+                first, second = (
+                    decide(learner, rest.features, rest.group) for learner in (one, two)
+                )
+                require_same_decisions(first, second)
+                for learner in (one, two):
+                    tell_all(learner, Decided(rest, first))
+            other, gone = last, number % 2 == 0
+            if gone:
+                other = LabelledSample(last.features, last.group, -last.label)
+                chance = one.policy.acceptance(people.features, people.group)
+                alike = chance == one.policy.acceptance(last.features, last.group)[0]
+                unlike = (people.features != last.features).any(axis=1) & (
+                    people.group != last.group[0]
+                )
+                twins = np.flatnonzero(alike & unlike)
+                if len(twins) and getattr(one, "rounds_left", 1) > 0:
+                    twin = rows_of(people, twins[[number % len(twins)]])
+                    other = LabelledSample(twin.features, twin.group, -last.label)
+            first, second = (
+                decide(one, last.features, last.group),
+                decide(two, other.features, other.group),
+            )
+            require_same_decisions(first, second)
+            for learner, decided in ((one, Decided(last, first)), (two, Decided(other, second))):
+                tell_all(learner, decided)
+                if gone:
+                    learner.erase(int(decided.rounds[0]))
+            if number % 8 == 0:
+                _require_same_files(one, two, first[0].round)
+    _require_same_files(one, two, case.rounds - 1)
+
+
+def _require_same_files(one: Any, two: Any, round: int) -> None:
+    """LawBroken unless both learners are stored in the same bytes; says nothing about learners
+    whose files are never the same twice.
+    """
+    if not isinstance(one, SupportsStorage):
+        return
+    with TemporaryDirectory() as folder:
+        files = []
+        for name, learner in (("one", one), ("again", one), ("two", two)):
+            try:
+                learner.save(Path(folder) / name)
+            except NotSerialisable:
+                return
+            files.append((Path(folder) / name).read_bytes())
+    figures = f"after round {round} the files of the two runs differ "
+    figures += f"({len(files[0])} and {len(files[2])} bytes)"
+    require(
+        files[0] != files[1] or files[0] == files[2],
+        f"{figures}: the erased person is still in them",
+    )
+
+
+@law
+def erased_rounds_stay_erased(case: LearnerCase) -> None:
+    """An erased round takes no label, group or overruling.
+
+    It does not matter how long ago it was played; to erase it again changes nothing.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> erased_rounds_stay_erased(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+
+    def erasing(*, attempts: bool) -> Copy:
+        met: list[Decided] = []
+
+        def erase_some(learner: Any, decided: Decided) -> None:
+            met.append(decided)
+            decided.tell(learner, decided.every(3) | decided.every(3, 1))
+            gone = [decided.rounds[decided.every(8)]]
+            if len(met) > LATE:
+                gone.append(met[-LATE].rounds[met[-LATE].every(8, 1)])
+            for rounds in gone:
+                if not len(rounds):
+                    continue
+                learner.erase(rounds)
+                if attempts:
+                    learner.erase(int(rounds[0]))
+                    learner.erase(rounds)
+                    _require_closed(learner, int(rounds[0]))
+            if attempts:
+                more = [*decided.rounds.tolist(), case.rounds + 10**6]
+                require_refusal(
+                    "an erasure that ends with a round that was never played", learner.erase, more
+                )
+
+        return Copy(erase_some)
+
+    play(case, erasing(attempts=False), erasing(attempts=True))
+
+
+def _require_closed(learner: Any, round: int) -> None:
+    for label in (1, -1):
+        require_refusal(f"label {label:+d} of an erased person", learner.observe, round, label)
+    if isinstance(learner, SupportsOverrule):
+        require_refusal("the overruling of an erased decision", learner.overrule, round, True)
+        require_refusal("the overruling of an erased decision", learner.overrule, round, False)
+    if isinstance(learner, SupportsLateGroups):
+        require_refusal("the group of an erased person", learner.tell_group, round, "a")
+
+
+# groups
+
+
+@law
+def missing_groups_are_the_same(case: LearnerCase) -> None:
+    """None, NaN and pandas.NA in the group all mean "unknown".
+
+    All of them are refused alike or taken alike, and teach the same.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> missing_groups_are_the_same(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+    numeric = bool(case.people().group.dtype.kind in "iuf")
+
+    def hiding(missing: Any, kind: Any = object) -> Copy:
+        def hide_some(group: GroupArray) -> Any:
+            shown = group.astype(kind)
+            shown[::5] = missing
+            return shown
+
+        return Copy(tell_all, hide_some)
+
+    some = [hiding(None), hiding(float("nan")), hiding(np.float64("nan"))]
+    some += [hiding(np.nan, np.float64)] if numeric else []
+    everybody = [
+        Copy(tell_all, lambda _: None),
+        Copy(tell_all, lambda group: np.full(len(group), None)),
+    ]
+    if find_spec("pandas") is not None:
+        pandas = import_module("pandas")
+
+        def categories(group: GroupArray) -> Any:
+            shown = pandas.Series(group, dtype=object)
+            shown[::5] = None
+            return shown.astype("category")
+
+        some += [hiding(pandas.NA), Copy(tell_all, categories)]
+        everybody.append(Copy(tell_all, lambda group: np.full(len(group), pandas.NA, dtype=object)))
+    play(case, *some)
+    play(case, *everybody)
+
+
+@law
+def new_groups_stop_nobody(case: LearnerCase) -> None:
+    """A group that nobody had before makes no call fail.
+
+    People of such a group, as a mistyped one, are decided like everybody else.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> new_groups_stop_nobody(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+    people = case.people()
+    strange: Any = (
+        int(people.group.max()) + 1
+        if people.group.dtype.kind in "iu"
+        else f"{people.group[0]} mistyped"
+    )
+    for place in (0, BLOCK // 2):
+        for turn in (0, case.rounds // BLOCK // 2):
+            blocks = iter(range(case.rounds + 1))
+
+            def once(
+                group: GroupArray, place: int = place, turn: int = turn, blocks: Any = blocks
+            ) -> Any:
+                shown = group.astype(object)
+                if next(blocks) == turn:
+                    shown[min(place, len(shown) - 1)] = strange
+                return shown
+
+            play(case, Copy(tell_all, once))
+
+
+@law
+def late_groups_are_told_once(case: LearnerCase) -> None:
+    """A group that was unknown may be told afterwards, once.
+
+    Telling it again changes nothing, and another one is refused.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> from evenhand.testing import LearnerCase
+    >>> world = eh.environments.lending()
+    >>> learner = eh.CertifiedLearner(world.hypotheses, eh.FalsePositiveRate(), 0.2, 0.05)
+    >>> late_groups_are_told_once(LearnerCase(learner, world, rounds=50))
+    """
+    values = sorted(set(case.people().group.tolist()))
+
+    def hide_some(group: GroupArray) -> Any:
+        shown = group.astype(object)
+        shown[::5] = None
+        return shown
+
+    def telling(*, attempts: bool) -> Copy:
+        def tell_groups(learner: Any, decided: Decided) -> None:
+            tell_all(learner, decided)
+            rounds, group = decided.rounds[::5], decided.people.group[::5]
+            other = [values[0] if value != values[0] else values[-1] for value in group.tolist()]
+            if attempts:
+                more, false = [*rounds.tolist(), case.rounds + 10**6], [*other, values[0]]
+                require_refusal(
+                    "groups that end with a round that was never played",
+                    learner.tell_group,
+                    more,
+                    false,
+                )
+            learner.tell_group(rounds, group)
+            if attempts:
+                learner.tell_group(rounds, group)
+                told = (int(rounds[0]), other[0])
+                require_refusal(
+                    f"group {other[0]!r} after {group.tolist()[0]!r}", learner.tell_group, *told
+                )
+
+        return Copy(tell_groups, hide_some)
+
+    play(case, telling(attempts=False), telling(attempts=True))
+
+
+# many at once
+
+
+@law
+def a_large_block_counts_everybody(case: LearnerCase) -> None:
+    """All people in one call are as many rounds as block by block.
+
+    Each person is counted once, with a number, a draw and a label of their own.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> a_large_block_counts_everybody(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+    people, whole = case.people(), case.fresh()
+    (cut,) = play(case, Copy(tell_all))
+    with nothing_fails(f"deciding {len(people)} people in one call, and telling their labels,"):
+        everybody = Decided(people, decide(whole, people.features, people.group))
+        rounds = everybody.rounds
+        wrong = int(np.argmax(rounds != np.arange(len(rounds)))) if len(rounds) else 0
+        require(len(rounds) == len(people), f"{len(rounds)} decisions about {len(people)} people")
+        require(
+            rounds[wrong] == wrong, f"person {wrong} of {len(people)} has round {rounds[wrong]}"
+        )
+        require(
+            whole.round == cut.round, f"the counter says {whole.round}, block by block {cut.round}"
+        )
+        chances = np.array([decision.propensity for decision in everybody.decisions])
+        unlike = int(np.argmax(~((chances > 0) & (chances <= 1))))
+        require(0 < chances[unlike] <= 1, f"round {unlike} has propensity {chances[unlike]!r}")
+        back = int(
+            np.argmin(np.diff([decision.epoch for decision in everybody.decisions], prepend=0))
+        )
+        epochs = [decision.epoch for decision in everybody.decisions[max(back - 1, 0) : back + 1]]
+        require(epochs == sorted(epochs), f"rounds {back - 1} and {back} are of epochs {epochs}")
+        everybody.tell(whole, everybody.every(2))
+        require_labels(whole, everybody, everybody.every(2))
+        for learner in (whole, cut):
+            counted = getattr(getattr(learner, "report", None), "missing_labels", 0)
+            require(
+                counted == 0,
+                f"{counted} labels count as missing after all {case.rounds} rounds have theirs",
+            )
+            later = decide(learner, people.features[:BLOCK], people.group[:BLOCK])
+            require(
+                later[0].round == case.rounds,
+                f"the next person has round {later[0].round}, not {case.rounds}",
+            )
+
+
+@law
+def threads_share_the_rounds(case: LearnerCase) -> None:
+    """decide, observe and save may be called from any thread.
+
+    Every person is one round, and every label goes to its own person.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> threads_share_the_rounds(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+    learner, people = case.fresh(), case.people()
+    parts = [rows_of(people, slice(start, start + 5)) for start in range(0, len(people), 5)]
+    met: list[Decided] = []
+    lock, interval = Lock(), sys.getswitchinterval()
+
+    def job(number: int) -> None:
+        for turn, part in enumerate(parts[number::THREADS]):
+            pieces = [part] if turn % 2 else [rows_of(part, [i]) for i in range(len(part))]
+            for piece in pieces:
+                decided = Decided(piece, decide(learner, piece.features, piece.group, 0.0))
+                with lock:
+                    met.append(decided)
+                    earlier = met[len(met) // 2]
+                tell_all(learner, decided)
+                tell_all(learner, earlier)
+            if number == 0 and turn % 20 == 0 and isinstance(learner, SupportsStorage):
+                with TemporaryDirectory() as folder:
+                    try:
+                        learner.save(Path(folder) / "learner")
+                    except NotSerialisable:
+                        continue
+
+    sys.setswitchinterval(1e-6)
+    try:
+        raised = together([partial(job, number) for number in range(THREADS)])
+    finally:
+        sys.setswitchinterval(interval)
+    if raised:
+        figures = f"{len(raised)} of {THREADS} threads failed after {len(met)} calls"
+        raise Broken(f"{figures}: {type(raised[0]).__name__}: {raised[0]}") from raised[0]
+    rounds = np.sort(np.concatenate([decided.rounds for decided in met]))
+    twice = rounds[:-1][np.diff(rounds) == 0]
+    figures = f"{len(rounds)} decisions of {THREADS} threads have {len(np.unique(rounds))} rounds"
+    require(len(twice) == 0, f"{figures}, first twice: round {twice[0] if len(twice) else ''}")
+    require(
+        learner.round == len(people), f"the counter says {learner.round} after {len(people)} people"
+    )
+    require(bool((rounds == np.arange(len(people))).all()), f"{figures} up to {rounds[-1]}")
+    last = max(int(np.max([decision.epoch for decision in decided.decisions])) for decided in met)
+    for decided in met:
+        chances = learner.policy.acceptance(decided.people.features, decided.people.group)
+        for decision, chance in zip(decided.decisions, chances.tolist(), strict=True):
+            said = chance if decision.accept else 1.0 - chance
+            figures = f"round {decision.round} has propensity {decision.propensity!r}, "
+            figures += f"the policy says {said!r}"
+            require(decision.epoch != last or decision.propensity == said, figures)
+        require_labels(learner, decided, decided.accepted)
+
+
+# storage
+
+
+@law
+def reports_survive_storage(case: LearnerCase) -> None:
+    """A copy that was stored and loaded knows what was reported.
+
+    It takes and refuses what the original does, and decides like it.
+
+    Parameters
+    ----------
+    case : LearnerCase
+        The learner, the population, and for how long it is played.
+
+    Raises
+    ------
+    LawBroken
+        If the law does not hold.
+
+    Examples
+    --------
+    >>> from evenhand.environments import lending
+    >>> from evenhand.learners import AcceptAll
+    >>> from evenhand.testing import LearnerCase
+    >>> reports_survive_storage(LearnerCase(AcceptAll(), lending(), rounds=50))
+    """
+    learner, blocks = case.fresh(), case.blocks()
+    half, met = len(blocks) // 2, []
+    for people in blocks[:half]:
+        decided = Decided(people, decide(learner, people.features, people.group))
+        met.append(decided)
+        decided.tell(learner, decided.every(2))
+        for capability, report in ((SupportsOverrule, "overrule"), (SupportsErasure, "erase")):
+            chosen = decided.every(10, 2 if report == "overrule" else 3)
+            if isinstance(learner, capability) and chosen.any():
+                told = (~decided.accepted[chosen],) if report == "overrule" else ()
+                getattr(learner, report)(decided.rounds[chosen], *told)
+    with TemporaryDirectory() as folder:
+        try:
+            learner.save(Path(folder) / "learner")
+        except NotSerialisable:
+            return
+        copy = load(Path(folder) / "learner", hypotheses=getattr(learner, "hypotheses", None))
+    for decided in met:
+        for round, label in zip(
+            decided.rounds.tolist(), decided.people.label.tolist(), strict=True
+        ):
+            for told in (label, -label):
+                answers = [_answer(one, round, told) for one in (learner, copy)]
+                figures = f"label {told:+d} of round {round} is {answers[0]} before "
+                figures += f"and {answers[1]} after storage"
+                require(answers[0] == answers[1], figures)
+    for people in blocks[half:]:
+        one, two = (decide(player, people.features, people.group) for player in (learner, copy))
+        require_same_decisions(one, two)
+        for player in (learner, copy):
+            tell_all(player, Decided(people, one))
+
+
+def _answer(learner: Any, round: int, label: int) -> str:
+    try:
+        learner.observe(round, label)
+    except ProtocolError:
+        return "refused"
+    return "taken"
+
+
+EVERY_LEARNER: tuple[LearnerLaw, ...] = (
+    late_labels_find_their_round,
+    missing_labels_stop_nobody,
+    repeated_reports_change_nothing,
+    the_order_of_reports_is_irrelevant,
+    refused_reports_change_nothing,
+    missing_groups_are_the_same,
+    new_groups_stop_nobody,
+    a_large_block_counts_everybody,
+    threads_share_the_rounds,
+)
+CAPABLE_LEARNERS: Mapping[type, tuple[LearnerLaw, ...]] = {
+    SupportsOverrule: (
+        refused_accepts_teach_nothing,
+        accepted_rejects_stay_rejected,
+        agreeing_humans_change_nothing,
+    ),
+    SupportsErasure: (erased_people_leave_no_trace, erased_rounds_stay_erased),
+    SupportsLateGroups: (late_groups_are_told_once,),
+}

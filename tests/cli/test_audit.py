@@ -1,0 +1,149 @@
+"""`evenhand audit` on a ledger that the service has filled."""
+
+import csv
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from tests.service.bank import KEYRING, LOAN, Bank, application, ledger_with_settings
+
+from evenhand.cli import main
+from evenhand.fairness.certificate import RULES
+from evenhand.ledger import Ledger
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """A ledger of 120 people, one of them overruled, with its settings; the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return ledger_with_settings(tmp_path)
+
+
+def run(*words):
+    return CliRunner().invoke(main, ["audit", *words, "--config", "service.toml"])
+
+
+def test_verify_and_what_it_finds(folder):
+    done = run("verify", "--deep")
+    assert done.exit_code == 0
+    assert "0 problems" in done.output
+    import sqlite3
+
+    connection = sqlite3.connect(folder / "ledger.sqlite")
+    connection.execute("DROP TRIGGER decisions_keeps_UPDATE")
+    connection.execute(
+        "UPDATE decisions SET body = replace(body, '\"accept\":true', '\"accept\":false') "
+        "WHERE seq = 20"
+    )
+    connection.commit()
+    connection.close()
+    broken = run("verify")
+    assert broken.exit_code == 1
+    assert "row 20: its hash is not that of its content" in broken.output
+
+
+def test_a_pack_verifies_with_the_standard_library_alone(folder):
+    assert run("pack", "--out", "pack", "--reveal", "auditor").exit_code == 0
+    names = {path.name for path in (folder / "pack").iterdir()}
+    assert {
+        "ledger.jsonl",
+        "head.json",
+        "decisions.csv",
+        "policies.json",
+        "certificates.json",
+        "randomisation.json",
+    } <= names
+    assert {"overrides.csv", "events.json", "selection.csv", "verifier.py", "README.md"} <= names
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "verifier.py",
+            "ledger.jsonl",
+            "--secrets",
+            "secrets.json",
+            "--head",
+            "head.json",
+        ],
+        cwd=folder / "pack",
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    with (folder / "pack" / "decisions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 120
+    assert all(0 < float(row["propensity"]) <= 1 for row in rows)
+    with (folder / "pack" / "overrides.csv").open(newline="") as file:
+        assert [
+            (row["accept"], row["label"], row["overruled"]) for row in csv.DictReader(file)
+        ] == [("1", "0", "1")]
+    with (folder / "pack" / "overruled.csv").open(newline="") as file:
+        found = [
+            (row["drawn"], row["people_did"], row["decisions"]) for row in csv.DictReader(file)
+        ]
+    assert found == [("accept", "reject", "1")]
+    assert "as drawn, before people overrule it" in (folder / "pack" / "README.md").read_text()
+    assert {
+        row["rules"]
+        for row in json.loads((folder / "pack" / "certificates.json").read_text())["certificates"]
+    } == {RULES}
+    assert (
+        json.loads((folder / "pack" / "certificates.json").read_text())["promise"]["limit"]
+        == LOAN.limit
+    )
+
+
+@pytest.mark.parametrize("kind", ["obp", "dsjson", "parquet"])
+def test_exports_carry_propensities(folder, kind):
+    if kind == "parquet":
+        pytest.importorskip("pyarrow")
+    done = run("export", "--format", kind, "--out", f"out.{kind}" if kind != "obp" else "out.npz")
+    assert done.exit_code == 0, done.output
+    if kind == "obp":
+        with np.load(folder / "out.npz") as found:
+            assert found["n_rounds"] == 120
+            assert (found["pscore"] > 0).all()
+            assert found["context"].shape == (120, 1)
+    if kind == "dsjson":
+        lines = [json.loads(line) for line in (folder / "out.dsjson").read_text().splitlines()]
+        assert len(lines) == 120
+        assert all(sum(line["p"]) == pytest.approx(1.0) for line in lines)
+
+
+def test_backup_restore_and_the_gap(folder):
+    assert run("backup", "--out", "copy").exit_code == 0
+    (folder / "ledger.sqlite").rename(folder / "lost.sqlite")
+    assert run("restore", "copy", "--by", "op").exit_code == 0
+    bank = Bank(folder / "ledger.sqlite", clock=lambda: 1_900_000_000.0)
+    assert (
+        bank.post("/v1/decisions", application("k5", person="p-k5", features=[0.0])).status_code
+        == 409
+    )
+    refused = bank.post("/v1/decisions", application("new"))
+    assert refused.status_code == 503
+    assert refused.json()["type"].endswith("gap-unconfirmed")
+    assert (
+        bank.post("/v1/gap", {"by": "op", "note": "the mail log was compared"}).status_code == 200
+    )
+    assert bank.post("/v1/decisions", application("new")).status_code == 200
+    bank.close()
+
+
+def test_a_running_service_is_looked_at_by_a_snapshot(folder):
+    with Ledger.open(folder / "ledger.sqlite", keyring=KEYRING, clock=lambda: 1_900_000_000.0):
+        done = run("verify")
+    assert done.exit_code == 0
+    assert "snapshot" in done.output
+
+
+def test_a_lost_keyring_is_not_replaced(folder):
+    (folder / "keyring.json").unlink()
+    done = run("verify")
+    assert done.exit_code == 2
+    assert "put the keyring back" in done.output
+    assert not (folder / "keyring.json").exists()

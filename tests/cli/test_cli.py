@@ -1,0 +1,233 @@
+"""Every refusal of the command line: exit code 2, one message on stderr with a way out, nothing
+written, no traceback.
+"""
+
+import subprocess
+import sys
+
+import pytest
+
+COMMON = ("--label", "y", "--group", "g")
+GOOD = (
+    "x,z,g,y\n"
+    + "\n".join(f"{i * 13 % 17},{i % 5},{'ab'[i % 2]},{i * 5 % 7 > 3:d}" for i in range(60))
+    + "\n"
+)
+
+
+def changed(line, text):
+    lines = GOOD.splitlines()
+    lines[line - 1] = text
+    return "\n".join(lines)
+
+
+TABLES = {
+    "missing label column": (
+        GOOD,
+        ("--label", "repaid", "--group", "g"),
+        ["no column 'repaid'", "it has: x, z, g, y"],
+    ),
+    "missing group column": (
+        GOOD,
+        ("--label", "y", "--group", "sex"),
+        ["no column 'sex'", "it has: x, z, g, y"],
+    ),
+    "missing features": (
+        GOOD,
+        (*COMMON, "--features", "x,w,v"),
+        ["no column 'w', 'v'", "it has: x, z, g, y"],
+    ),
+    "missing price column": (
+        GOOD,
+        (*COMMON, "--price-false-accept", "amount"),
+        ["no column 'amount'"],
+    ),
+    "empty file": ("", COMMON, ["no lines"]),
+    "header only": ("x,g,y\n", COMMON, ["only a header"]),
+    "ragged row": (changed(7, "1,2,a"), COMMON, ["line 7", "3 cells", "header has 4"]),
+    "repeated name": (GOOD.replace("x,z,", "x,x,"), COMMON, ["more than one column named 'x'"]),
+    "other delimiter": (GOOD.replace(",", ";"), COMMON, ["one column", "--delimiter ';'"]),
+    "long delimiter": (
+        GOOD,
+        (*COMMON, "--delimiter", "::"),
+        ["--delimiter is '::'", "one character"],
+    ),
+    "open quote": (changed(5, '"1,2,a,1'), COMMON, ["cannot be read as CSV"]),
+    "missing value": (
+        changed(9, "1,NA,a,1"),
+        COMMON,
+        ["'z' is missing in row 8 (line 9)", "1 of 60", "--drop-missing"],
+    ),
+    "missing group": (
+        changed(3, "1,2,,1"),
+        COMMON,
+        ["group 'g' is missing in 1 of 60 rows", "line 3"],
+    ),
+    "nothing but missing": (
+        "x,g,y\n,a,1\n,b,0\n",
+        (*COMMON, "--drop-missing"),
+        ["every row lacks a value", "--features"],
+    ),
+    "text feature": (
+        changed(4, "1,red,a,1"),
+        COMMON,
+        ["'z' (for example 'red') is not numeric", "--encode"],
+    ),
+    "identifiers": (
+        "x,g,y\n" + "\n".join(f"name{i},{'ab'[i % 2]},{i % 3 > 0:d}" for i in range(80)),
+        (*COMMON, "--encode"),
+        ["'x' has 80 distinct values", "at most 50"],
+    ),
+    "infinite feature": (
+        changed(4, "inf,1,a,1"),
+        COMMON,
+        ["'x' holds 'inf' in row 3 (line 4)", "finite"],
+    ),
+    "text label": (
+        GOOD.replace(",1\n", ",yes\n").replace(",0\n", ",no\n"),
+        COMMON,
+        ["holds no, yes", "--good"],
+    ),
+    "unknown good": (GOOD, (*COMMON, "--good", "yes"), ["--good 'yes' does not occur", "0, 1"]),
+    "one outcome": (GOOD.replace(",0\n", ",1\n"), COMMON, ["every row has y = 1"]),
+    "one group": (GOOD.replace(",b,", ",a,"), COMMON, ["everybody is of group 'a' (60 people)"]),
+    "unknown group": (GOOD, (*COMMON, "--groups", "a,c"), ["--groups 'c' does not occur", "a, b"]),
+    "too many groups": (GOOD, ("--label", "y", "--group", "id"), None),
+    "no negatives": (
+        "\n".join(line[:-1] + "1" if ",b," in line else line for line in GOOD.splitlines()),
+        COMMON,
+        ["group 'b' has 30 people in the sample but 0 negatives"],
+    ),
+    "a small group": (
+        GOOD,
+        (*COMMON, "--fewest", "30"),
+        ["group 'a' has 30 people", "at least 30 of each", "--fewest"],
+    ),
+    "label as feature": (GOOD, (*COMMON, "--features", "x,y"), ["'y' cannot be a feature"]),
+    "group as feature": (
+        GOOD,
+        (*COMMON, "--features", "x,g"),
+        ["'g' cannot be a feature", "--group-use decide"],
+    ),
+    "label is group": (GOOD, ("--label", "y", "--group", "y"), ["both --label and --group"]),
+    "no features left": ("g,y\na,1\nb,0\na,0\nb,1\n", COMMON, ["no column is left"]),
+    "score elsewhere": (
+        GOOD,
+        (*COMMON, "--score", "x"),
+        ["--score x belongs to --class thresholds"],
+    ),
+    "thresholds without score": (GOOD, (*COMMON, "--class", "thresholds"), ["--score is missing"]),
+    "thresholds with features": (
+        GOOD,
+        (*COMMON, "--class", "thresholds", "--score", "x", "--features", "x"),
+        ["--features was given"],
+    ),
+    "negative limit": (GOOD, (*COMMON, "--limit", "-0.1"), ["is -0.1", "at least 0"]),
+    "limit is no number": (GOOD, (*COMMON, "--limit", "nan"), ["is nan", "at least 0"]),
+    "negative price": (
+        GOOD,
+        (*COMMON, "--price-false-reject", "-2"),
+        ["false_reject is -2", "at least 0"],
+    ),
+    "infinite price": (
+        GOOD,
+        (*COMMON, "--price-false-accept", "inf"),
+        ["false_accept is inf", "finite"],
+    ),
+    "unknown class": (GOOD, (*COMMON, "--class", "forest"), ["'forest' is not one of", "stumps"]),
+    "unknown rate": (GOOD, (*COMMON, "--rate", "ppv"), ["'ppv' is not one of", "fpr"]),
+    "no label": (GOOD, ("--group", "g"), ["Missing option '--label'"]),
+    "wrong ending": (GOOD, (*COMMON, "--out", "answer.txt"), ["answer.txt must end in"]),
+    "no such folder": (GOOD, (*COMMON, "--out", "nowhere/answer.{}"), ["nowhere does not exist"]),
+}
+TABLES["too many groups"] = (
+    "x,id,y\n" + "\n".join(f"{i},p{i},{i % 2}" for i in range(40)),
+    ("--label", "y", "--group", "id"),
+    ["'id' has 40 distinct values"],
+)
+
+
+@pytest.mark.parametrize("command", ["solve", "frontier"])
+@pytest.mark.parametrize("name", TABLES)
+def test_refused_with_a_message(run, write, tmp_path, command, name):
+    text, args, told = TABLES[name]
+    data = write(text)
+    ending = "json" if command == "solve" else "png"
+    result = run(command, data, *(a.format(ending) for a in args))
+    message = " ".join(result.stderr.split())
+    assert result.exit_code == 2, result.output
+    assert all(part in message for part in told), message
+    assert result.stdout == ""
+    assert sorted(tmp_path.iterdir()) == [data]
+
+
+def test_no_such_file(run):
+    result = run("solve", "nowhere.csv", *COMMON)
+    assert result.exit_code == 2
+    assert "nowhere.csv" in result.stderr
+
+
+def test_other_encodings_are_named(run, tmp_path):
+    (tmp_path / "latin.csv").write_bytes("x,g,y\n1,Züri,1\n".encode("latin-1"))
+    result = run("solve", "latin.csv", *COMMON)
+    assert result.exit_code == 2
+    assert "not UTF-8" in result.stderr
+
+
+@pytest.mark.parametrize("limits", ["", "0:1", "0:1:2.5", "0:1:0", "a,b", "0:1:1e9", "0::3"])
+def test_limits_that_cannot_be_read(run, write, limits):
+    result = run("frontier", write(GOOD), *COMMON, "--limits", limits)
+    assert result.exit_code == 2
+    assert "start:stop:count" in result.stderr
+
+
+@pytest.mark.parametrize("limits", ["-0.1,0.2", "0,nan", "0:inf:3"])
+def test_limits_that_are_none(run, write, limits):
+    result = run("frontier", write(GOOD), *COMMON, "--limits", limits)
+    assert result.exit_code == 2
+    assert "at least 0" in " ".join(result.stderr.split())
+
+
+def test_the_picture_compares_two_groups(run, write):
+    result = run("frontier", write(GOOD.replace("3,a", "3,c")), *COMMON)
+    assert result.exit_code == 2
+    assert "3 groups (a, b, c)" in result.stderr
+    assert "--groups A,B" in result.stderr
+
+
+def test_hints_stand_on_their_own_line(run, write):
+    result = run("solve", write(GOOD), *COMMON, "--limit", "-1")
+    assert result.stderr.splitlines()[1].startswith("Hint: ")
+    assert result.stderr.count("Hint:") == 1
+
+
+def test_unwritable_output(run, write, tmp_path, monkeypatch):
+    from pathlib import Path
+
+    def refuse(self, *args, **kwargs):
+        raise PermissionError(13, "Permission denied", str(self))
+
+    data = write(GOOD)
+    monkeypatch.setattr(Path, "write_text", refuse)
+    result = run("solve", data, *COMMON, "--out", "p.json")
+    assert result.exit_code == 2
+    assert "p.json cannot be read or written: Permission denied" in result.stderr
+
+
+def test_no_traceback_in_a_real_process(write):
+    command = [
+        sys.executable,
+        "-m",
+        "evenhand.cli",
+        "solve",
+        str(write(GOOD)),
+        "--label",
+        "q",
+        "--group",
+        "g",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr.startswith("Error: ")
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""

@@ -1,0 +1,75 @@
+import json
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from evenhand.cli import show
+from evenhand.cli.options import TableRequest, table_problem
+from evenhand.cli.solve import solve
+from evenhand.hypotheses import ACCEPT_ALL, LinearRule, Threshold
+from evenhand.policies import Mixture
+
+
+def printed(thing) -> str:
+    console = Console(width=120)
+    with console.capture() as capture:
+        console.print(thing)
+    return capture.get()
+
+
+def test_a_grid_has_its_numbers_flush_right():
+    table = show.grid("name", ">count", rows=[("a", "1"), ("b", "1000")])
+    assert printed(table).splitlines() == [" name  count ", " a         1 ", " b      1000 "]
+
+
+def test_long_rules_are_numbered_in_order_of_appearance():
+    rules = show.RuleBook(["income", "debt", "years_with_the_employer"])
+    long = LinearRule((1.5, -2.25, 3.125), 4.0)
+    short = Threshold(0, 30.0, 3)
+    mixed = Mixture((short, long, ACCEPT_ALL), (0.2, 0.7, 0.1))
+    assert rules.mixture(mixed) == "0.70 rule 1 + 0.20 income >= 30 + 0.10 accept everybody"
+    assert rules.mixture(mixed, 2) == "0.70 rule 1 + 0.20 income >= 30 + 1 more"
+    assert rules.mixture(Mixture((long,), (1.0,))) == "rule 1"
+    console = Console(width=200)
+    with console.capture() as capture:
+        rules.show(console)
+    assert capture.get().strip() == f"rule 1: {long.describe(rules.names)}"
+
+
+def test_texts_are_printed_without_markup():
+    console = Console(width=120)
+    with console.capture() as capture:
+        show.show_lines(console, ["[bold]income[/bold]"])
+    assert capture.get() == "[bold]income[/bold]\n"
+
+
+@pytest.mark.parametrize(
+    ("price", "name", "shown"),
+    [("1", "error rate", "0.2500"), ("3", "cost per person", "0.25"), ("9e4", None, "0.25")],
+)
+def test_costs_are_shown_per_person(lending, price, name, shown):
+    request = TableRequest(
+        data=lending, label="repaid", good="yes", group="group", price_false_accept=price
+    )
+    task = table_problem(request)
+    assert show.money(task, 300.0) == shown
+    assert name in (None, show.cost_name(task))
+    assert show.money(task, 1200 * 1234.5) == ("1234.5000" if name == "error rate" else "1,234")
+
+
+def test_the_rates_are_those_of_the_table(lending):
+    task = table_problem(TableRequest(data=lending, label="repaid", good="yes", group="group"))
+    solution = solve(task)
+    rates = show.measured_rates(task, solution)
+    assert list(rates) == ["FPR", "FNR", "SR"]
+    gap = rates["FPR"]["b"] - rates["FPR"]["a"]
+    assert gap == pytest.approx(float(solution.gaps[0]))
+    assert show.optimality(task, solution).startswith("optimal")
+
+
+def test_documents_hold_no_nan(tmp_path):
+    show.write_json(tmp_path / "a.json", {"a": 1})
+    assert json.loads((tmp_path / "a.json").read_text()) == {"a": 1}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        show.write_json(tmp_path / "b.json", {"a": np.nan})

@@ -1,0 +1,75 @@
+"""The rows on which columns are evaluated, their scale, and ties between columns."""
+
+import numpy as np
+import pytest
+from tests.faircsc.problems import OracleOnly, random_problem
+
+import evenhand as eh
+
+RATE = eh.FalsePositiveRate()
+
+
+def normalised(problem: eh.CostSensitiveProblem, cost: float) -> float:
+    return (cost - problem.rejection_total) / np.abs(problem.acceptance_cost).sum()
+
+
+@pytest.mark.parametrize("scale", [1e-12, 1e-9, 1.0, 1e12])
+def test_the_scale_of_costs_changes_nothing(scale):
+    case = random_problem(5)
+    scaled = eh.CostSensitiveProblem(
+        case.problem.features,
+        None,
+        scale * case.problem.cost_if_rejected,
+        scale * case.problem.cost_if_accepted,
+    )
+    for wrap in (lambda h: h, OracleOnly):
+        ours = eh.solve_fair(case.problem, wrap(case.hypotheses), RATE, case.sample, 0.02)
+        other = eh.solve_fair(scaled, wrap(case.hypotheses), RATE, case.sample, 0.02)
+        assert abs(normalised(scaled, other.cost) - normalised(case.problem, ours.cost)) <= 1e-12
+        np.testing.assert_allclose(other.gaps, ours.gaps, atol=1e-12)
+
+
+def test_merged_rows_equal_separate_rows():
+    """When problem and sample are the same people the rows are shared; that must not change the
+    answer.
+    """
+    case = random_problem(11)
+    problem = eh.Prices().problem(case.sample.features, None, case.sample.label)
+    shuffled = np.random.default_rng(0).permutation(len(case.sample))
+    apart = eh.LabelledSample(
+        case.sample.features[shuffled], case.sample.group[shuffled], case.sample.label[shuffled]
+    )
+    one = eh.solve_fair(problem, case.hypotheses, RATE, case.sample, 0.05)
+    two = eh.solve_fair(problem, case.hypotheses, RATE, apart, 0.05)
+    assert abs(one.cost - two.cost) <= 1e-9
+
+
+def test_a_count_stands_for_repeated_rows():
+    case = random_problem(12)
+    count = np.random.default_rng(1).integers(0, 4, len(case.sample)).astype(float)
+    count[:4] = 1
+    repeated = np.repeat(np.arange(len(case.sample)), count.astype(int))
+    counted = eh.LabelledSample(case.sample.features, case.sample.group, case.sample.label, count)
+    listed = eh.LabelledSample(
+        case.sample.features[repeated], case.sample.group[repeated], case.sample.label[repeated]
+    )
+    a, b = (
+        eh.solve_fair(case.problem, case.hypotheses, RATE, sample, 0.02)
+        for sample in (counted, listed)
+    )
+    assert abs(a.cost - b.cost) <= 1e-9
+
+
+def test_ties_prefer_one_hypothesis_to_a_mixture():
+    """Two hypotheses cost the same; one has no gap. A mixture of anything would be needless."""
+    table = np.array([[1, 1, 1, 1], [0, 0, 0, 0], [1, 1, 0, 0], [1, 0, 1, 0]], bool)
+    contexts, cost = np.arange(4), np.array([-3.0, 1.0, 1.0, 3.0])
+    sample = eh.LabelledSample(
+        np.array([[0.0], [1.0], [2.0], [3.0]] * 2),
+        np.array([0, 0, 1, 1] * 2),
+        np.array([-1] * 4 + [1] * 4),
+    )
+    problem = eh.CostSensitiveProblem(contexts[:, None].astype(float), None, np.zeros(4), cost)
+    solution = eh.solve_fair(problem, eh.FiniteClass.from_table(table), RATE, sample, 0.1)
+    assert solution.support_size == 1
+    assert solution.gaps[0] == 0

@@ -1,0 +1,55 @@
+import sys
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info
+
+from evenhand.errors import InvalidInput, LengthMismatch
+from evenhand.hypotheses.common import (
+    checked_channels,
+    checked_rows,
+    column_name,
+    distinct_groups,
+    first_minimum,
+    one_blas_thread,
+    require_columns,
+)
+
+
+def test_rows_and_columns_are_needed():
+    for shape in ((0, 2), (2, 0)):
+        with pytest.raises(InvalidInput, match="at least one row and one column"):
+            checked_rows(np.zeros(shape))
+    with pytest.raises(InvalidInput, match=r'"a rule" was found on 2 columns'):
+        require_columns(np.zeros((1, 3)), 2, "a rule")
+
+
+def test_channels_fit_the_rows():
+    assert checked_channels([[1, 2]], 2).dtype == np.float64
+    with pytest.raises(LengthMismatch, match=r"\(k, 3\) is needed"):
+        checked_channels(np.zeros((1, 2)), 3)
+
+
+def test_groups_that_cannot_be_compared_are_ordered_by_text():
+    assert distinct_groups(np.array([2, 1, 2], object)) == [1, 2]
+    assert distinct_groups(np.array(["b", 1], object)) == [1, "b"]
+
+
+def test_a_column_without_a_name_has_a_number():
+    assert [column_name(0, ["age"]), column_name(1, ["age"]), column_name(2, None)] == [
+        "age",
+        "x1",
+        "x2",
+    ]
+
+
+def test_ties_go_to_the_lowest_index():
+    assert first_minimum(np.array([1.0, 1e-14, 0.0]), np.array([1.0])) == 1
+    assert first_minimum(np.array([1.0, 1e-12, 0.0]), np.array([1.0])) == 2
+
+
+def test_one_blas_thread():
+    assert "numpy" in sys.modules
+    with one_blas_thread():
+        threads = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
+    assert set(threads) <= {1}

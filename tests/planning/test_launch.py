@@ -1,0 +1,156 @@
+"""The launch planner: its figures agree with each other, and it says no before launch."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.planning.launches import EASY, FPR, SHARES
+
+import evenhand as eh
+
+
+def test_the_figures_agree_with_each_other(easy):
+    course = easy.certified
+    assert course.regret.mean == pytest.approx(course.total.mean - easy.horizon * easy.best_cost)
+    assert easy.saving.mean == pytest.approx(easy.horizon * easy.constant_cost - course.total.mean)
+    assert easy.bill.mean == pytest.approx(easy.prices[0] * easy.audited_bad.mean)
+    assert easy.audited_bad.mean == pytest.approx(easy.audited.mean * (0.6 * 0.4 + 0.4 * 0.5))
+    assert easy.free_cost <= easy.best_cost <= easy.constant_cost
+    assert course.worst_gap <= easy.limit
+    for curve in (easy.weight, easy.audit, easy.gap, course.cost):
+        assert (curve.low <= curve.high + 1e-9).all()
+        assert len(curve.mean) == len(easy.rounds)
+    assert easy.weight.mean[0] == 0.0
+    assert easy.audit.mean[0] == 1.0
+
+
+def test_an_easy_launch_is_worth_it_and_says_from_when_on(easy):
+    assert easy.answer == "worth it"
+    assert easy.worth_it
+    assert easy.verdict.startswith(
+        "Worth it: over 8,000 people the certified learner is expected to cost "
+    )
+    assert f"{easy.saving.mean:,.0f} errors less than accepting everybody" in easy.verdict
+    assert easy.half.round is not None
+    assert easy.full.round is None or easy.half.round <= easy.full.round
+    assert easy.advice == () or easy.final_share < 0.5
+
+
+def test_it_is_never_worse_than_the_best_constant_by_more_than_its_audits(easy, hopeless):
+    for plan in (easy, hopeless):
+        assert plan.saving.low >= -1.05 * max(plan.bill_beyond_constant.high, plan.bill.high)
+
+
+def test_two_phase_is_infeasible_at_this_volume_and_is_told_so(easy):
+    two_phase = easy.courses[1]
+    assert two_phase.explored > easy.horizon / 2
+    assert f"it would have to accept {two_phase.explored:,.0f} people first" in two_phase.infeasible
+    assert two_phase.regret is None
+
+
+def test_all_three_are_simulated_where_the_volume_allows_it():
+    plan = eh.plan(**{**EASY, "limit": 0.5, "horizon": 60_000, "lives": 2})
+    assert [course.infeasible for course in plan.courses] == [None, None, None]
+    assert all(course.promised and course.worst_gap <= 0.5 for course in plan.courses)
+    assert plan.certified.regret.mean < plan.courses[1].regret.mean
+
+
+def test_a_hopeless_limit_is_told_before_launch_with_what_would_do(hopeless):
+    assert not hopeless.worth_it
+    assert hopeless.half.round is None
+    said = " ".join(hopeless.advice)
+    assert "practically nothing is certified within 5,000 people" in said
+    assert "a limit of about" in said or "people at this limit" in said or "Neither a limit" in said
+
+
+def test_nothing_to_gain():
+    plan = eh.plan(
+        limit=0.05, group_shares=SHARES, bad_rates=0.02, separation=0.3, horizon=2_000, lives=1
+    )
+    assert plan.answer == "nothing to gain"
+    assert plan.verdict == (
+        "Nothing to gain: within a gap of 0.05 no mixture of the rules is cheaper than "
+        "accepting everybody, at any volume."
+    )
+    assert plan.full_weight == 0.0
+    assert len(plan.advice) == 1
+
+
+def test_the_same_seed_gives_the_same_plan(easy):
+    again, other = eh.plan(**EASY), eh.plan(**EASY, seed=100)
+    assert again.to_json() == easy.to_json()
+    assert other.certified.total.mean != easy.certified.total.mean
+
+
+def test_the_learner_s_own_forecast_is_told(easy, hopeless):
+    (said,) = hopeless.outlook
+    assert said.startswith("False positive rate at 0.002 needs about ")
+    assert said.endswith(" by round 5,000.")
+    assert f"Forecast: {said}" in hopeless.describe()
+    (told,) = hopeless.forecast
+    assert told.seen < told.needed
+    (soon,) = easy.outlook
+    assert soon.startswith("Half of the weight is learned after about ")
+    assert (
+        easy.half.early / 1.5 <= easy.forecast[0].half <= 1.5 * easy.half.late
+    )  # an epoch beyond the lives at most
+    for plan in (easy, hopeless):
+        document = json.loads(json.dumps(plan.to_json(), allow_nan=False))
+        assert document["outlook"] == list(plan.outlook)
+        assert document["forecast"][0]["rate"] == "false positive rate"
+
+
+def test_more_rules_certify_later():
+    few, many = (eh.plan(**EASY, rules=rules) for rules in (30, 10**6))
+    assert many.weight.mean.sum() < few.weight.mean.sum()
+
+
+def test_a_budget_of_bad_accepts_is_kept():
+    """Up to the bad accepts of the first rounds, before there is anything to audit."""
+    plan = eh.plan(**{**EASY, "lives": 2}, audit_budget=150)
+    assert plan.audited_bad.high < 150 + 100
+    assert eh.plan(**{**EASY, "lives": 2}).audited_bad.low > 500
+
+
+def test_several_rates_and_groups():
+    plan = eh.plan(
+        limit=0.3,
+        group_shares={"x": 0.5, "y": 0.3, "z": 0.2},
+        bad_rates={"x": 0.4, "y": 0.5, "z": 0.45},
+        auc=0.85,
+        horizon=3_000,
+        rate=(FPR, eh.FalseNegativeRate()),
+        group_use="decide",
+        lives=1,
+    )
+    assert set(plan.population["bad_rates"]) == {"x", "y", "z"}
+    assert plan.certified.worst_gap <= 0.3
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"limit": 0.0}, "limit is 0"),
+        ({"limit": -0.1}, "limit is -0.1"),
+        ({"failure_probability": 1.0}, "strictly between 0 and 1"),
+        ({"group_shares": {"a": 0.6, "b": 0.6}}, "they sum to 1.2"),
+        ({"group_shares": {"a": 1.0}}, "at least two groups"),
+        ({"bad_rates": {"a": 0.1}}, "they must be the same"),
+        ({"bad_rates": {"a": 0.0, "b": 0.1}}, "strictly between 0 and 1"),
+        ({"separation": 0.0}, "separation is 0"),
+        ({"separation": None}, "either separation or auc"),
+        ({"auc": 0.7}, "either separation or auc"),
+        ({"separation": None, "auc": 0.5}, "between 0.5 and 1"),
+        ({"score_shifts": {"a": 0.0}}, "score_shifts names the groups"),
+        ({"horizon": None}, "the volume is missing"),
+        ({"horizon": 100}, "200 to 10,000,000"),
+        ({"days": 3}, "both horizon"),
+        ({"lives": 0}, "at least one life"),
+        ({"rules": 0}, "at least one rule"),
+        ({"prices": eh.Prices(np.ones(3), 1.0)}, "not one per person"),
+        ({"audit_budget": -1.0}, "audit_budget is -1"),
+    ],
+)
+def test_refusals_name_the_value(change, words):
+    with pytest.raises(eh.InvalidInput, match=words):
+        eh.plan(**{**EASY, **change})

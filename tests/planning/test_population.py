@@ -1,0 +1,94 @@
+"""The population that a plan is simulated on is the one it was told."""
+
+import math
+
+import numpy as np
+import pytest
+from scipy.special import ndtr
+from tests.planning.launches import BAD, SHARES, gaps_of, planned, table
+
+import evenhand as eh
+from evenhand.planning.population import auc_of, from_table, separation_of
+
+
+def test_the_population_has_the_shares_rates_and_separation_it_was_told():
+    world = planned().world
+    for group, share in SHARES.items():
+        mine = world.group == group
+        assert world.probability[mine].sum() == pytest.approx(share, abs=1e-9)
+        bad = world.probability[mine] @ (1 - world.positive_rate[mine])
+        assert bad / share == pytest.approx(BAD[group], abs=1e-9)
+        good_mass = world.probability[mine] * world.positive_rate[mine]
+        bad_mass = world.probability[mine] - good_mass
+        above = np.r_[np.cumsum(good_mass[::-1])[::-1][1:], 0.0]
+        auc = (bad_mass @ (above + good_mass / 2)) / (bad_mass.sum() * good_mass.sum())
+        assert auc == pytest.approx(ndtr(1.2 / math.sqrt(2)), abs=0.005)  # bins blur it a little
+    assert auc_of(separation_of(0.81)) == pytest.approx(0.81)
+
+
+def test_by_default_a_score_means_the_same_in_both_groups_and_so_has_a_gap():
+    world = planned().world
+    half = len(world) // 2
+    inner = slice(3, half - 3)  # the outer bins are wide, so the groups lie differently in them
+    assert np.abs(world.positive_rate[:half] - world.positive_rate[half:])[inner].max() < 0.01
+    gaps = gaps_of(world)
+    assert len(gaps) == 29
+    assert gaps[:20].min() > 0.05
+
+
+def test_with_equal_shifts_no_threshold_has_a_gap():
+    world = planned({"a": 0.0, "b": 0.0}).world
+    assert gaps_of(world).max() < 1e-9
+
+
+def test_where_the_group_may_decide_every_group_has_its_threshold():
+    world = planned(use="decide").world
+    half = len(world) // 2
+    both = {(int(row[:half].sum()), int(row[half:].sum())) for row in world.accepts}
+    assert (half, 0) in both
+    assert (0, half) in both
+    assert len(both) == len(world.accepts) <= 225
+    assert world.optimum(0.01)[0] < planned().world.optimum(0.01)[0]
+
+
+def test_a_table_s_own_rates_are_the_population_s():
+    sample = table()
+    world = from_table(sample, eh.ScoreThresholds(), "certify_only", None).world
+    for group in ("f", "m"):
+        mine = world.group == group
+        assert world.probability[mine].sum() == pytest.approx((sample.group == group).mean())
+        good = (sample.label[sample.group == group] == 1).mean()
+        assert world.probability[mine] @ world.positive_rate[mine] == pytest.approx(
+            good * world.probability[mine].sum()
+        )
+
+
+def test_rows_that_no_rule_tells_apart_are_one_kind_of_people():
+    rules = [lambda x, a: x[:, 0] > 0, lambda x, a: x[:, 0] > 1]
+    found = from_table(table(), eh.FiniteClass(rules), "certify_only", None)
+    assert len(found.world) == 6
+    assert found.rules == 2
+
+
+def test_stumps_are_planned_on_the_table_s_rows():
+    found = from_table(table(2_000), eh.Stumps(), "certify_only", None)
+    assert len(found.world) <= 600
+    assert found.rules == 256
+
+
+@pytest.mark.parametrize("hypotheses", [eh.ScoreThresholds(), eh.Linear()])
+def test_plans_from_a_table(hypotheses):
+    plan = eh.plan_from_sample(table(), hypotheses, limit=0.15, horizon=6_000, lives=2)
+    assert plan.answer == "worth it"
+    assert plan.certified.worst_gap <= 0.15
+    assert "800 rows" in plan.population["source"]
+
+
+def test_an_estimator_is_planned_with_its_own_kind_of_score():
+    from sklearn.tree import DecisionTreeClassifier
+
+    tree = eh.Estimator(DecisionTreeClassifier(max_depth=3, random_state=0))
+    found = from_table(table(), tree, "certify_only", None)
+    assert found.rules == 30  # what the fourth nominated rule costs
+    assert found.fitted
+    assert len(found.world.hypotheses) < 30  # a tree has few distinct scores

@@ -1,0 +1,241 @@
+"""The dashboard in a real browser: Debian's chromium, driven by Playwright. Screenshots go to
+EVENHAND_SCREENSHOTS, if it is set.
+"""
+
+import os
+import shutil
+import socket
+import threading
+from pathlib import Path
+
+import pytest
+from jinja2 import Environment
+from tests.service.attacks import (
+    stored_scripts,
+)
+from tests.service.bank import Bank, settings
+from tests.service.test_trainer import live
+from tests.without_clocks import PATIENCE, until
+
+from evenhand.service import dashboard
+from evenhand.service.server import make_server
+
+CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
+
+
+XSS = '<img src=x onerror="document.title=1">"\'><script>document.title="owned"</script>'
+
+
+def _missing():
+    try:
+        import playwright.sync_api  # noqa: F401
+    except ImportError:
+        return "playwright is not installed"
+    return (
+        None
+        if Path(CHROMIUM).exists()
+        else "chromium is not installed (Debian: apt-get install chromium)"
+    )
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory):
+    """A bank with nine epochs of life, a group with a hostile name and a group of three, behind a
+    real socket.
+    """
+    reason = _missing()
+    if reason is not None:
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"{reason}; in CI a skip is a failure: run scripts/ci-setup.sh")
+        pytest.skip(reason)
+    bank = Bank(tmp_path_factory.mktemp("bank") / "ledger.sqlite")
+    live(bank, 9)
+    hostile = [
+        dict(key=f"x{i}", person=f"x{i}", product="loan", features=[0.1 * i], group=XSS)
+        for i in range(15)
+    ]
+    small = [
+        dict(key=f"s{i}", person=f"s{i}", product="loan", features=[0.1], group="tiny")
+        for i in range(3)
+    ]
+    bank.post("/v1/decisions/batch", {"decisions": hostile + small})
+    bank.post("/v1/kill", {"product": "card", "by": XSS, "note": XSS})
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    running = make_server(bank.app, settings(port=port))
+    thread = threading.Thread(target=running.run, daemon=True)
+    thread.start()
+    until(lambda: running.started, "the start of the service")
+    bank.url = f"http://127.0.0.1:{port}"
+    yield bank
+    running.should_exit = True
+    thread.join(PATIENCE)
+    bank.close()
+
+
+@pytest.fixture(scope="module")
+def chromium(served):
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=CHROMIUM, args=["--no-sandbox"], timeout=PATIENCE * 1000
+        )
+        yield browser
+        browser.close()
+
+
+def visit(chromium, bank, **options):
+    """A page that has logged in with an audit key; what it complains about is collected."""
+    context = chromium.new_context(**options)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE * 1000)
+    page.complaints, page.foreign = [], []
+    page.on("console", lambda m: page.complaints.append(m.text) if m.type == "error" else None)
+    page.on("pageerror", lambda e: page.complaints.append(str(e)))
+    page.on(
+        "request", lambda r: page.foreign.append(r.url) if not r.url.startswith(bank.url) else None
+    )
+    page.goto(bank.url)
+    page.fill("#token", bank.tokens["audit"])
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".verdict")
+    return page
+
+
+def shoot(page, name):
+    folder = os.environ.get("EVENHAND_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=str(Path(folder) / f"{name}.png"), full_page=True)
+
+
+def too_wide(page):
+    """How wide the page is and what sticks out to the right, if it does not fit into the window."""
+    return page.evaluate(
+        """() => document.documentElement.scrollWidth <= window.innerWidth ? [] :
+        [String(document.documentElement.scrollWidth), ...[...document.querySelectorAll('body *')]
+        .filter(e => e.getBoundingClientRect().right > window.innerWidth + 1)
+        .map(e => e.tagName + '.' + e.className)]"""
+    )
+
+
+LOOKS = {
+    "light": {"color_scheme": "light", "viewport": {"width": 1280, "height": 900}},
+    "dark": {"color_scheme": "dark", "viewport": {"width": 1280, "height": 900}},
+    "phone": {
+        "color_scheme": "light",
+        "viewport": {"width": 375, "height": 740},
+        "device_scale_factor": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("look", LOOKS)
+def test_the_board_is_readable_in_every_look(served, chromium, look):
+    page = visit(chromium, served, **LOOKS[look])
+    assert page.inner_text(".verdict h2") == "Certified"
+    assert too_wide(page) == []
+    colour = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert (colour == "rgb(20, 23, 26)") == (look == "dark")
+    assert page.locator("svg[role=img]").count() == 2
+    shoot(page, f"board-{look}")
+    page.fill("#key", "k1690")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("text=What would have changed it")
+    assert too_wide(page) == []
+    shoot(page, f"decision-{look}")
+    assert page.complaints == []
+    assert page.foreign == []
+
+
+def test_hostile_names_stay_text_and_small_groups_stay_hidden(served, chromium):
+    page = visit(chromium, served)
+    assert XSS in page.inner_text("main")
+    assert page.title() == "loan · evenhand"
+    assert page.locator("main img").count() == 0
+    assert "tiny" not in page.content()
+    assert "fewer than 10 people are not shown" in page.inner_text("main")
+    page.goto(f"{served.url}/dashboard?product=card")
+    assert page.inner_text(".verdict h2") == "Kill switch on"
+    assert page.locator("main img, main script").count() == 0
+    shoot(page, "killed")
+    assert page.complaints == []
+
+
+def test_an_inline_script_would_not_run(served, chromium):
+    page = visit(chromium, served)
+    with page.expect_console_message(lambda message: "Content Security Policy" in message.text):
+        page.evaluate(
+            """() => new Promise(done => {
+                document.body.insertAdjacentHTML(
+                    'beforeend', '<img src=x onerror="document.title=`owned`">')
+                // the handler above comes first, if it may run
+                document.body.lastElementChild.addEventListener('error', () => done())
+            })"""
+        )
+        assert page.title() != "owned"
+
+
+def test_the_page_keeps_itself_fresh_and_keeps_what_is_open(served, chromium):
+    page = visit(chromium, served)
+    before = page.inner_text(".tiles")
+    page.click("#d-history summary")
+    served.arrive(30, seed=77, first=500_000)
+    page.wait_for_function("old => document.querySelector('.tiles').innerText !== old", arg=before)
+    assert page.locator("#d-history").get_attribute("open") is not None
+
+
+def test_everything_can_be_reached_by_keyboard(served, chromium):
+    page = visit(chromium, served)
+    reached = set()
+    for _ in range(25):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate(
+                "(document.activeElement.id || document.activeElement.textContent || '').trim()"
+            )
+        )
+    assert {"key", "Explain", "Log out", "As a table", "loan", "card"} <= reached
+
+
+def test_a_session_can_look_and_never_write(served, chromium):
+    page = visit(chromium, served)
+    status = page.evaluate(
+        "fetch('/v1/kill', {method: 'POST', headers: {'Content-Type': 'application/json'}, "
+        'body: \'{"product":"loan","by":"x"}\'}).then(r => r.status)'
+    )
+    assert status == 401
+    page.click("text=Log out")
+    page.wait_for_selector("#token")
+    page.goto(f"{served.url}/dashboard")
+    assert page.locator("#token").count() == 1
+
+
+def test_another_site_can_neither_log_in_nor_frame(served):
+    refused = served.client.post(
+        "/dashboard/login", data={"key": served.all}, headers={"Origin": "https://evil.example"}
+    )
+    assert refused.status_code == 403
+    refused = served.client.post(
+        "/dashboard/login", data={"key": served.all}, headers={"Sec-Fetch-Site": "cross-site"}
+    )
+    assert refused.status_code == 403
+    assert served.client.get("/dashboard/login").headers["x-frame-options"] == "DENY"
+
+
+def test_pages_that_do_not_escape_are_noticed(bank, monkeypatch):
+    """The negative control of the attack with scripts."""
+    careless = Environment(
+        loader=dashboard._environment().loader,
+        autoescape=False,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    careless.filters.update(dashboard._environment().filters)
+    monkeypatch.setattr(dashboard, "_environment", lambda: careless)
+    passed, _ = stored_scripts(bank)
+    assert {path for path, mark in passed if mark == "<script>alert"} >= {
+        "/dashboard",
+        "/dashboard/live",
+    }

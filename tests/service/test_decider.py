@@ -1,0 +1,260 @@
+"""Which policy decides, and how requests share a commit.
+
+In the tests of sharing the event loop's clock stands still, so that turns of the loop count and
+seconds do not; LONGEST_WAIT passes when a test says so.
+"""
+
+import asyncio
+import itertools
+
+import pytest
+from tests.service.bank import LOAN, application
+from tests.service.lives import closings, live
+
+from evenhand.errors import EvenhandError
+from evenhand.hypotheses.serialise import policy_from_json
+from evenhand.ledger import Damaged, LedgerUnavailable, Policy, recompute
+from evenhand.service.decider import LONGEST_WAIT, QUIET_TURNS, GroupCommit, verified_mixture
+
+
+class StillLoop(asyncio.SelectorEventLoop):
+    """An event loop whose clock is turned by hand."""
+
+    now = 0.0
+
+    def time(self):
+        return self.now
+
+
+def played(story):
+    with asyncio.Runner(loop_factory=StillLoop) as runner:
+        return runner.run(story())
+
+
+async def turns(number):
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+async def answers(*tasks):
+    """What they return or raise, within a thousand turns of the loop."""
+    for _ in range(1_000):
+        if all(task.done() for task in tasks):
+            break
+        await asyncio.sleep(0)
+    assert all(task.done() for task in tasks), "somebody waits for ever"
+    return await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class Book:
+    """A ledger that remembers its jobs and refuses everything that is called bad."""
+
+    def __init__(self):
+        self.jobs = []
+        self.disk = asyncio.Event()
+        self.disk.set()
+
+    async def decide_async(self, asked):
+        self.jobs.append(list(asked))
+        await turns(2)
+        await self.disk.wait()
+        if "bad" in asked:
+            raise LedgerUnavailable("bad")
+        return [f"answer to {one}" for one in asked]
+
+
+def test_those_who_come_in_together_share_a_job():
+    """They need different numbers of turns of the event loop until they are ready; none brings
+    QUIET_TURNS turns in which nobody comes.
+    """
+
+    async def story():
+        book = Book()
+        grouping = GroupCommit(book)
+
+        async def one(i):
+            await turns(i * (QUIET_TURNS - 1))
+            return await grouping.decide([f"{i}", f"{i}'"])
+
+        return book.jobs, await answers(*(asyncio.create_task(one(i)) for i in range(5)))
+
+    jobs, found = played(story)
+    assert [len(job) for job in jobs] == [10]
+    assert found == [[f"answer to {i}", f"answer to {i}'"] for i in range(5)]
+
+
+def test_a_lone_client_does_not_wait():
+    """QUIET_TURNS turns and a few to and fro; no second passes, so no timer can have let it go."""
+
+    async def story():
+        alone = asyncio.create_task(GroupCommit(Book()).decide(["a"]))
+        await turns(3 * QUIET_TURNS)
+        return alone.done()
+
+    assert played(story)
+
+
+def test_those_who_never_stop_coming_are_not_waited_for():
+    """Somebody new in every turn, of which a hundred make LONGEST_WAIT: without it the first would
+    wait for the last.
+    """
+
+    async def story():
+        book, loop = Book(), asyncio.get_running_loop()
+        grouping = GroupCommit(book)
+        first, others = asyncio.create_task(grouping.decide(["first"])), []
+        while not first.done() and len(others) < 1_000:
+            others.append(asyncio.create_task(grouping.decide([str(len(others))])))
+            loop.now += LONGEST_WAIT / 100
+            await asyncio.sleep(0)
+        await answers(first, *others)
+        return len(book.jobs[0]), len(others)
+
+    first_job, others = played(story)
+    assert 90 < first_job < 110
+    assert first_job < others
+
+
+def test_those_who_get_ready_while_the_disk_works_go_together_when_it_is_done():
+    async def story():
+        book = Book()
+        grouping = GroupCommit(book)
+        book.disk.clear()
+        first = asyncio.create_task(grouping.decide(["a"]))
+        await turns(2 * QUIET_TURNS)
+        assert book.jobs == [["a"]]
+        second = asyncio.create_task(grouping.decide(["b"]))
+        await turns(2 * QUIET_TURNS)
+        third = asyncio.create_task(grouping.decide(["c"]))
+        await turns(2 * QUIET_TURNS)
+        book.disk.set()
+        await answers(first, second, third)
+        return book.jobs
+
+    assert played(story) == [["a"], ["b", "c"]]
+
+
+def test_nobody_suffers_for_another():
+    async def story():
+        grouping = GroupCommit(Book())
+        return await answers(
+            *(asyncio.create_task(grouping.decide([one])) for one in ("a", "bad", "c"))
+        )
+
+    first, second, third = played(story)
+    assert (first, third) == (["answer to a"], ["answer to c"])
+    assert isinstance(second, LedgerUnavailable)
+
+
+def test_a_client_who_leaves_takes_nobody_along():
+    async def story():
+        grouping = GroupCommit(Book())
+        gone = asyncio.create_task(grouping.decide(["gone"]))
+        await turns(1)
+        gone.cancel()
+        (found,) = await answers(asyncio.create_task(grouping.decide(["stays"])))
+        with pytest.raises(asyncio.CancelledError):
+            await gone
+        return found
+
+    assert played(story) == ["answer to stays"]
+
+
+def operate(bank, action, **more):
+    found = bank.post(f"/v1/{action}", {"product": "loan", "by": "op", "note": "because", **more})
+    assert found.status_code == 200, found.text
+    return found.json()
+
+
+def test_the_kill_switch_is_one_call_and_audited(bank):
+    assert operate(bank, "kill", constant="reject")["mode"] == "killed"
+    answer = bank.post("/v1/decisions", application()).json()
+    assert (answer["accept"], answer["propensity"], answer["mode"]) == (False, 1.0, "killed")
+    assert bank.service.trainer(LOAN).close_if_due() is None
+    operate(bank, "revive")
+    assert bank.post("/v1/decisions", application("k2")).json()["mode"] == "live"
+    assert [e.action for e in bank.ledger.events("bank", "loan")] == ["kill", "revive"]
+    assert bank.ledger.counts("bank", "loan").usable == 1
+
+
+def test_rollback_returns_to_a_certified_policy_until_the_next_publication(bank):
+    live(bank, 4)
+    first = closings(bank)[1].id
+    assert operate(bank, "rollback", policy=first)["policy"] == first
+    assert bank.post("/v1/decisions", application("new")).json()["policy"] == first
+    unknown = bank.post("/v1/rollback", {"product": "loan", "by": "op", "policy": "0" * 64})
+    assert unknown.status_code == 422
+    bank.service.trainer(LOAN).close()
+    bank.service.decider.refresh(LOAN)
+    assert bank.service.decider.active(LOAN).policy.epoch == 5
+
+
+def test_shadow_mode_decides_and_does_not_act(bank):
+    operate(bank, "shadow")
+    answer = bank.post("/v1/decisions", application()).json()
+    assert (answer["mode"], answer["act"]) == ("shadow", False)
+    assert bank.ledger.counts("bank", "loan").usable == 0
+    operate(bank, "live")
+    assert bank.post("/v1/decisions", application("k2")).json()["act"] is True
+
+
+def flips(policy):
+    """The policy with one byte of its record changed."""
+    import json
+
+    text = json.dumps(policy.signed | {"signature": policy.signature}).encode()
+    for place, bit in itertools.product(range(len(text)), (1, 32)):
+        changed = bytearray(text)
+        changed[place] ^= bit
+        try:
+            yield Policy.from_body(policy.seq, json.loads(changed))
+        except (ValueError, KeyError, TypeError, AttributeError):
+            continue
+
+
+def test_no_flipped_byte_is_loaded(bank):
+    policy = closings(bank)[0]
+    loaded = 0
+    for flipped in flips(policy):
+        try:
+            verified_mixture(flipped, bank.ledger.keyring.public_key)
+            loaded += flipped != policy
+        except (Damaged, EvenhandError, ValueError, TypeError, AttributeError):
+            continue
+    assert loaded == 0
+
+
+def test_a_policy_that_does_not_verify_is_replaced_by_the_last_certified_one(bank, monkeypatch):
+    live(bank, 3)
+    newest = closings(bank)[-1]
+    verify = Policy.verify
+
+    def refuse(self, key):
+        if self.epoch == newest.epoch:
+            raise Damaged("bad")
+        verify(self, key)
+
+    monkeypatch.setattr(Policy, "verify", refuse)
+    force = bank.service.decider.refresh(LOAN)
+    assert force.policy.epoch == 2
+    monkeypatch.setattr(
+        Policy,
+        "verify",
+        lambda self, key: (_ for _ in ()).throw(Damaged("bad")) if self.in_lineage else None,
+    )
+    force = bank.service.decider.refresh(LOAN)
+    assert (force.mode, policy_from_json(force.policy.document).describe()) == (
+        "killed",
+        "always: accept everybody",
+    )
+
+
+def test_swaps_under_load_keep_every_probability(bank):
+    """Decisions that started under a policy are drawn by it, whatever is published meanwhile."""
+    bank.arrive(100, seed=1)
+    started = bank.service.decider.prepare("bank", [])
+    assert started == []
+    for swap in range(10):
+        bank.post("/v1/kill" if swap % 2 else "/v1/revive", {"product": "loan", "by": "op"})
+        bank.arrive(20, seed=swap, first=1000 + 100 * swap)
+    assert recompute(bank.ledger, "bank", "loan") == 300

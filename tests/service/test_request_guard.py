@@ -1,0 +1,47 @@
+"""Limits of every request: host, size, depth; and the headers of every answer."""
+
+import json
+
+import pytest
+
+from evenhand.service.request_guard import nesting_depth
+
+
+def raw(bank, body, **headers):
+    sent = {"Authorization": f"Bearer {bank.all}", "Content-Type": "application/json", **headers}
+    return bank.client.post("/v1/decisions/batch", content=body, headers=sent)
+
+
+def test_a_large_body_is_refused(bank):
+    refused = raw(bank, b"[" + b"0," * 5_000_000 + b"0]")
+    assert refused.status_code == 413
+    assert refused.json()["law"].startswith("at most")
+
+
+def test_a_body_that_lies_about_its_length_is_refused(bank):
+    def chunks():
+        yield from (b" " * 2**20 for _ in range(5))
+
+    assert raw(bank, chunks()).status_code == 413
+
+
+@pytest.mark.parametrize("pair", [("[", "]"), ('{"a":', "}")])
+def test_a_deep_body_is_refused(bank, pair):
+    refused = raw(bank, (pair[0] * 10_000 + "1" + pair[1] * 10_000).encode())
+    assert refused.status_code == 422
+    assert refused.json()["type"].endswith("too-deep")
+
+
+def test_brackets_in_strings_are_not_depth():
+    assert nesting_depth(json.dumps({"a": "[[[[[[[", "b": ['\\"[[', []]}).encode()) == 3
+
+
+def test_another_host_is_not_answered(bank):
+    refused = bank.client.get("/health", headers={"Host": "evil.example"})
+    assert refused.status_code == 421
+
+
+def test_every_answer_carries_the_security_headers(bank):
+    for found in (bank.client.get("/health"), bank.client.get("/nothing"), bank.get("/v1/head")):
+        assert "default-src 'none'" in found.headers["content-security-policy"]
+        assert found.headers["x-content-type-options"] == "nosniff"

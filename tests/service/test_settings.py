@@ -1,0 +1,95 @@
+"""Settings: what is refused, and the fingerprints that are stored."""
+
+from dataclasses import replace
+
+import pytest
+
+from evenhand.errors import InvalidInput
+from evenhand.service import Product, Settings, load_settings
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[service]\nnonsense = 1\n", "unknown setting 'nonsense'"),
+        ("nope", "no TOML"),
+        ("[service]\n", "at least one product"),
+        ("[other]\n", "unknown part"),
+        ('[[product]]\ntenant="t"\nname="p"\nfeatures=["a"]\nlimit=7\n', "allowed_gap is 7"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(tmp_path, text, message):
+    path = tmp_path / "service.toml"
+    path.write_text(text)
+    with pytest.raises(InvalidInput, match=message):
+        load_settings(path)
+
+
+LOAN = {"tenant": "bank", "name": "loan", "features": ("score",)}
+
+
+def test_fingerprints_are_those_of_ledgers_that_were_written_before():
+    """As stored in published policies; 5 and 5.0 days are not the same text."""
+    assert Product(**LOAN).digest == (
+        "455d586106e8f4c79d4b9f6c9d1c5e1bd99da9b08a1a76e4b2acdb88f9ed9968"
+    )
+    whole = Product(**LOAN, limit=0.2, maturity_days=5, hypotheses="thresholds", seed=3)
+    assert whole.digest == "81ee2566bab7ee1f1b68060b4689729a69359bba8181ed6a5d4718901786b799"
+    assert replace(whole, maturity_days=5.0).digest != whole.digest
+    assert replace(whole, groups=["a", "b"]).digest == replace(whole, groups=("a", "b")).digest
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"limit": "low"}, r"limit of \[\[product\]\] is 'low'; it should be a valid number"),
+        ({"fallback": "ask"}, "fallback of .* is 'ask'; it should be 'accept' or 'reject'"),
+        ({"features": ()}, "at least one feature"),
+        ({"features": "score"}, "features of .* is 'score'"),
+        ({"rates": ("speed",)}, "known are fpr"),
+        ({"group_use": "decide"}, "its groups must be listed"),
+        ({"hypotheses": "forest"}, "hypotheses is 'forest'"),
+        ({"hypotheses": "thresholds", "score": "income"}, "score is 'income'"),
+        ({"nonsense": 1}, "unknown setting 'nonsense'; it knows audit_budget"),
+        ({"tenant": None}, "tenant of .* is None"),
+    ],
+)
+def test_products_that_cannot_be_are_refused(changed, message):
+    with pytest.raises(InvalidInput, match=message):
+        Product(**{**LOAN, **changed})
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"port": 70_000}, "port of .* is 70000; it should be less than or equal to 65535"),
+        ({"port": "80"}, "port of .* is '80'"),
+        ({"rate": 0}, "rate of .* is 0; it should be greater than 0"),
+        ({"plain_http": "yes"}, "plain_http of .* is 'yes'"),
+        ({"products": (Product(**LOAN), Product(**LOAN))}, "no product twice"),
+    ],
+)
+def test_limits_that_cannot_be_are_refused(changed, message):
+    with pytest.raises(InvalidInput, match=message):
+        Settings(**{"products": (Product(**LOAN),), **changed})
+
+
+def test_what_is_missing_is_named():
+    with pytest.raises(InvalidInput, match="lacks the setting 'features'"):
+        Product("bank", "loan")
+
+
+def test_files_lie_beside_the_settings_and_a_database_has_a_url(tmp_path):
+    path = tmp_path / "service.toml"
+    path.write_text(
+        '[service]\nledger = "postgresql://db/x"\ntls_key = "key.pem"\nallowed_hosts = ["a.org"]\n'
+        '[[product]]\ntenant = "t"\nname = "p"\nfeatures = ["a", "b"]\n'
+        'class = "linear"\nlimit = 1\n'
+    )
+    settings = load_settings(path)
+    assert settings.ledger == "postgresql://db/x"
+    assert settings.keyring == str(tmp_path / "keyring.json")
+    assert settings.tls_key == str(tmp_path / "key.pem")
+    assert settings.allowed_hosts == ("a.org",)
+    (product,) = settings.products
+    assert (product.hypotheses, product.features, product.limit) == ("linear", ("a", "b"), 1)

@@ -1,0 +1,289 @@
+"""The user's own table: what is accepted, and how everything else is refused with its way out."""
+
+import numpy as np
+import pytest
+
+from evenhand.errors import BadLabel, EvenhandError, InvalidInput, MissingColumn
+from evenhand.tables import describe, read_description, read_table
+
+BASIC = 'path = "loans.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "sex"\n'
+
+
+def rows(count=80, **changes):
+    """A table with two groups, both outcomes in each; `changes` replace the value of a column in
+    row 0.
+    """
+    rng, lines = np.random.default_rng(0), []
+    for i in range(count):
+        row = {
+            "id": str(i),
+            "income": f"{rng.normal():.3f}",
+            "sex": "fm"[i % 2],
+            "repaid": ("no", "yes")[(i // 2) % 2],
+        }
+        lines.append({**row, **changes} if i == 0 else row)
+    return lines
+
+
+@pytest.fixture
+def made(tmp_path):
+    """Writes table and description, and loads them."""
+
+    def write(table, text=BASIC + 'id = "id"\n'):
+        header = list(table[0])
+        body = [",".join(row[name] for name in header) for row in table]
+        (tmp_path / "loans.csv").write_text("\n".join([",".join(header), *body]) + "\n")
+        (tmp_path / "loans.toml").write_text(text)
+        return read_table(tmp_path / "loans.toml").encoded()
+
+    return write
+
+
+def test_a_plain_table(made):
+    table = made(rows())
+    assert table.name == "loans"
+    assert table.names == ("income",)
+    assert len(table) == 80
+    assert set(table.group) == {"f", "m"}
+    assert (table.label == 1).sum() == 40
+
+
+def test_a_parquet_file_reads_the_same(made, tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    first = made(rows())
+    columns = {name: [row[name] for row in rows()] for name in rows()[0]}
+    columns["income"] = [float(value) for value in columns["income"]]
+    parquet.write_table(pyarrow.table(columns), tmp_path / "loans.parquet")
+    (tmp_path / "loans.toml").write_text(BASIC.replace(".csv", ".parquet") + 'id = "id"\n')
+    second = read_table(tmp_path / "loans.toml").encoded()
+    np.testing.assert_array_equal(first.features, second.features)
+    assert first.group.tolist() == second.group.tolist()
+
+
+REFUSED = [
+    ("a constant label", rows(), BASIC.replace('"yes"', '"maybe"'), "'maybe' does not occur"),
+    (
+        "every row is good",
+        [{**row, "repaid": "yes"} for row in rows()],
+        BASIC,
+        "good and bad outcomes are both needed",
+    ),
+    (
+        "a third value",
+        rows(repaid="partly"),
+        BASIC,
+        r"has the values 'no', 'partly'.*bad = \['no', 'partly'\]",
+    ),
+    ("no good value named", rows(), BASIC.replace('good = "yes"\n', ""), "without --good"),
+    (
+        "a missing label",
+        rows(repaid=""),
+        BASIC,
+        r"missing in 1 of 80 rows.*rejected that is normal: unlabelled",
+    ),
+    (
+        "a missing group",
+        rows(sex=""),
+        BASIC,
+        "group 'sex' is missing in 1 of 80 rows.*line 2.*counts for no rate",
+    ),
+    (
+        "a label missing everywhere",
+        [{**row, "repaid": ""} for row in rows()],
+        BASIC + 'unlabelled = "drop"\n',
+        "every row",
+    ),
+    ("text in a column of numbers", rows(income="3x5"), BASIC, "'income' .*'3x5'.* not numeric"),
+    ("a missing feature", rows(income="NA"), BASIC, "'income' is missing in row 1"),
+    ("a text column", rows(income="high"), BASIC, "'income' .*'high'.* not numeric.*--encode"),
+    ("one row", rows(1), BASIC, "has one row"),
+    (
+        "a group of five",
+        rows() + rows(5)[:0] + [{**row, "sex": "x"} for row in rows(5)],
+        BASIC,
+        "group 'x' has 5 people",
+    ),
+    ("one group", [{**row, "sex": "f"} for row in rows()], BASIC, "everybody is of group 'f'"),
+    ("ids that repeat", rows(id="7"), BASIC + 'id = "id"\n', "the id '7' occurs more than once"),
+    ("the label as a feature", rows(), BASIC + 'features = ["repaid"]\n', "cannot be features"),
+    ("an unknown key", rows(), BASIC + 'colour = "red"\n', "unknown key 'colour'"),
+    ("a wrong kind", rows(), BASIC + 'encode = "yes"\n', "it is true or false"),
+    ("no label named", rows(), 'path = "loans.csv"\ngroup = "sex"\n', "does not say 'label'"),
+    (
+        "a column that is not there",
+        rows(),
+        BASIC.replace('"sex"', '"gender"'),
+        "no column 'gender'",
+    ),
+    ("label and group the same", rows(), BASIC.replace('"sex"', '"repaid"'), "two columns"),
+    ("no TOML", rows(), "path = loans", "cannot be read as a description"),
+    (
+        "a file that is not there",
+        rows(),
+        BASIC.replace("loans.csv", "other.csv"),
+        "there is no file",
+    ),
+    ("an unknown way with missing labels", rows(), BASIC + 'unlabelled = "keep"\n', 'it is "drop"'),
+]
+
+
+@pytest.mark.parametrize(
+    ("table", "text", "message"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+)
+def test_refusals_name_the_thing_and_the_way_out(made, table, text, message):
+    with pytest.raises(EvenhandError, match="(?s)" + message) as refused:
+        made(table, text)
+    if "true or false" not in message and "does not occur" not in message:
+        assert refused.value.hint, "every refusal has a way out"
+
+
+def test_kinds_of_errors(made):
+    with pytest.raises(BadLabel):
+        made(rows(repaid="partly"))
+    with pytest.raises(MissingColumn):
+        made(rows(), BASIC.replace('"sex"', '"gender"'))
+
+
+def test_rejected_people_without_labels_are_left_out_on_demand_and_it_is_said(made):
+    table = made(rows(repaid=""), BASIC + 'unlabelled = "drop"\nid = "id"\n')
+    assert len(table) == 79
+    assert "1 people without a label were left out" in table.notes[0]
+
+
+def test_rows_with_missing_values_are_left_out_on_demand(made):
+    table = made(rows(income=""), BASIC + 'drop_missing = true\nid = "id"\n')
+    assert len(table) == 79
+    assert "1 rows with a missing value" in table.notes[0]
+
+
+def test_text_columns_are_encoded_on_demand_and_it_is_said(made):
+    coded = [{**row, "city": ("x", "y", "z")[i % 3]} for i, row in enumerate(rows())]
+    table = made(coded, BASIC + 'encode = true\nid = "id"\n')
+    assert table.names == ("income", "city=x", "city=y", "city=z")
+    assert "'city' became 3 columns" in table.notes[0]
+
+
+def test_rows_without_a_group_are_left_out_on_demand(made):
+    table = made(rows(sex=""), BASIC + 'drop_missing = true\nid = "id"\n')
+    assert len(table) == 79
+    assert "1 rows with a missing value were left out" in table.notes
+
+
+def test_a_column_that_may_name_people_is_told_and_not_guessed_away(made):
+    table = made(rows(), BASIC)
+    assert table.names == ("id", "income")
+    assert "'id' is another whole number in every row" in table.notes[0]
+    assert made(rows(), BASIC + 'id = "id"\n').notes == ()
+
+
+def test_bad_values_may_be_several(made):
+    table = made(rows(repaid="partly"), BASIC + 'bad = ["no", "partly"]\nid = "id"\n')
+    assert table.label[0] == -1
+
+
+def test_groups_may_be_chosen(made):
+    more = rows() + [{**row, "sex": "x"} for row in rows(5)]
+    assert set(made(more, BASIC + 'groups = ["f", "m"]\n').group) == {"f", "m"}
+
+
+def test_a_decision_column_is_never_a_feature(made):
+    told = [{**row, "granted": "1"} for row in rows()]
+    assert made(told, BASIC + 'id = "id"\ndecision = "granted"\n').names == ("income",)
+
+
+def test_a_csv_is_no_description(tmp_path):
+    (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(InvalidInput, match="nothing says what its columns mean"):
+        read_table(tmp_path / "loans.csv")
+
+
+def test_paths_are_relative_to_the_description(tmp_path):
+    (tmp_path / "loans.toml").write_text(BASIC)
+    assert read_description(tmp_path / "loans.toml").path == tmp_path / "loans.csv"
+
+
+@pytest.mark.parametrize(
+    ("values", "meaning", "expected"),
+    [
+        ("0101", {}, [-1, 1, -1, 1]),
+        (["-1", "1"], {}, [-1, 1]),
+        (["0.0", "1.0"], {}, [-1, 1]),
+        (["0.0", "1.0"], {"good": "0"}, [1, -1]),
+        (["1", "1.0", "0"], {"good": "1"}, [1, 1, -1]),
+        (["yes", "no", "late"], {"good": "yes", "bad": ("no", "late")}, [1, -1, -1]),
+        (["yes", "", "no"], {"good": "yes", "unlabelled": "drop"}, [1, -1]),
+        (["yes", "none", "no"], {"good": "yes", "bad": ("no", "none"), "missing": ()}, [1, -1, -1]),
+    ],
+)
+def test_labels(tmp_path, values, meaning, expected):
+    path = tmp_path / "y.csv"
+    path.write_text("x,g,y\n" + "".join(f"1,{'ab'[i % 2]},{y}\n" for i, y in enumerate(values)))
+    if len(expected) < len(values):  # the second row, the only one of group b, is left out
+        path.write_text(path.read_text() + "1,b,no\n")
+        expected = [*expected, -1]
+    frame = read_table(path, label="y", group="g", fewest=0, **meaning)
+    assert frame.label.tolist() == expected
+    assert frame.label.dtype == np.int64
+
+
+@pytest.mark.parametrize("values", ["12", "23", ["yes", "no"], ["1", "1.0", "0"]])
+def test_labels_are_never_guessed(tmp_path, values):
+    path = tmp_path / "y.csv"
+    path.write_text("x,g,y\n" + "".join(f"1,{'ab'[i % 2]},{y}\n" for i, y in enumerate(values)))
+    with pytest.raises(BadLabel, match="--good"):
+        read_table(path, label="y", group="g", fewest=0)
+
+
+def test_missing_values_matter_in_used_columns_only(tmp_path):
+    path = tmp_path / "data.csv"
+    path.write_text("x,z,g,y\n1,,a,1\n?,2,b,0\n3,NaN,b,0\n")
+    common = {"label": "y", "group": "g", "features": ("x",), "fewest": 0}
+    with pytest.raises(InvalidInput, match=r"'x' is missing in row 2 \(line 3\)"):
+        read_table(path, **common)
+    frame = read_table(path, **common, drop_missing=True)
+    assert frame.frame["x"].texts == ("1", "3")
+    assert frame.dropped == 1
+    with pytest.raises(InvalidInput, match="'z' is missing in row 1"):
+        read_table(
+            path,
+            **{**common, "features": ("x",)},
+            needed=("z",),
+            drop_missing=False,
+            missing=("NaN",),
+        )
+
+
+def test_a_frame_of_another_library_is_a_table():
+    pandas = pytest.importorskip("pandas")
+    columns = {name: [row[name] for row in rows()] for name in ("income", "sex", "repaid")}
+    columns["income"] = [float(value) for value in columns["income"]]
+    table = read_table(pandas.DataFrame(columns), label="repaid", good="yes", group="sex").encoded()
+    assert table.features[:, 0].tolist() == columns["income"]
+    with pytest.raises(BadLabel, match="the frame: the label column"):
+        read_table(pandas.DataFrame(columns), label="repaid", group="sex")
+
+
+def test_what_is_said_comes_before_the_description(made, tmp_path):
+    made(rows(income=""), BASIC + "drop_missing = true\nfewest = 3\n")
+    path = tmp_path / "loans.toml"
+    assert read_table(path).features == ("id", "income")
+    assert read_table(path, features=("id",), fewest_by_default=40).features == ("id",)
+    with pytest.raises(InvalidInput, match="at least 40 of each"):
+        read_table(path, fewest=40)
+
+
+def test_options_that_a_table_answers_itself_are_refused(made, tmp_path):
+    made(rows())
+    with pytest.raises(InvalidInput, match="--encode cannot be given for lending"):
+        read_table("lending", encode=True)
+    assert read_table("lending", features=("income",)).encoded().names == ("income",)
+    with pytest.raises(MissingColumn, match="lending has no column 'age'"):
+        read_table("lending", features=("age",))
+    assert describe("lending", encode=True) is None
+    assert describe(tmp_path / "loans.toml", encode=True).encode is False
+
+
+def test_the_smallest_group_may_be_asked_for(made):
+    more = rows() + [{**row, "sex": "x"} for row in rows(8)]
+    assert set(made(more, BASIC + "fewest = 4\n").group) == {"f", "m", "x"}

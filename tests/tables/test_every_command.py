@@ -1,0 +1,198 @@
+"""One law for tables in every command that reads one: the same refusals, each with an option that
+settles it, and the same answer whatever the table is stored in.
+"""
+
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from evenhand.cli import main
+
+COMMON = ("--label", "repaid", "--good", "yes", "--group", "sex")
+COMMANDS = {
+    "solve": ("solve", "{}", *COMMON),
+    "frontier": ("frontier", "{}", *COMMON, "--limits", "0.1,0.3", "--out", "f.svg"),
+    "plan": (
+        *("plan", "--data", "{}", *COMMON),
+        *("--limit", "0.3", "--people", "500", "--lives", "1"),
+    ),
+    "study": (
+        *("study", "{}", *COMMON, "--learner", "accept-all"),
+        *("--rounds", "100", "--seeds", "1", "--jobs", "1", "--out", "s"),
+    ),
+    "data show": ("data", "show", "{}", *COMMON),
+}
+
+
+def rows(**changes):
+    """80 people; a callable in `changes` says what stands in row i instead of (i, old value)."""
+    lines = ["income,purpose,sex,repaid"]
+    for i in range(80):
+        row = {
+            "income": str(20 + i * 37 % 50),
+            "purpose": str(i % 3),
+            "sex": "fm"[i % 2],
+            "repaid": ("no", "yes")[(i // 2 + i * 7 % 3) % 2],
+        }
+        changed = {name: change(i, row[name]) for name, change in changes.items()}
+        lines.append(",".join({**row, **changed}.values()))
+    return "\n".join(lines) + "\n"
+
+
+def in_row(place, text):
+    return lambda i, old: text if i == place else old
+
+
+LAWS = {  # the table, a part of the refusal, the options that settle it
+    "a third outcome": (
+        rows(repaid=in_row(3, "late")),
+        r"has the values 'late', 'no'; an outcome is good or bad",
+        ("--bad", "no,late"),
+    ),
+    "an outcome in two spellings": (
+        rows(repaid=in_row(3, "No")),
+        r"has the values 'No', 'no'.*write each outcome in one way",
+        ("--bad", "no,No"),
+    ),
+    "a missing outcome": (
+        rows(repaid=in_row(3, "")),
+        r"label 'repaid' is missing in 1 of 80 rows \(first: line 5\)",
+        ("--drop-unlabelled",),
+    ),
+    "a missing group": (
+        rows(sex=in_row(3, "?")),
+        r"group 'sex' is missing in 1 of 80 rows \(first: line 5\)",
+        ("--drop-missing",),
+    ),
+    **{
+        f"a value missing as {marker!r}": (
+            rows(income=in_row(3, marker)),
+            r"'income' is missing in row 4 \(line 5\); 1 of 80 rows",
+            ("--drop-missing",),
+        )
+        for marker in ("", "?", "NA", "n/a", "NaN", "null", "None")
+    },
+    "a value that looks missing": (
+        rows(purpose=lambda i, old: ("car", "none")[i % 2]),
+        r"'purpose' is missing in row 2.*--missing",
+        ("--missing", "NA", "--encode"),
+    ),
+    "a text column": (
+        rows(purpose=lambda i, old: ("car", "house", "study")[i % 3]),
+        r"'purpose' \(for example 'car'\) is not numeric",
+        ("--encode",),
+    ),
+    "another delimiter": (rows().replace(",", ";"), "has one column", ("--delimiter", ";")),
+    "no such group": (
+        rows(),
+        "--groups 'x' does not occur in the group column 'sex'; its values are: f, m",
+        ("--groups", "f,m"),
+    ),
+}
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Call a command on a table."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(command, text, *options, name="loans.csv"):
+        (tmp_path / "loans.csv").write_text(text, encoding="utf-8")
+        words = [word.format(name) for word in COMMANDS[command]]
+        return CliRunner().invoke(main, [*words, *options], catch_exceptions=False)
+
+    return run
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("law", LAWS)
+def test_refused_alike_and_settled_by_the_option_that_the_message_names(run, command, law):
+    text, message, options = LAWS[law]
+    first = ("--groups", "x") if law == "no such group" else ()
+    refused = run(command, text, *first)
+    assert refused.exit_code == 2, refused.output
+    words = " ".join(refused.stderr.split())
+    assert re.search(message, words), words
+    assert first or any(option in words for option in options), words
+    assert refused.stdout == ""
+    if command in ("solve", "data show"):  # quick ones; the others read the table with them
+        settled = run(command, text, *options)
+        assert settled.exit_code == 0, settled.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_all_options_together_settle_everything(run, command):
+    text = rows(
+        repaid=lambda i, old: {3: "", 8: "late"}.get(i, old),
+        income=in_row(5, "-99"),
+        purpose=lambda i, old: ("car", "none")[i % 2],
+        sex=in_row(9, "x"),
+    ).replace(",", ";")
+    options = (
+        *("--bad", "no,late", "--groups", "f,m", "--encode", "--drop-missing"),
+        *("--drop-unlabelled", "--missing", "-99", "--delimiter", ";", "--fewest", "5"),
+    )
+    done = run(command, text, *options)
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_equal_numbers_are_one_outcome(run, command):
+    text = rows(repaid=lambda i, old: {"no": "0", "yes": ("1", "1.0")[i % 2]}[old])
+    words = [word if word != "yes" else "1" for word in COMMANDS[command]]
+    assert run(command, text).exit_code == 2  # --good yes does not occur
+    COMMANDS["numbers"] = tuple(words)
+    try:
+        done = run("numbers", text)
+    finally:
+        del COMMANDS["numbers"]
+    assert done.exit_code == 0, done.output
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_small_group_is_refused_where_rates_are_estimated(run, command):
+    text = rows(sex=lambda i, old: "x" if i < 8 and i % 2 else old)
+    done = run(command, text, "--groups", "f,x")
+    measured = command in ("solve", "frontier")
+    assert done.exit_code == (0 if measured else 2), done.output
+    if not measured:
+        assert "group 'x' has 4 people" in done.stderr
+        assert "--fewest" in done.stderr
+    assert run(command, text, "--groups", "f,x", "--fewest", "9").exit_code == 2
+    if command in ("solve", "data show"):
+        assert run(command, text, "--groups", "f,x", "--fewest", "1").exit_code == 0
+
+
+def test_a_table_reads_the_same_whatever_it_is_stored_in(run, tmp_path):
+    pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pytest.importorskip("narwhals")
+    header, *lines = [line.split(",") for line in rows().splitlines()]
+    columns = dict(zip(header, zip(*lines, strict=True), strict=True))
+    columns["income"] = [float(value) for value in columns["income"]]
+    parquet.write_table(pyarrow.table(columns), tmp_path / "loans.parquet")
+    (tmp_path / "loans.toml").write_text(
+        'path = "loans.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "sex"\n'
+    )
+
+    def figures(result):
+        assert result.exit_code == 0, result.output
+        return re.sub(r"loans\.\w+", "loans", result.stdout)
+
+    runner = CliRunner()
+    for command in ("solve", "data show"):
+        first = figures(run(command, rows()))
+        assert figures(run(command, rows(), name="loans.parquet")) == first
+        words = [*COMMANDS[command][: -len(COMMON) - 1], "loans.toml"]
+        assert figures(runner.invoke(main, words)) == first
+
+
+@pytest.mark.parametrize("command", ["solve", "data show"])
+def test_a_published_table_needs_no_options_and_takes_none(run, command):
+    words = [word.format("lending") for word in COMMANDS[command][: -len(COMMON)]]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert "1,200 people" in done.stdout
+    refused = CliRunner().invoke(main, [*words, "--encode"])
+    assert refused.exit_code == 2
+    assert "--encode cannot be given for lending" in refused.stderr

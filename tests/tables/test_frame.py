@@ -1,0 +1,91 @@
+import numpy as np
+import pytest
+
+from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.tables import Frame, LabelledFrame, TableColumn, same_value
+
+
+def frame(**columns):
+    cells = {name: TableColumn(tuple(values)) for name, values in columns.items()}
+    return Frame("toy.csv", cells, range(2, 2 + len(next(iter(columns.values())))))
+
+
+def test_missing_columns_list_those_there_are():
+    with pytest.raises(MissingColumn, match=r"no column 'c', 'd'; it has: a, b\."):
+        frame(a="1", b="2").require(["a", "c", "d"])
+
+
+def test_a_column_of_numbers_may_have_gaps_and_one_text_makes_it_a_category():
+    column = TableColumn(("1", "", "2.5"))
+    assert column.kind == "number"
+    np.testing.assert_array_equal(column.numbers, [1, np.nan, 2.5])
+    assert TableColumn(("1", "two")).kind == "category"
+    assert TableColumn((True, False)).kind == "category"
+    assert TableColumn(np.array([1, 2])).texts == ("1", "2")
+
+
+def test_rows_are_kept_with_their_lines():
+    kept = frame(a="123", b="xyz").where(np.array([True, False, True]))
+    assert kept["b"].texts == ("x", "z")
+    assert kept.lines == (2, 4)
+    whole = frame(a="12")
+    assert whole.where(np.array([True, True])) is whole
+
+
+@pytest.mark.parametrize("cells", [("1", "inf"), ("1", ""), ("1", "two")])
+def test_finite_numbers_are_required_with_row_and_line(cells):
+    with pytest.raises(InvalidInput, match=r"in row 2 \(line 3\); it must be a finite number"):
+        frame(a=cells).finite("a")
+
+
+def test_values_are_the_same_as_text_or_as_number():
+    assert same_value("1", "1.0")
+    assert not same_value("yes", "Yes")
+
+
+def people(encode=True, published=False, **columns):
+    rows = len(next(iter(columns.values())))
+    cells = {name: TableColumn(tuple(values)) for name, values in columns.items()}
+    return LabelledFrame(
+        "toy",
+        Frame("toy.csv", cells, range(2, rows + 2)),
+        tuple(columns),
+        np.resize([1, -1], rows),
+        np.resize(["a", "b"], rows),
+        encode=encode,
+        published=published,
+    )
+
+
+def test_two_values_need_one_column():
+    table = people(c=("red", "blue", "red"), x="123").encoded()
+    assert table.names == ("c=red", "x")
+    assert table.features.tolist() == [[1, 1], [0, 2], [1, 3]]
+    assert table.encoded == {"c": ("c=red",)}
+    assert table.notes == ("the text column 'c' became 1 columns of 0 and 1",)
+
+
+def test_a_published_table_keeps_both_columns_without_a_note():
+    table = people(c=("red", "blue", "red"), published=True).encoded()
+    assert table.names == ("c=blue", "c=red")
+    assert table.notes == ()
+
+
+def test_text_is_refused_unless_it_is_to_be_encoded():
+    with pytest.raises(InvalidInput, match=r"'c' \(for example 'red'\) is not numeric.*--encode"):
+        people(encode=False, c=("1", "red")).encoded()
+
+
+def test_identifiers_are_not_encoded():
+    with pytest.raises(InvalidInput, match="51 distinct values; --encode takes at most 50"):
+        people(c=[f"name{i}" for i in range(51)]).encoded()
+
+
+def test_figures_and_subsets():
+    table = people(x="1234").encoded()
+    assert [(one.group, one.people, one.good_rate) for one in table.figures] == [
+        ("a", 2, 1.0),
+        ("b", 2, 0.0),
+    ]
+    assert len(table.subset(3)) == 3
+    assert len(table.subset(9)) == 4

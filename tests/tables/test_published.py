@@ -1,0 +1,200 @@
+"""The published tables, where they are in the cache or can be had: rows, base rates, and that
+nothing names the group.
+"""
+
+import hashlib
+from importlib.metadata import EntryPoint
+
+import numpy as np
+import pytest
+
+from evenhand.environments import Replay
+from evenhand.errors import InvalidInput
+from evenhand.tables import (
+    TABLES,
+    DataUnavailable,
+    Frame,
+    PublishedTable,
+    TableColumn,
+    people,
+    read_table,
+)
+from evenhand.tables.published import _kept_by_propublica, impute
+
+EXPECTED = {  # rows, columns, share of good outcomes, words that may not occur among the columns
+    "lending": (1_200, 5, 0.5725, ("group",)),
+    "adult": (48_842, 88, 0.2393, ("sex", "Husband", "Wife", "fnlwgt")),
+    "compas": (5_278, 9, 0.5296, ("race", "score", "decile")),
+    "german": (1_000, 56, 0.7, ("age", "personal_status")),
+    "taiwan": (30_000, 31, 0.7788, ("SEX", "ID")),
+    "gmsc": (150_000, 11, 0.9332, ("age",)),
+    "loanapp": (
+        1_985,
+        27,
+        0.8781,
+        ("white", "black", "hispan", "male", "approve", "reject", "action"),
+    ),
+    "recid": (1_445, 13, 0.618, ("black", "durat", "cens", "follow")),
+}
+
+
+def had(name):
+    try:
+        return read_table(name).encoded()
+    except DataUnavailable as error:
+        pytest.skip(str(error))
+
+
+def test_all_of_them_are_expected():
+    assert set(EXPECTED) == set(TABLES)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_rows_base_rates_and_columns(name):
+    table, (rows, columns, good, forbidden) = had(name), EXPECTED[name]
+    assert table.features.shape == (rows, columns) == (len(table), len(table.names))
+    assert (table.label == 1).mean() == pytest.approx(good, abs=1e-3)
+    words = [
+        word
+        for column in table.names
+        for word in column.replace("(", " ").replace("=", " ").split()
+    ]
+    assert not set(words) & set(forbidden)
+    assert np.isfinite(table.features).all()
+    assert sum(figures.people for figures in table.figures) == rows
+    assert len(table.figures) == 2
+    assert min(figures.good_rate for figures in table.figures) > 0
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_every_entry_says_what_one_must_know(name):
+    entry = TABLES[name]
+    for text in (
+        entry.title,
+        entry.decision,
+        entry.good,
+        entry.groups,
+        entry.licence,
+        entry.caveat,
+    ):
+        assert text
+    assert all(len(source.sha256) == 64 for source in entry.files)
+
+
+def test_other_groupings_and_unknown_ones():
+    assert {figures.group for figures in had("adult").figures} == {"Female", "Male"}
+    assert len(TABLES["adult"].read("race").encoded().figures) == 5
+    with pytest.raises(InvalidInput, match="no other grouping 'shoe size'"):
+        read_table("adult", group="shoe size")
+    with pytest.raises(InvalidInput, match=r"no table 'loans'.*lending, adult"):
+        read_table("loans")
+
+
+def test_a_table_is_a_population_with_exact_truth():
+    from evenhand import FalsePositiveRate, Mixture, Stumps
+    from evenhand.hypotheses import ACCEPT_ALL
+
+    table = read_table("lending").encoded()
+    world = Replay.of_table(table, Stumps())
+    everybody = Mixture((ACCEPT_ALL,), (1.0,))
+    assert world.loss(everybody) == pytest.approx((table.label == -1).mean())
+    assert world.gap(everybody, FalsePositiveRate()) == pytest.approx(0.0, abs=1e-12)
+
+
+def test_long_tails_become_logarithms_and_it_is_said():
+    raw, logged = read_table("lending"), read_table("lending").logarithmic(["income"])
+    features = logged.encoded().features
+    np.testing.assert_array_equal(features[:, 0], np.log1p(raw.encoded().features[:, 0]))
+    assert logged.features[0] == "log(1 + income)"
+    assert logged.notes == ("income enter as log(1 + x)",)
+    assert raw.logarithmic(()) is raw
+
+
+def test_missing_values_become_the_median_and_are_marked():
+    frame, added = impute(Frame("toy", {"x": TableColumn(("1", "NA", "5"))}, (1, 2, 3)), ["x"])
+    assert added == ("x missing",)
+    assert frame["x"].numbers.tolist() == [1, 3, 5]
+    assert frame["x missing"].numbers.tolist() == [0, 1, 0]
+
+
+def test_categories_become_columns_of_their_own():
+    columns = {"x": TableColumn(("1", "2")), "c": TableColumn(("red", "blue"))}
+    frame = Frame("toy", columns, (1, 2))
+    table = people("toy", frame, ["x", "c"], group=["a", "b"], good=[True, False]).encoded()
+    assert table.names == ("x", "c=blue", "c=red")
+    np.testing.assert_array_equal(table.features, [[1, 0, 1], [2, 1, 0]])
+    np.testing.assert_array_equal(table.label, [1, -1])
+
+
+@pytest.mark.parametrize(
+    ("days", "degree", "kept"),
+    [("0", "F", True), ("-31", "F", False), ("", "F", False), ("3", "O", False)],
+)
+def test_propublicas_filter(days, degree, kept):
+    row = {
+        "days_b_screening_arrest": days,
+        "is_recid": "0",
+        "c_charge_degree": degree,
+        "score_text": "Low",
+        "race": "Caucasian",
+    }
+    frame = Frame("toy", {name: TableColumn((text,)) for name, text in row.items()}, (1,))
+    assert _kept_by_propublica(frame).tolist() == [kept]
+
+
+DIGESTS = {
+    "lending/None": "ca185837cb452b30",
+    "adult/None": "4d7d81f10d3dd87d",
+    "adult/race": "5a9c5d11b33b5ab5",
+    "compas/None": "2988e89ab88bf805",
+    "compas/sex": "17f5db6f7cea0318",
+    "german/None": "e4917008209daaa4",
+    "taiwan/None": "1d639bc8f357e085",
+    "gmsc/None": "a3367f8792754436",
+    "loanapp/None": "5586b55f057c3836",
+    "loanapp/male": "e2105f7b90c49a87",
+    "recid/None": "39e8cb521301c13c",
+}
+
+
+@pytest.mark.parametrize("name", DIGESTS)
+def test_what_is_read_stays_the_same_bit_for_bit(name):
+    table, _, group = name.partition("/")
+    had(table)
+    read = TABLES[table].read(None if group == "None" else group).encoded()
+    parts = (
+        read.features.tobytes(),
+        repr(read.names).encode(),
+        repr(read.group.tolist()).encode(),
+        read.label.tobytes(),
+        repr(read.notes).encode(),
+        read.name.encode(),
+    )
+    assert hashlib.sha256(b"|".join(parts)).hexdigest()[:16] == DIGESTS[name]
+
+
+TOY = PublishedTable(
+    "toy",
+    "A toy",
+    "play",
+    "fun",
+    "a and b",
+    "none",
+    "none",
+    lambda group: people(
+        "toy", Frame("toy", {"x": TableColumn(("1", "2"))}, (1, 2)), ["x"], "ab", [True, False]
+    ),
+)
+
+
+def test_another_package_adds_a_table_by_an_entry_point(monkeypatch):
+    points = {
+        name: EntryPoint(name, f"{__name__}:{thing}", TABLES.group)
+        for name, thing in (("toy", "TOY"), ("wrong", "EXPECTED"))
+    }
+    monkeypatch.setattr(EntryPoint, "load", lambda point: globals()[point.attr])
+    monkeypatch.setattr(TABLES, "_foreign", points)
+    assert "toy" in TABLES
+    assert len(read_table("toy").encoded()) == 2
+    with pytest.raises(InvalidInput, match="must be a PublishedTable"):
+        read_table("wrong")
