@@ -264,7 +264,8 @@ def test_scikit_learns_own_checks():
         "check_fit2d_1sample",
     )
     random = dict.fromkeys(draws, RANDOM) | {
-        "check_sample_weight_equivalence_on_dense_data": "repeated rows fall into other groups here",
+        "check_sample_weight_equivalence_on_dense_data": "repeated rows fall into other groups "
+        "here",
         "check_classifiers_classes": "texts without pos_label are refused, on purpose",
     }
     results = check_estimator(

@@ -6,7 +6,7 @@ from evenhand import words
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch
 from evenhand.estimation import RoundLog
 from evenhand.estimation import log as contexts_module
-from evenhand.estimation.log import History, find_contexts, numbered
+from evenhand.estimation.log import History, find_contexts, joined_prices, numbered, prices_of
 from evenhand.words import Prices
 
 
@@ -347,3 +347,25 @@ class TestHistory:
         assert history.of().features.tolist() == [[0.0]]
         history.logs = []
         assert history.of() is history._known is None
+
+
+def test_a_cohort_is_learned_from_without_what_could_not_be_accepted():
+    log = RoundLog([[0.0], [1.0]], ["a", "b"], [0.0, 0.5], [3.0, 1.0], [0.0, 2.0], [0.0, 1.0])
+    history = History()
+    history.learn(2, log, with_group=True)
+    history.learn(2, log.where(log.acceptance > 1), with_group=True)
+    ((epoch, kept),) = history.logs
+    assert (epoch, kept.rounds, kept.group.tolist()) == (2, 4.0, ["b"])
+    history.learn(3, log, with_group=False)
+    assert history.logs[1][1].group is None
+
+
+def test_prices_of_some_people_and_end_to_end():
+    prices = Prices(np.array([1.0, 2.0, 3.0]), 5.0)
+    some = prices_of(prices, 3, np.array([True, False, True]))
+    assert some.false_accept.tolist() == [1.0, 3.0]
+    assert some.false_reject.tolist() == [5.0, 5.0]
+    both = joined_prices([prices, Prices(7.0, 8.0)], [3, 2])
+    assert both.false_accept.tolist() == [1.0, 2.0, 3.0, 7.0, 7.0]
+    assert joined_prices([prices, None], [3, 2]) is None
+    assert prices_of(None, 3, slice(None)) is None

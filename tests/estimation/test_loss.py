@@ -267,3 +267,13 @@ def test_labels_of_everybody_leave_no_room_for_the_regression():
     log = RoundLog.from_rounds([[0.0], [1.0]], [True, True], [1, -1], 1.0)
     with_bad, _ = doubly_robust(log, ConstantOutcome(0.99))
     np.testing.assert_allclose(with_bad.acceptance_cost, one_sided(log).acceptance_cost)
+
+
+def test_losses_of_rows_with_prices_of_their_own():
+    loss = TransformedLoss(Prices(2.0, 1.0), 4.0)
+    accept, reject = loss.per_row(None, 2)
+    assert accept.tolist() == [0.75, 0.75]
+    assert reject.tolist() == [0.25, 0.25]
+    accept, reject = loss.per_row(Prices(np.array([1.0, 3.0]), 1.0), 2)
+    assert accept.tolist() == [0.5, 1.0]
+    assert reject.tolist() == [0.25, 0.25]

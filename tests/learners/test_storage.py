@@ -32,6 +32,8 @@ from evenhand.hypotheses import (
     class_to_json,
 )
 from evenhand.learners import Uniform, storage
+from evenhand.learners.epochs import LearnerState
+from evenhand.randomness import stream
 from evenhand.words import Prices
 
 
@@ -399,6 +401,33 @@ def test_state_that_would_be_forgotten_is_refused_and_declared_state_is_kept(tmp
     copy = eh.load(tmp_path / "x")
     assert type(copy) is Remembering
     assert copy._seen == 2
+
+
+@dataclass(eq=False, kw_only=True)
+class CountingState(LearnerState):
+    seen: int = 0
+
+
+class Recording(Uniform):
+    """A learner of one's own with a state of its own."""
+
+    def _first_state(self, seed):
+        return CountingState(seed=seed, coins=stream(seed, "coins"))
+
+    def decide(self, *args, **named):
+        self.state.seen += 1
+        return super().decide(*args, **named)
+
+
+def test_a_state_of_one_s_own_is_stored_field_by_field(tmp_path):
+    learner = Recording(seed=1)
+    play(learner, 100, 0)
+    learner.save(tmp_path / "x")
+    copy = eh.load(tmp_path / "x")
+    assert type(copy.state) is CountingState
+    assert copy.state.seen == learner.state.seen == 2
+    assert learner._state()["_seen"] == 2
+    assert play(copy, 100, 1) == play(learner, 100, 1)
 
 
 @dataclass(frozen=True)

@@ -100,8 +100,9 @@ class Replay(TablePopulation):
         hypotheses: HypothesisClass | None = None,
         group_use: GroupUse = "certify_only",
     ) -> Self:
-        """Take a table for a population: rows are drawn with replacement, so its own rates are the
-        exact truth.
+        """Take a table for a population.
+
+        Rows are drawn with replacement, so its own rates are the exact truth.
 
         Parameters
         ----------

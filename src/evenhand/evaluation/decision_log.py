@@ -156,33 +156,23 @@ class DecisionLog:
         for name in ("accept", "acceptance", "label", "group", "count", "id"):
             if getattr(self, name) is not None:
                 _require_length(getattr(self, name), rows, name)
-        p = self.acceptance
-        self._refuse(
-            np.isnan(p),
-            "has no acceptance probability",
-            "every decision needs the one it was drawn with",
-        )
+        p, accept, label = self.acceptance, self.accept, self.label
+        every = "every decision needs the one it was drawn with"
+        self._refuse(np.isnan(p), "has no acceptance probability", every)
         self._refuse(
             ~((p >= 0) & (p <= 1)),
             "has the acceptance probability {:g}",
             "a probability lies between 0 and 1",
             "a weight 1/p is no propensity: log p itself.",
         )
-        self._refuse(
-            (p == 0) & self.accept,
-            "was accepted with probability {:g}",
-            "that cannot have happened",
-        )
-        self._refuse(
-            (p == 1) & ~self.accept,
-            "was rejected though accepted with probability {:g}",
-            "that cannot be",
-        )
-        bad = ~np.isin(self.label, (-1, 0, 1)) | ((self.label != 0) & ~self.accept)
+        never, always = "was accepted with", "was rejected though accepted with"
+        self._refuse((p == 0) & accept, never + " probability {:g}", "that cannot have happened")
+        self._refuse((p == 1) & ~accept, always + " probability {:g}", "that cannot be")
+        bad = ~np.isin(label, (-1, 0, 1)) | ((label != 0) & ~accept)
         if bad.any():
             row = int(np.argmax(bad))
             raise BadLabel(
-                f"{self.source}: the label of {self._row(row)} is {self.label[row]:g}; labels are "
+                f"{self.source}: the label of {self._row(row)} is {label[row]:g}; labels are "
                 "-1 and +1, 0 where none is known, and the rejected have none."
             )
         countless = ~((self.count > 0) & np.isfinite(self.count))
@@ -192,16 +182,19 @@ class DecisionLog:
                 f"{self.source}: {self._row(row)} stands for {self.count[row]:g} decisions; "
                 "it needs more than 0."
             )
+        if self.id is not None:
+            self._require_different(self.id.tolist())
+
+    def _require_different(self, ids: list[str]) -> None:
         first: dict[str, int] = {}
-        for row, name in enumerate([] if self.id is None else self.id.tolist()):
-            if first.setdefault(name, row) == row:
-                continue
-            raise InvalidInput(
-                f"{self.source}: id {name!r} occurs in row {first[name] + 1} and in row {row + 1}; "
-                "a decision counts once.",
-                hint="leave the copies out; "
-                "a person who applied twice has two decisions with two ids.",
-            )
+        for row, name in enumerate(ids):
+            if first.setdefault(name, row) < row:
+                raise InvalidInput(
+                    f"{self.source}: id {name!r} occurs in row {first[name] + 1} and in row "
+                    f"{row + 1}; a decision counts once.",
+                    hint="leave the copies out; "
+                    "a person who applied twice has two decisions with two ids.",
+                )
 
     def _refuse(self, bad: BoolArray, what: str, law: str, hint: str | None = None) -> None:
         if bad.any():

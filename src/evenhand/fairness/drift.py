@@ -23,7 +23,7 @@ before and after it, a fresh Dirichlet(1/2) mixture (Krichevsky-Trofimov). With 
     w_J = 1/(1 + ln(1+J)),    pi_j = w_{j-1} - w_j.
 
 Terms are non-negative, so leaving some out keeps E_t below M_t: of J candidates only about 4 log2 J
-are kept (a multiple of 2^v lives for 4 * 2^v blocks), and the state stays small for ever.
+are kept (a multiple of 2^v is kept for 4 * 2^v blocks), and the state stays small for ever.
 
 *Adaptive audits are harmless*: M_t needs only that, given the past, the next person of the stream
 has law theta. Whether and when there is a next one may depend on anything in the past. (Labels
@@ -50,8 +50,8 @@ from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness.delta_ledger import inverse_square_share
 from evenhand.words import FloatArray
 
-LIVES = 4
-"""A candidate at a multiple of 2^v blocks is kept for LIVES * 2^v blocks."""
+KEPT_BLOCKS = 4
+"""A candidate at a multiple of 2^v blocks is kept for KEPT_BLOCKS * 2^v blocks."""
 
 
 def log_mixture(counts: FloatArray) -> FloatArray:
@@ -82,7 +82,7 @@ def no_change_weight(blocks: int) -> float:
 
 
 def change_weight(block: int) -> float:
-    """pi_j = w_{j-1} - w_j, about 1/(j ln^2 j): slow enough to find a change late in life."""
+    """pi_j = w_{j-1} - w_j, about 1/(j ln^2 j): slow enough to find a late change."""
     return no_change_weight(block - 1) - no_change_weight(block)
 
 
@@ -90,7 +90,7 @@ def kept(block: int, blocks: int) -> bool:
     """Whether the boundary after block `block` is still a candidate when `blocks` blocks have
     ended.
     """
-    return blocks - block < LIVES * (block & -block)
+    return blocks - block < KEPT_BLOCKS * (block & -block)
 
 
 @dataclass(frozen=True)

@@ -163,9 +163,7 @@ def forecast(planned: PlannedPopulation, terms: LaunchTerms) -> tuple[RateForeca
     delta = (1.0 - LATER_GROUPS) * learner.guarantee.share(1)
     thresholds = BettingBound(groups, terms.rates, len(rules), delta).pair_thresholds.T
     # nothing is known of a rule's gap, and the two constants have none
-    lower, upper = (
-        np.tile(np.r_[0.0, 0.0, np.full(len(rules), bound)], (pairs, 1)) for bound in (-1.0, 1.0)
-    )
+    upper = np.tile(np.r_[0.0, 0.0, np.ones(len(rules))], (pairs, 1))
     prospect = Prospect(
         weight=world.probability,
         group=group_codes(world.group, groups),
@@ -176,14 +174,14 @@ def forecast(planned: PlannedPopulation, terms: LaunchTerms) -> tuple[RateForeca
         rates=terms.rates,
         groups=len(groups),
         limit=terms.limit,
-        lower=lower,
+        lower=0.0 - upper,
         upper=upper,
         threshold=np.pad(np.tile(thresholds, (len(terms.rates), 1)), ((0, 0), (2, 0))),
         floor=lambda t: learner.schedule.exploration_floor(int(t)),
     ).narrowed()
     start, horizon = float(FIRST_ROUNDS), float(terms.horizon)
     if planned.fitted:
-        start = float(np.clip(terms.horizon // 100, FIRST_ROUNDS, FIRST_FITTED))
+        start = float(np.clip(horizon // 100, FIRST_ROUNDS, FIRST_FITTED))
     rarest = float(planned.denominators(terms.rates).min())
     while start * rarest < FIRST_PEOPLE and start < terms.horizon:
         start += epoch_length(start)

@@ -11,7 +11,7 @@ cost        what a promise costs over a grid of limits: the price of the limit, 
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -265,9 +265,7 @@ def in_sample_panels(comparison: Comparison, learner: LearnerRuns) -> list[Panel
     chosen, shown = looks(one.name for one in comparison.learners), [*others[:1], learner]
     worst = max(float(np.nanmax(trail.gap)) for one in shown for trail in trails_of(one))
     draw = partial(
-        draw_in_sample,
-        limit=comparison.promise,
-        top=1.08 * max(1.6 * comparison.promise, worst),
+        draw_in_sample, limit=comparison.promise, top=1.08 * max(1.6 * comparison.promise, worst)
     )
     label = "Gap on the gathered labels against the true gap"
     return [Panel(partial(draw, learner=one, look=chosen[one.name]), label) for one in shown]
@@ -284,11 +282,7 @@ def in_sample_points(learner: LearnerRuns) -> FloatArray:
 
 
 def draw_in_sample(
-    axes: "Axes",
-    learner: LearnerRuns,
-    limit: float,
-    look: Look,
-    top: float,
+    axes: "Axes", learner: LearnerRuns, limit: float, look: Look, top: float
 ) -> None:
     """One point per policy that learned; policies in the shaded part look fair and are not."""
     axes.fill_between([0, limit], limit, top, color=ALARM, alpha=0.13, linewidth=0, zorder=0)
@@ -365,11 +359,11 @@ def draw_promise_cost(axes: "Axes", measured: PromiseCost) -> None:
         for values in (measured.optimum, measured.learner, measured.low, measured.high)
     )
     constant = 100 * (measured.constant - measured.unlimited)
-    area: dict[str, Any] = {"alpha": 0.22, "linewidth": 0}
-    name = "price of the limit itself"
-    axes.fill_between(limits, 0, optimum, color=BOUND, label=name, **area)
-    name = "price of learning and certifying it"
-    axes.fill_between(limits, optimum, learner, color=own, label=name, **area)
+    for below, above, colour, name in (
+        (np.zeros(len(limits)), optimum, BOUND, "price of the limit itself"),
+        (optimum, learner, own, "price of learning and certifying it"),
+    ):
+        axes.fill_between(limits, below, above, color=colour, label=name, alpha=0.22, linewidth=0)
     axes.plot(limits, optimum, color=BOUND, linewidth=1.6, linestyle=(0, (5, 1.3)))
     axes.errorbar(
         limits,
@@ -395,10 +389,7 @@ def draw_promise_cost(axes: "Axes", measured: PromiseCost) -> None:
     axes.set_title(f"What a promise costs over {short_number(measured.rounds)} people")
     axes.set_xlabel("the limit that is promised")
     axes.set_ylabel("cost per 100 people beyond\nthe best policy without a limit")
+    corner = (0.5, -0.19)
     axes.legend(
-        loc="upper center",
-        bbox_to_anchor=(0.5, -0.19),
-        ncols=2,
-        handlelength=2.4,
-        columnspacing=1.4,
+        loc="upper center", bbox_to_anchor=corner, ncols=2, handlelength=2.4, columnspacing=1.4
     )

@@ -274,23 +274,12 @@ def title_with_note(axes: "Axes", title: str, colour: str, note: str) -> None:
 def label_beside(axes: "Axes", at: tuple[float, float], text: str, colour: str) -> None:
     """A text to the right of a point, which is given in the units of the data."""
     axes.annotate(
-        text,
-        at,
-        xytext=(4, 0),
-        textcoords="offset points",
-        va="center",
-        color=colour,
-        fontsize=9,
+        text, at, xytext=(4, 0), textcoords="offset points", va="center", color=colour, fontsize=9
     )
 
 
 def label_at_right(
-    axes: "Axes",
-    height: float,
-    text: str,
-    colour: str,
-    *,
-    bold: bool = False,
+    axes: "Axes", height: float, text: str, colour: str, *, bold: bool = False
 ) -> None:
     """A text to the right of the axes, at a height given in the units of the data."""
     axes.annotate(

@@ -197,8 +197,7 @@ def evaluation_figure(evaluation: Evaluation) -> "Figure":
             for number, gap in enumerate(evaluation.gaps)
         ),
         Panel(
-            partial(draw_estimated_loss, evaluation=evaluation),
-            "Estimated loss by row of the log",
+            partial(draw_estimated_loss, evaluation=evaluation), "Estimated loss by row of the log"
         ),
     ]
     return draw_panels(panels, min(len(panels), 3), PANEL)

@@ -46,12 +46,7 @@ OUTSIDE: dict[str, Any] = {
     "edgecolor": "white",
     "linewidth": 0.0,
 }
-WITHIN: dict[str, Any] = {
-    "facecolor": GREEN,
-    "alpha": 0.45,
-    "edgecolor": GREEN,
-    "linewidth": 1.2,
-}
+WITHIN: dict[str, Any] = {"facecolor": GREEN, "alpha": 0.45, "edgecolor": GREEN, "linewidth": 1.2}
 WITHIN_LINE: dict[str, Any] = {
     "color": GREEN,
     "linewidth": 7,

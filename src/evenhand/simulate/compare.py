@@ -375,8 +375,11 @@ def compare(
         for learner in learners.values()
         for seed in seeds
     ]
-    runs = play_all(tasks, jobs, progress)
-    each = len(seeds)
+    runs, each = play_all(tasks, jobs, progress), len(seeds)
+    by_learner = []
+    for i, (name, learner) in enumerate(learners.items()):
+        params = {key: value for key, value in learner.params.items() if key != "seed"}
+        by_learner.append(LearnerRuns(name, params, runs[i * each : (i + 1) * each]))
     return Comparison(
         environment=dict(environment.params),
         rounds=rounds,
@@ -385,15 +388,7 @@ def compare(
         failure_probability=failure_probability,
         regret_gap=regret_gap,
         optimum=runs[0].optimum,
-        learners=tuple(
-            # the seed is each run's own
-            LearnerRuns(
-                name,
-                {key: value for key, value in learner.params.items() if key != "seed"},
-                runs[i * each : (i + 1) * each],
-            )
-            for i, (name, learner) in enumerate(learners.items())
-        ),
+        learners=tuple(by_learner),
     )
 
 

@@ -200,11 +200,10 @@ def simulate(
         raise InvalidInput(f"rounds is {rounds}; a run has at least one round.")
     if engine not in ("auto", "events", "counts"):
         raise InvalidInput(f'engine is {engine!r}; it is "auto", "events" or "counts".')
-    game = _Game(learner.restarted(seed), environment.fresh(), seed)
+    game = _RunUnderWay(learner.restarted(seed), environment.fresh(), seed)
     player, world = game.learner, game.world
-    if engine == "counts" and not (
-        isinstance(world, Discrete) and isinstance(player, EpochLearner)
-    ):
+    possible = isinstance(world, Discrete) and isinstance(player, EpochLearner)
+    if engine == "counts" and not possible:
         raise InvalidInput(
             "the count-level engine needs a Discrete environment and a learner with epochs, not "
             f"{type(world).__name__} and {type(player).__name__}.",
@@ -223,11 +222,7 @@ def simulate(
                 accepted = play_people(player, people.features, people.group, people.label)
             game.add(block, accepted, player.epoch.phase, player.policy)
         else:
-            people = world.draw(min(PEOPLE_AT_ONCE, left), generator)
-            for i in range(len(people)):
-                policy, one = player.policy, slice(i, i + 1)
-                person = people.features[one], people.group[one], people.label[one]
-                game.add_round(play_people(player, *person), policy)
+            game.play_one_by_one(world.draw(min(PEOPLE_AT_ONCE, left), generator))
         if progress is not None:
             progress(player.round)
     return game.run(comparator_gap)
@@ -256,7 +251,7 @@ def play_people(learner: Learner, features: FloatArray, group: GroupArray, label
     return len(accepted)
 
 
-class _Game(Generic[Played]):
+class _RunUnderWay(Generic[Played]):
     """A run under way: the policies so far, each with its rounds, how many it accepted, and its
     phase. The truth about them is asked for at the end.
     """
@@ -269,14 +264,18 @@ class _Game(Generic[Played]):
     def add(self, rounds: int, accepted: int, phase: str, policy: Policy) -> None:
         self.blocks.append((rounds, accepted, phase, policy))
 
-    def add_round(self, accepted: int, policy: Policy) -> None:
-        """One round of a learner without epochs: it belongs to the last block if the policy is the
+    def play_one_by_one(self, people: LabelledSample) -> None:
+        """For a learner without epochs: a round belongs to the last block if the policy is the
         same.
         """
-        rounds, before = 0, 0
-        if self.blocks and self.blocks[-1][3] is policy:
-            rounds, before, _, _ = self.blocks.pop()
-        self.add(rounds + 1, before + accepted, "online", policy)
+        features, group, label = people.features, people.group, people.label
+        for i in range(len(people)):
+            policy, one = self.learner.policy, slice(i, i + 1)
+            accepted = play_people(self.learner, features[one], group[one], label[one])
+            rounds, before = 0, 0
+            if self.blocks and self.blocks[-1][3] is policy:
+                rounds, before, _, _ = self.blocks.pop()
+            self.add(rounds + 1, before + accepted, "online", policy)
 
     def run(self, comparator_gap: float | None) -> Run[Played]:
         seconds, learner = time.perf_counter() - self.started, self.learner
@@ -437,7 +436,7 @@ def simulate_late(
     """
     if rounds < 1 or per_step < 1:
         raise InvalidInput(f"{rounds} rounds, {per_step} people per step; both are at least 1.")
-    game = _Game(learner.restarted(seed), environment.fresh(), seed)
+    game = _RunUnderWay(learner.restarted(seed), environment.fresh(), seed)
     player, queue, now = game.learner, LabelQueue(), 0.0
     has_clock = {
         call: "at" in signature(getattr(player, call)).parameters for call in ("decide", "observe")

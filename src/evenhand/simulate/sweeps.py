@@ -17,6 +17,8 @@ The cost of a promise, per person:
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
+from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -33,6 +35,7 @@ from evenhand.words import FloatArray
 EXPONENTS = (1 / 4, 1 / 3, 1 / 2)
 HORIZONS = 5
 """How many horizons, from T/10 to 10 T."""
+TABLES = "lending, random, thresholds, lower-bound or hard"
 LIMITS = (0.02, 0.04, 0.07, 0.12, 0.2)
 MOST_SEEDS = 3
 """Runs per limit at most: the figure shows a trend, not a claim."""
@@ -190,8 +193,7 @@ def tradeoff(
         raise InvalidInput(
             f"the truth about a learner's set is not known on {type(environment).__name__}, "
             "so there is no trade-off to measure.",
-            hint="use a population that is a table: lending, random, thresholds, lower-bound or "
-            "hard.",
+            hint=f"use a population that is a table: {TABLES}.",
         )
     if rounds < 1000:
         raise InvalidInput(
@@ -199,29 +201,18 @@ def tradeoff(
             "it needs at least 1000."
         )
     horizons = tuple(int(h) for h in np.geomspace(rounds / 10, rounds * 10, HORIZONS).round())
-    tasks = []
-    for exponent in exponents:
-        for horizon in horizons:
-            learner = TwoPhaseLearner(
-                hypotheses,
-                rate,
-                None,
-                failure_probability,
-                horizon,
-                comparator_gap=comparator_gap,
-                tradeoff_exponent=exponent,
-            )
-            tasks += [
-                RunToPlay(learner, environment, horizon, seed, comparator_gap, limit=1.0)
-                for seed in seeds
-            ]
+    tasks, settings = [], (hypotheses, rate, None, failure_probability)
+    for alpha, horizon in product(exponents, horizons):
+        learner = TwoPhaseLearner(
+            *settings, horizon, comparator_gap=comparator_gap, tradeoff_exponent=alpha
+        )
+        play = partial(RunToPlay, regret_gap=comparator_gap, limit=1.0)
+        tasks += [play(learner, environment, horizon, seed) for seed in seeds]
     measures = np.array([_gap_cost_explored(run) for run in play_all(tasks, jobs, progress)])
     shape = (len(exponents), len(horizons), len(seeds))
     gaps, cost, explored = (column.reshape(shape).mean(axis=2) for column in measures.T)
-    excess = gaps - comparator_gap
-    return Tradeoff(
-        tuple(exponents), horizons, tuple(seeds), comparator_gap, excess, cost, explored
-    )
+    grid = (tuple(exponents), horizons, tuple(seeds))
+    return Tradeoff(*grid, comparator_gap, gaps - comparator_gap, cost, explored)
 
 
 def _gap_cost_explored(run: RunRecord) -> tuple[float, float, float]:

@@ -120,8 +120,10 @@ def doubtful_people_widen_the_limits(bound: FixedCountBound, counts: AuditCounts
 
 @law
 def gaps_are_covered(bound: FixedCountBound, counts: AuditCounts) -> None:
-    """With probability at least 1 - failure_probability every gap lies in its interval, for rates
-    of two groups that are drawn with as many people as there were audits of the first group.
+    """With probability at least 1 - failure_probability every gap lies in its interval.
+
+    It is asked for rates of two groups that are drawn with as many people as there were audits of
+    the first group.
 
     Parameters
     ----------

@@ -194,10 +194,10 @@ class Decided:
 
     def tell(self, learner: Any, chosen: BoolArray, label: ArrayLike | None = None) -> None:
         """Tell the labels of the chosen who were accepted; `label` instead of the true ones."""
-        told = np.flatnonzero(chosen & self.accepted)
+        places = np.flatnonzero(chosen & self.accepted)
         labels = self.people.label if label is None else np.broadcast_to(label, self.rounds.shape)
-        if len(told):
-            learner.observe(self.rounds[told], labels[told])
+        if len(places):
+            learner.observe(self.rounds[places], labels[places])
 
 
 Reports = Callable[[Any, Decided], None]
@@ -221,8 +221,8 @@ def decide(learner: Any, features: FloatArray, group: Any, at: float | None = No
     timed = {}
     if getattr(learner, "maturity", None) is not None:
         timed["at"] = float(learner.round) if at is None else at
-    found: Decisions = learner.decide(features, group, **timed)
-    return found
+    decisions: Decisions = learner.decide(features, group, **timed)
+    return decisions
 
 
 @contextmanager
@@ -245,7 +245,8 @@ def play(case: LearnerCase, *runs: Copy) -> list[Any]:
     """
     copies = [case.fresh() for _ in runs]
     for number, people in enumerate(case.blocks()):
-        first, where = number * BLOCK, f"the people from round {number * BLOCK} on"
+        start = number * BLOCK
+        where = f"the people from round {start} on"
         met: list[tuple[Decided, bool]] = []
         for copy, run in zip(copies, runs, strict=True):
             shown, refused = run.shown(people.group), False
@@ -258,36 +259,24 @@ def play(case: LearnerCase, *runs: Copy) -> list[Any]:
                     decisions, refused = decide(copy, people.features, people.group), True
             met.append((Decided(people, decisions), refused))
         for decided, refused in met:
-            require(
-                refused == met[0][1],
-                f"the group of {where} is {_taken(not refused)} and {_taken(refused)}",
-            )
-            rounds = decided.rounds.tolist()
-            require(
-                rounds == list(range(first, first + len(people))),
-                f"{where} have rounds {rounds[:3]}...",
-            )
+            require(refused == met[0][1], f"the group of {where} is refused by some and not by all")
+            rounds, expected = decided.rounds.tolist(), range(start, start + len(people))
+            require(rounds == list(expected), f"{where} have rounds {rounds[:3]}...")
             if decided is not met[0][0]:
                 require_same_decisions(met[0][0].decisions, decided.decisions)
         for copy, run, (decided, _) in zip(copies, runs, met, strict=True):
             with nothing_fails(f"a report after {where}"):
                 run.reports(copy, decided)
     everybody = case.people()
-    acceptance = [copy.policy.acceptance(everybody.features, everybody.group) for copy in copies]
-    for other in acceptance[1:]:
-        furthest = int(np.argmax(np.abs(other - acceptance[0])))
-        figures = (
-            f"the policies after {case.rounds} rounds accept person {furthest} with probabilities"
-        )
-        require(
-            bool(np.array_equal(other, acceptance[0])),
-            f"{figures} {acceptance[0][furthest]!r} and {other[furthest]!r}",
-        )
+    first, *others = (
+        copy.policy.acceptance(everybody.features, everybody.group) for copy in copies
+    )
+    for other in others:
+        most = int(np.argmax(np.abs(other - first)))
+        figures = f"the policies after {case.rounds} rounds accept person {most} with probabilities"
+        figures += f" {first[most]!r} and {other[most]!r}"
+        require(bool(np.array_equal(other, first)), figures)
     return copies
-
-
-def _taken(refused: bool) -> str:
-    return "refused" if refused else "taken"
 
 
 def require_same_decisions(one: Any, two: Any) -> None:
@@ -308,14 +297,14 @@ def require_same_decisions(one: Any, two: Any) -> None:
         )
 
 
-def require_refusal(what: str, report: Callable[..., None], *told: Any) -> None:
-    """The law is broken unless the report is refused with ProtocolError or BadLabel; told[0] is the
-    round, or the rounds.
+def require_refusal(what: str, report: Callable[..., None], *arguments: Any) -> None:
+    """The law is broken unless the report is refused with ProtocolError or BadLabel; its first
+    argument is the round, or the rounds.
     """
-    rounds = np.atleast_1d(told[0])
+    rounds = np.atleast_1d(arguments[0])
     where = f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {rounds[0]} to {rounds[-1]}"
     try:
-        report(*told)
+        report(*arguments)
     except (ProtocolError, BadLabel):
         return
     except Exception as error:
