@@ -423,9 +423,9 @@ def constant_costs(environment: Environment, prices: Prices) -> tuple[float, flo
     return accept, reject
 
 
-def value_at(ends: IntArray, values: FloatArray, rounds: FloatArray) -> FloatArray:
-    """The value of the epoch in which each round lies, of epochs that end at `ends`."""
-    return values[np.minimum(np.searchsorted(ends, rounds), len(values) - 1)]
+def value_at(last_rounds: IntArray, values: FloatArray, rounds: FloatArray) -> FloatArray:
+    """The value of the epoch in which each round lies, of epochs that end at `last_rounds`."""
+    return values[np.minimum(np.searchsorted(last_rounds, rounds), len(values) - 1)]
 
 
 # the truth about a two-phase learner's own set

@@ -201,10 +201,10 @@ def tradeoff(
             "it needs at least 1000."
         )
     horizons = tuple(int(h) for h in np.geomspace(rounds / 10, rounds * 10, HORIZONS).round())
-    tasks, told = [], (hypotheses, rate, None, failure_probability)
+    tasks, settings = [], (hypotheses, rate, None, failure_probability)
     for alpha, horizon in product(exponents, horizons):
         learner = TwoPhaseLearner(
-            *told, horizon, comparator_gap=comparator_gap, tradeoff_exponent=alpha
+            *settings, horizon, comparator_gap=comparator_gap, tradeoff_exponent=alpha
         )
         play = partial(RunToPlay, regret_gap=comparator_gap, limit=1.0)
         tasks += [play(learner, environment, horizon, seed) for seed in seeds]

@@ -367,8 +367,8 @@ def describes_itself(case: ClassCase) -> None:
     require(is_plain_with(params, "class"), f'{params} are not plain values with a "class"')
     names = [f"name{j}" for j in range(case.features.shape[1])]
     for _, answer in case.answers():
-        told = bool(answer.describe().strip()) and bool(answer.describe(names).strip())
-        require(told, f"{type(answer).__name__}.describe() is empty")
+        described = bool(answer.describe().strip()) and bool(answer.describe(names).strip())
+        require(described, f"{type(answer).__name__}.describe() is empty")
 
 
 @law
@@ -542,19 +542,21 @@ def partitions_hold_what_they_offer(case: ClassCase) -> None:
     """
     draw = np.random.default_rng(case.seed)
     for cost, answer in case.answers():
-        found = case.oracle.partition(cost) if isinstance(case.oracle, Partitioning) else None
-        if found is None:
+        partition = case.oracle.partition(cost) if isinstance(case.oracle, Partitioning) else None
+        if partition is None:
             continue
-        whole = np.zeros(found.cells, dtype=bool)
-        whole[found.cell] = answer.accepts(case.features, case.shown)
+        whole = np.zeros(partition.cells, dtype=bool)
+        whole[partition.cell] = answer.accepts(case.features, case.shown)
         figures = f"{answer.describe()!r} divides a cell"
-        require(same(whole[found.cell], answer.accepts(case.features, case.shown)), figures)
-        choices = [np.arange(found.cells) >= draw.integers(0, found.cells + 1) for _ in range(3)]
-        if not found.ordered:
-            choices += [draw.random(found.cells) < 0.5 for _ in range(3)]
+        require(same(whole[partition.cell], answer.accepts(case.features, case.shown)), figures)
+        choices = [
+            np.arange(partition.cells) >= draw.integers(0, partition.cells + 1) for _ in range(3)
+        ]
+        if not partition.ordered:
+            choices += [draw.random(partition.cells) < 0.5 for _ in range(3)]
         for chosen in choices:
-            member = found.hypothesis(chosen)
-            off = int(np.sum(member.accepts(case.features, case.shown) != chosen[found.cell]))
+            member = partition.hypothesis(chosen)
+            off = int(np.sum(member.accepts(case.features, case.shown) != chosen[partition.cell]))
             require(
                 off == 0, f"{member.describe()!r} decides {off} rows otherwise than its cells say"
             )

@@ -431,25 +431,25 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
     before = math.inf
     exact = case.environment.hypotheses.exact
     for limit in LIMITS:
-        told, policy = case.optimum(limit)
+        claimed, policy = case.optimum(limit)
         gap, loss = float(np.abs(case.gaps(policy)).max()), case.loss(policy)
         require(gap <= limit + ROUNDING, f"the optimum at {limit} has a gap of {gap!r}")
         require(
-            abs(loss - told) <= ROUNDING,
-            f"the optimum at {limit} is said to lose {told!r} and loses {loss!r}",
+            abs(loss - claimed) <= ROUNDING,
+            f"the optimum at {limit} is said to lose {claimed!r} and loses {loss!r}",
         )
         require(
-            not exact or told <= before + ROUNDING,
-            f"the optimum at {limit} loses {told!r}, more than {before!r}",
+            not exact or claimed <= before + ROUNDING,
+            f"the optimum at {limit} loses {claimed!r}, more than {before!r}",
         )
-        before = told
+        before = claimed
         for rule in case.mixtures if exact else case.mixtures[:2]:
             fair = float(np.abs(case.gaps(rule)).max()) <= limit
             theirs = case.loss(rule)
             tolerance = ROUNDING if _enumerated(case) else 1e-3
             require(
-                not fair or told <= theirs + tolerance,
-                f"{rule.describe()!r} loses {theirs!r}, the optimum {told!r}",
+                not fair or claimed <= theirs + tolerance,
+                f"{rule.describe()!r} loses {theirs!r}, the optimum {claimed!r}",
             )
 
 

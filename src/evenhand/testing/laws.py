@@ -194,10 +194,10 @@ class Decided:
 
     def tell(self, learner: Any, chosen: BoolArray, label: ArrayLike | None = None) -> None:
         """Tell the labels of the chosen who were accepted; `label` instead of the true ones."""
-        told = np.flatnonzero(chosen & self.accepted)
+        places = np.flatnonzero(chosen & self.accepted)
         labels = self.people.label if label is None else np.broadcast_to(label, self.rounds.shape)
-        if len(told):
-            learner.observe(self.rounds[told], labels[told])
+        if len(places):
+            learner.observe(self.rounds[places], labels[places])
 
 
 Reports = Callable[[Any, Decided], None]
@@ -221,8 +221,8 @@ def decide(learner: Any, features: FloatArray, group: Any, at: float | None = No
     timed = {}
     if getattr(learner, "maturity", None) is not None:
         timed["at"] = float(learner.round) if at is None else at
-    found: Decisions = learner.decide(features, group, **timed)
-    return found
+    decisions: Decisions = learner.decide(features, group, **timed)
+    return decisions
 
 
 @contextmanager
@@ -297,14 +297,14 @@ def require_same_decisions(one: Any, two: Any) -> None:
         )
 
 
-def require_refusal(what: str, report: Callable[..., None], *told: Any) -> None:
-    """The law is broken unless the report is refused with ProtocolError or BadLabel; told[0] is the
-    round, or the rounds.
+def require_refusal(what: str, report: Callable[..., None], *arguments: Any) -> None:
+    """The law is broken unless the report is refused with ProtocolError or BadLabel; its first
+    argument is the round, or the rounds.
     """
-    rounds = np.atleast_1d(told[0])
+    rounds = np.atleast_1d(arguments[0])
     where = f"round {rounds[0]}" if len(rounds) == 1 else f"rounds {rounds[0]} to {rounds[-1]}"
     try:
-        report(*told)
+        report(*arguments)
     except (ProtocolError, BadLabel):
         return
     except Exception as error:
