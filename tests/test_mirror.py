@@ -9,18 +9,13 @@ SOURCE = ROOT / "src" / "evenhand"
 
 
 def mirrored(module: Path) -> Path:
-    """``a/b.py`` is tested in ``tests/a/test_b.py``, a package's own code in ``tests/a/test_a.py``."""
+    """``a/b.py`` is tested in ``tests/a/test_b.py``."""
     path = module.relative_to(SOURCE)
-    name = path.parent.name if path.name == "__init__.py" else path.stem.removeprefix("_")
-    return ROOT / "tests" / path.parent / f"test_{name}.py"
+    return ROOT / "tests" / path.parent / f"test_{path.stem}.py"
 
 
-def _has_code(module: Path) -> bool:
-    """A package's ``__init__`` that only names its face needs no test of its own."""
-    return module.name not in ("__init__.py", "__main__.py")
-
-
-MODULES = sorted(path for path in SOURCE.rglob("*.py") if _has_code(path))
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if not path.name.startswith("_"))
+"""Faces (``__init__``) and compiled kernels (``_kernels``) are tested with those who use them."""
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
