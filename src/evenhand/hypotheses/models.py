@@ -1,10 +1,10 @@
 """Fitted models as bytes: saved with skops, never with pickle, and named by what they contain.
 
 skops writes an archive of a ``schema.json`` and the arrays it refers to; loading it calls no code
-but that of the types it lists. Addresses of objects and times of writing are replaced by numbers in the
-order of their first mention and by one fixed time, so storing one object twice gives the same bytes
-and the same sha256, by which policies refer to the model. A model that was loaded may be laid out
-differently in memory, so it is not written again: who loads it keeps its `StoredModel`.
+but that of the types it lists. Addresses of objects and times of writing are replaced by numbers in
+the order of their first mention and by one fixed time, so storing one object twice gives the same
+bytes and the same sha256, by which policies refer to the model. A model that was loaded may be laid
+out differently in memory, so it is not written again: who loads it keeps its `StoredModel`.
 
 A type is loaded only if it belongs to a package of `TRUSTED_PACKAGES` or is named by the reader.
 """
