@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli.options import JSON_FILE, RATE_NAME, split
+from evenhand.cli.options import CSV_OPTIONS, JSON_FILE, RATE_NAME, split
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, read_frame, two_values
 
@@ -63,14 +63,7 @@ if TYPE_CHECKING:
             is_flag=True,
             help="Leave out rows without a decision or a group.",
         ),
-        click.Option(
-            ["--missing"],
-            metavar="A,B",
-            help="How a missing value is written.  [default: ?, na, n/a, nan, null, none]",
-        ),
-        click.Option(
-            ["--delimiter"], default=",", metavar="CHAR", help="What separates the cells of a CSV."
-        ),
+        *CSV_OPTIONS,
         click.Option(
             ["--json", "out"],
             type=JSON_FILE,
