@@ -19,8 +19,16 @@ def test_an_explanation_names_rules_coin_and_what_would_have_changed_it(bank):
     assert sum(part["weight"] for part in found["parts"] if part["accepts"]) == pytest.approx(
         found["acceptance"]
     )
-    assert found["levers"][0]["feature"] == "score"
-    assert found["levers"][0]["gain"] > 0
+    shares = [reason["share"] for reason in found["reasons"]]
+    assert found["reasons"][0]["feature"] == "score"
+    assert sum(shares) == pytest.approx(found["acceptance"] - found["usual"])
+    assert found["compared_with"] == 200
+    scores = [row.features[0] for row in bank.ledger.history("bank", "loan")]
+    change = found["change"]
+    assert change["features"] == ["score"]
+    assert min(scores) <= change["values"][0] <= max(scores)
+    assert change["acceptance"] > found["coin"]
+    assert "the same coin would have accepted" in found["sentence"]
     assert "Chance had a say" in found["sentence"]
 
 
@@ -41,7 +49,8 @@ def test_a_rule_changes_its_answer_at_its_borders():
 def test_a_certain_decision_leaves_no_say_to_chance(bank):
     bank.post("/v1/decisions", application())
     told = bank.get("/v1/decisions/k1/explanation").json()
-    assert (told["accept"], told["chance_decided"], told["levers"]) == (True, False, [])
+    assert (told["accept"], told["chance_decided"], told["reasons"]) == (True, False, [])
+    assert (told["usual"], told["change"]) == (None, None)  # there is nobody to compare with
     assert "chance had no say" in told["sentence"]
 
 

@@ -2,9 +2,9 @@
 
     accept iff U < p(x),   p(x) = sum of the weights of the rules that accept x
 
-A feature lowered p by as much as p could rise if that feature alone had another value. Only values
-at which some rule changes its answer have to be tried, so the search is exact for thresholds, trees
-and linear rules.
+Each feature's share of p(x) is its exact Shapley value against people who were decided on at about
+the same time (`evenhand.policies.reasons`). For a rejected person the least change is told, in units
+of spread and within what was observed, with which the same coin would have accepted.
 """
 
 from collections.abc import Iterator
@@ -13,11 +13,19 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import Json
+from evenhand.contracts import Hypothesis, Json
 from evenhand.ledger import RULES, Drawn, Explained, Ledger, Policy
 from evenhand.policies import Mixture
+from evenhand.policies.reasons import Acceptance, WeightedRule, attribution, least_change
 from evenhand.service.decider import Decider, verified_mixture
 from evenhand.service.settings import Product
+from evenhand.words import FloatArray, GroupArray
+
+COMPARED, LOOKED_AT = 200, 2_000
+"""People whom somebody is compared with, and rows of the chain among which they are looked for."""
+ROUNDING = 1e-12
+WITH_BORDERS = ("constant", "group", "threshold", "per-group", "tree", "linear", "table")
+"""Kinds of rules whose every change of answer is known, see `borders`."""
 
 AS_DRAWN = (
     "The certificate is about the policy as drawn, before people overrule it. "
@@ -37,14 +45,25 @@ class RulePart:
 
 
 @dataclass(frozen=True)
-class Lever:
-    """With this feature at `value` and all else equal the probability would be `acceptance`."""
+class Reason:
+    """What a feature did to the probability, compared with other people: its Shapley value."""
 
     feature: str
-    now: float
     value: float
+    share: float
+
+
+@dataclass(frozen=True)
+class LeastChange:
+    """The least change with which the same coin would have accepted: what, to what, and how much
+    in units of spread.
+    """
+
+    features: tuple[str, ...]
+    now: tuple[float, ...]
+    values: tuple[float, ...]
     acceptance: float
-    gain: float
+    size: float
 
 
 @dataclass(frozen=True)
@@ -65,7 +84,11 @@ class Explanation:
     overruled: bool
     usable: bool
     parts: tuple[RulePart, ...]
-    levers: tuple[Lever, ...]
+    compared_with: int
+    usual: float | None
+    reasons: tuple[Reason, ...]
+    standard_error: float
+    change: LeastChange | None
     sentence: str
 
     def to_json(self) -> Json:
@@ -87,7 +110,27 @@ def explain(decider: Decider, tenant: str, key: str) -> Explanation:
         RulePart(weight, rule.describe(product.features), bool(rule.accepts(row, group)[0]))
         for rule, weight in sorted(rules, key=lambda part: -part[1])
     )
-    levers = tuple(sorted(_levers(known, mixture, product, group), key=lambda one: -one.gain))
+    others = _comparison(decider.ledger, product, drawn)
+    usual, error, change = None, 0.0, None
+    reasons: tuple[Reason, ...] = ()
+    if len(others):
+        documents = [rule.to_json() for rule in mixture.hypotheses]
+        found = attribution(
+            [
+                WeightedRule(weight, _answers(rule, group), _columns(document, len(known.features)))
+                for rule, weight, document in zip(
+                    mixture.hypotheses, mixture.weights, documents, strict=True
+                )
+            ],
+            row[0],
+            others,
+        )
+        usual, error = found.baseline, found.standard_error
+        named = zip(product.features, known.features, found.values.tolist(), strict=True)
+        told = [Reason(*one) for one in named if abs(one[2]) > ROUNDING]
+        reasons = tuple(sorted(told, key=lambda one: -abs(one.share)))
+        if not drawn.accept:
+            change = _change(known, mixture, product, group, others)
     return Explanation(
         key=drawn.key,
         accept=drawn.accept,
@@ -103,17 +146,31 @@ def explain(decider: Decider, tenant: str, key: str) -> Explanation:
         overruled=known.standing.overruled,
         usable=drawn.usable,
         parts=parts,
-        levers=levers,
-        sentence=_sentence(drawn, levers),
+        compared_with=len(others),
+        usual=usual,
+        reasons=reasons,
+        standard_error=error,
+        change=change,
+        sentence=_sentence(drawn, reasons, change),
     )
 
 
-def _sentence(drawn: Drawn, levers: tuple[Lever, ...]) -> str:
+def _sentence(drawn: Drawn, reasons: tuple[Reason, ...], change: LeastChange | None) -> str:
     done, p, u = ("Accepted" if drawn.accept else "Rejected"), drawn.acceptance, drawn.u
+    against = [one.feature for one in reasons if one.share < 0]
+    more = ""
+    if not drawn.accept:
+        more += f" What spoke most against it: {against[0]}." if against else ""
+        if change is not None:
+            moved = zip(change.features, change.now, change.values, strict=True)
+            steps = " and ".join(
+                f"{name} of {to:.6g} (it was {now:.6g})" for name, now, to in moved
+            )
+            more += f" With {steps}, the same coin would have accepted."
     if p in (0.0, 1.0):
         return (
             f"{done}: the policy was certain (probability of being accepted {p:g}); "
-            "chance had no say."
+            f"chance had no say.{more}"
         )
     drew = (
         f"{done}: the probability of being accepted was {p:.4g}, and the coin fell at {u:.4f}. "
@@ -123,34 +180,76 @@ def _sentence(drawn: Drawn, levers: tuple[Lever, ...]) -> str:
         return f"{drew} The audit coin, which ignores the person, would have accepted anybody here."
     if drawn.accept:
         return f"{drew} A coin at or above {p:.4g} would have meant a rejection."
-    more = f" Most was lost by {levers[0].feature}." if levers else ""
     return f"{drew} A coin below {p:.4g} would have meant acceptance.{more}"
 
 
-def _levers(known: Explained, mixture: Mixture, product: Product, group: Any) -> Iterator[Lever]:
-    """For each feature the value that raises the probability most; none if nothing raises it."""
+def _comparison(ledger: Ledger, product: Product, drawn: Drawn) -> FloatArray:
+    """The features of the people who were decided on last before this one, and of the first ones
+    after it where these are few; nobody who was erased.
+    """
+    before = ledger.history(*product.names, after=max(0, drawn.seq - LOOKED_AT), upto=drawn.seq - 1)
+    people = [row.features for row in before if row.features is not None][-COMPARED:]
+    if len(people) < COMPARED:
+        later = ledger.history(*product.names, after=drawn.seq, upto=drawn.seq + LOOKED_AT)
+        for row in later:
+            if row.features is not None and len(people) < COMPARED:
+                people.append(row.features)
+    return np.array(people, dtype=np.float64).reshape(len(people), len(product.features))
+
+
+def _answers(rule: Hypothesis, group: GroupArray | None) -> Acceptance:
+    def accepts(rows: FloatArray) -> FloatArray:
+        groups = None if group is None else np.repeat(group, len(rows))
+        return np.asarray(rule.accepts(rows, groups), dtype=np.float64)
+
+    return accepts
+
+
+def _columns(document: Any, width: int) -> tuple[int, ...]:
+    """The columns that a rule may look at."""
+    match document:
+        case {"kind": "constant"} | {"kind": "group"}:
+            return ()
+        case {"kind": "threshold", "column": column}:
+            return (column,)
+        case {"kind": "tree", "column": columns}:
+            return tuple(sorted({column for column in columns if column >= 0}))
+        case {"kind": "linear", "weights": weights}:
+            return tuple(column for column, weight in enumerate(weights) if weight)
+    return tuple(range(width))
+
+
+def _change(
+    known: Explained,
+    mixture: Mixture,
+    product: Product,
+    group: GroupArray | None,
+    others: FloatArray,
+) -> LeastChange | None:
     document = mixture.to_json()
-    for column, name in enumerate(product.features):
-        now = known.features[column]
-        tried = sorted(
-            {
-                value
-                for border in borders(document, column, known.features)
-                for step in [1e-9 * max(1.0, abs(border))]
-                for value in (border, border - step, border + step)
-            },
-            key=lambda value: abs(value - now),
-        )
-        if not tried:
-            continue
-        rows = np.tile(np.array(known.features), (len(tried), 1))
-        rows[:, column] = tried
-        groups = None if group is None else np.repeat(group, len(tried))
-        acceptance = mixture.acceptance(rows, groups)
-        best = int(np.argmax(acceptance))
-        gain = float(acceptance[best]) - known.drawn.acceptance
-        if gain > 0:
-            yield Lever(name, now, tried[best], float(acceptance[best]), gain)
+    candidates: list[list[float]] = []
+    for column in range(len(product.features)):
+        crossed = [
+            value
+            for border in borders(document, column, known.features)
+            for step in [1e-9 * max(1.0, abs(border))]
+            for value in (border, border - step, border + step)
+        ]
+        # a model without known borders is tried at the values that were observed
+        opaque = any(part["hypothesis"]["kind"] not in WITH_BORDERS for part in document["parts"])
+        seen = np.quantile(others[:, column], np.linspace(0, 1, 33)).tolist() if opaque else []
+        candidates.append([*crossed, *seen])
+
+    def acceptance(rows: FloatArray) -> FloatArray:
+        return mixture.acceptance(rows, None if group is None else np.repeat(group, len(rows)))
+
+    person = np.array(known.features)
+    change = least_change(acceptance, person, candidates, others, known.drawn.u)
+    if change is None:
+        return None
+    names = tuple(product.features[column] for column in change.columns)
+    now = tuple(known.features[column] for column in change.columns)
+    return LeastChange(names, now, change.values, change.acceptance, change.size)
 
 
 def borders(document: Any, column: int, features: tuple[float, ...]) -> Iterator[float]:
