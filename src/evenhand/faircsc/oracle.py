@@ -478,8 +478,9 @@ def solve_fair(
     with_constants: bool = True,
     progress: Callable[[int], None] | None = None,
 ) -> FairSolution:
-    """The cheapest mixture on `problem` whose rates, measured on `sample`, differ by at most
-    `allowed_gap`.
+    """Find the cheapest mixture whose rates differ by at most `allowed_gap`.
+
+    Costs are those of `problem`; rates are measured on `sample`.
 
     Parameters
     ----------

@@ -1,10 +1,10 @@
 """Fitted models as bytes: saved with skops, never with pickle, and named by what they contain.
 
-skops writes an archive of a ``schema.json`` and the arrays it refers to; loading it calls no code but
-that of the types it lists. Addresses of objects and times of writing are replaced by numbers in the
-order of their first mention and by one fixed time, so storing one object twice gives the same bytes
-and the same sha256, by which policies refer to the model. A model that was loaded may be laid out
-differently in memory, so it is not written again: who loads it keeps its `StoredModel`.
+skops writes an archive of a ``schema.json`` and the arrays it refers to; loading it calls no code
+but that of the types it lists. Addresses of objects and times of writing are replaced by numbers in
+the order of their first mention and by one fixed time, so storing one object twice gives the same
+bytes and the same sha256, by which policies refer to the model. A model that was loaded may be laid
+out differently in memory, so it is not written again: who loads it keeps its `StoredModel`.
 
 A type is loaded only if it belongs to a package of `TRUSTED_PACKAGES` or is named by the reader.
 """
@@ -120,8 +120,8 @@ def store_model(model: Any) -> StoredModel:
     except Exception as error:
         raise NotSerialisable(
             f"a {type(model).__name__} cannot be saved: {error}.",
-            hint="models of scikit-learn, LightGBM and XGBoost can; functions and open files inside "
-            "a pipeline cannot (use a class at the top level of a module instead of a lambda).",
+            hint="models of scikit-learn, LightGBM and XGBoost can; functions and open files in a "
+            "pipeline cannot (use a class at the top level of a module instead of a lambda).",
         ) from error
     data = _canonical_archive(archive)
     return StoredModel(data, types, hashlib.sha256(data).hexdigest())

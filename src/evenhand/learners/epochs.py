@@ -328,8 +328,9 @@ class EpochLearner(ABC):
 
     @locked
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Store everything in one file, without pickle; `evenhand.load` reads it, and the learner
-        continues bit for bit.
+        """Store everything in one file, without pickle.
+
+        `evenhand.load` reads it, and the learner continues bit for bit.
 
         Parameters
         ----------
@@ -643,8 +644,9 @@ class EpochLearner(ABC):
 
     @locked
     def erase(self, round: ArrayLike) -> None:
-        """Forget the person of one round, or of several: features, group, prices and label are
-        wiped.
+        """Forget the person of one round, or of several.
+
+        Features, group, prices and label are wiped.
 
         A round keeps its place: in a cohort that is still open it counts at its worst; the sums of
         a closed one stay as they are, and the loss alone forgets the person. Erasing somebody again

@@ -479,8 +479,9 @@ class TwoPhaseLearner(EpochLearner):
             self.state.slack = self.explorer.narrowed(self.slack, self.sample)
 
     def close_exploration(self) -> None:
-        """End the wait for labels that will not come: the sample is closed without them, and the
-        next decision is the bandit's.
+        """End the wait for labels that will not come.
+
+        The sample is closed without them, and the next decision is the bandit's.
 
         Raises
         ------

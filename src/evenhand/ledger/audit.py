@@ -229,8 +229,9 @@ class _Checks:
 
 
 def recompute(ledger: Ledger, tenant: str, product: str) -> int:
-    """Compute acceptance = pi(x) of every decision again, bit for bit, pi being the policy that its
-    row names.
+    """Compute the acceptance of every decision again, bit for bit.
+
+    It is pi(x), pi being the policy that the row names.
 
     Parameters
     ----------

@@ -76,8 +76,9 @@ class Head:
 
 @dataclass(frozen=True)
 class SignedHead:
-    """A head that the ledger's key has signed: publish it, and nothing before it can be changed
-    without being noticed.
+    """A head that the ledger's key has signed.
+
+    Publish it, and nothing before it can be changed without being noticed.
 
     Parameters
     ----------

@@ -188,8 +188,9 @@ class Keyring:
         return self._derive("window", ledger, window)
 
     def digest(self, *parts: str) -> bytes:
-        """Give a keyed fingerprint: equal parts are equal, and nothing can be read from it without
-        the keyring.
+        """Give a keyed fingerprint.
+
+        Equal parts have equal fingerprints, and nothing can be read from one without the keyring.
 
         Parameters
         ----------

@@ -253,8 +253,9 @@ class Ledger(LedgerReader):
         return self._writer.submit(Job(asked=list(asked))).future
 
     async def decide_async(self, asked: Sequence[Asked]) -> list[Answer | Refusal]:
-        """Answer several applications from an event loop, which is woken once for all who share a
-        commit.
+        """Answer several applications from an event loop.
+
+        The loop is woken once for all who share a commit.
 
         Parameters
         ----------

@@ -97,8 +97,9 @@ class Settlement:
 
 @dataclass(frozen=True)
 class Override:
-    """A human decided, whatever the machine had drawn; the decision stays on record as it was
-    drawn.
+    """A human decided, whatever the machine had drawn.
+
+    The decision stays on record as it was drawn.
 
     Parameters
     ----------

@@ -44,7 +44,20 @@ class DeployedPolicy(Policy, Protocol):
     """
 
     def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
-        """The probability of accepting each person; see `Policy`."""
+        """The probability of accepting each person.
+
+        Parameters
+        ----------
+        features : array_like, shape (rows, columns)
+            One person per row.
+        group : array_like, shape (rows,), optional
+            Their groups.
+
+        Returns
+        -------
+        array, shape (rows,)
+            The probabilities.
+        """
         ...
 
     def acceptance_of_checked(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
@@ -173,11 +186,9 @@ class Mixture(DeployedPolicy):
         return self._compiled.acceptance(rows, as_group(group, len(rows)))
 
     def acceptance_of_checked(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
-        """The same for arrays that have been checked; see `DeployedPolicy`."""
         return self._compiled.acceptance(features, group if self.group_use == "decide" else None)
 
     def acceptance_of_one(self, person: FloatArray, group: GroupArray | None) -> float:
-        """The same for one such row; see `DeployedPolicy`."""
         seen = group if self.group_use == "decide" else None
         return self._compiled.acceptance_of_one(person, seen)
 

@@ -158,7 +158,7 @@ def _sampled(
     used: Sequence[int],
     most_evaluations: int,
 ) -> tuple[FloatArray, float, float, FloatArray]:
-    """Random orders, each followed by its reverse; the stream is fixed, so an answer can be checked."""
+    """Random orders, each followed by its reverse; a fixed stream, so an answer can be checked."""
     rng = np.random.default_rng(0)
     m, people = len(used), len(comparison)
     pairs = max(32, most_evaluations // (2 * people * (m + 1)))

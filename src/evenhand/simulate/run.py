@@ -317,7 +317,7 @@ class LabelDelays:
     mean : callable
         From people (a LabelledSample) to the mean delay of each of their labels.
     never : callable, optional
-        From people to the probability that the label never comes.
+        From people to the probability that the label never comes; by default every label comes.
     fixed : bool
         Whether the label comes after exactly the mean time, instead of an exponential one.
 
@@ -332,7 +332,7 @@ class LabelDelays:
     """
 
     mean: PersonLaw
-    never: PersonLaw = lambda people: np.zeros(len(people))
+    never: PersonLaw | None = None
     fixed: bool = False
 
     def draw(self, people: LabelledSample, generator: np.random.Generator) -> FloatArray:
@@ -350,7 +350,9 @@ class LabelDelays:
         array of float
             One delay per person; infinity if the label never comes.
         """
-        mean, never = np.asarray(self.mean(people), float), np.asarray(self.never(people), float)
+        mean, never = np.asarray(self.mean(people), float), np.zeros(len(people))
+        if self.never is not None:
+            never = np.asarray(self.never(people), float)
         if (mean < 0).any() or ((never < 0) | (never > 1)).any():
             raise InvalidInput(
                 "a mean delay is below 0, or a probability of no label outside [0, 1]."

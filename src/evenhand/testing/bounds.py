@@ -68,7 +68,8 @@ def exchanging_groups_mirrors_the_limits(bound: FixedCountBound, counts: AuditCo
     Examples
     --------
     >>> from evenhand.bounds import AuditHoeffding
-    >>> exchanging_groups_mirrors_the_limits(AuditHoeffding(), AuditCounts.of([[30, 20]], [[40, 50]]))
+    >>> counts = AuditCounts.of([[30, 20]], [[40, 50]])
+    >>> exchanging_groups_mirrors_the_limits(AuditHoeffding(), counts)
     """
     turned = AuditCounts(
         counts.most[..., ::-1],
@@ -172,7 +173,8 @@ def the_same_counts_have_the_same_limits(bound: FixedCountBound, counts: AuditCo
     Examples
     --------
     >>> from evenhand.bounds import AuditHoeffding
-    >>> the_same_counts_have_the_same_limits(AuditHoeffding(), AuditCounts.of([[30, 20]], [[40, 50]]))
+    >>> counts = AuditCounts.of([[30, 20]], [[40, 50]])
+    >>> the_same_counts_have_the_same_limits(AuditHoeffding(), counts)
     """
     kept = counts.most.copy()
     first, again = _limits(bound, counts), _limits(bound, counts)

@@ -396,8 +396,9 @@ class CertifiedLearner(EpochLearner):
         at: float | None = None,
         published: Mixture | None = None,
     ) -> Epoch:
-        """Close the epoch with rounds that its policies decided elsewhere, and open the next one: a
-        service's ledger drew and waited.
+        """Close the epoch with rounds that its policies decided elsewhere, and open the next one.
+
+        A service's ledger draws and waits for outcomes; this learns from what it has kept.
 
         Parameters
         ----------
@@ -698,8 +699,10 @@ class CertifiedLearner(EpochLearner):
     # what stays when people are erased
 
     def checkpoint(self) -> Json:
-        """Everything that is not about single people, as plain JSON: sums, intervals, bookings,
-        drift counts, rules, and what is fixed for the cohorts to come.
+        """Write everything that is not about single people as plain JSON.
+
+        These are sums, intervals, bookings, drift counts, rules, and what is fixed for the cohorts
+        to come.
 
         Returns
         -------
@@ -730,8 +733,9 @@ class CertifiedLearner(EpochLearner):
     def resume(
         self, checkpoint: Json, policies: Sequence[Mixture], closed: Sequence[Block]
     ) -> None:
-        """Take up a checkpoint that a learner with the same settings made: this one then continues
-        bit for bit.
+        """Take up a checkpoint that a learner with the same settings made.
+
+        This learner then continues bit for bit.
 
         Parameters
         ----------
@@ -788,8 +792,9 @@ class CertifiedLearner(EpochLearner):
         *,
         lives: int = 1,
     ) -> None:
-        """Take over a record that was written under older rules: what was booked stays booked, and
-        a new run starts from the reserve.
+        """Take over a record that was written under older rules.
+
+        What was booked stays booked, and a new run starts from the reserve.
 
         Parameters
         ----------

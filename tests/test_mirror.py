@@ -1,0 +1,33 @@
+"""Beside each module of the package there is a test module of the same path."""
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "evenhand"
+
+
+def mirrored(module: Path) -> Path:
+    """``a/b.py`` is tested in ``tests/a/test_b.py``."""
+    path = module.relative_to(SOURCE)
+    return ROOT / "tests" / path.parent / f"test_{path.stem}.py"
+
+
+MODULES = sorted(path for path in SOURCE.rglob("*.py") if not path.name.startswith("_"))
+"""Faces (``__init__``) and compiled kernels (``_kernels``) are tested with those who use them."""
+
+
+@pytest.mark.parametrize("module", MODULES, ids=lambda path: str(path.relative_to(SOURCE)))
+def test_each_module_has_its_test(module: Path) -> None:
+    assert mirrored(module).exists(), f"{mirrored(module).relative_to(ROOT)} is missing"
+
+
+def test_the_rule_is_seen_to_fail() -> None:
+    assert not mirrored(SOURCE / "no_such_module.py").exists()
+
+
+if __name__ == "__main__":
+    for module in MODULES:
+        if not mirrored(module).exists():
+            print(module.relative_to(SOURCE), "->", mirrored(module).relative_to(ROOT))
