@@ -1,4 +1,6 @@
-"""Every public name says in numpydoc form what it is, what it takes, what it returns, and shows an example."""
+"""Every public name says in numpydoc form what it is, what it takes, what it returns,
+and shows an example.
+"""
 
 import importlib
 import inspect

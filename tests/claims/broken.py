@@ -29,7 +29,9 @@ class ShortSlack(JointHoeffding):
 
 
 class Unweighted(TwoPhaseLearner):
-    """Accepted rows enter the loss as if everybody had been accepted: importance weights forgotten."""
+    """Accepted rows enter the loss as if everybody had been accepted:
+    importance weights forgotten.
+    """
 
     def _bandit_log(self) -> RoundLog | None:
         log = super()._bandit_log()

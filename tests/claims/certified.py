@@ -144,7 +144,9 @@ def live(
     compared_with: float | None = None,
     **settings: Any,
 ) -> CertificationRun:
-    """Play one lifetime; regret is to the best policy with gap compared_with (default: the limit)."""
+    """Play one lifetime;
+    regret is to the best policy with gap compared_with (default: the limit).
+    """
     _, world = scenario(name)
     learner = learner_for(name, bound, **settings)
     prices = learner.prices

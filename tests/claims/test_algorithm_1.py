@@ -218,9 +218,11 @@ def test_full(monkeypatch, claims):
     claims.add(
         f"Algorithm 1 at halt, LP over the whole class, {len(found)} descents (lemma 3.6)",
         "max D <= 1e-8, low regret, |sum Q - 1| <= 1e-12, iterations <= 4 ln(1/(K mu))/mu",
-        f"max D {max(one.excess_at_halt for one in found):.1e} at halt, {max(one.largest_excess for one in found):.2f} completed; "
+        f"max D {max(one.excess_at_halt for one in found):.1e} at halt, "
+        f"{max(one.largest_excess for one in found):.2f} completed; "
         f"sum Q b at most {max(one.regret_use / 2 / one.sides for one in found):.2f} of 2K; "
-        f"|sum Q - 1| {max(abs(one.total - 1) for one in found):.0e}; iterations {quantiles[0]}-{quantiles[2]} "
+        f"|sum Q - 1| {max(abs(one.total - 1) for one in found):.0e}; "
+        f"iterations {quantiles[0]}-{quantiles[2]} "
         f"(median {quantiles[1]}, largest {counts.max()}, {tightest:.1%} of the cap)",
         not wrong,
     )

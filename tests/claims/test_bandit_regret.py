@@ -87,7 +87,8 @@ def test_full(claims, workers):
         ("one-sided, with exploration rows", 700, one),
     ):
         claims.add(
-            f"phase-2 regret to the best policy in the set, T=1e5, 40 seeds, random, {claim} (theorem 3.11)",
+            "phase-2 regret to the best policy in the set, T=1e5, 40 seeds, random, "
+            f"{claim} (theorem 3.11)",
             f"<= {limit}",
             shown(runs, "bandit_regret"),
             mean(runs, "bandit_regret") <= limit,

@@ -117,9 +117,11 @@ def test_full_shifts_are_flagged(claims, workers):
     found = [[at for at in lives if at is not None] for lives in late]
     sooner = sum(at is not None for lives in early for at in lives)
     claims.add(
-        "certified: a base rate moved by .1 (up, down) in one group at round 60,000 is flagged by round 300,000, 50 lives each way",
+        "certified: a base rate moved by .1 (up, down) in one group at round 60,000 "
+        "is flagged by round 300,000, 50 lives each way",
         "50 and 50",
-        f"{len(found[0])} and {len(found[1])} (median at round {np.median(found[0] + found[1]):.0f}; moved at 20,000: {sooner} of 100)",
+        f"{len(found[0])} and {len(found[1])} "
+        f"(median at round {np.median(found[0] + found[1]):.0f}; moved at 20,000: {sooner} of 100)",
         all(len(at) == 50 for at in found),
     )
     assert all(len(at) == 50 for at in found)

@@ -52,9 +52,12 @@ def test_full(claims, workers, alpha):
     limit = binomial_limit(found[..., 1].size, DELTA, 1e-6)
     holds = flat <= 0.15 and ratios.max() <= 6 and broken <= limit
     claims.add(
-        f"certified: lower-bound instance, promise T^-{alpha:.2f}, regret / T^{2 * alpha:.2f}, T={HORIZONS[alpha][0]:.0e} to 1e7",
-        f"flat within 15%, <= 6; violations <= {limit} (catches {detectable(found[..., 1].size, limit):.2f})",
-        f"{', '.join(f'{r:.2f}+-{e:.2f}' for r, e in zip(ratios, errors, strict=True))}: within {flat:.0%}; {broken} violations",
+        f"certified: lower-bound instance, promise T^-{alpha:.2f}, regret / T^{2 * alpha:.2f}, "
+        f"T={HORIZONS[alpha][0]:.0e} to 1e7",
+        f"flat within 15%, <= 6; violations <= {limit} "
+        f"(catches {detectable(found[..., 1].size, limit):.2f})",
+        f"{', '.join(f'{r:.2f}+-{e:.2f}' for r, e in zip(ratios, errors, strict=True))}: "
+        f"within {flat:.0%}; {broken} violations",
         holds,
     )
     assert holds

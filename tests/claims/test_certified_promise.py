@@ -53,7 +53,8 @@ def test_full_violations(claims, workers, bound):
     claims.add(
         f"certified, {bound}: lifetimes with any violation, 1,000 lifetimes, T=2e4, delta=.05",
         f"<= {limit} (catches {detectable(LIFETIMES, limit):.3f})",
-        f"{violated} (largest gap {closest:.2f} of the limit; intervals missed in {missed}; suspended {sum(x.suspended for x in found)})",
+        f"{violated} (largest gap {closest:.2f} of the limit; intervals missed in {missed}; "
+        f"suspended {sum(x.suspended for x in found)})",
         violated <= limit,
     )
     assert violated <= limit
@@ -88,7 +89,8 @@ def test_full_coverage_on_continuous_features(claims, workers, life):
     missed = sum(Parallel(n_jobs=workers)(delayed(life)(seed, 6000) for seed in range(SEEDS)))
     what = "thresholds, betting" if life is threshold_life_missed else "linear rules, nominate"
     claims.add(
-        f"certified: interval miscoverage, 200 seeds, continuous features, logistic regression, {what}",
+        "certified: interval miscoverage, 200 seeds, "
+        f"continuous features, logistic regression, {what}",
         f"<= {limit} (catches {detectable(SEEDS, limit):.2f})",
         f"{missed}",
         missed <= limit,

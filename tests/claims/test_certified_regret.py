@@ -87,7 +87,8 @@ def test_full(claims, workers):
         target = CELLS[horizon, promise]
         kept.append(np.median(ratio) >= target and ratio.min() >= 1)
         claims.add(
-            f"certified: regret of two-phase (own rule) over ours, T={horizon:.0e}, gamma'={promise}, 20 fresh populations",
+            f"certified: regret of two-phase (own rule) over ours, T={horizon:.0e}, "
+            f"gamma'={promise}, 20 fresh populations",
             f"median >= {target:g}, never below 1",
             f"{shown(ratio)} (min/median/max; our median regret {np.median(ours):.0f})",
             kept[-1],

@@ -98,7 +98,8 @@ def test_full_half_of_the_weight(claims, workers):
     claims.add(
         "certified: learned weight at T=20,000, gamma'=.10, 20 fresh populations x 5 seeds",
         "> 1/2 in every run",
-        f"least {weights.min():.2f}, median {np.median(weights):.2f}; half at round {np.median(half):.0f}, {half.max():.0f} at last",
+        f"least {weights.min():.2f}, median {np.median(weights):.2f}; "
+        f"half at round {np.median(half):.0f}, {half.max():.0f} at last",
         weights.min() > 0.5,
     )
     assert weights.min() > 0.5
@@ -113,7 +114,8 @@ def test_full_a_truly_fair_class(claims, workers):
     late = Parallel(n_jobs=workers)(delayed(fully_certified)(seed, 100_000) for seed in range(100))
     deployed, whole = sum(found[0] for found in soon), sum(found[1] for found in late)
     claims.add(
-        "certified: a truly fair class, gamma'=.10: the policy is fully certified at T=2e4 (shown: every hypothesis at T=1e5)",
+        "certified: a truly fair class, gamma'=.10: the policy is fully certified at T=2e4 "
+        "(shown: every hypothesis at T=1e5)",
         ">= 90 of 100 runs",
         f"{deployed} ({whole})",
         deployed >= 90,
@@ -134,9 +136,11 @@ def test_full_against_the_best_constant(claims, workers, prices, rounds):
     bill = np.mean([life.audit_bill for life in found])
     holds = table.mean(axis=1).max() <= ROOM
     claims.add(
-        f"certified: regret above the best constant's and the audit bill, prices {prices}, T={rounds:.0e}, {len(names)} populations x 5",
+        f"certified: regret above the best constant's and the audit bill, prices {prices}, "
+        f"T={rounds:.0e}, {len(names)} populations x 5",
         f"<= {ROOM:g} of the prices per person, on every population",
-        f"largest mean {table.mean(axis=1).max():+.5f} ({names[worst]}), worst run {table.max():+.5f}; mean bill {bill:.0f}",
+        f"largest mean {table.mean(axis=1).max():+.5f} ({names[worst]}), "
+        f"worst run {table.max():+.5f}; mean bill {bill:.0f}",
         holds,
     )
     assert holds

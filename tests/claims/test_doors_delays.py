@@ -46,7 +46,9 @@ BAD_ARE_SLOW = LabelDelays(lambda people: np.where(people.label == 1, 1.0, 3 * W
 
 
 class Changing:
-    """Delays with a mean of three windows for the first `people`, of one window for all later ones."""
+    """Delays with a mean of three windows for the first `people`,
+    of one window for all later ones.
+    """
 
     def __init__(self, people):
         self.before = people
@@ -140,7 +142,8 @@ def test_full_late_labels(claims, workers):
     alarms = sum(bool(ended) for those in found.values() for ended in those)
     control = sum(bool(ended) for ended in wrong)
     claims.add(
-        f"drift, window, delays with a mean of three windows depending on {' / '.join(DELAYS)}: false alarms, {half} lives each",
+        f"drift, window, delays with a mean of three windows depending on {' / '.join(DELAYS)}: "
+        f"false alarms, {half} lives each",
         "none (theorem: 1e-3 per life)",
         f"{alarms} (settled at the closing instead: {control} of {CONTROLS})",
         alarms == 0,
@@ -166,7 +169,8 @@ def test_full_late_labels_without_a_window(claims, workers):
         sum(bool(ended) for ended in wrong),
     )
     claims.add(
-        f"drift, no window, bad labels are slow: false alarms, {half} lives person by person, {half} with closings that come sooner",
+        f"drift, no window, bad labels are slow: false alarms, {half} lives person by person, "
+        f"{half} with closings that come sooner",
         "none (theorem: 1e-3 per life)",
         f"{alarms} (passing over what lacks labels instead: {control} of {CONTROLS})",
         alarms == 0,
@@ -182,7 +186,8 @@ def test_full_changed_delays(claims, workers):
     )
     flagged = sum("labels of" in " ".join(ended) for ended in found)
     claims.add(
-        f"drift: delays three times as short from the middle of a life on are an alarm, named after the labels, {CHANGED} lives",
+        "drift: delays three times as short from the middle of a life on are an alarm, "
+        f"named after the labels, {CHANGED} lives",
         str(CHANGED),
         str(flagged),
         flagged == CHANGED,

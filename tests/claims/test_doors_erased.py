@@ -123,10 +123,11 @@ def test_full_erased(claims, workers):
         int((control > LIMIT + ROUNDING).sum()),
     )
     claims.add(
-        f"erased: {BEFORE} people before and {AFTER} after closing, by decision and outcome: lives with any violation, {LIVES} lives",
+        f"erased: {BEFORE} people before and {AFTER} after closing, by decision and outcome: "
+        f"lives with any violation, {LIVES} lives",
         "0",
-        f"{violated} (worst true gap {found[:, 0].max():.4f}; rebuilt without them instead: {wrong} of {CONTROLS}, "
-        f"up to {control.max():.4f})",
+        f"{violated} (worst true gap {found[:, 0].max():.4f}; "
+        f"rebuilt without them instead: {wrong} of {CONTROLS}, up to {control.max():.4f})",
         violated == 0,
     )
     same = bool((found[:, 2] == plain[:, 2]).all())

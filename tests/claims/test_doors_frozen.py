@@ -86,10 +86,13 @@ def test_full_frozen(claims, workers, rate):
         int((wrong[:, 0] > LIMIT + ROUNDING).sum()),
     )
     claims.add(
-        f"audit budget spent, {rate}: lives with any violation, {LIVES} lives, {CLOSINGS} closings afterwards",
+        f"audit budget spent, {rate}: lives with any violation, {LIVES} lives, "
+        f"{CLOSINGS} closings afterwards",
         "0; no closing changes policy or certificate",
-        f"{violated} (worst true gap {found[:, 0].max():.4f}; {int(found[:, 1].sum())} changes; learned weight {found[:, 2].mean():.2f}; "
-        f"planned again without those who could not be accepted: {control} of {CONTROLS}, up to {wrong[:, 0].max():.3f})",
+        f"{violated} (worst true gap {found[:, 0].max():.4f}; {int(found[:, 1].sum())} changes; "
+        f"learned weight {found[:, 2].mean():.2f}; "
+        "planned again without those who could not be accepted: "
+        f"{control} of {CONTROLS}, up to {wrong[:, 0].max():.3f})",
         violated == 0 and not found[:, 1].any(),
     )
     assert violated == 0

@@ -119,16 +119,20 @@ def test_full_groups_join(claims, workers):
         learned = np.array([x.learned for x in those])
         half = int((learned >= 0.5).sum())
         claims.add(
-            f"groups of 60/39/1%, no list, {engine}: lives above the limit .2 over the named groups at any round, {LIVES} lives, T=2e5",
+            f"groups of 60/39/1%, no list, {engine}: lives above the limit .2 "
+            f"over the named groups at any round, {LIVES} lives, T=2e5",
             "0",
-            f"{violated} (worst {max(x.covered for x in those):.4f}; suspended {sum(x.suspended for x in those)}; "
+            f"{violated} (worst {max(x.covered for x in those):.4f}; "
+            f"suspended {sum(x.suspended for x in those)}; "
             f"a claim about all three that covers two: {broken} of {CONTROLS})",
             violated == 0,
         )
         claims.add(
-            f"groups of 60/39/1%, {engine}: all three named within 3,000 people; learned weight at 2e5",
+            f"groups of 60/39/1%, {engine}: all three named within 3,000 people; "
+            "learned weight at 2e5",
             f">= {MOST} of {LIVES}; half in as many",
-            f"{soon} (median {np.median([x.named_at for x in those]):.0f}); {half} (mean {learned.mean():.3f}, least {learned.min():.3f})",
+            f"{soon} (median {np.median([x.named_at for x in those]):.0f}); "
+            f"{half} (mean {learned.mean():.3f}, least {learned.min():.3f})",
             min(soon, half) >= MOST,
         )
         assert violated == 0
@@ -145,7 +149,8 @@ def test_full_groups_join(claims, workers):
         claims.add(
             f"groups of 60/39/1%: engines compared in law, {what}",
             f"p >= {ALARM:g}",
-            f"{same.pvalue:.2g} (distance {same.statistic:.3f}; groups named at once: p = {other.pvalue:.2g})",
+            f"{same.pvalue:.2g} (distance {same.statistic:.3f}; "
+            f"groups named at once: p = {other.pvalue:.2g})",
             same.pvalue >= ALARM,
         )
         assert same.pvalue >= ALARM
@@ -206,7 +211,8 @@ def test_full_typing_errors(claims, workers):
     )
     violated = sum(worst > LIMIT + ROUNDING for worst, *_ in found)
     claims.add(
-        'one "Femal" among the first 100 people, 40 lives of 30,000: violations; learned weight below .5; not counted and named',
+        'one "Femal" among the first 100 people, 40 lives of 30,000: violations; '
+        "learned weight below .5; not counted and named",
         "0; 0; 0",
         f"{violated}; {stopped} (mean weight {np.mean([x[1] for x in found]):.2f}); {silent}",
         violated == stopped == silent == 0,

@@ -91,7 +91,8 @@ def measure(claims, workers, setting, plain):
         f"overruled: {setting}, limit .1, T=3e6: lives with any violation, {LIVES} lives",
         "0",
         f"{violated} (worst true gap {worst:.4f}; suspended {sum(x.suspended for x in found)}; "
-        f"left out instead: {sum(x.violated for x in without)} of {CONTROLS}, up to {max(x.worst_gap for x in without):.4f})",
+        f"left out instead: {sum(x.violated for x in without)} of {CONTROLS}, "
+        f"up to {max(x.worst_gap for x in without):.4f})",
         violated == 0,
     )
     claims.add(

@@ -107,10 +107,13 @@ def test_full_warm_start(claims, workers):
         int((control > LIMIT + ROUNDING).sum()),
     )
     claims.add(
-        f"warm start with audited people of another population: violations; intervals missed, {LIVES} lives of 50,000",
+        "warm start with audited people of another population: violations; intervals missed, "
+        f"{LIVES} lives of 50,000",
         "0; 0",
-        f"{violated} (worst true gap {found[:, 0].max():.4f}); {int(found[:, 1].sum())} (learned weight {found[:, 2].mean():.2f}; "
-        f"looked at by the intervals instead: {wrong} of {CONTROLS} violate, up to {control.max():.3f})",
+        f"{violated} (worst true gap {found[:, 0].max():.4f}); {int(found[:, 1].sum())} "
+        f"(learned weight {found[:, 2].mean():.2f}; "
+        f"looked at by the intervals instead: {wrong} of {CONTROLS} violate, "
+        f"up to {control.max():.3f})",
         violated == 0 and not found[:, 1].any(),
     )
     soon, later = (

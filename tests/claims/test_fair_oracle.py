@@ -69,7 +69,8 @@ def test_full(claims):
     claims.add(
         "FairCSC: support of the solution, and the paper's solver (lemma 3.4, theorem 3.5)",
         "support <= 2, error <= 4 nu sum|c|, gap <= .02",
-        f"support {found[:, 0].max():.0f}, error at most {found[:, 1].max():.3f} of the bound, gap at most {found[:, 2].max():.4f}",
+        f"support {found[:, 0].max():.0f}, error at most {found[:, 1].max():.3f} of the bound, "
+        f"gap at most {found[:, 2].max():.4f}",
         holds,
     )
     assert holds

@@ -54,7 +54,8 @@ def test_full(claims, workers, name):
     claims.add(
         f"negative control: fair on gathered data ends above gamma + .05, {name}",
         ">= 25% of runs",
-        f"{share:.1%} (worst last gap {column(runs, 'last_gap').max():.3f}); two-phase with that promise: {ours:.0%}",
+        f"{share:.1%} (worst last gap {column(runs, 'last_gap').max():.3f}); "
+        f"two-phase with that promise: {ours:.0%}",
         share >= 0.25,
         f"{commit:.0%}",
     )

@@ -133,7 +133,8 @@ def judged(claims, title, cases, target=0.8):
         if not agrees(foretold, halves)
     ]
     claims.add(
-        f"forecast of the round with half of the weight, {title}: within a factor of 1.5 of the median of {SEEDS} lives",
+        f"forecast of the round with half of the weight, {title}: "
+        f"within a factor of 1.5 of the median of {SEEDS} lives",
         "shown as it is" if target is None else f">= {target:.0%} of the cases",
         f"{close:.0%} of {len(cases)}" + (f" (not: {'; '.join(missed)})" if missed else ""),
         target is None or close >= target,

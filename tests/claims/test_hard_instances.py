@@ -67,7 +67,8 @@ def test_full(claims, workers):
     claims.add(
         "hard instances: slope of the bandit's regret, T=1e3 to 1e6",
         "<= .5",
-        f"{fit['one']:.3f} +- {error:.3f} (two-sided {fit['two']:.3f}; {mean(bandit[-1], 'regret'):.0f} at T=1e6)",
+        f"{fit['one']:.3f} +- {error:.3f} (two-sided {fit['two']:.3f}; "
+        f"{mean(bandit[-1], 'regret'):.0f} at T=1e6)",
         fit["one"] <= 0.5,
         f"{fit['same']:.3f} ({mean(same[-1], 'regret'):.0f} at T=1e6)",
     )

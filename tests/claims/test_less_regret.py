@@ -61,7 +61,8 @@ def test_full_less_regret(claims, workers, old):
     ratio = mean[:, :, 1] / mean[:, :, 0]
     for (rounds, limit), here in zip(CELLS, ratio, strict=True):
         claims.add(
-            f"less regret: ours over the version before, T={rounds:.0e}, gamma'={limit}, 5 fresh populations x 20 seeds",
+            f"less regret: ours over the version before, T={rounds:.0e}, gamma'={limit}, "
+            "5 fresh populations x 20 seeds",
             "shown; the geometric mean of all has the target",
             f"{geometric(here):.3f} (by population {', '.join(f'{value:.2f}' for value in here)})",
             True,

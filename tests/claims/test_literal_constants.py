@@ -13,7 +13,9 @@ HORIZONS = (1000, 10_000, 100_000)
 
 
 def relative_to_a_coin(horizon, seeds, schedule, name="random", workers=1):
-    """Mean regret per bandit round over that of the fair coin, both to the best gamma-fair policy."""
+    """Mean regret per bandit round over that of the fair coin,
+    both to the best gamma-fair policy.
+    """
     world = population(name)
     coin, accept = (
         world.loss(Mixture(*parts))
@@ -61,9 +63,11 @@ def test_full(claims, workers):
     worst = max(abs(r - 1) for r in ratios.values())
     until = theory.uniform_rounds(1e5, population("random").hypotheses.log_size, DELTA)
     claims.add(
-        "literal constants: regret per bandit round against a fair coin's, T <= 1e5, four populations",
+        "literal constants: regret per bandit round against a fair coin's, T <= 1e5, "
+        "four populations",
         "within 5%",
-        f"within {worst:.1%} (the coin lasts {until:,} rounds at T=1e5; practical constants: {practical:.0%} of the coin's regret)",
+        f"within {worst:.1%} (the coin lasts {until:,} rounds at T=1e5; "
+        f"practical constants: {practical:.0%} of the coin's regret)",
         worst <= 0.05,
     )
     assert worst <= 0.05

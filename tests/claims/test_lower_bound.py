@@ -92,10 +92,11 @@ def test_full(claims, workers, alpha, horizons):
         ratios
     )
     claims.add(
-        f"regret / T^(2 alpha) on D1 and D2 for a promise of T^-alpha, alpha = {alpha:.3f}, T = {horizons[0]:.0e} to {horizons[-1]:.0e} "
-        "(theorem 4.1)",
+        f"regret / T^(2 alpha) on D1 and D2 for a promise of T^-alpha, alpha = {alpha:.3f}, "
+        f"T = {horizons[0]:.0e} to {horizons[-1]:.0e} (theorem 4.1)",
         f"bounded below by {min(least):.1e}; constant within a factor 2",
-        f"{', '.join(f'{r:.1f}' for r in ratios)} ({unfair} lifetimes above the promise; exploring alone predicts {explored:.1f} + ...)",
+        f"{', '.join(f'{r:.1f}' for r in ratios)} ({unfair} lifetimes above the promise; "
+        f"exploring alone predicts {explored:.1f} + ...)",
         holds,
         ", ".join(f"{r:.1f}" for r in commit),
     )

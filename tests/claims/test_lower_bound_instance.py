@@ -73,7 +73,8 @@ def test_full_vowpal_wabbit(claims, workers, world):
         told.append(f"{name} {shares.mean():.0%} ({shares.min():.0%} to {shares.max():.0%})")
         assert shares.min() > 0
     claims.add(
-        f"lower-bound instance {world[0]}, gap {world[1][0]:.4g}, T=1e5: Vowpal Wabbit's rounds above the promise of {PROMISE}",
+        f"lower-bound instance {world[0]}, gap {world[1][0]:.4g}, T=1e5: "
+        f"Vowpal Wabbit's rounds above the promise of {PROMISE}",
         "shown (prototype: epsilon-greedy 15%, --cover 8 49%)",
         ", ".join(told),
         True,
@@ -83,16 +84,21 @@ def test_full_vowpal_wabbit(claims, workers, world):
 @pytest.mark.claims
 @pytest.mark.parametrize("world", WORLDS)
 def test_full(claims, workers, world):
-    """20 seeds. 0 of 20 catches a rate of lock-in or of unfair rounds of .21 with probability .99."""
+    """20 seeds.
+
+    0 of 20 catches a rate of lock-in or of unfair rounds of .21 with probability .99.
+    """
     locked, above, runs = verdict("two-phase", world, range(20), workers)
     commit = verdict("explore-then-commit", world, range(20), workers, same_exploration=True)
     greedy = verdict("fair-on-gathered", world, range(20), workers, first_rounds=8)
     free = verdict("unconstrained", world, range(20), workers)
     claims.add(
-        f"lower-bound instance {world[0]}, gap {world[1][0]:.4g}, T=1e5, 20 seeds, promise {PROMISE}",
+        f"lower-bound instance {world[0]}, gap {world[1][0]:.4g}, T=1e5, 20 seeds, "
+        f"promise {PROMISE}",
         "no lock-in, zero rounds above the promise",
-        f"{locked} lock in, {above:.1%} of rounds above, regret {mean(runs, 'regret'):.0f} (greedy from 8 rounds: {greedy[0]} of 20 "
-        f"lock in; unconstrained bandit: up to {free[1]:.2%} of rounds above)",
+        f"{locked} lock in, {above:.1%} of rounds above, regret {mean(runs, 'regret'):.0f} "
+        f"(greedy from 8 rounds: {greedy[0]} of 20 lock in; "
+        f"unconstrained bandit: up to {free[1]:.2%} of rounds above)",
         (locked, above) == (0, 0.0),
         f"{commit[0]} lock in, {commit[1]:.1%} above, regret {mean(commit[2], 'regret'):.0f}",
     )

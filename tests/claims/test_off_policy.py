@@ -171,7 +171,9 @@ def measured(name, seed):
 
 
 def limit(logs):
-    """The largest number of misses that a miss rate of delta exceeds with probability at most 1e-3."""
+    """The largest number of misses that a miss rate of delta exceeds
+    with probability at most 1e-3.
+    """
     return int(binom.isf(1e-3, logs, DELTA))
 
 
@@ -219,7 +221,8 @@ def test_full(claims, workers, name):
     flags, (loss, gap, other) = figures(name, 200, workers)
     missed, most = judge(flags, 200)
     claims.add(
-        f"off-policy intervals from logs, {name}: truth of loss or FPR gap left its interval at any row, 200 logs of {ROWS:,}",
+        f"off-policy intervals from logs, {name}: truth of loss or FPR gap left its interval "
+        f"at any row, 200 logs of {ROWS:,}",
         f"at most {most} (delta {DELTA:g}, binomial limit 1e-3)",
         f"{missed} ({flags[:, 0].sum()} loss, {flags[:, 1].sum()} gap); mean "
         f"width of loss {loss:.3f}, of gap {gap:.3f}; accepted people alone: "

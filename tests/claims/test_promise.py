@@ -85,10 +85,11 @@ def test_full(claims, workers, name):
     claims.add(
         f"promise gamma' = {PROMISE} on D for every deployed policy, 200 lifetimes, {name}",
         f"violations <= {limit} (delta = .05; catches {detectable(200, limit):.2f})",
-        f"{deployed} (worst deployed gap {column(runs, 'worst_gap').max():.3f}; sets with a member above it: {members}; "
-        f"regret {shown(runs, 'regret')})",
+        f"{deployed} (worst deployed gap {column(runs, 'worst_gap').max():.3f}; "
+        f"sets with a member above it: {members}; regret {shown(runs, 'regret')})",
         deployed <= limit,
-        f"{broken_promises(rival)} of 60 (worst {column(rival, 'worst_gap').max():.3f}; regret {shown(rival, 'regret')})",
+        f"{broken_promises(rival)} of 60 (worst {column(rival, 'worst_gap').max():.3f}; "
+        f"regret {shown(rival, 'regret')})",
     )
     assert deployed <= limit
     assert members <= limit
@@ -107,7 +108,8 @@ def test_full_negative_controls(claims, workers, name):
     claims.add(
         f"negative control: the paper's gamma + beta, {name}",
         "some member of the set violates in >= 95% of runs",
-        f"{share:.1%} (a deployed policy: {deployed:.1%} one-sided, {broken_promises(both) / 60:.1%} two-sided)",
+        f"{share:.1%} (a deployed policy: {deployed:.1%} one-sided, "
+        f"{broken_promises(both) / 60:.1%} two-sided)",
         share >= 0.95,
     )
     assert share * 200 > binomial_limit(200, DELTA, ALARM)

@@ -139,7 +139,8 @@ def test_full_rates(claims, workers, name, rates):
         claims.add(
             f"real tables, {name}, {rates}: regret over the best constant's, T={horizon}",
             "shown as it is",
-            f"{ratio.mean():.3f} +- {ratio.std(ddof=1) / np.sqrt(SEEDS_SHOWN):.3f} (worst seed {ratio.max():.2f})",
+            f"{ratio.mean():.3f} +- {ratio.std(ddof=1) / np.sqrt(SEEDS_SHOWN):.3f} "
+            f"(worst seed {ratio.max():.2f})",
             np.isfinite(ratio).all(),
         )
     assert violated == 0
@@ -177,9 +178,11 @@ def test_full_prices(claims, workers, name, price):
     found = all_lives(name, workers, price=price)
     violated = int((found[:, 2] > LIMIT + 1e-9).sum())
     claims.add(
-        f"real tables, {name}, a false accept costs {price:g}: regret over the best constant's, T=3e5",
+        f"real tables, {name}, a false accept costs {price:g}: "
+        "regret over the best constant's, T=3e5",
         "< 0.75, 0 violations",
-        f"{found[:, 1].mean():.3f} (worst seed {found[:, 1].max():.2f}; {violated} violations, worst gap {found[:, 2].max():.4f})",
+        f"{found[:, 1].mean():.3f} (worst seed {found[:, 1].max():.2f}; {violated} violations, "
+        f"worst gap {found[:, 2].max():.4f})",
         found[:, 1].mean() < 0.75 and violated == 0,
     )
     assert violated == 0

@@ -82,7 +82,8 @@ def test_full(claims, workers):
     claims.add(
         "(T0 + regret) / (sqrt(T) ln(|H|T/delta)), T=1e3 to 1e7 (theorem 3.1)",
         "bounded: does not grow with T (bound with the paper's constants: vacuous)",
-        f"{', '.join(f'{x:.2f}' for x in ours)} (the printed bound at T=1e7 is {bound / 1e7:.0f} T)",
+        f"{', '.join(f'{x:.2f}' for x in ours)} "
+        f"(the printed bound at T=1e7 is {bound / 1e7:.0f} T)",
         max(ours) <= 0.5 and ours[-1] <= max(ours[:-1]),
         ", ".join(f"{x:.2f}" for x in commit),
     )

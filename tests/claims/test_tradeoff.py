@@ -82,7 +82,8 @@ def test_full_slack(claims, workers, alpha, name):
     claims.add(
         f"gap of the worst policy in the set minus gamma, alpha = {alpha:.3f}, {name}",
         f"slope {-alpha:.3f} +- .04",
-        f"{fitted:.3f} +- {error:.3f} ({found[0].mean():.3f} at T=1e4, {found[-1].mean():.4f} at T=1e7)",
+        f"{fitted:.3f} +- {error:.3f} "
+        f"({found[0].mean():.3f} at T=1e4, {found[-1].mean():.4f} at T=1e7)",
         abs(fitted + alpha) <= 0.04,
         "the same set",
     )
@@ -112,13 +113,15 @@ def test_full_regret(claims, workers, alpha):
         )
         for T in horizons
     ]
+    rival_paid = [np.mean(column(r, "exploration") + column(r, "bandit_regret")) for r in rival]
     claims.add(
         f"exploration + regret, alpha = {alpha:.3f}, T=1e4 to 1e7",
         f"slope about {2 * alpha:.2f}" if alpha > 0.3 else "slope <= .55",
         f"{fitted:.3f} +- {error:.3f} "
-        f"(regret to the best gamma-fair policy: {true_cost[0].mean():.0f} at T=1e4, {true_cost[-1].mean():.0f} at T=1e7)",
+        f"(regret to the best gamma-fair policy: {true_cost[0].mean():.0f} at T=1e4, "
+        f"{true_cost[-1].mean():.0f} at T=1e7)",
         holds,
-        f"{slope(horizons, [np.mean(column(r, 'exploration') + column(r, 'bandit_regret')) for r in rival]):.3f}",
+        f"{slope(horizons, rival_paid):.3f}",
     )
     assert holds
     assert mean(found[-1], "bandit_regret") >= 0

@@ -90,8 +90,10 @@ def test_full(claims, workers, kind):
     claims.add(
         f"promise of .17 with late labels, {kind}",
         "0 of 200 lives above; regret <= 1.25 x prompt + the wait",
-        f"{above} of 200 (prompt {before}), worst gap {gaps.max():.3f}; regret {regret.mean():.0f} = {ratio:.2f} x {without:.0f} + "
-        f"{waiting:.0f} for {wait.mean():.0f} rounds of waiting; whatever has come: {int((wrong > PROMISED).sum())} of 20 above",
+        f"{above} of 200 (prompt {before}), worst gap {gaps.max():.3f}; "
+        f"regret {regret.mean():.0f} = {ratio:.2f} x {without:.0f} + "
+        f"{waiting:.0f} for {wait.mean():.0f} rounds of waiting; "
+        f"whatever has come: {int((wrong > PROMISED).sum())} of 20 above",
         above == 0 and ratio <= 1.25 and bool(ended.all()),
     )
     assert above <= binomial_limit(200, DELTA, 1e-3)

@@ -5,7 +5,8 @@ The old one is the package at commit 63cdb27 (learners, simulator and what they 
 tests/fixtures/rules2/evenhand.tar.xz for this comparison alone. Each version runs in a process of
 its own:
 
-    python versions.py < {"population": seed, "rounds": T, "limit": gamma', "seeds": [...]}  > [[regret, worst gap, seconds], ...]
+    python versions.py < {"population": seed, "rounds": T, "limit": gamma', "seeds": [...]}
+                       > [[regret, worst gap, seconds], ...]
 """
 
 import json

@@ -80,7 +80,8 @@ def main(words=None):
     with one_place():
         held = table(sorted(chosen), asked.quick, asked.workers)
     print(
-        f"{sum(held.values())} of {len(held)} rows hold ({(time.monotonic() - began) / 60:.1f} minutes)"
+        f"{sum(held.values())} of {len(held)} rows hold "
+        f"({(time.monotonic() - began) / 60:.1f} minutes)"
     )
     return 0 if all(held.values()) else 1
 

@@ -50,8 +50,14 @@ def _judged(place, log, answered, refused, health):
     with reopened(place) as ledger:
         sound = verify(ledger, deep=True).ok
         late = ledger.counts("bank", "loan").decisions - len(answered) - 1
-    told = f"{len(answered):,} answered, then {len(refused)} x {'/'.join(sorted({str(s) for s in refused}))}, health {health}"
-    figure = f"{told}; after a restart {wrong} answers lost, chain {'sound' if sound else 'BROKEN'}, the next answer {new}"
+    told = (
+        f"{len(answered):,} answered, "
+        f"then {len(refused)} x {'/'.join(sorted({str(s) for s in refused}))}, health {health}"
+    )
+    figure = (
+        f"{told}; after a restart {wrong} answers lost, chain {'sound' if sound else 'BROKEN'}, "
+        f"the next answer {new}"
+    )
     held = (
         bool(answered)
         and refused

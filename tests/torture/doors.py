@@ -46,7 +46,8 @@ def attackers(quick):
         made.close()
     return (
         "0 pass",
-        f"{tried:,} tries ({', '.join(told)}) on every route of the OpenAPI document: {len(passed)} passed",
+        f"{tried:,} tries ({', '.join(told)}) on every route of the OpenAPI document: "
+        f"{len(passed)} passed",
         not passed,
     )
 
@@ -131,7 +132,10 @@ def fuzz(quick):
     made.close()
     spread = ", ".join(f"{k}: {v:,}" for k, v in sorted(statuses.items()))
     chain = "sound" if sound else "BROKEN"
-    figure = f"{number:,} requests ({spread}): {len(bad)} of 5xx or no problem document; {rows:,} rows, chain {chain}"
+    figure = (
+        f"{number:,} requests ({spread}): {len(bad)} of 5xx or no problem document; "
+        f"{rows:,} rows, chain {chain}"
+    )
     return "0 answers of 5xx, 0 bad rows", figure, not bad and sound
 
 
@@ -174,7 +178,8 @@ def monsters(quick):
     refused = all(status in (413, 422) for status in statuses)
     return (
         "refused; < 300 MB more; other clients' p99 < 250 ms",
-        f"{len(statuses)} monsters answered {sorted(set(map(str, statuses)))}, {more:.0f} MB more, p99 {p99:.0f} ms of {len(times)}",
+        f"{len(statuses)} monsters answered {sorted(set(map(str, statuses)))}, {more:.0f} MB more, "
+        f"p99 {p99:.0f} ms of {len(times)}",
         refused and more < 300 and (quick or p99 < 250),
     )
 
@@ -211,9 +216,17 @@ async def _sing(process, place):
     ask, tell = partial(call, "POST", "/v1/decisions"), partial(call, "POST")
     for number in range(30):
         await ask(one(number))
-    for bad in ({"group": [f"{CANARY}-group"]}, {"features": [f"{CANARY}-x"]}, {f"{CANARY}-field": SCORE}, {"group": f"{CANARY}-other"},
-                {"person": f"{CANARY}-somebody"}, {"product": "card"}, {"prices": {"false_accept": SCORE}}, {"features": [SCORE] * 3},
-                {"key": f"{CANARY}\x00"}):  # fmt: skip
+    for bad in (
+        {"group": [f"{CANARY}-group"]},
+        {"features": [f"{CANARY}-x"]},
+        {f"{CANARY}-field": SCORE},
+        {"group": f"{CANARY}-other"},
+        {"person": f"{CANARY}-somebody"},
+        {"product": "card"},
+        {"prices": {"false_accept": SCORE}},
+        {"features": [SCORE] * 3},
+        {"key": f"{CANARY}\x00"},
+    ):
         await ask({**one(1), **bad})
         await tell("/v1/decisions/batch", {"decisions": [{**one(2), **bad}, one(3)]})
     await ask(json.dumps(one(4)).encode()[:-2])
@@ -284,7 +297,10 @@ def canaries(quick):
         where: [word for word in words if word in texts[where]] for where, words in hidden.items()
     }
     number = sum(map(len, hits.values()))
-    figure = f"{len(log.splitlines()):,} lines of log at DEBUG, {len(said)} refusals and metrics, the file of keys: {number} hits"
+    figure = (
+        f"{len(log.splitlines()):,} lines of log at DEBUG, {len(said)} refusals and metrics, "
+        f"the file of keys: {number} hits"
+    )
     found = "; ".join(f"{where}: {len(words)}" for where, words in hits.items() if words)
     lively = len(log) > 10_000 and "SELECT" in log and len(said) > 20
     return "0 hits", figure + (f" ({found})" if found else ""), number == 0 and lively

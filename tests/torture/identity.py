@@ -75,7 +75,10 @@ def other_body(quick):
     unchanged = decided(made, [asked(f"k{i}", group="a") for i in range(number)]) == first
     stored = made.ledger.counts("bank", "loan").decisions
     made.close()
-    figure = f"{len(tries) + len(singles):,} tries on {number:,} keys: {passed} passed; first answers {'kept' if unchanged else 'CHANGED'}"
+    figure = (
+        f"{len(tries) + len(singles):,} tries on {number:,} keys: {passed} passed; "
+        f"first answers {'kept' if unchanged else 'CHANGED'}"
+    )
     return "always a conflict", figure, passed == 0 and unchanged and stored == number
 
 
@@ -91,7 +94,10 @@ def late_retries(quick):
         )
     stored = made.ledger.counts("bank", "loan").decisions
     made.close()
-    figure = f"after 1, 400 and 2,000 days: {changed} of {3 * number:,} answers changed, {stored - number} new draws"
+    figure = (
+        f"after 1, 400 and 2,000 days: {changed} of {3 * number:,} answers changed, "
+        f"{stored - number} new draws"
+    )
     return "identical answers", figure, changed == 0 and stored == number
 
 
@@ -139,8 +145,8 @@ def interleavings(quick):
     quarantined = made.ledger.counts("bank", "loan").quarantined
     made.close()
     figure = (
-        f"{len(expected):,} interleavings of {len(told):,} reports: {wrong} in another state; {trained:,} labels in training, "
-        f"{leaked} of rejected people ({quarantined:,} quarantined)"
+        f"{len(expected):,} interleavings of {len(told):,} reports: {wrong} in another state; "
+        f"{trained:,} labels in training, {leaked} of rejected people ({quarantined:,} quarantined)"
     )
     return (
         "one final state; 0 labels of rejected people in training",

@@ -128,9 +128,11 @@ def kill_nine(quick):
     hasty = at_the_ledger(3 if quick else 30, "--mutant")["lost"]
     lost = at_ledger["lost"] + at_ledger["changed"] + at_ledger["double"]
     figure = (
-        f"over HTTP {4 if quick else 100} kills, {over_http['acknowledged']:,} acknowledged: {over_http['wrong']} lost or changed, "
-        f"{over_http['doubled']} drawn twice, chain {'sound' if over_http['sound'] else 'BROKEN'}; at the ledger {at_ledger['kills']:,} "
-        f"kills, {at_ledger['acknowledged']:,} acknowledged: {lost} lost, changed or doubled; "
+        f"over HTTP {4 if quick else 100} kills, {over_http['acknowledged']:,} acknowledged: "
+        f"{over_http['wrong']} lost or changed, {over_http['doubled']} drawn twice, "
+        f"chain {'sound' if over_http['sound'] else 'BROKEN'}; "
+        f"at the ledger {at_ledger['kills']:,} kills, {at_ledger['acknowledged']:,} acknowledged: "
+        f"{lost} lost, changed or doubled; "
         f"mutants: {sum(mutants)} losses over HTTP, {hasty} at the ledger"
     )
     held = not (over_http["wrong"] or over_http["doubled"] or lost) and over_http["sound"]
@@ -226,5 +228,8 @@ def fsync_first(quick):
     clients, each = (4, 5) if quick else (16, 25)
     answered, early = traced("real", clients, each)
     _, hasty = traced("mutant", 4, 3)
-    figure = f"{answered - early} of {clients * each} answers; of a hasty mutant's 12 answers {hasty} are seen to be early"
+    figure = (
+        f"{answered - early} of {clients * each} answers; "
+        f"of a hasty mutant's 12 answers {hasty} are seen to be early"
+    )
     return target, figure, answered == clients * each and early == 0 and hasty > 0

@@ -77,7 +77,10 @@ def recomputed(quick, place):
     distance = float(done.stdout.split("sqrt(n) D = ")[1].split()[0])
     (place / "export.jsonl").unlink()
     all_of_them = f"draws recomputed: {decisions:,} of {decisions:,}" in done.stdout
-    figure = f"{decisions:,} draws of {rows:,} rows: {'all' if all_of_them else 'NOT ALL'} recomputed, sqrt(n) D = {distance:.3f} (< 1.95)"
+    figure = (
+        f"{decisions:,} draws of {rows:,} rows: {'all' if all_of_them else 'NOT ALL'} recomputed, "
+        f"sqrt(n) D = {distance:.3f} (< 1.95)"
+    )
     return (
         "100% recomputed from the revealed secret, uniform by Kolmogorov-Smirnov",
         figure,
@@ -99,7 +102,10 @@ def verified(place):
         found = verify(ledger, ledger.signed_head())
         seconds, wall = time.process_time() - began, time.perf_counter() - wall
     each = seconds / found.rows * 1e6
-    figure = f"{each:.1f} s per 1e6 rows ({found.rows:,} rows: {seconds:.1f} s of this process, {wall:.1f} s in all)"
+    figure = (
+        f"{each:.1f} s per 1e6 rows ({found.rows:,} rows: {seconds:.1f} s of this process, "
+        f"{wall:.1f} s in all)"
+    )
     return "<= 20 s per 1e6 rows", figure, found.ok and each <= 20
 
 
@@ -126,7 +132,10 @@ def restarted(place):
     subprocess.run([sys.executable, "-c", "import tests.torture.run"], check=True)
     imports = time.perf_counter() - began
     best, worst = min(seconds), max(seconds)
-    figure = f"{best:.2f} s until the first durable answer (worst of 5: {worst:.2f} s; a cold start imports {imports:.1f} s more)"
+    figure = (
+        f"{best:.2f} s until the first durable answer (worst of 5: {worst:.2f} s; "
+        f"a cold start imports {imports:.1f} s more)"
+    )
     return "< 1 s", figure, best < 1
 
 

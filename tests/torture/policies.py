@@ -33,7 +33,9 @@ from evenhand.service.decider import verified_mixture
 
 
 def _mixture(number):
-    """No two of them alike, and none a constant: acceptance depends on the score and on the number."""
+    """No two of them alike, and none a constant:
+    acceptance depends on the score and on the number.
+    """
     weight = 0.1 + 0.8 * (number % 97) / 97
     rule = Threshold(0, 0.01 * (number % 89), 1)
     return Mixture((rule, ACCEPT_ALL, REJECT_ALL), (weight, (1 - weight) / 3, 2 * (1 - weight) / 3))
@@ -91,7 +93,10 @@ def swaps_under_load(quick):
     thread.join()
     checked = recompute(made.ledger, "bank", "loan")
     made.close()
-    figure = f"{swaps} swaps under {total:,} requests, {len(used)} policies decided; {checked:,} propensities recomputed"
+    figure = (
+        f"{swaps} swaps under {total:,} requests, {len(used)} policies decided; "
+        f"{checked:,} propensities recomputed"
+    )
     return (
         "every propensity recomputes from its row's policy",
         figure,
@@ -230,7 +235,10 @@ def _race(ledger, url, place, epochs, pauses):
     found = closings_of(ledger)
     linked = all(b.parent == a.id and b.epoch == a.epoch + 1 for a, b in pairwise(found))
     told = ", ".join(f"{number} {what}" for what, number in sorted(met.items()))
-    figure = f"{len(found)} epochs, {len({p.epoch for p in found})} distinct, {slept} pauses of a holder ({told})"
+    figure = (
+        f"{len(found)} epochs, {len({p.epoch for p in found})} distinct, "
+        f"{slept} pauses of a holder ({told})"
+    )
     fenced = met.get("StalePolicy", 0) >= slept > 0
     return figure, linked and verify(ledger).ok and len(found) >= epochs and fenced
 
@@ -306,7 +314,8 @@ def service_and_library(quick):
     people = made.ledger.counts("bank", "loan").usable
     made.close()
     figure = (
-        f"{people:,} people: {same} of {len(played)} policies and certificates equal, {different} decisions differ; "
+        f"{people:,} people: {same} of {len(played)} policies and certificates equal, "
+        f"{different} decisions differ; "
         f"rebuilt from the ledger: {'equal' if again else 'DIFFERENT'}"
     )
     return (

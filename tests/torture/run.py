@@ -39,8 +39,9 @@ class DryLedger(Ledger):
 def _drawn(a, terms):
     u = uniform(SECRET, a.tenant, a.person, a.product, "w1")
     return Drawn(
-        1, time.time(), a.tenant, a.key, a.person, a.product, "w1", u, terms.acceptance, u < terms.acceptance,
-        terms.policy, terms.epoch, terms.audit_weight, u < terms.audit_weight, True, terms.mode,
+        1, time.time(), a.tenant, a.key, a.person, a.product, "w1",
+        u, terms.acceptance, u < terms.acceptance, terms.policy, terms.epoch,
+        terms.audit_weight, u < terms.audit_weight, True, terms.mode,
     )  # fmt: skip
 
 

@@ -184,7 +184,8 @@ class Client:
             if self.writer is None:
                 self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
             head = (
-                f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {self.token}\r\n"
+                f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                f"Authorization: Bearer {self.token}\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(content)}\r\n\r\n"
             )
             self.writer.write(head.encode() + content)

@@ -75,9 +75,10 @@ def throughput(quick):
                 bound.append(turn())
     (one, times, rates), (loose, loose_times, _) = _ratios(bound), _ratios(free)
     figure = (
-        f"{one:.2f} of no write, batches of 100 {times:.1f} times singles (services on one core, clients on the other; left to "
-        f"the scheduler {loose:.2f} and {loose_times:.1f}; medians of {turns} turns; per second: no write {rates[0]:.0f}, "
-        f"durable {rates[1]:.0f}, in batches {rates[2]:.0f})"
+        f"{one:.2f} of no write, batches of 100 {times:.1f} times singles (services on one core, "
+        f"clients on the other; left to the scheduler {loose:.2f} and {loose_times:.1f}; "
+        f"medians of {turns} turns; per second: no write {rates[0]:.0f}, durable {rates[1]:.0f}, "
+        f"in batches {rates[2]:.0f})"
     )
     return (
         "singles >= .8 of the same application without any write; batches >= 5 times singles",
