@@ -3,8 +3,8 @@
     accept iff U < p(x),   p(x) = sum of the weights of the rules that accept x
 
 Each feature's share of p(x) is its exact Shapley value against people who were decided on at about
-the same time (`evenhand.policies.reasons`). For a rejected person the least change is told, in units
-of spread and within what was observed, with which the same coin would have accepted.
+the same time (`evenhand.policies.reasons`). For a rejected person the least change is told, in
+units of spread and within what was observed, with which the same coin would have accepted.
 """
 
 from collections.abc import Iterator
