@@ -9,7 +9,7 @@ BIN     := $(VENV)/bin
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .PRECIOUS: $(VENV)/.installed-%
-.PHONY: help demo serve test claims claims-tables torture bench lint format docs venv clean
+.PHONY: help demo serve test test-lowest test-newest package claims claims-tables torture bench lint format docs venv clean
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-13s %s\n", $$1, $$2}'
@@ -22,6 +22,19 @@ serve: $(VENV)/.installed-demo  ## the decision service with simulated people, a
 
 test: $(VENV)/.installed-test  ## run the quick tier of tests and all doctests
 	$(BIN)/pytest -n $(WORKERS)
+
+test-lowest: $(VENV)/.installed-test  ## the same with the oldest versions that pyproject.toml admits
+	$(BIN)/uv venv -q --allow-existing --python $(BIN)/python .venv-lowest
+	$(BIN)/uv pip install -q --python .venv-lowest --resolution lowest-direct -e '.[test]'
+	.venv-lowest/bin/pytest -n $(WORKERS)
+
+test-newest: $(VENV)/.installed-test  ## the same with the newest versions that there are
+	$(BIN)/uv venv -q --allow-existing --python $(BIN)/python .venv-newest
+	$(BIN)/uv pip install -q --python .venv-newest --upgrade -e '.[test]'
+	.venv-newest/bin/pytest -n $(WORKERS)
+
+package: $(VENV)/.installed-test  ## build dist/ and try it: the sdist with its own tests, the wheel in empty environments
+	$(BIN)/python scripts/check_package.py
 
 claims: $(VENV)/.installed-test  ## measure the theorems of the paper (full tier, takes longer)
 	$(BIN)/pytest -m claims -s
@@ -45,13 +58,15 @@ format: $(VENV)/.installed-dev  ## let ruff format and fix what it can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-docs: $(VENV)/.installed-docs  ## build the documentation into site/
-	$(BIN)/mkdocs build --strict
+docs: $(VENV)/.installed-docs  ## build the documentation into site/; a warning is an error
+	$(BIN)/sphinx-build -W --keep-going -q -j $(WORKERS) -b html -d build/doctrees docs site
+	$(BIN)/python docs/check_site.py site
+	@echo "The documentation is in site/index.html; it needs no network to be read."
 
 venv: $(VENV)/.installed-dev $(VENV)/.installed-bench $(VENV)/.installed-docs  ## install everything and run nothing
 
 clean:  ## remove .venv and everything that was generated
-	rm -rf $(VENV) site build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest site build dist docs/api docs/gallery .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(VENV)/.created:

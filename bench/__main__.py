@@ -21,6 +21,7 @@ from bench import (
     deciding,
     everyday,
     exactness,
+    large,
     passes,
     scale,
 )
@@ -37,6 +38,7 @@ ROWS: dict[str, Callable[[Tables, bool], list[Record]]] = {
     "recipe": exactness.paper_recipe,
     "import": passes.import_time,
     "scale": scale.scale,
+    "large": large.large,
     "deciding": deciding.deciding,
     "blocks": blocks.blocks,
     "vw": against_vw.speed,

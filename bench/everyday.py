@@ -107,7 +107,7 @@ def _aggregation(quick: bool) -> Record:
 
 def _demo(quick: bool) -> Record:
     """`evenhand demo` from a cold start, all its processes together."""
-    words = [sys.executable, "-m", "evenhand.cli", "demo", *(["--seeds", "1"] if quick else [])]
+    words = [sys.executable, "-m", "evenhand", "demo", *(["--seeds", "1"] if quick else [])]
     before = _children()
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run(words, cwd=folder, check=True, capture_output=True)

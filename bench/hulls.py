@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from evenhand.faircsc.columns import Column, Walk, walk_hull
+from evenhand.faircsc.columns import RuleColumn, Walk, walk_hull
 from evenhand.hypotheses.constants import REJECT_ALL
 from evenhand.words import FloatArray
 
@@ -32,13 +32,13 @@ class Hull:
         """The package's walk with an exact oracle that only answers argmin cost + lambda gap."""
         values = np.empty_like(self.costs)
 
-        def price(multipliers: FloatArray, cost_weight: float) -> Column:
+        def price(multipliers: FloatArray, cost_weight: float) -> RuleColumn:
             np.multiply(self.gaps, multipliers[0], out=values)
             np.add(values, cost_weight * self.costs, out=values)
             at = int(values.argmin())
-            return Column.of(REJECT_ALL, float(self.costs[at]), self.gaps[at : at + 1].copy())
+            return RuleColumn.of(REJECT_ALL, float(self.costs[at]), self.gaps[at : at + 1].copy())
 
-        constant = Column.of(REJECT_ALL, float(self.costs[0]), np.zeros(1))
+        constant = RuleColumn.of(REJECT_ALL, float(self.costs[0]), np.zeros(1))
         return walk_hull(price, [constant], limit, 1e-13, max_calls)
 
 

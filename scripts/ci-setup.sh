@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # What continuous integration needs beyond Python: PostgreSQL's server binaries, which the tests of
-# the ledger start themselves, a browser for the tests of the dashboard, and strace for the order of
-# fsync and answer.
+# the ledger start themselves, a browser for the tests of the dashboard, strace for the order of
+# fsync and answer, faketime for clocks that are wrong, and the readers of the deployment files:
+# promtool and systemd-analyze.
 set -euo pipefail
 
 missing=()
@@ -10,6 +11,9 @@ ls /usr/lib/postgresql/*/bin/pg_ctl >/dev/null 2>&1 \
     || missing+=(postgresql)
 command -v chromium >/dev/null || missing+=(chromium)
 command -v strace >/dev/null || missing+=(strace)
+command -v promtool >/dev/null || missing+=(prometheus)
+command -v systemd-analyze >/dev/null || missing+=(systemd)
+command -v faketime >/dev/null || missing+=(faketime)
 if [ ${#missing[@]} -eq 0 ]; then
     exit 0
 fi

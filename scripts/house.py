@@ -331,12 +331,12 @@ async def _post_a_decision(follower: Follower, folder: Path) -> None:
         allowed_hosts=("test",),
         train_every=3600.0,
     )
-    keys, tokens = open_keys(settings)
     people = [
         {"key": f"k{i}", "person": f"p{i}", "product": "loan", "features": [600.0], "group": "a"}
         for i in range(2)
     ]
     with open_ledger(settings, lambda: 1e9) as ledger:
+        keys, tokens = open_keys(ledger, settings)
         app = create_app(ledger, settings, keys)
         async with (
             app.app.router.lifespan_context(app.app),

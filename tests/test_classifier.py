@@ -10,7 +10,10 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils.estimator_checks import check_estimator
+from sklearn.utils.estimator_checks import (
+    check_dataframe_column_names_consistency,
+    check_estimator,
+)
 
 import evenhand as eh
 
@@ -162,7 +165,9 @@ def test_text_is_encoded_in_a_pipeline_or_refused(frames):
     pipeline = make_pipeline(columns, classifier(allowed_gap=0.02))
     pipeline.fit(frame, outcome, fairclassifier__sensitive_features=frames.Series(group.tolist()))
     assert abs(fpr_gap(pipeline.predict_proba(frame)[:, 1], group, outcome)) <= 0.02 + 1e-9
-    with pytest.raises(eh.InvalidInput, match=r"X holds text .*(north|south).*OneHotEncoder"):
+    with pytest.raises(
+        eh.InvalidInput, match=r"Linear compares numbers.*columns city \(text\).*OneHotEncoder"
+    ):
         classifier().fit(frame, outcome, sensitive_features=group)
 
 
@@ -276,3 +281,35 @@ def test_scikit_learns_own_checks():
     )
     failed = [r["check_name"] for r in results if r["status"] == "failed"]
     assert failed == []
+
+
+def test_the_group_may_decide_and_score_takes_it():
+    features, group, outcome = table()
+    model = classifier(
+        eh.ScoreThresholds(per_group=True), allowed_gap=0.05, group_use="decide", random_state=0
+    ).fit(features, outcome, sensitive_features=group)
+    score = model.score(features, outcome, sensitive_features=group)
+    drawn = model.predict(features, sensitive_features=group)
+    assert score == np.mean(drawn == outcome)
+    with pytest.raises(eh.InvalidInput, match="group"):
+        model.score(features, outcome)
+
+
+def test_feature_names_are_those_of_the_frame_until_an_array_comes(frames):
+    """scikit-learn refuses reordered columns; here they are put in order, which is why
+    check_dataframe_column_names_consistency is expected to fail at its reversed names.
+    """
+    features, group, outcome = table()
+    frame = frames.DataFrame({"income": features[:, 0], "debt": features[:, 1]})
+    model = classifier(eh.Stumps()).fit(frame, outcome, sensitive_features=group)
+    assert model.feature_names_in_.tolist() == ["income", "debt"]
+    assert model.n_features_in_ == 2
+    with pytest.warns(UserWarning, match="does not have valid feature names"):
+        by_order = model.predict_proba(features[:, :2])
+    assert np.array_equal(by_order, model.predict_proba(frame[["debt", "income"]]))
+    model.fit(features, outcome, sensitive_features=group)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.schema_ is None
+    grouped = Grouped(eh.Stumps(), "selection", random_state=0)
+    with pytest.raises(AssertionError, match="did not raise"):
+        check_dataframe_column_names_consistency("Grouped", grouped)

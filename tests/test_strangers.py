@@ -393,7 +393,7 @@ def installed(tmp_path, monkeypatch):
 
 def command(*words, cwd):
     return subprocess.run(
-        [sys.executable, "-m", "evenhand.cli", *words],
+        [sys.executable, "-m", "evenhand", *words],
         cwd=cwd,
         capture_output=True,
         text=True,
@@ -426,7 +426,8 @@ def test_another_package_adds_a_table(installed):
     done = command("solve", "towns-table", "--limit", "0.3", cwd=installed)
     assert done.returncode == 0, done.stderr
     assert "towns-table: 50 people" in done.stdout
-    assert "People of two towns" in command("data", "list", cwd=installed).stdout
+    listed = command("data", "list", "--json", cwd=installed).stdout
+    assert "People of two towns" in listed
 
 
 def test_another_package_adds_a_class_to_solve(installed):
@@ -505,29 +506,63 @@ class StoredRejectedGood(RejectedGood):
     """What the service keeps is stored, so a stranger's rate is a registered dataclass there."""
 
 
-def test_the_service_certifies_a_rate_of_another_package(tmp_path, monkeypatch):
-    """People of a stranger's environment, and a stranger's rate in the product's promise.
+class StoredCut(Cut):
+    """A rule that says what it is as plain JSON, under a kind of its own."""
 
-    A class of another package is not possible yet: policies are stored, and nothing reads a
-    hypothesis of an unknown kind again.
+    def __eq__(self, other):
+        return isinstance(other, StoredCut) and other.at == self.at
+
+    def __hash__(self):
+        return hash(self.at)
+
+    def to_json(self):
+        return {"kind": "stranger's cut", "at": self.at}
+
+
+class TenStoredCuts(TenCuts):
+    """The same ten cuts, which the ledger can keep."""
+
+    members = tuple(StoredCut(at) for at in (*np.linspace(0.05, 0.95, 10), -1.0, 2.0))
+
+
+def test_the_service_certifies_a_class_and_a_rate_of_another_package(tmp_path, monkeypatch):
+    """People of a stranger's environment, a stranger's rate in the promise, and a stranger's class
+    of rules, whose policies are stored, read again and continued by another process.
     """
     from tests.service.shop import Shop
 
+    from evenhand.hypotheses.serialise import HYPOTHESES, policy_from_json
     from evenhand.service import Product
 
     monkeypatch.setitem(RATES.own, "rejected-good", StoredRejectedGood())
+    monkeypatch.setitem(CLASSES.own, "ten-stored-cuts", TenStoredCuts)
+    monkeypatch.setitem(HYPOTHESES.own, "stranger's cut", lambda data: StoredCut(data["at"]))
     product = Product(
-        "bank", "loan", ("score",), hypotheses="thresholds", rates=("rejected-good",), limit=0.3
+        "bank",
+        "loan",
+        ("score",),
+        hypotheses="ten-stored-cuts",
+        rates=("rejected-good",),
+        limit=0.3,
     )
-    shop = Shop(tmp_path / "ledger.sqlite", product, people=TwoTowns())
-    try:
-        for _ in range(3):
-            shop.repay(shop.arrive(200))
-            shop.close()
-        certificate = shop.ledger.certificates("bank", "loan")[-1].document
-        assert certificate["status"] == "certified"
-        assert [rate.symbol for rate in product.learner().rates] == ["RGR"]
-    finally:
-        shop.shut()
-    with pytest.raises(InvalidInput, match="ten-cuts"):
-        Product("bank", "loan", ("score",), hypotheses="ten-cuts")
+
+    def live(epochs, first):
+        shop = Shop(tmp_path / "ledger.sqlite", product, people=TwoTowns(), first=first)
+        try:
+            for _ in range(epochs):
+                shop.repay(shop.arrive(300))
+                shop.close()
+            return (
+                shop.ledger.certificates("bank", "loan")[-1].document,
+                shop.ledger.policies("bank", "loan")[-1].document,
+            )
+        finally:
+            shop.shut()
+
+    live(3, first=0)
+    certificate, policy = live(3, first=900)
+    assert certificate["status"] == "certified"
+    assert [rate.symbol for rate in product.learner().rates] == ["RGR"]
+    assert any(isinstance(rule, StoredCut) for rule in policy_from_json(policy).hypotheses)
+    with pytest.raises(InvalidInput, match=r"'no such'.*ten-stored-cuts"):
+        Product("bank", "loan", ("score",), hypotheses="no such")

@@ -33,6 +33,7 @@ from evenhand.hypotheses import (
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner, load
 from evenhand.planning import LaunchPlan, plan, plan_from_sample
 from evenhand.policies import Mixture
+from evenhand.schema import Column, Schema
 from evenhand.simulate import Run, simulate
 from evenhand.words import (
     Applicants,
@@ -54,6 +55,7 @@ __all__ = [
     "BadLabel",
     "CannotEstimateRate",
     "CertifiedLearner",
+    "Column",
     "CostSensitiveProblem",
     "Decision",
     "Decisions",
@@ -79,6 +81,7 @@ __all__ = [
     "Prices",
     "ProtocolError",
     "Run",
+    "Schema",
     "ScoreThresholds",
     "SelectionRate",
     "StorageError",

@@ -12,13 +12,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import (
+    check_consistent_length,
+    check_is_fitted,
+    column_or_1d,
+    validate_data,
+)
 
-from evenhand.contracts import GroupUse, Hypothesis
+from evenhand.contracts import GroupUse, Hypothesis, HypothesisClass, class_reading
 from evenhand.errors import BadLabel, InvalidInput
 from evenhand.faircsc import solve_fair
 from evenhand.fairness.rates import RateLike, as_rates
-from evenhand.hypotheses import Estimator, Linear
+from evenhand.hypotheses import Linear
+from evenhand.hypotheses.estimator import as_class
+from evenhand.schema import Schema, is_frame
 from evenhand.words import (
     CostSensitiveProblem,
     FloatArray,
@@ -94,6 +101,9 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         Its gaps on the training table by name.
     oracle_calls_ : int
         How many models were fitted.
+    schema_ : Schema or None
+        The columns of the frame that it was fitted to; None after an array. Frames are then put in
+        order by name, and refused if a column is missing, unknown or of another kind.
 
     Notes
     -----
@@ -144,8 +154,10 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
 
         Parameters
         ----------
-        X : array_like, shape (rows, columns)
-            Finite numbers.
+        X : array_like of shape (rows, columns), or frame
+            Finite numbers; or a frame of pandas, polars or pyarrow, whose columns may be numbers,
+            truth values, categories and texts, with missing values, if the estimator is a pipeline
+            that can deal with them.
         y : array_like, shape (rows,)
             Two classes.
         sensitive_features : array_like, shape (rows,)
@@ -167,7 +179,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         CannotEstimateRate
             If nobody of a group counts for the rate.
         """
-        features, outcome = _checked(self, X, y)
+        hypotheses = as_class(Linear() if self.estimator is None else self.estimator)
+        features, outcome, self.schema_ = _fitted_to(self, X, y, hypotheses)
         group = _group(sensitive_features, len(features))
         weight = np.ones(len(group))
         if sample_weight is not None:
@@ -177,13 +190,16 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             raise InvalidInput("sample_weight is zero for every row; at least one row must count.")
         self.classes_, self.pos_label_ = _classes(outcome[used], outcome, self.pos_label)
         label = np.where(outcome[used] == self.pos_label_, 1, -1).astype(np.int64)
-        sample = LabelledSample(features[used], group[used], label, weight[used])
+        sample = LabelledSample(features[used], group[used], label, weight[used], self.schema_)
         plain = (self.prices or Prices()).problem(sample.features, sample.group, sample.label)
-        costs = (sample.weight * c for c in (plain.cost_if_rejected, plain.cost_if_accepted))
-        hypotheses = Linear() if self.estimator is None else self.estimator
         solution = solve_fair(
-            CostSensitiveProblem(sample.features, sample.group, *costs),
-            hypotheses if hasattr(hypotheses, "bind") else Estimator(hypotheses),
+            CostSensitiveProblem(
+                sample.features,
+                sample.group,
+                cost_if_rejected=sample.weight * plain.cost_if_rejected,
+                cost_if_accepted=sample.weight * plain.cost_if_accepted,
+            ),
+            hypotheses,
             as_rates(self.rate),
             sample,
             self.allowed_gap,
@@ -214,7 +230,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             In the order of `classes_`.
         """
         check_is_fitted(self)
-        features = _checked(self, X, reset=False)
+        features = _asked_about(self, X)
         group = None if sensitive_features is None else _group(sensitive_features, len(features))
         accepted = self.policy_.acceptance(features, group)
         good_first = self.classes_[0] == self.pos_label_
@@ -288,14 +304,54 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
             One line per model.
         """
         check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        return self.policy_.describe(None if names is None else [str(name) for name in names])
+        return self.policy_.describe()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         tags.non_deterministic = True
         return tags
+
+
+def _fitted_to(
+    model: FairClassifier, X: Any, y: Any, hypotheses: HypothesisClass
+) -> tuple[FloatArray, NDArray[Any], Schema | None]:
+    """The rows and classes of a training table, and its schema if it is a frame; scikit-learn's own
+    validation for arrays.
+    """
+    if not is_frame(X):
+        features, outcome = _checked(model, X, y)
+        return features, outcome, None
+    known: Schema | None = getattr(hypotheses, "schema", None)
+    schema = Schema.of(X) if known is None else known
+    class_reading(hypotheses, schema)
+    features = schema.encode(X)
+    model.feature_names_in_ = np.array(schema.names, dtype=object)
+    model.n_features_in_ = len(schema.names)
+    if len(features) == 0:
+        raise InvalidInput("X has no rows; at least one is needed.")
+    outcome = column_or_1d(y, warn=True)
+    check_consistent_length(X, outcome)
+    return features, outcome, schema
+
+
+def _asked_about(model: FairClassifier, X: Any) -> Any:
+    """The rows of people who are asked about, in the order of the schema.
+
+    An array has no names; after a frame of plain numbers it is taken in the order of the columns,
+    as scikit-learn does, with scikit-learn's warning.
+    """
+    schema: Schema | None = getattr(model, "schema_", None)
+    if schema is None:
+        return _checked(model, X, reset=False)
+    if is_frame(X):
+        return schema.encode(X)
+    if schema.plain:
+        return _checked(model, X, reset=False)
+    raise InvalidInput(
+        f"X has no column names, and the classifier was fitted to the columns {schema.describe()}.",
+        hint="pass a frame with these columns, in any order.",
+    )
 
 
 def _checked(model: FairClassifier, *data: Any, **settings: Any) -> Any:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.errors import CannotEstimateRate
+from evenhand.schema import Schema
 from evenhand.words import (
     BoolArray,
     CostSensitiveProblem,
@@ -388,6 +389,80 @@ class HypothesisClass(Protocol):
             argmin over h of sum_j c_j^{h(x_j)}.
         """
         return self.bind(problem.features, problem.group).best(problem.acceptance_cost)
+
+
+@runtime_checkable
+class ReadsSchema(Protocol):
+    """A hypothesis class that can read people whose columns are not all numbers.
+
+    Rows are always numbers; the schema says what they stand for (`Schema.frame` reads them back). A
+    class without this method compares the numbers themselves, so that people with categories,
+    texts or missing values are refused before it sees them.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> isinstance(eh.Estimator(LogisticRegression()), ReadsSchema)
+    True
+    """
+
+    def reading(self, schema: Schema) -> HypothesisClass:
+        """The class for people with these columns.
+
+        Parameters
+        ----------
+        schema : Schema
+            What the rows that it will be bound to stand for.
+
+        Returns
+        -------
+        HypothesisClass
+            The same class, which knows it.
+
+        Raises
+        ------
+        InvalidInput
+            If it cannot read them.
+        """
+        ...
+
+
+def class_reading(hypotheses: HypothesisClass, schema: Schema | None) -> HypothesisClass:
+    """The class for people with these columns; InvalidInput if it cannot read them.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass
+        Any class.
+    schema : Schema or None
+        None for arrays, which any class reads.
+
+    Returns
+    -------
+    HypothesisClass
+        The class, which knows the schema if it `ReadsSchema`.
+
+    Raises
+    ------
+    InvalidInput
+        If it compares numbers, and a column is none, or may be missing.
+
+    Examples
+    --------
+    >>> import evenhand as eh
+    >>> people = eh.Schema((eh.Column("city", "text"),))
+    >>> class_reading(eh.Stumps(), people)
+    Traceback (most recent call last):
+        ...
+    evenhand.errors.InvalidInput: Stumps compares numbers, but the people have the columns city ...
+    """
+    if schema is None:
+        return hypotheses
+    if isinstance(hypotheses, ReadsSchema):
+        return hypotheses.reading(schema)
+    schema.require_plain(type(hypotheses).__name__)
+    return hypotheses
 
 
 class Policy(Protocol):

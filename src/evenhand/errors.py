@@ -66,7 +66,8 @@ class NotFinite(InvalidInput):
     ...     eh.Applicants([[float("nan")]])
     ... except eh.NotFinite as error:
     ...     print(error.hint)
-    impute or drop the rows before handing them to evenhand.
+    impute or drop the rows before handing them to evenhand; or pass a frame, whose schema says
+    where values may be missing.
     """
 
 

@@ -1,8 +1,9 @@
 """The nouns of the paper (section 1.1): people with features and a group, labels, costs, decisions
 and outcomes.
 
-Arrays are checked here, once, at the border; everything below may rely on finite float64 features
-of shape (rows, columns), labels in {-1, +1} and arrays of equal length.
+Arrays are checked here, once, at the border, and frames are encoded by their schema; everything
+below may rely on finite float64 features of shape (rows, columns), labels in {-1, +1} and arrays of
+equal length.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.errors import BadLabel, CannotEstimateRate, InvalidInput, LengthMismatch, NotFinite
+from evenhand.schema import Schema, is_frame
 
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
@@ -33,7 +35,8 @@ def as_features(value: ArrayLike, name: str = "features") -> FloatArray:
     except (TypeError, ValueError) as error:
         raise InvalidInput(
             f"{name} cannot be read as numbers ({error}).",
-            hint="encode categories as numbers first.",
+            hint="pass a frame of pandas, polars or pyarrow with named columns, and a class that "
+            "reads them: evenhand.Estimator(pipeline); or encode categories as numbers first.",
         ) from error
     if array.ndim != 2:
         hint = (
@@ -46,6 +49,25 @@ def as_features(value: ArrayLike, name: str = "features") -> FloatArray:
         )
     _require_finite(array, name)
     return array
+
+
+def as_people(value: Any, schema: Schema | None = None) -> tuple[FloatArray, Schema | None]:
+    """The rows of people and the schema of their columns, None for an array, which has no names.
+
+    A frame is encoded by `schema`, or by the schema that it shows itself; an array is taken as rows
+    in the order of the schema.
+
+    >>> import pandas as pd
+    >>> rows, schema = as_people(pd.DataFrame({"age": [31, 40]}))
+    >>> rows.tolist(), schema.names
+    ([[31.0], [40.0]], ('age',))
+    """
+    if schema is not None:
+        return schema.encode(value), schema
+    if type(value) is not np.ndarray and is_frame(value):
+        schema = Schema.of(value)
+        return schema.encode(value), schema
+    return as_features(value), None
 
 
 def as_numbers(value: ArrayLike, rows: int, name: str) -> FloatArray:
@@ -150,7 +172,8 @@ def _require_finite(array: FloatArray, name: str) -> None:
             f"{name} contains {array[where]} at {where if len(where) > 1 else where[0]}; every "
             "entry "
             "must be a finite number.",
-            hint="impute or drop the rows before handing them to evenhand.",
+            hint="impute or drop the rows before handing them to evenhand; or pass a frame, whose "
+            "schema says where values may be missing.",
         )
 
 
@@ -159,16 +182,25 @@ def _require_rows(rows: int, what: str) -> None:
         raise InvalidInput(f"{what} has no rows; at least one is needed.")
 
 
+def _encode_features(noun: Any) -> None:
+    """The rows of a noun and their schema, in the place of what was given."""
+    rows, schema = as_people(noun.features, noun.schema)
+    object.__setattr__(noun, "features", rows)
+    object.__setattr__(noun, "schema", schema)
+
+
 @dataclass(frozen=True, eq=False)
 class Applicants:
     """People about whom nothing but features (and perhaps the group) is known.
 
     Parameters
     ----------
-    features : array_like, shape (rows, columns)
-        One person per row, finite numbers.
+    features : array_like of shape (rows, columns), or frame
+        One person per row: finite numbers, or a frame of pandas, polars or pyarrow.
     group : array_like, shape (rows,), optional
         Their groups: texts, numbers or other hashable values.
+    schema : Schema, optional
+        The columns of the frame; by default what the frame itself shows.
 
     Raises
     ------
@@ -184,9 +216,10 @@ class Applicants:
 
     features: FloatArray
     group: GroupArray | None = None
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", as_features(self.features))
+        _encode_features(self)
         if self.group is not None:
             object.__setattr__(self, "group", as_group(self.group, len(self.features)))
 
@@ -200,14 +233,16 @@ class LabelledSample:
 
     Parameters
     ----------
-    features : array_like, shape (rows, columns)
-        One person per row, finite numbers.
+    features : array_like of shape (rows, columns), or frame
+        One person per row: finite numbers, or a frame of pandas, polars or pyarrow.
     group : array_like, shape (rows,)
         Their groups: texts, numbers or other hashable values, none unknown.
     label : array_like, shape (rows,)
         -1 (bad outcome) or +1 (good outcome).
     count : array_like, shape (rows,), optional
         How many people each row stands for; one by default.
+    schema : Schema, optional
+        The columns of the frame; by default what the frame itself shows.
 
     Raises
     ------
@@ -225,9 +260,10 @@ class LabelledSample:
     group: GroupArray
     label: IntArray
     count: FloatArray | None = None
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", as_features(self.features))
+        _encode_features(self)
         rows = len(self.features)
         _require_rows(rows, "the labelled sample")
         object.__setattr__(self, "group", as_group(self.group, rows))
@@ -279,12 +315,14 @@ class CostSensitiveProblem:
 
     Parameters
     ----------
-    features : array_like, shape (rows, columns)
-        One person per row, finite numbers.
+    features : array_like of shape (rows, columns), or frame
+        One person per row: finite numbers, or a frame of pandas, polars or pyarrow.
     group : array_like, shape (rows,), or None
         Their groups.
     cost_if_rejected, cost_if_accepted : array_like, shape (rows,)
         c^{-1} and c^{+1} of each row.
+    schema : Schema, optional
+        The columns of the frame; by default what the frame itself shows.
 
     Raises
     ------
@@ -306,9 +344,10 @@ class CostSensitiveProblem:
     group: GroupArray | None
     cost_if_rejected: FloatArray
     cost_if_accepted: FloatArray
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "features", as_features(self.features))
+        _encode_features(self)
         rows = len(self.features)
         _require_rows(rows, "the cost-sensitive problem")
         if self.group is not None:
@@ -398,13 +437,13 @@ class Prices:
         return np.where(label == 1, -np.asarray(self.false_reject), np.asarray(self.false_accept))
 
     def problem(
-        self, features: FloatArray, group: GroupArray | None, label: IntArray
+        self, features: Any, group: GroupArray | None, label: IntArray
     ) -> CostSensitiveProblem:
         """The fully labelled problem.
 
         Parameters
         ----------
-        features : array, shape (rows, columns)
+        features : array of shape (rows, columns), or frame
             One person per row.
         group : array, shape (rows,), or None
             Their groups.

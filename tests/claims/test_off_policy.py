@@ -26,6 +26,7 @@ from joblib import Parallel, delayed
 from scipy.stats import binom
 
 from evenhand import FalsePositiveRate, Prices
+from evenhand.computing import one_blas_thread
 from evenhand.environments import Replay, lending
 from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import fit_logistic_outcomes
@@ -33,7 +34,6 @@ from evenhand.evaluation import Candidate, DecisionLog
 from evenhand.evaluation import evaluate as whole
 from evenhand.evaluation.evaluate import LogEvaluator
 from evenhand.hypotheses import Linear
-from evenhand.hypotheses.common import one_blas_thread
 from evenhand.hypotheses.finite import TableRow
 from evenhand.policies import Mixture
 from evenhand.tables import DataUnavailable, read_table

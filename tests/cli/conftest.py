@@ -1,5 +1,5 @@
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,14 @@ from evenhand.cli.demo import lending_csv
 
 Run = Callable[..., Result]
 LENDING = ("--label", "repaid", "--good", "yes", "--group", "group")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def width() -> Iterator[None]:
+    """The same width in a terminal, in a pipe and beside other workers."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "120")
+        yield
 
 
 @pytest.fixture

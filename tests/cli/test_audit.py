@@ -30,6 +30,13 @@ def test_verify_and_what_it_finds(folder):
     done = run("verify", "--deep")
     assert done.exit_code == 0
     assert "0 problems" in done.output
+    whole = json.loads(run("verify", "--deep", "--json").stdout)
+    assert (whole["ok"], whole["problems"], whole["deep"], whole["snapshot"]) == (
+        *(True, [], True, False),
+    )
+    assert f"{whole['rows']:,} rows, head {whole['head']['seq']} {whole['head']['hash']}" in (
+        done.output
+    )
     import sqlite3
 
     connection = sqlite3.connect(folder / "ledger.sqlite")
@@ -43,6 +50,11 @@ def test_verify_and_what_it_finds(folder):
     broken = run("verify")
     assert broken.exit_code == 1
     assert "row 20: its hash is not that of its content" in broken.output
+    told = run("verify", "--json")
+    assert told.exit_code == 1
+    document = json.loads(told.stdout)
+    assert not document["ok"]
+    assert {"row": 20, "what": "its hash is not that of its content"} in document["problems"]
 
 
 def test_a_pack_verifies_with_the_standard_library_alone(folder):
@@ -51,6 +63,7 @@ def test_a_pack_verifies_with_the_standard_library_alone(folder):
     assert {
         "ledger.jsonl",
         "head.json",
+        "pack.json",
         "decisions.csv",
         "policies.json",
         "certificates.json",
@@ -68,6 +81,8 @@ def test_a_pack_verifies_with_the_standard_library_alone(folder):
             "secrets.json",
             "--head",
             "head.json",
+            "--pack",
+            "pack.json",
         ],
         cwd=folder / "pack",
         capture_output=True,

@@ -46,7 +46,7 @@ def test_table_and_files(compared):
     ]
     assert result.stdout.rstrip().endswith(f"Report: {folder / 'report.html'}")
     for name in THREE[1::2]:
-        row = next(line for line in result.stdout.splitlines() if line.startswith(f" {name} "))
+        row = next(line for line in result.stdout.splitlines() if line.startswith(f"{name} "))
         assert re.search(r"-?[\d,]+ ± [\d,]+", row)
         assert re.search(r"\d/2", row)
         assert ("yes" if name != "fair-on-gathered" else "no") in row.split()

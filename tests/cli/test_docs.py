@@ -8,13 +8,13 @@ import click
 import pytest
 
 from evenhand.cli import COMMANDS, main
-from evenhand.cli.options import MEANING_OPTIONS, PROBLEM_OPTIONS
+from evenhand.cli.options import FILE_OPTIONS, MEANING_OPTIONS, PROBLEM_OPTIONS
 from evenhand.simulate.named import LEARNERS, POPULATIONS
 
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "cli.md").read_text(encoding="utf-8")
 SECTIONS = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", TEXT, flags=re.M | re.S))
-TABLE, PROBLEM, RUN = "The table", "The problem", "The run"
+TABLE, FILE, PROBLEM, RUN = "The table", "The file", "The problem", "The run"
 OPTION = re.compile(r"--[a-z][a-z-]+")
 
 
@@ -50,15 +50,21 @@ def listed(section: str) -> set[str]:
 
 
 def test_every_command_has_a_section_and_every_section_a_command():
-    assert {f"evenhand {name}" for name in COMMANDS} | {TABLE, PROBLEM, RUN} == set(SECTIONS)
+    assert {f"evenhand {name}" for name in COMMANDS} | {TABLE, FILE, PROBLEM, RUN, "JSON"} == set(
+        SECTIONS
+    )
 
 
 COMMON = {
-    "solve": (TABLE, PROBLEM),
-    "frontier": (TABLE, PROBLEM),
-    "plan": (TABLE,),
-    "study": (TABLE,),
-    "data": (TABLE,),
+    "solve": (TABLE, FILE, PROBLEM),
+    "frontier": (TABLE, FILE, PROBLEM),
+    "plan": (TABLE, FILE),
+    "study": (TABLE, FILE),
+    "data": (TABLE, FILE),
+    "apply": (FILE,),
+    "test": (FILE,),
+    "measure": (FILE,),
+    "evaluate": (FILE,),
     "simulate": (RUN,),
     "compare": (RUN,),
 }
@@ -67,7 +73,8 @@ COMMON = {
 def test_shared_options_belong_to_all_their_commands():
     for name, sections in COMMON.items():
         assert set().union(*map(listed, sections)) <= options(name)
-    assert len(listed(TABLE)) == len(MEANING_OPTIONS)
+    assert len(listed(TABLE)) + len(listed(FILE)) == len(MEANING_OPTIONS)
+    assert len(listed(FILE)) == len(FILE_OPTIONS)
     assert len(listed(PROBLEM)) == len(PROBLEM_OPTIONS) + 1
 
 

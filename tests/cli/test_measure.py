@@ -53,7 +53,7 @@ def test_one_sided_outcomes_are_shown_as_ranges_and_saved(table, tmp_path):
         (("--decision", "approved", "--group", "sex"), "without --accepted it must hold 0 and 1"),
         (("--decision", "granted", "--group", "sex"), "no column 'granted'"),
         ((*NAMED, "--outcome", "repaid"), "without --good"),
-        ((*NAMED, "--accepted", "Yes"), "letter by letter"),
+        ((*NAMED, "--accepted", "certainly"), "does not occur in the decision column"),
         ((*NAMED, "--rate", "fpr"), "need outcomes"),
         ((*NAMED, "--delta", "2"), "between 0 and 1"),
     ],

@@ -6,7 +6,7 @@ import pytest
 from evenhand.cli.plan import pairs
 
 NUMBERS = ("--shares", "a=0.6,b=0.4", "--bad-rates", "a=0.4,b=0.5", "--separation", 1.5)
-QUICK = ("--limit", 0.1, "--people", 4000, "--lives", 2)
+QUICK = ("--limit", 0.1, "--people", 4000, "--lives", 4)
 TABLE = ("--label", "repaid", "--good", "yes", "--group", "group")
 
 

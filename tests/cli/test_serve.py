@@ -1,13 +1,13 @@
 """`evenhand serve`: what it refuses, what it says, and the demonstration."""
 
-import json
-
 import pytest
 from click.testing import CliRunner
 from tests.service.bank import TOML
 from tests.torture.serving import free_port
 
 from evenhand.cli import main
+from evenhand.service import LedgerKeys, load_settings
+from evenhand.service.server import open_ledger
 
 
 def serve(*words):
@@ -37,10 +37,9 @@ def test_the_first_key_is_shown_once(tmp_path):
     assert "First key of bank" in first.output
     assert "eh_" not in again.output
     token = next(line.strip() for line in first.output.splitlines() if "eh_" in line)
-    assert token not in (tmp_path / "keys.json").read_text()
-    assert [key["name"] for key in json.loads((tmp_path / "keys.json").read_text())["keys"]] == [
-        "first"
-    ]
+    assert token.encode() not in (tmp_path / "ledger.sqlite").read_bytes()
+    with open_ledger(load_settings(tmp_path / "service.toml"), lambda: 1e10) as ledger:
+        assert [key.name for key in LedgerKeys(ledger).all("bank")] == ["first"]
 
 
 def test_plain_http_is_not_spoken_beyond_this_machine(tmp_path):

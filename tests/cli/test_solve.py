@@ -168,10 +168,9 @@ def test_text_columns_are_encoded_on_demand(run, write, tmp_path):
     assert result.exit_code == 0
     assert "encoded: purpose as 3 columns" in result.stdout
     saved = json.loads((tmp_path / "p.json").read_text())
-    assert saved["columns"] == ["n", "purpose=boat", "purpose=car", "purpose=house", "owner=y"]
+    assert saved["columns"] == ["n", "purpose=boat", "purpose=car", "purpose=house", "owner"]
     assert saved["encoded_columns"] == {
         "purpose": ["purpose=boat", "purpose=car", "purpose=house"],
-        "owner": ["owner=y"],
     }
 
 
@@ -180,7 +179,7 @@ def test_three_groups_and_a_choice_of_two(run, write):
         "x,g,y\n" + "\n".join(f"{i * 13 % 17},{'abc'[i % 3]},{i * 5 % 7 > 3:d}" for i in range(120))
     )
     everyone = run("solve", data, "--label", "y", "--group", "g").stdout
-    assert "group c" in everyone
+    assert re.search(r"^ +c +0\.\d{3} \(", everyone, flags=re.M)
     two = run("solve", data, "--label", "y", "--group", "g", "--groups", "a,c").stdout
     assert "80 people" in two
     assert "left out: 40 rows" in two
@@ -193,7 +192,7 @@ def test_max_calls(run, lending, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "start", [["-m", "evenhand.cli"], ["-c", "from evenhand.cli import main; main()"]]
+    "start", [["-m", "evenhand"], ["-c", "from evenhand.cli import main; main()"]]
 )
 def test_as_a_real_process(start, lending, tmp_path: Path):
     command = [sys.executable, *start, "solve", str(lending), *LENDING, "--out", "policy.json"]

@@ -3,9 +3,9 @@ import pytest
 from tests.without_clocks import calls
 
 from evenhand import words
+from evenhand.computing import computing_in
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch
-from evenhand.estimation import RoundLog
-from evenhand.estimation import log as contexts_module
+from evenhand.estimation import RoundLog, _context_kernel
 from evenhand.estimation.log import History, find_contexts, joined_prices, numbered, prices_of
 from evenhand.words import Prices
 
@@ -91,7 +91,7 @@ def test_minus_zero_equals_zero():
 
 def test_colliding_hashes_never_merge_different_rows(plain, monkeypatch):
     monkeypatch.setattr(
-        contexts_module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64)
+        _context_kernel, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64)
     )
     features = np.random.default_rng(0).integers(3, size=(50, 2)).astype(float)
     found = find_contexts(features, None)
@@ -101,20 +101,21 @@ def test_colliding_hashes_never_merge_different_rows(plain, monkeypatch):
 
 
 @pytest.fixture
-def plain(monkeypatch):
+def plain():
     """Without compiled code, whoever has loaded it before."""
-    monkeypatch.setattr(contexts_module, "COMPILED", 10**12)
-    monkeypatch.setattr(contexts_module, "WORTH_A_CALL", 10**12)
+    with computing_in("numpy"):
+        yield
 
 
 @pytest.fixture
-def compiled(monkeypatch):
-    monkeypatch.setattr(contexts_module, "COMPILED", 1)
-    monkeypatch.setattr(contexts_module, "WORTH_A_CALL", 1)
+def compiled():
+    pytest.importorskip("numba")
+    with computing_in("numba"):
+        yield
 
 
 @pytest.mark.parametrize("known", [0, 1, 3_000, 4_000])
-def test_compiled_and_plain_hashes_find_the_same_contexts(known, request):
+def test_compiled_and_plain_hashes_find_the_same_contexts(known):
     """Also where the first rows lie in a table of their own."""
     rng = np.random.default_rng(1)
     features, group = (
@@ -127,10 +128,10 @@ def test_compiled_and_plain_hashes_find_the_same_contexts(known, request):
         else {"features": features}
     )
     found = []
-    for how in ("plain", "compiled"):
-        request.getfixturevalue(how)
-        found.append(find_contexts(group=group, **rows))
-        found.append(find_contexts(np.asfortranarray(features), group, features[:, 0] * 2))
+    for how in ("numpy", "numba"):
+        with computing_in(how):
+            found.append(find_contexts(group=group, **rows))
+            found.append(find_contexts(np.asfortranarray(features), group, features[:, 0] * 2))
     for one in found[1:]:
         np.testing.assert_array_equal(one.index, found[0].index)
         np.testing.assert_array_equal(one.first, found[0].first)
@@ -220,7 +221,7 @@ def test_a_hundred_thousand_continuous_rows_are_aggregated_by_one_sort_of_number
     assert len(large.aggregated()) == 100_000 // repeats
     assert sorted_shapes == [(100_000,)]
     monkeypatch.setattr(
-        contexts_module, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64)
+        _context_kernel, "_row_hash", lambda parts: np.zeros(len(parts[0]), np.uint64)
     )
     assert len(small.aggregated()) == 100 // repeats
     assert (100, 13) in sorted_shapes

@@ -141,4 +141,4 @@ def test_unknown_formats(tmp_path):
         read_log(tmp_path / "missing.csv")
     write_log(log, tmp_path / "log.txt", "jsonl")
     assert same(read_log(tmp_path / "log.txt", "jsonl"), log)
-    assert set(FORMATS) == {"parquet", "csv", "jsonl", "obp", "dsjson", "vw"}
+    assert set(FORMATS) == {"parquet", "csv", "excel", "jsonl", "obp", "dsjson", "vw"}

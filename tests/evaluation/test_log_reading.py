@@ -109,9 +109,7 @@ def test_labels_of_the_rejected_are_ignored_with_a_note(tmp_path):
 def test_a_csv_may_be_separated_and_marked_otherwise(tmp_path):
     path = tmp_path / "log.csv"
     path.write_text("accept;acceptance;label;group;x\n1;0.5;1;none;3\n0;0.5;-99;b;4\n")
-    with pytest.raises(InvalidInput, match="--delimiter ';'"):
-        read_log(path)
-    log = read_log(path, delimiter=";", missing=["-99"])
+    log = read_log(path, missing=["-99"])
     assert log.group.tolist() == ["none", "b"]
     assert log.label.tolist() == [1, 0]
     assert read_log(path, delimiter=";").group.tolist() == [None, "b"]

@@ -7,7 +7,7 @@ import pytest
 from tests.faircsc.problems import OracleOnly, random_problem
 
 import evenhand as eh
-from evenhand.faircsc.columns import Column, walk_hull
+from evenhand.faircsc.columns import RuleColumn, walk_hull
 from evenhand.hypotheses import ACCEPT_ALL
 
 RATE = eh.FalsePositiveRate()
@@ -116,13 +116,13 @@ def test_forty_calls_and_exact(all_hulls, name, limit, side):
     gaps, costs = all_hulls[name]
     calls = 0
 
-    def price(multipliers: np.ndarray, weight: float) -> Column:
+    def price(multipliers: np.ndarray, weight: float) -> RuleColumn:
         nonlocal calls
         calls += 1
         i = int(np.argmin(weight * costs + multipliers[0] * side * gaps))
-        return Column.of(ACCEPT_ALL, float(costs[i]), np.array([side * gaps[i]]))
+        return RuleColumn.of(ACCEPT_ALL, float(costs[i]), np.array([side * gaps[i]]))
 
-    constant = Column.of(ACCEPT_ALL, 0.5, np.zeros(1))
+    constant = RuleColumn.of(ACCEPT_ALL, 0.5, np.zeros(1))
     walk = walk_hull(price, [constant], limit, 1e-13, 40)
     cost = sum(w * c.cost for w, c in zip(walk.weights, walk.columns, strict=True))
     gap = sum(w * c.gaps[0] for w, c in zip(walk.weights, walk.columns, strict=True))

@@ -10,6 +10,9 @@ from tests.faircsc.problems import OracleOnly, random_problem
 import evenhand as eh
 from evenhand.faircsc import bind_fair
 from evenhand.faircsc.pooled import Answers
+from evenhand.fairness.rates import as_rates
+from evenhand.hypotheses.named import CLASSES
+from evenhand.tables import read_table
 
 
 def people(seed: int, rows: int = 1500) -> tuple[eh.CostSensitiveProblem, eh.LabelledSample]:
@@ -156,3 +159,58 @@ def test_an_oracle_that_lies_is_survived():
         solution.cost
         <= min(case.problem.rejection_total, case.problem.cost(np.ones(len(case.problem)))) + 1e-9
     )
+
+
+HEURISTIC = ("linear", "logistic", "tree", "lightgbm")
+CONSTRAINED = {"one": ["fpr"], "several": ["fpr", "fnr"]}
+
+
+def limits_and_unlimited(problem, sample, hypotheses, rates, limit):
+    """What a mixture within the limit costs, and what "without a limit" is said to cost, by every
+    way that shows both."""
+    solution = eh.solve_fair(problem, hypotheses, rates, sample, limit)
+    yield solution.cost, solution.unlimited_cost
+    if len(rates) == 1:
+        traced = eh.frontier(problem, hypotheses, rates[0], sample, [limit, 0.3], directions=8)
+        free = float(traced.costs[0] - traced.price_of_fairness[0])
+        yield from ((cost, free) for cost in traced.costs)
+        yield from ((found.cost, found.unlimited_cost) for found in traced.solutions)
+    world = eh.environments.Replay(sample, hypotheses=hypotheses)
+    yield world.optimum(limit, rates)[0], world.optimum(1.0, rates)[0]
+
+
+@pytest.mark.parametrize("kind", HEURISTIC)
+@pytest.mark.parametrize("constrained", CONSTRAINED)
+def test_no_limit_costs_less_than_none(kind, constrained):
+    rates = as_rates(CONSTRAINED[constrained])
+    for seed, limit in ((0, 0.1), (1, 0.02)):
+        problem, sample = people(seed, rows=200)
+        for cost, free in limits_and_unlimited(problem, sample, CLASSES[kind](), rates, limit):
+            assert free <= cost + 1e-9
+
+
+def test_the_first_answer_alone_would_cost_more_than_a_limit():
+    """Negative control: the answer at multiplier 0, which was shown before as that without a
+    limit, costs more than a mixture within the limit on some tables."""
+    beaten = []
+    for seed in range(20):
+        problem, sample = people(seed, rows=250)
+        solution = eh.solve_fair(problem, eh.Linear(), "fpr", sample, 0.1)
+        first = solution.report.iterations[0]
+        assert first.multipliers == (0.0,)
+        before = problem.rejection_total + solution.report.cost_scale * first.cost
+        assert solution.unlimited_cost <= min(solution.cost, before)
+        beaten.append(before > solution.cost + 1e-9)
+    assert sum(beaten) >= 3  # measured: 13
+
+
+@pytest.mark.claims_tables
+@pytest.mark.parametrize("kind", HEURISTIC)
+@pytest.mark.parametrize("name", ["adult", "compas", "german", "taiwan", "loanapp", "recid"])
+def test_no_limit_costs_less_than_none_on_real_tables(name, kind):
+    sample = read_table(name).encoded().subset(4_000).sample
+    problem = eh.Prices().problem(sample.features, sample.group, sample.label)
+    for limit in (0.02, 0.1):
+        solution = eh.solve_fair(problem, CLASSES[kind](), "fpr", sample, limit)
+        print(f"{name} {kind} {limit}: {solution.cost:.6g} against {solution.unlimited_cost:.6g}")
+        assert solution.unlimited_cost <= solution.cost + 1e-9

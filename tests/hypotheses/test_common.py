@@ -1,8 +1,5 @@
-import sys
-
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_info
 
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.hypotheses.common import (
@@ -11,7 +8,6 @@ from evenhand.hypotheses.common import (
     column_name,
     distinct_groups,
     first_minimum,
-    one_blas_thread,
     require_columns,
 )
 
@@ -46,10 +42,3 @@ def test_a_column_without_a_name_has_a_number():
 def test_ties_go_to_the_lowest_index():
     assert first_minimum(np.array([1.0, 1e-14, 0.0]), np.array([1.0])) == 1
     assert first_minimum(np.array([1.0, 1e-12, 0.0]), np.array([1.0])) == 2
-
-
-def test_one_blas_thread():
-    assert "numpy" in sys.modules
-    with one_blas_thread():
-        threads = [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
-    assert set(threads) <= {1}

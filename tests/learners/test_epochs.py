@@ -1,5 +1,6 @@
 """What every learner owes: rounds, coins, epochs, looking."""
 
+import inspect
 import json
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from scipy.stats import binomtest
 from tests.learners.play import FPR, WORLD, everybody, play, two_phase, world
 
+import evenhand as eh
 from evenhand.environments import random_population
 from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
@@ -256,3 +258,10 @@ def test_a_large_population_is_played_by_all_of_the_quick_ones():
     learner = TwoPhaseLearner(env.hypotheses, FPR, 0.5, 0.1, 5000, comparator_gap=0.1, seed=0)
     play(learner, 2000, 0, environment=env, block=500)
     assert learner.epoch.phase == "bandit"
+
+
+def test_help_shows_how_a_learner_is_made():
+    """Not `__new__`, which takes anything."""
+    for learner in (eh.CertifiedLearner, eh.TwoPhaseLearner):
+        taken = list(inspect.signature(learner).parameters)
+        assert taken[:3] == ["hypotheses", "rate", "allowed_gap"]

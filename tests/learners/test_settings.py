@@ -157,8 +157,7 @@ class TestGapsAndClasses:
     @pytest.mark.parametrize(
         ("hypotheses", "way_out"),
         [
-            (LogisticRegression(), "evenhand.Estimator(model)"),
-            (DecisionTreeClassifier(max_depth=3), "evenhand.Estimator(model)"),
+            (LogisticRegression, "pass an instance, LogisticRegression"),
             ([Threshold(0, 0.5, 1)], "evenhand.FiniteClass(["),
             ((ACCEPT_ALL,), "evenhand.FiniteClass(["),
             (ACCEPT_ALL, "evenhand.FiniteClass(["),

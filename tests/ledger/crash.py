@@ -41,9 +41,10 @@ class Hasty(Writer):
         given, closing = 0, False
         with connection.begin():
             while True:
-                transaction = Transaction(connection, self._clock(), self._keyring)
+                transaction = Transaction(connection, self._guard)
                 perform(transaction, jobs, self._drawer)
                 transaction.flush()
+                self.basis = transaction.basis
                 deliver([job for job in jobs if job.asked])
                 given += sum(len(job.asked) for job in jobs)
                 if closing or given >= LATE or any(job.work is not None for job in jobs):

@@ -7,7 +7,7 @@ import pytest
 from tests.ledger.damage import DAMAGES, keep, looks_whole, missed
 from tests.ledger.helpers import PRODUCT, TENANT, Clock, coin, decided, opened, published
 
-from evenhand.ledger import Damaged, SignedHead, recompute, verify
+from evenhand.ledger import Damaged, NotFound, SignedHead, recompute, verify
 
 
 @pytest.fixture(scope="module")
@@ -143,3 +143,16 @@ def test_a_ledger_in_use_is_verified_and_exported_as_one_state(where, tmp_path):
         finally:
             stop.set()
             thread.join()
+
+
+def test_a_person_who_cannot_be_found_any_more_is_noticed(ledger, policy):
+    """Somebody changes by what the person is found: the erasure says that it erased nothing."""
+    first = decided(ledger, policy, range(3))[0].drawn.seq
+    with ledger.store.writer.begin() as connection:
+        connection.exec_driver_sql(f"UPDATE people SET lookup = zeroblob(32) WHERE id = {first}")
+    found = verify(ledger, deep=True)
+    assert [problem.seq for problem in found.problems] == [first]
+    assert "an erasure would delete nothing" in found.problems[0].what
+    with pytest.raises(NotFound, match=r"nothing was erased.*verify --deep"):
+        ledger.erase("bank", "p0", "officer")
+    assert [ledger.erase("bank", f"p{number}", "officer") for number in (1, 2)] == [1, 1]

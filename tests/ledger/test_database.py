@@ -1,12 +1,18 @@
 """The database: opened by one process, set up for durability, brought to the newest version."""
 
+import contextlib
 import os
+import signal
+import threading
 
 import pytest
-from sqlalchemy import inspect
+from sqlalchemy import Engine, create_engine, event, inspect
+from sqlalchemy.exc import DBAPIError
 from tests.ledger.helpers import opened, person, published
+from tests.without_clocks import until
 
-from evenhand.ledger import Invalid, LedgerLocked, Terms, verify
+from evenhand.ledger import Invalid, LedgerLocked, LedgerUnavailable, Switched, Terms, verify
+from evenhand.ledger.chain import Job, read_basis
 from evenhand.ledger.database import MIGRATIONS, FileLock, schema_version
 from evenhand.ledger.refusals import Damaged
 
@@ -54,6 +60,190 @@ def test_a_ledger_of_the_first_version_is_brought_forward(where, clock):
         assert verify(ledger, deep=True).ok
 
 
+def test_the_head_says_what_was_switched_and_which_keys_changed(where, clock):
+    """Also when an older evenhand, which does not know these columns, appends the row."""
+    with opened(where, clock) as ledger:
+        seen = [ledger.basis()]
+        policy = published(ledger)
+        seen.append(ledger.basis())
+        ledger.decide(person(1), Terms(policy, 0.5, basis=seen[-1]))
+        assert ledger.basis() == seen[-1]
+        for action in ("shadow", "live", "note"):
+            ledger.operate("bank", "loan", action, "op")
+            seen.append(ledger.basis())
+        ledger.change_keys(lambda known: [("key_created", "bank", "op", {"n": len(known)})])
+        seen.append(ledger.basis())
+        ledger.mark_restored("op")
+        seen.append(ledger.basis())
+        rows = {event.action: event.seq for event in ledger.events()}
+        with ledger.store.reader.connect() as connection:
+            assert read_basis(connection) == seen[-1]
+        first = ledger.policies("bank", "loan")[0].seq
+    assert seen == [
+        (0, 0), (first, 0), (rows["shadow"], 0), (rows["live"], 0), (rows["live"], 0),
+        (rows["live"], rows["key_created"]), (rows["restored"], rows["key_created"]),
+    ]  # fmt: skip
+
+
+def test_terms_that_rest_on_something_older_draw_nothing(where, clock):
+    with opened(where, clock) as ledger:
+        policy = published(ledger)
+        before = ledger.basis()
+        ledger.operate("bank", "loan", "shadow", "op")
+        rows = ledger.head().seq
+        with pytest.raises(Switched, match="send the request again"):
+            ledger.decide(person(1), Terms(policy, 0.5, basis=before))
+        assert ledger.head().seq == rows + (ledger.windows() != [])
+        assert not ledger.decide(person(1), Terms(policy, 0.5, basis=ledger.basis())).replayed
+
+
+def test_a_switch_in_the_same_transaction_counts(ledger, policy):
+    """The writer is held up, so that the kill and the decisions on both sides share a commit."""
+    gate, basis = threading.Event(), ledger.basis()
+    hold = Job(work=lambda transaction: gate.wait())
+    ledger._writer.submit(hold)
+    until(lambda: ledger._writer._jobs.empty(), "the writer has taken the first job")
+    early = ledger.submit([(person(1), Terms(policy, 0.5, basis=basis))])
+    switch = threading.Thread(target=ledger.operate, args=("bank", "loan", "shadow", "op"))
+    switch.start()
+    until(lambda: ledger._writer._jobs.qsize() == 2, "the switch waits")
+    late = ledger.submit([(person(2), Terms(policy, 0.5, basis=basis))])
+    gate.set()
+    switch.join()
+    assert not isinstance(early.result()[0], Switched)
+    assert isinstance(late.result()[0], Switched)
+
+
+def test_a_ledger_without_the_additions_gets_them(where, clock):
+    """As the version before left it: no columns in the head, no triggers, no list of additions."""
+    with opened(where, clock) as ledger:
+        policy = published(ledger)
+        with ledger.store.writer.begin() as connection:
+            undo_additions(connection)
+    with opened(where, clock) as ledger:
+        before = ledger.basis()
+        ledger.operate("bank", "loan", "shadow", "op")
+        assert ledger.basis() != before
+        ledger.decide(person(1), Terms(policy, 0.5, mode="shadow", basis=ledger.basis()))
+        assert verify(ledger, deep=True).ok
+
+
+def undo_additions(connection):
+    sqlite = connection.dialect.name == "sqlite"
+    for table, column in (("policies", "switched"), ("events", "switched"), ("events", "keys")):
+        on = "" if sqlite else f" ON {table}"
+        connection.exec_driver_sql(f"DROP TRIGGER {table}_moves_{column}{on}")
+    connection.exec_driver_sql("DROP INDEX events_by_action")
+    for table in ("ended_sessions", "schema_additions"):
+        connection.exec_driver_sql(f"DROP TABLE {table}")
+    for column in ("switched", "keys"):
+        connection.exec_driver_sql(f'ALTER TABLE head DROP COLUMN "{column}"')
+
+
+STEPS = 12
+"""Statements of a migration, at least; each of them is one after which the process is killed."""
+
+
+def opened_and_killed(where, after):
+    """How a process of its own ended that opened the ledger and was killed after so many
+    statements.
+    """
+    child = os.fork()
+    if child == 0:
+        left = [None] * after
+
+        @event.listens_for(Engine, "after_cursor_execute")
+        def die(*_):
+            left.pop()
+            if not left:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+        try:
+            opened(where)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_a_migration_that_is_killed_leaves_the_old_state(where, clock):
+    """Killed after each of its statements in turn, until one life gets through."""
+    with opened(where, clock) as ledger:
+        published(ledger)
+        with ledger.store.writer.begin() as connection:
+            undo_additions(connection)
+    for killed in range(1, 100):
+        ended = opened_and_killed(where, killed)
+        if ended == 0:
+            break
+        assert ended == -signal.SIGKILL
+        engine = create_engine(
+            where.replace("postgresql:", "postgresql+psycopg:")
+            if "://" in where
+            else f"sqlite:///{where}"
+        )
+        found = inspect(engine)
+        assert "switched" not in {column["name"] for column in found.get_columns("head")}
+        assert not found.has_table("schema_additions")
+        engine.dispose()
+    assert killed > STEPS
+    with opened(where, clock) as ledger:
+        assert verify(ledger, deep=True).ok
+
+
+def test_whoever_is_silent_in_a_transaction_loses_it_and_the_others_go_on(postgres_url):
+    """What a paused replica does: it holds the head and says nothing."""
+    with opened(postgres_url) as ledger, opened(postgres_url) as other:
+        policy = published(other)
+        with ledger.store.writer.connect() as silent:
+            silent.exec_driver_sql("SELECT seq FROM head FOR UPDATE")
+            assert not other.decide(person(1), Terms(policy, 0.5)).replayed
+            with pytest.raises(DBAPIError, match="terminat"):
+                silent.exec_driver_sql("SELECT 1")
+        assert ledger.decide(person(1), Terms(policy, 0.5)).replayed
+
+
+def test_a_connection_that_was_ended_costs_nobody_the_answer(postgres_url):
+    """Before the commit, and at it: decisions are made once; other work is not repeated."""
+    with opened(postgres_url) as ledger:
+        policy = published(ledger)
+        end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid = pg_backend_pid()"
+        for number, name in enumerate(("before_cursor_execute", "commit")):
+            lives = [1]
+
+            def cut(connection, *_, lives=lives):
+                if lives:
+                    lives.pop()
+                    with contextlib.suppress(Exception):
+                        connection.connection.cursor().execute(end)
+
+            if name == "commit":
+                event.listen(ledger.store.writer, "commit", cut)
+                answer = ledger.decide(person(number), Terms(policy, 0.5))
+            else:
+                draw = ledger._drawer.draw
+
+                def draw_late(transaction, asked, draw=draw, cut=cut):
+                    cut(transaction.connection)
+                    return draw(transaction, asked)
+
+                ledger._drawer.draw = draw_late
+                answer = ledger.decide(person(number), Terms(policy, 0.5))
+            assert lives == []
+            assert ledger.decide(person(number), Terms(policy, 0.5)).body == answer.body
+        lives.append(1)
+        with pytest.raises(LedgerUnavailable, match="at the commit"):
+            ledger.operate("bank", "loan", "shadow", "op")
+        assert ledger.counts("bank", "loan").decisions == 2
+        assert verify(ledger).ok
+
+
+def test_a_database_that_cannot_be_reached_is_named_without_its_password():
+    with pytest.raises(LedgerUnavailable, match="cannot be opened") as refused:
+        opened("postgresql://evenhand:geheim@127.0.0.1:1/none")
+    assert "geheim" not in str(refused.value)
+
+
 def test_a_url_of_another_kind_is_refused():
     with pytest.raises(Invalid, match="mysql"):
         opened("mysql://localhost/x")
@@ -82,3 +272,11 @@ def test_two_replicas_on_postgresql_share_one_chain(postgres_url):
     finally:
         one.close()
         other.close()
+
+
+def test_only_the_owner_can_read_a_ledger(path, clock):
+    path.write_bytes(b"")
+    path.chmod(0o644)  # as older versions left it
+    with opened(path, clock):
+        files = [path, *(path.with_name(f"{path.name}-{more}") for more in ("wal", "shm"))]
+        assert {file.stat().st_mode & 0o777 for file in files} == {0o600}

@@ -71,3 +71,77 @@ def test_what_another_keyring_wrapped_does_not_open():
     with pytest.raises(Damaged):
         KEYRING.unwrap(wrapped)
     assert KEYRING.unwrap(KEYRING.wrap(b"k" * 32, os.urandom)) == b"k" * 32
+
+
+def test_the_root_is_rotated_without_rewriting_the_ledger(where, tmp_path):
+    """Old draws verify, the present window keeps its coins, new windows and wraps are the new
+    root's, and a keyring without the new root can neither append nor open anybody.
+    """
+    from tests.ledger.helpers import DAY, KEYRING, Clock, decided, opened, person, published
+
+    from evenhand.ledger import Damaged, Invalid, Keyring, Ledger, Terms, WindowPlan, verify
+
+    clock, plan = Clock(), WindowPlan(30 * DAY)
+    with opened(where, clock) as ledger:
+        policy = published(ledger)
+        before = [answer.drawn.u for answer in decided(ledger, policy, range(30))]
+        with pytest.raises(Invalid, match="no newer root"):
+            ledger.rotate_root("operator")
+    KEYRING.with_new_root().save(tmp_path / "keyring.json")
+
+    def loaded():
+        return Ledger.open(
+            where, keyring=Keyring.load(tmp_path / "keyring.json"), clock=clock, windows=plan
+        )
+
+    with loaded() as ledger:
+        assert ledger.rotate_root("operator", "yearly") == 30
+        again = ledger.decide(person(7, key="again"), Terms(policy, 0.5)).drawn
+        assert again.u == before[7]
+        clock.now += 31 * DAY
+        (answer,) = decided(ledger, policy, [100])
+        assert answer.drawn.window.endswith("r1")
+        assert ledger.erase("bank", "p3", "officer") == 1
+        assert verify(ledger, deep=True).problems == ()
+    with loaded() as ledger:
+        assert ledger.keyring.active == 1
+        decided(ledger, policy, [101])
+        old = ledger.windows()[0]
+        assert len(ledger.reveal(old.name, "auditor")) == 32
+    with pytest.raises(Damaged, match="root 1"):
+        opened(where, clock)
+
+
+def test_another_replica_takes_up_the_new_root(postgres_url, tmp_path):
+    from tests.ledger.helpers import KEYRING, Clock, decided, published
+
+    from evenhand.ledger import Keyring, Ledger, verify
+
+    KEYRING.with_new_root().save(tmp_path / "keyring.json")
+    one, other = (
+        Ledger.open(postgres_url, keyring=Keyring.load(tmp_path / "keyring.json"), clock=Clock())
+        for _ in range(2)
+    )
+    with one, other:
+        policy = published(one)
+        decided(other, policy, range(5))
+        one.rotate_root("operator")
+        decided(other, policy, range(5, 10))
+        assert other.keyring.active == 1
+        assert verify(other, deep=True).ok
+
+
+def test_roots_from_the_environment_and_from_a_command(monkeypatch):
+    import base64
+
+    root = bytes(range(32))
+    public = Keyring(root).public_key
+    for text in (root.hex(), base64.b64encode(root).decode(), f'{{"root": "{root.hex()}"}}'):
+        monkeypatch.setenv("EVENHAND_ROOT", text)
+        assert Keyring.from_source("env:EVENHAND_ROOT").public_key == public
+    assert Keyring.from_source(f"command:echo {root.hex()}").public_key == public
+    monkeypatch.setenv("EVENHAND_ROOT", "secret that is no root")
+    for source in ("env:EVENHAND_ROOT", "env:EVENHAND_NONE", "command:false", "command:/none"):
+        with pytest.raises(Invalid) as refusal:
+            Keyring.from_source(source)
+        assert "secret" not in str(refusal.value)

@@ -52,12 +52,11 @@ def test_spread_and_milestones():
     )
 
 
-def test_the_page_about_planning_runs_and_prints_what_it_says():
+def test_the_page_about_planning_runs():
+    """Its figures are made when it is built, so nothing on it can differ from what is printed."""
     text = (Path(__file__).parents[2] / "docs" / "planning.md").read_text(encoding="utf-8")
     names: dict = {}
-    exec(re.search(r"```python\n(.*?)```", text, flags=re.S)[1].replace("print(", "str("), names)
-    plan = names["plan"]
-    assert plan.answer == "worth it"
-    shown = re.search(r"\n    (Worth it: .*?)\n\n", text, flags=re.S)[1]
-    numbers = re.compile(r"\d[\d,]*%?")
-    assert numbers.sub("N", " ".join(shown.split())) == numbers.sub("N", plan.verdict)
+    cell = re.search(r"```\{code-cell\} ipython3\n(.*?)```", text, flags=re.S)[1]
+    exec(cell.replace("print(", "str("), names)
+    assert names["plan"].answer == "worth it"
+    assert "Worth it:" not in text

@@ -99,7 +99,7 @@ def test_the_best_policy_of_a_plan_is_that_of_solve(seed):
 
 @pytest.mark.parametrize("hypotheses", [eh.ScoreThresholds(), eh.Linear()])
 def test_plans_from_a_table(hypotheses):
-    plan = eh.plan_from_sample(table(), hypotheses, limit=0.15, horizon=6_000, lives=2)
+    plan = eh.plan_from_sample(table(), hypotheses, limit=0.15, horizon=6_000, lives=4)
     assert plan.answer == "worth it"
     assert plan.certified.worst_gap <= 0.15
     assert "800 rows" in plan.population["source"]

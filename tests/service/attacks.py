@@ -44,7 +44,7 @@ ROUTES = {
     ("DELETE", "/v1/keys/abc"): ("admin", None),
     ("POST", "/v1/windows/w1/reveal"): ("admin", None),
 }
-PUBLIC = {("GET", "/health")}
+PUBLIC = {("GET", "/health"), ("GET", "/health/live"), ("GET", "/health/ready")}
 
 
 def routes_of(bank):

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from evenhand.environments import Scores
 from evenhand.environments.scores import ScoreGroup
-from evenhand.ledger import Keyring, Ledger, WindowPlan
+from evenhand.ledger import Keyring, Ledger, Terms, WindowPlan
 from evenhand.service import SCOPES, KeyStore, Product, Settings, create_app, render
 from evenhand.service.keys import RateLimiter
 
@@ -69,7 +69,7 @@ class Bank:
             render=render,
             entropy=entropy,
         )
-        self.keys = KeyStore(None)
+        self.keys = self.new_keys()
         self.app = create_app(self.ledger, settings(**options), self.keys)
         self.service = self.app.app.state.service
         self.service.key_guard.by_address = RateLimiter(1e6, 1e6)
@@ -79,6 +79,9 @@ class Bank:
         self._stack = contextlib.ExitStack()
         client = TestClient(self.app, base_url="http://127.0.0.1", raise_server_exceptions=False)
         self.client = self._stack.enter_context(client)
+
+    def new_keys(self):
+        return KeyStore(None)
 
     def close(self):
         self._stack.close()
@@ -141,6 +144,11 @@ def application(key="k1", *, person=None, product="loan", features=(0.5,), **mor
         "features": list(features),
         **more,
     }
+
+
+def without_basis(*terms):
+    """Terms as an older evenhand makes them: nobody asks whether they still hold."""
+    return Terms(*terms[:5])
 
 
 def ledger_with_settings(folder):

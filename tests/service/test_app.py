@@ -1,13 +1,16 @@
 """The application: what it does besides answering, and what it keeps to itself."""
 
+import asyncio
 import sys
+import threading
 
 import pytest
-from tests.service.bank import Bank, application
+from tests.service.bank import LOAN, Bank, application
 from tests.service.lives import closings
-from tests.without_clocks import PATIENCE
+from tests.without_clocks import PATIENCE, until
 
-from evenhand.service.app import SWITCH_INTERVAL
+from evenhand.ledger import LedgerUnavailable
+from evenhand.service.app import SWITCH_INTERVAL, repeat
 
 
 def test_turns_are_short_while_the_service_runs_and_as_before_afterwards(tmp_path):
@@ -42,29 +45,54 @@ def test_a_crash_says_nothing_about_itself(bank, caplog, monkeypatch):
     assert canary not in found.text + caplog.text
 
 
-def test_a_replica_that_does_not_train_takes_up_what_is_published(bank):
-    """`serve --no-train` only looks: every step refreshes the policy in force, and none closes an
-    epoch.
-    """
-    import asyncio
+class Often(Bank):
+    """A bank that looks at its ledger all the time."""
 
-    from evenhand.service.app import keep_up
+    def __init__(self, path):
+        super().__init__(path, refresh_limit=0.003)
 
-    seen = []
 
-    async def until_both_were_seen() -> None:
-        loop, both = asyncio.get_running_loop(), asyncio.Event()
+def test_the_background_task_survives_every_error_logs_and_counts_it(tmp_path, caplog):
+    """Not only the errors of this package: a driver raises its own when its database goes away."""
+    errors = [RuntimeError("canary"), KeyError("canary"), LedgerUnavailable("the disk is full.")]
+    raised = list(errors)
+    bank = Often(tmp_path / "ledger.sqlite")
+    keep_up, seen = bank.service.decider.keep_up, threading.Event()
 
-        def look(product) -> None:
-            seen.append(bank.service.decider.refresh(product))
-            if {found.policy.product for found in seen} >= {"loan", "card"}:
-                loop.call_soon_threadsafe(both.set)
+    def fail_first():
+        if errors:
+            raise errors.pop()
+        keep_up()
+        seen.set()
 
-        task = asyncio.create_task(keep_up(bank.service, look))
-        await asyncio.wait_for(both.wait(), PATIENCE)
+    steps = {"looking": fail_first}
+
+    async def looked():
+        count = bank.service.metrics.failed_refreshes
+        task = asyncio.create_task(repeat(steps, 0.0, count))
+        await asyncio.to_thread(seen.wait, PATIENCE)
         task.cancel()
 
-    before = len(closings(bank))
-    object.__setattr__(bank.service.settings, "train_every", 0.0)
-    asyncio.run(until_both_were_seen())
-    assert len(closings(bank)) == before
+    asyncio.run(looked())
+    assert seen.is_set()
+    for word in ("RuntimeError", "KeyError", "disk is full"):
+        assert word in caplog.text
+    assert "canary" not in caplog.text
+    text = bank.get("/metrics").text
+    bank.close()
+    assert f"evenhand_failed_refreshes_total {len(raised)}.0" in text
+
+
+def test_a_replica_that_does_not_train_takes_up_what_is_published(tmp_path):
+    """`serve --no-train` only looks: what another process publishes is taken up, and no epoch is
+    closed.
+    """
+    bank = Often(tmp_path / "ledger.sqlite")
+    closed = len(closings(bank))
+    first = closings(bank)[-1]
+    newest = bank.ledger.publish(
+        "bank", "loan", first.document | {}, epoch=2, parent=first.id, checkpoint={}
+    )
+    until(lambda: bank.service.decider.active(LOAN).policy.seq == newest.seq, "the new policy")
+    bank.close()
+    assert newest.epoch == closed + 1

@@ -1,11 +1,28 @@
 """What an auditor takes away: tables, and exports that `evenhand evaluate` reads."""
 
+import csv
+import dataclasses
+import json
+import subprocess
+import sys
+
 import pytest
+from tests.service.bank import LOAN as OURS
+from tests.service.bank import OTHER as THEIRS
+from tests.service.bank import application
 
 from evenhand.errors import InvalidInput
 from evenhand.evaluation import read_log
-from evenhand.ledger import Row
-from evenhand.service.audit_pack import export_decisions, selection
+from evenhand.ledger import Row, standalone_verifier, verify_signature
+from evenhand.service.audit_pack import (
+    DECISION_COLUMNS,
+    Period,
+    _decision,
+    _write_csv,
+    export_decisions,
+    pack,
+    selection,
+)
 from evenhand.service.settings import Product
 
 LOAN = Product(tenant="bank", name="loan", features=("score",), limit=0.1)
@@ -60,3 +77,85 @@ def test_the_four_fifths_table():
         ("0.800000", "1.0000", "yes"),
         ("0.600000", "0.7500", "no"),
     ]
+
+
+def test_a_decision_has_its_key_and_no_cell_is_a_formula(tmp_path):
+    """The key leads from the table to the explanation; whoever is erased has none."""
+    keys = ("k1", None, "=1+1", "+cmd|' /C calc'!A0", "-2+3", "-17")
+    rows = [dataclasses.replace(one, key=key) for one, key in zip(ROWS, keys, strict=True)]
+    _write_csv(tmp_path / "decisions.csv", DECISION_COLUMNS, map(_decision, rows))
+    with (tmp_path / "decisions.csv").open(newline="") as file:
+        read = list(csv.DictReader(file))
+    assert [line["row"] for line in read] == ["1", "2", "3", "4", "5", "6"]
+    assert [line["key"] for line in read] == [
+        "k1", "", "'=1+1", "'+cmd|' /C calc'!A0", "'-2+3", "-17",
+    ]  # fmt: skip
+
+
+# one tenant's pack
+
+
+@pytest.fixture
+def two_tenants(bank):
+    """Two banks whose products have one name, and whose customers have telling ones."""
+    for number in range(12):
+        for tenant, token in (("bank", bank.all), ("rival", bank.rival)):
+            told = application(f"{tenant}-k{number}", person=f"{tenant}-p{number}", group="g")
+            assert bank.post("/v1/decisions", told, token).status_code == 200
+            told = {"key": f"{tenant}-k{number}", "label": 1}
+            bank.post("/v1/outcomes", told, token)
+            told = {"key": f"{tenant}-k{number}", "accept": True, "by": f"{tenant}-clerk"}
+            bank.post("/v1/overrides", told, token)
+    bank.post("/v1/erasures", {"person": "rival-p3", "by": "rival-clerk"}, bank.rival)
+    return bank
+
+
+def verified(target):
+    """Whether the stand-alone verifier of a pack, and nothing else, finds it sound."""
+    words = [sys.executable, "-I", "-S", "verifier.py", "ledger.jsonl"]
+    words += ["--secrets", "secrets.json", "--head", "head.json", "--pack", "pack.json"]
+    return subprocess.run(words, cwd=target, capture_output=True, text=True, check=False)
+
+
+def test_a_pack_holds_one_tenant_in_the_clear_and_others_by_their_hashes(two_tenants, tmp_path):
+    for product, other in ((OURS, "rival"), (THEIRS, "bank")):
+        target = pack(two_tenants.ledger, product, Period(0.0, 1e12), tmp_path / product.tenant)
+        texts = {file.name: file.read_text() for file in target.iterdir()}
+        assert [name for name, text in texts.items() if f"{other}-" in text] == []
+        assert f"{product.tenant}-p5" in texts["ledger.jsonl"]
+        assert {file.stat().st_mode & 0o777 for file in target.iterdir()} == {0o600}
+        assert target.stat().st_mode & 0o777 == 0o700
+        found = verified(target)
+        assert found.returncode == 0, found.stdout
+        assert "of others, by their hash alone" in found.stdout
+        signed = json.loads(texts["pack.json"])
+        signature = signed.pop("signature")
+        verify_signature(signed["public_key"], signed, signature)
+
+
+def test_a_row_that_was_changed_before_a_hidden_one_is_found(two_tenants, tmp_path):
+    """The chain alone would not tell: the hash of a hidden row cannot be computed again."""
+    target = pack(two_tenants.ledger, OURS, Period(0.0, 1e12), tmp_path / "pack")
+    path = target / "ledger.jsonl"
+    lines = path.read_text().splitlines()
+    rows = [json.loads(line) for line in lines]
+    place = next(
+        i
+        for i, row in enumerate(rows[:-1])
+        if row.get("kind") == "outcome" and "kind" not in rows[i + 1]
+    )
+    rows[place]["body"]["value"] = "-1"
+    before = bytes.fromhex(rows[place - 1]["hash"])
+    rows[place]["hash"] = standalone_verifier.link(before, rows[place]).hex()
+    lines[place] = json.dumps(rows[place])
+    path.write_text("\n".join(lines) + "\n")
+    found = verified(target)
+    assert found.returncode == 1
+    assert "not those that the pack was signed with" in found.stdout
+    # without the signed list nothing binds them, and the verifier says so
+    words = ["verifier.py", "ledger.jsonl"]
+    bare = subprocess.run(
+        [sys.executable, *words], cwd=target, capture_output=True, text=True, check=False
+    )
+    assert bare.returncode == 1
+    assert "give --pack" in bare.stdout

@@ -13,7 +13,7 @@ from jinja2 import Environment
 from tests.service.attacks import (
     stored_scripts,
 )
-from tests.service.bank import Bank, settings
+from tests.service.bank import Bank, application, settings
 from tests.service.test_trainer import live
 from tests.without_clocks import PATIENCE, until
 
@@ -140,6 +140,11 @@ def test_the_board_is_readable_in_every_look(served, chromium, look):
     assert (colour == "rgb(20, 23, 26)") == (look == "dark")
     assert page.locator("svg[role=img]").count() == 2
     shoot(page, f"board-{look}")
+    page.click("nav[aria-label=Pages] >> text=Decisions")
+    page.wait_for_selector("table.list")
+    assert too_wide(page) == []
+    assert page.locator("table.list tbody tr").count() == 50
+    shoot(page, f"list-{look}")
     page.fill("#key", "k1690")
     page.keyboard.press("Enter")
     page.wait_for_selector("text=What would have changed it")
@@ -147,6 +152,67 @@ def test_the_board_is_readable_in_every_look(served, chromium, look):
     shoot(page, f"decision-{look}")
     assert page.complaints == []
     assert page.foreign == []
+
+
+def test_a_decision_is_found_by_filters_and_its_key_is_a_link(served, chromium):
+    page = visit(chromium, served)
+    page.click("nav[aria-label=Pages] >> text=Decisions")
+    page.select_option("select[name=decision]", "rejected")
+    page.select_option("select[name=outcome]", "none")
+    page.click("button:text('Show')")
+    page.wait_for_selector("table.list")
+    rows = page.locator("table.list tbody tr")
+    keys = [page.locator("table.list tbody a").nth(n).inner_text() for n in range(3)]
+    assert all("rejected" in rows.nth(n).inner_text() for n in range(rows.count()))
+    if page.locator("a[rel=next]").count():
+        page.click("a[rel=next]")
+        page.wait_for_selector("a[rel=prev]")
+        assert keys[0] not in page.inner_text("table.list")
+        page.click("a[rel=prev]")
+        page.wait_for_selector(f"table.list a:text-is('{keys[0]}')")
+    page.click(f"table.list a:text-is('{keys[0]}')")
+    page.wait_for_selector("text=The coin")
+    assert keys[0] in page.inner_text("h1")
+    assert page.locator("svg.strip .fell").count() == 2
+    assert page.complaints == []
+
+
+def test_the_list_names_what_it_refuses_and_shows_no_other_tenant(served):
+    served.post("/v1/decisions", application("mine-only"))
+    rival = session_of(served, served.rival)
+    mine = session_of(served, served.tokens["audit"])
+
+    def got(path, cookie):
+        return served.client.get(f"/dashboard/decisions{path}", headers={"Cookie": cookie})
+
+    assert "mine-only" in got("?product=loan", mine).text
+    answer = got("?product=loan", rival)
+    assert answer.status_code == 200
+    assert "mine-only" not in answer.text
+    assert "There is no such decision" in answer.text
+    bank_policy = served.ledger.policies("bank", "loan")[-1].id
+    for query, words in {
+        "outcome=fine": "no decision has the outcome",
+        "decision=maybe": "it is accepted or rejected",
+        "group=tiny": "it is known or unknown",
+        "from=yesterday": "days are written like",
+        "before=x": "is no row",
+        "policy=<script>": "none of this product",
+    }.items():
+        answer = got(f"?product=loan&{query}", mine)
+        assert answer.status_code == 422
+        assert words in answer.text
+        assert "<script>" not in answer.text
+    assert got(f"?policy={bank_policy}", rival).status_code == 422
+    assert got("", "").status_code in (303, 200)
+    for scope in ("decide", "observe"):
+        refused = served.client.post("/dashboard/login", data={"key": served.tokens[scope]})
+        assert refused.status_code == 403
+
+
+def session_of(bank, token):
+    answer = bank.client.post("/dashboard/login", data={"key": token}, follow_redirects=False)
+    return answer.headers["set-cookie"].split(";")[0]
 
 
 def test_hostile_names_stay_text_and_small_groups_stay_hidden(served, chromium):
@@ -159,6 +225,10 @@ def test_hostile_names_stay_text_and_small_groups_stay_hidden(served, chromium):
     page.goto(f"{served.url}/dashboard?product=card")
     assert page.inner_text(".verdict h2") == "Kill switch on"
     assert page.locator("main img, main script").count() == 0
+    booked = float(page.inner_text("section[aria-labelledby=h-delta] strong"))
+    parts = page.locator("section[aria-labelledby=h-delta] > ul > li").all_inner_texts()
+    shares = [float(part.split(":")[0]) for part in parts if ":" in part and part[0].isdigit()]
+    assert booked == pytest.approx(sum(shares), rel=1e-3)
     shoot(page, "killed")
     assert page.complaints == []
 

@@ -3,8 +3,10 @@
 import collections
 import random
 
+import pytest
 from tests.service.attacks import session
-from tests.service.bank import DAY, LOAN, application
+from tests.service.bank import DAY, LOAN, Bank, Clock, application
+from tests.service.lives import live
 from tests.torture.identity import _throw_coins
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
@@ -158,3 +160,49 @@ def test_a_typing_error_is_named_on_the_certificate_and_not_on_the_page(bank):
     page = bank.client.get("/dashboard", headers={"Cookie": session(bank)}).text
     assert "Nroth" not in page
     assert "outside of it" in page
+
+
+def test_who_decides_adds_up_to_1_and_knows_the_kill_switch(bank):
+    """Every part is drawn: what was learned, accepting everybody and rejecting everybody."""
+    live(bank, 6)
+    began = bank.clock.now
+    bank.clock.now += DAY
+    bank.post("/v1/kill", {"product": "loan", "by": "officer", "constant": "reject"})
+    board = read_dashboard(bank.service.decider, LOAN, ProductCounts(bank.ledger, LOAN))
+    for part in (*board.deciding, *board.history):
+        assert part.learned + part.audit + part.rejecting == pytest.approx(1.0)
+    assert board.deciding[-1].rejecting == 1.0
+    assert board.deciding[-1].at > began
+    assert board.deciding[-2].rejecting == board.history[-1].rejecting
+    assert len(board.deciding) == len(board.history) + 1
+    assert board.state == "killed"
+    newest = bank.ledger.policies("bank", "loan")
+    bookings = next(p for p in reversed(newest) if p.in_lineage).info["delta"]
+    assert board.booked == pytest.approx(sum(one["share"] for one in bookings))
+    assert board.booked > 0
+    named = [one["rule"] for one in board.drift if " by rule " in one["stream"]]
+    assert named
+    assert all("accept if score" in rule for rule in named)
+
+
+def test_a_new_process_shows_everybody_at_once(tmp_path, monkeypatch):
+    """It goes on from what another has kept, instead of reading people again."""
+    monkeypatch.setattr("evenhand.service.dashboard_data.KEEP_EVERY", 5)
+    monkeypatch.setattr("evenhand.ledger.ledger.KEEP_EVERY", 5)
+    place, clock = tmp_path / "ledger.sqlite", Clock()
+    first = Bank(place, clock)
+    first.arrive(40, seed=1)
+    before = first.service.counts["bank", "loan"]
+    before.refresh()
+    first.close()
+    second = Bank(place, clock)
+    again = ProductCounts(second.ledger, LOAN)
+    again.refresh(0)  # not a single decision is read
+    assert again.people == before.people
+    assert again.accepted == before.accepted
+    assert sum(again.people.values()) == 40
+    fresh = ProductCounts(second.ledger, LOAN)
+    monkeypatch.setattr(type(second.ledger), "summary", lambda *_: None)
+    fresh.refresh(0)
+    assert sum(fresh.people.values()) == 0  # the negative control: without a summary nobody
+    second.close()

@@ -6,15 +6,22 @@ seconds do not; LONGEST_WAIT passes when a test says so.
 
 import asyncio
 import itertools
+import threading
+from types import SimpleNamespace
 
 import pytest
-from tests.service.bank import LOAN, application
+from tests.service.bank import LOAN, Bank, application, without_basis
 from tests.service.lives import closings, live
+from tests.without_clocks import PATIENCE, until
 
 from evenhand.errors import EvenhandError
+from evenhand.hypotheses import REJECT_ALL
 from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger import Damaged, LedgerUnavailable, Policy, recompute
+from evenhand.policies import Mixture
 from evenhand.service.decider import LONGEST_WAIT, QUIET_TURNS, GroupCommit, verified_mixture
+
+REJECT = Mixture((REJECT_ALL,), (1.0,))
 
 
 class StillLoop(asyncio.SelectorEventLoop):
@@ -258,3 +265,128 @@ def test_swaps_under_load_keep_every_probability(bank):
         bank.post("/v1/kill" if swap % 2 else "/v1/revive", {"product": "loan", "by": "op"})
         bank.arrive(20, seed=swap, first=1000 + 100 * swap)
     assert recompute(bank.ledger, "bank", "loan") == 300
+
+
+# what is active inside the transaction
+
+
+@pytest.fixture
+def replicas(postgres_url):
+    """Two replicas that look at their ledger every twenty minutes, unless they must."""
+    made = [Bank(postgres_url, refresh_limit=3600.0) for _ in range(2)]
+    yield made
+    for bank in made:
+        bank.close()
+
+
+@pytest.mark.parametrize(
+    ("action", "mode"),
+    [("kill", "killed"), ("shadow", "shadow"), ("revive", "live"), ("live", "live")],
+)
+def test_a_switch_holds_on_every_replica_when_it_is_acknowledged(replicas, action, mode):
+    one, other = replicas
+    if mode == "live":
+        before = {"revive": "kill", "live": "shadow"}[action]
+        one.post(f"/v1/{before}", {"product": "loan", "by": "op"})
+        assert other.post("/v1/decisions", application("before")).json()["mode"] != "live"
+    else:
+        assert other.post("/v1/decisions", application("before")).json()["mode"] == "live"
+    assert one.post(f"/v1/{action}", {"product": "loan", "by": "op"}).json()["mode"] == mode
+    found = other.post("/v1/decisions", application("after")).json()
+    assert (found["mode"], found["act"]) == (mode, mode != "shadow")
+    again = one.post("/v1/decisions", application("after"))
+    assert again.json() == found
+    assert again.headers["evenhand-replayed"] == "true"
+
+
+def test_a_policy_of_another_replica_decides_at_once(replicas):
+    one, other = replicas
+    first = closings(one)[-1]
+    other.post("/v1/decisions", application("before"))
+    newest = one.ledger.publish(
+        "bank", "loan", REJECT.to_json(), epoch=2, parent=first.id, checkpoint={}
+    )
+    batch = {"decisions": [application("a"), application("b", features=[1.0, 2.0])]}
+    found = other.post("/v1/decisions/batch", batch).json()["decisions"]
+    assert (found[0]["policy"], found[0]["accept"]) == (newest.id, False)
+    assert found[1]["status"] == 422
+
+
+def test_a_decider_that_does_not_compare_is_caught(replicas, monkeypatch):
+    """The negative control: terms without a basis, as they were before."""
+    one, other = replicas
+    other.post("/v1/decisions", application("before"))
+    monkeypatch.setattr("evenhand.service.decider.Terms", without_basis)
+    one.post("/v1/kill", {"product": "loan", "by": "op"})
+    assert other.post("/v1/decisions", application("after")).json()["mode"] == "live"
+
+
+def test_a_replica_that_cannot_look_for_too_long_refuses(bank, monkeypatch):
+    decider = bank.service.decider
+    now = time_of(decider, monkeypatch)
+
+    def away():
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr(bank.ledger, "basis", away)
+    assert bank.post("/v1/decisions", application("k1")).status_code == 200
+    now[0] += 31.0
+    refused = bank.post("/v1/decisions", application("k2"))
+    assert refused.status_code == 503
+    assert "for 31 s this replica could not see what decides" in refused.json()["detail"]
+    assert "another replica" in refused.json()["hint"]
+    monkeypatch.undo()
+    assert bank.post("/v1/decisions", application("k2")).status_code == 200
+
+
+def time_of(decider, monkeypatch):
+    """The seconds since the decider last looked, turned by hand."""
+    now = [0.0]
+    monkeypatch.setattr(type(decider), "refresh_age", property(lambda self: now[0]))
+    return now
+
+
+@pytest.mark.parametrize("error", [RuntimeError("x"), OSError("x"), asyncio.CancelledError()])
+def test_nobody_waits_for_ever_whatever_the_ledger_raises(error):
+    async def story():
+        class Broken:
+            async def decide_async(self, asked):
+                await turns(2)
+                raise error
+
+        commits = GroupCommit(Broken())
+        tasks = [asyncio.ensure_future(commits.decide([number])) for number in range(3)]
+        return await answers(*tasks)
+
+    assert [type(found) for found in played(story)] == [type(error)] * 3
+
+
+def test_many_who_ask_at_once_share_a_look_that_begins_after_they_came(bank):
+    looks = []
+
+    async def story():
+        decider = bank.service.decider
+        decider.ledger = SlowLook(bank.ledger, looks)
+        first = [asyncio.ensure_future(decider.current()) for _ in range(50)]
+        await asyncio.to_thread(until, lambda: len(looks) == 1, "the first look")
+        late = [asyncio.ensure_future(decider.current()) for _ in range(50)]
+        await asyncio.sleep(0)
+        assert not any(task.done() for task in late)
+        decider.ledger.gate.set()
+        await asyncio.gather(*first, *late)
+
+    asyncio.run(story())
+    assert len(looks) == 2
+
+
+class SlowLook:
+    """A ledger of several replicas, each look at which waits for a sign."""
+
+    def __init__(self, ledger, looks):
+        self.ledger, self.looks, self.gate = ledger, looks, threading.Event()
+        self.store = SimpleNamespace(path=None)
+
+    def basis(self):
+        self.looks.append(1)
+        self.gate.wait(PATIENCE)
+        return self.ledger.basis()

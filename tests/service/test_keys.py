@@ -1,8 +1,13 @@
 """Keys, scopes and limits: who may do what, and how often."""
 
+import hashlib
 import stat
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from starlette.testclient import TestClient
+from tests.ledger.helpers import opened
 from tests.service.attacks import (
     PUBLIC,
     ROUTES,
@@ -10,9 +15,11 @@ from tests.service.attacks import (
     scope_matrix,
     template,
 )
-from tests.service.bank import Bank
+from tests.service.bank import Bank, application, settings
 
-from evenhand.service import SCOPES, KeyStore
+from evenhand.errors import InvalidInput
+from evenhand.ledger import SignedHead, verify
+from evenhand.service import SCOPES, KeyStore, LedgerKeys
 from evenhand.service.keys import RateLimiter
 
 
@@ -62,3 +69,235 @@ def test_the_rate_limit_answers_429(tmp_path):
     assert [one.status_code for one in found] == [200, 200, 429]
     assert int(found[2].headers["retry-after"]) > 1
     bank.close()
+
+
+# keys are rows of the chain
+
+
+@pytest.fixture
+def replicas(postgres_url):
+    """Three replicas that look at their ledger every twenty minutes, unless they must."""
+    made = [LedgerBank(postgres_url, refresh_limit=3600.0) for _ in range(3)]
+    yield made
+    for bank in made:
+        bank.close()
+
+
+class LedgerBank(Bank):
+    """A bank whose keys are in its ledger."""
+
+    def new_keys(self):
+        return LedgerKeys(self.ledger)
+
+
+def key_of(bank, token):
+    return bank.service.keys.find(token).id
+
+
+def test_a_revocation_holds_on_every_replica_when_it_is_acknowledged(replicas):
+    one, two, three = replicas
+    for number in range(6):
+        token = one.post("/v1/keys", {"scopes": ["decide", "audit"], "name": "n"}).json()["token"]
+        # a key of another replica is known at once
+        assert two.get("/v1/head", token).status_code == 200
+        first = three.post("/v1/decisions", application(f"k{number}"), token)
+        assert first.status_code == 200
+        assert two.call("DELETE", f"/v1/keys/{key_of(one, token)}").status_code == 200
+        assert one.get("/v1/head", token).status_code == 401
+        assert three.post("/v1/decisions", application(f"new-{number}"), token).status_code == 401
+        assert one.post("/v1/decisions", application(f"k{number}"), token).status_code == 401
+        unsound = application("x", features=[1, 2])
+        assert three.post("/v1/decisions", unsound, token).status_code == 401
+        assert two.get(f"/v1/decisions/k{number}", token).status_code == 401
+    found = [(e.action, e.by) for e in one.ledger.key_events() if e.info["name"] == "n"]
+    by = [f"key {key_of(bank, bank.all)}" for bank in (one, two)]
+    assert found == [("key_created", by[0]), ("key_revoked", by[1])] * 6
+
+
+def test_creations_and_revocations_at_once_lose_nothing(replicas):
+    """Every replica makes keys and revokes those of the others, all at the same time."""
+    made, lock = {}, threading.Lock()
+
+    def work(number):
+        bank, keys = replicas[number % 3], replicas[number % 3].service.keys
+        for turn in range(4):
+            token = keys.add("bank", ["decide"], f"{number}-{turn}", by="test")
+            with lock:
+                made[token] = False
+            revoked = keys.add("bank", ["decide"], f"gone-{number}-{turn}", by="test")
+            other = replicas[(number + 1) % 3].service.keys
+            assert other.revoke("bank", hashlib.sha256(revoked.encode()).hexdigest()[:12], "test")
+            with lock:
+                made[revoked] = True
+            assert bank.post("/v1/decisions", application("k"), revoked).status_code == 401
+
+    with ThreadPoolExecutor(6) as pool:
+        list(pool.map(work, range(6)))
+    for bank in replicas:
+        bank.service.decider.keep_up()
+        lost = [t for t, gone in made.items() if not gone and bank.service.keys.find(t) is None]
+        resurrected = [t for t, gone in made.items() if gone and bank.service.keys.find(t)]
+        assert (lost, resurrected) == ([], [])
+    assert verify(replicas[0].ledger).ok
+
+
+def test_a_key_that_the_database_alone_wrote_opens_nothing(tmp_path):
+    """Whoever can write the rows, but has no keyring, copies a key to another tenant."""
+    with opened(tmp_path / "l.sqlite") as ledger:
+        keys = LedgerKeys(ledger)
+        token = keys.add("bank", ["decide"], "shop", by="Ada")
+        info = ledger.key_events()[0].info
+        forged = dict(info, sha256=hashlib.sha256(b"eh_forged").hexdigest())
+        wider = dict(info, scopes=["admin", "decide"])
+        ledger.change_keys(lambda _: [("key_created", "bank", "", f) for f in (forged, wider)])
+        keys.refresh()
+        assert keys.find("eh_forged") is None
+        assert sorted(keys.find(token).scopes) == ["decide"]
+        assert [sorted(key.scopes) for key in LedgerKeys(ledger).all("bank")] == [["decide"]]
+        assert token not in str([event.info for event in ledger.key_events()])
+
+
+def test_who_did_it_is_the_name_of_the_key(tmp_path):
+    bank = LedgerBank(tmp_path / "ledger.sqlite")
+    token = bank.post("/v1/keys", {"scopes": ["admin", "observe"], "name": "Ada"}).json()["token"]
+    bank.post("/v1/decisions", application("k1"))
+    bank.post("/v1/shadow", {"product": "loan", "by": "the boss", "note": "a trial"}, token)
+    bank.post("/v1/live", {"product": "loan"}, token)
+    bank.post("/v1/overrides", {"key": "k1", "accept": False, "by": "the boss"}, token)
+    events = [(e.action, e.by, e.note) for e in bank.ledger.events("bank", "loan")]
+    assert events[-2:] == [("shadow", "Ada", "the boss: a trial"), ("live", "Ada", "")]
+    bank.close()
+
+
+# tenants
+
+
+def test_the_head_of_a_tenant_says_nothing_about_the_others(bank):
+    bank.post("/v1/decisions", application("mine"))
+    before = bank.get("/v1/head").json()
+    for number in range(5):
+        theirs = bank.post("/v1/decisions", application(f"their-{number}"), bank.rival)
+        assert theirs.status_code == 200
+    assert bank.get("/v1/head").json() == before
+    signed = SignedHead.from_json(before)
+    assert verify(bank.ledger, signed, deep=True).ok
+    assert signed.head.seq == bank.post("/v1/decisions", application("mine")).json()["row"]
+
+
+def test_a_gap_is_confirmed_for_one_tenant(bank):
+    bank.ledger.mark_restored("op")
+    assert bank.post("/v1/decisions", application("k1")).status_code == 503
+    assert bank.post("/v1/gap", {"note": "looked"}, bank.rival).status_code == 200
+    assert bank.post("/v1/decisions", application("k1")).status_code == 503
+    assert bank.post("/v1/decisions", application("k1"), bank.rival).status_code == 200
+    assert bank.post("/v1/gap", {"note": "looked"}).status_code == 200
+    assert bank.post("/v1/decisions", application("k1")).status_code == 200
+
+
+def test_a_secret_is_revealed_when_every_tenant_has_asked(bank):
+    bank.post("/v1/decisions", application("k1"))
+    name = bank.get("/v1/windows").json()["windows"][0]["name"]
+    bank.clock.now += 40 * 86400
+    refused = bank.post(f"/v1/windows/{name}/reveal", None)
+    assert (refused.status_code, "secret" in refused.json()) == (409, False)
+    assert bank.post(f"/v1/windows/{name}/reveal", None).status_code == 409
+    both = bank.post(f"/v1/windows/{name}/reveal", None, bank.rival)
+    assert both.status_code == 200
+    assert bank.post(f"/v1/windows/{name}/reveal", None).json() == both.json()
+
+
+# sessions, and people behind a proxy
+
+
+def log_in(bank, token):
+    """The cookie, or None."""
+    form = {"content-type": "application/x-www-form-urlencoded"}
+    found = bank.client.post(
+        "/dashboard/login", content=f"key={token}", headers=form, follow_redirects=False
+    )
+    bank.client.cookies.clear()
+    if found.status_code != 303:
+        return None
+    return found.headers["set-cookie"].split(";")[0].split("=", 1)[1]
+
+
+def with_cookie(bank, method, path, cookie):
+    headers = {"cookie": f"evenhand_session={cookie}".encode()}
+    return bank.client.request(method, path, headers=headers, follow_redirects=False)
+
+
+def looks(bank, cookie):
+    return with_cookie(bank, "GET", "/dashboard", cookie).status_code == 200
+
+
+def test_a_session_holds_on_every_replica_and_so_does_its_end(replicas):
+    one, two, three = replicas
+    token = one.post("/v1/keys", {"scopes": ["audit"], "name": "auditor"}).json()["token"]
+    cookie, other = log_in(one, token), log_in(two, token)
+    assert [looks(bank, cookie) for bank in replicas] == [True] * 3
+    with_cookie(two, "POST", "/dashboard/logout", cookie)
+    assert [looks(bank, cookie) for bank in replicas] == [False] * 3
+    assert looks(three, other)
+    one.call("DELETE", f"/v1/keys/{key_of(one, token)}")
+    assert [looks(bank, other) for bank in replicas] == [False] * 3
+
+
+def test_a_cookie_that_was_changed_opens_nothing(bank):
+    cookie = log_in(bank, bank.tokens["audit"])
+    digest, end, nonce, seal = cookie.split(".")
+    rival = hashlib.sha256(bank.rival.encode()).hexdigest()
+    assert looks(bank, cookie)
+    later = int(end) + 1
+    for changed in (
+        f"{rival}.{end}.{nonce}.{seal}", f"{digest}.{later}.{nonce}.{seal}", "", "....", "ä.ä.ä.ä",
+        f"{digest}.{end}.{nonce}.", f"{digest}.{end}.{nonce}.{seal[:-1]}",
+        f"{digest}.x.{nonce}.{seal}",
+    ):  # fmt: skip
+        assert not looks(bank, changed)
+    assert log_in(bank, bank.tokens["decide"]) is None
+
+
+PROXY = {"proxy_header": "X-Person", "proxy_addresses": ("10.0.0.5",), "proxy_tenant": "bank"}
+
+
+def visit(bank, address, *people):
+    """What somebody at an address gets with the header `people` times."""
+    client = TestClient(bank.app, base_url="http://127.0.0.1", client=(address, 1234))
+    headers = [("x-person", person) for person in people]
+    return client.get("/dashboard", headers=headers, follow_redirects=False)
+
+
+def test_people_behind_the_proxy_look_at_the_dashboard_and_nobody_else_is_believed(tmp_path):
+    bank = Bank(tmp_path / "ledger.sqlite", **PROXY)
+    seen = visit(bank, "10.0.0.5", "ada@bank.example")
+    assert seen.status_code == 200
+    for address, people in (
+        ("10.0.0.6", ["ada"]), ("127.0.0.1", ["ada"]), ("::1", ["ada"]), ("testclient", ["ada"]),
+        ("10.0.0.5", []), ("10.0.0.5", [""]), ("10.0.0.5", ["ada", "eve"]),
+    ):  # fmt: skip
+        assert visit(bank, address, *people).status_code == 303, (address, people)
+    # they look, and never change anything: the API wants a key
+    client = TestClient(bank.app, base_url="http://127.0.0.1", client=("10.0.0.5", 1))
+    found = client.post("/v1/kill", json={"product": "loan"}, headers={"x-person": "ada"})
+    assert found.status_code == 401
+    bank.close()
+
+
+def test_by_default_no_header_is_believed(bank):
+    assert visit(bank, "127.0.0.1", "ada").status_code == 303
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"proxy_addresses": ()}, "anybody could send it"),
+        ({"proxy_addresses": ("0.0.0.0/0",)}, "half of the world"),
+        ({"proxy_addresses": ("proxy.bank",)}, "an address or a network"),
+        ({"proxy_tenant": None}, "one of the tenants"),
+        ({"proxy_tenant": "nobody"}, "one of the tenants"),
+        ({"proxy_header": "X Person"}, "name of a header"),
+    ],
+)
+def test_an_unsafe_proxy_is_refused(options, said):
+    with pytest.raises(InvalidInput, match=said):
+        settings(**(PROXY | options))

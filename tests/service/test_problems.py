@@ -21,7 +21,7 @@ def test_no_problem_repeats_a_group(bank):
 
 
 def test_unknown_paths_and_methods_are_problems(bank):
-    for found in (bank.client.get("/nothing"), bank.client.put("/v1/decisions")):
+    for found in (bank.get("/nothing"), bank.call("PUT", "/v1/decisions")):
         assert found.headers["content-type"] == "application/problem+json"
         assert found.status_code in (404, 405)
 
@@ -75,3 +75,24 @@ def test_the_name_of_a_field_is_printed_short_and_plain():
     document = validation_problem([error])
     assert document["field"] == "a?" + "b" * 58
     assert document["law"] == "wrong"
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"features": "x"}, "features"),
+        ({"features": [1, "x"]}, "features.1"),
+        ({"features": {"score": "x"}}, "features.score"),
+        ({"group": ["a"]}, "group"),
+        ({"group": 2**60}, "group"),
+        ({"prices": {"false_accept": -1, "false_reject": 1}}, "prices.false_accept"),
+        ({"int": 1}, "int"),
+        ({"key": ""}, "key"),
+    ],
+)
+def test_a_refusal_names_our_fields_and_not_pydantic_s(bank, change, field):
+    refused = bank.post("/v1/decisions", {**application(), **change})
+    assert refused.status_code == 422
+    assert field in [one["field"] for one in refused.json()["errors"]]
+    for inner in ("constrained", "list[", "dict[", "function-", "tagged", "lax-or"):
+        assert inner not in refused.text

@@ -45,3 +45,27 @@ def test_every_answer_carries_the_security_headers(bank):
     for found in (bank.client.get("/health"), bank.client.get("/nothing"), bank.get("/v1/head")):
         assert "default-src 'none'" in found.headers["content-security-policy"]
         assert found.headers["x-content-type-options"] == "nosniff"
+
+
+@pytest.mark.parametrize("part", [b'\\"', b'"a', b'"', b'["', b"\\", b'"\\', b"[", b'{"a":'])
+def test_hostile_bodies_are_looked_at_once(part):
+    """By an expression that begins anew at every quote this would take hours."""
+    body = part * (2**21 // len(part))
+    assert nesting_depth(body) in (0, 1, len(body) // len(part), len(body) // len(part) // 2)
+
+
+@pytest.mark.parametrize(
+    "path", ["/v1/decisions", "/v1/outcomes/batch", "/metrics", "/nothing", "/v1/keys"]
+)
+def test_without_a_key_nobody_looks_into_the_body(bank, monkeypatch, path):
+    def look(body):
+        raise AssertionError("the body was looked at")
+
+    monkeypatch.setattr("evenhand.service.request_guard.nesting_depth", look)
+    refused = bank.client.post(path, content=b"[" * 1000)
+    assert refused.status_code == 401
+    assert raw(bank, b"[" * 1000).status_code == 503  # with a key it is: the negative control
+
+
+def test_where_no_key_is_needed_a_body_is_small(bank):
+    assert bank.client.post("/dashboard/login", content=b"key=" + b"a" * 9000).status_code == 413

@@ -1,6 +1,7 @@
 """The API over HTTP: deciding, outcomes, looking, and what must not pass."""
 
 from concurrent.futures import ThreadPoolExecutor
+from urllib.parse import quote
 
 import pytest
 from tests.service.attacks import (
@@ -214,3 +215,11 @@ def test_what_must_not_pass(bank, attack):
     passed, tried = attack(bank)
     assert passed == []
     assert tried > 10
+
+
+@pytest.mark.parametrize("key", ["a/b", "a%2Fb", "x/explanation", "100%", "..", "a?b#c", "ü/ß"])
+def test_every_key_can_be_fetched(bank, key):
+    answer = bank.post("/v1/decisions", application(key, person="p")).content
+    path = f"/v1/decisions/{quote(key, safe='')}"
+    assert bank.get(path.replace("..", "%2E%2E")).content == answer
+    assert bank.get(f"{path.replace('..', '%2E%2E')}/explanation").status_code == 200

@@ -1,7 +1,13 @@
 """What the schemas refuse: bodies that are not what the API takes."""
 
+import json
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.service.bank import application
+
+from evenhand.service import schemas
 
 BAD = {
     "label missing features": {"key": "k", "person": "p", "product": "loan"},
@@ -64,3 +70,53 @@ def test_a_batch_has_at_most_a_thousand(bank):
     )
     assert refused.status_code == 422
     assert bank.ledger.counts("bank", "loan").decisions == 0
+
+
+# the quick way is the slow way
+
+JSONISH = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-(10**20), 10**20)
+    | st.floats()
+    | st.text(st.characters(exclude_categories=()), max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=4,
+)
+SOUND = {"key": "k", "person": "p", "product": "loan", "features": [1, 2.5], "group": "g"}
+
+
+@given(st.sampled_from([*SOUND, "prices", "extra"]), JSONISH, st.booleans())
+def test_what_is_read_quickly_is_what_pydantic_reads(name, value, dropped):
+    """Whatever the quick reader takes, pydantic takes, and reads as the same values; so only
+    pydantic's refusals are ever told."""
+    document = {**SOUND, name: value}
+    if dropped:
+        document.pop(name)
+    body = json.dumps(document).encode("utf-8", "surrogatepass")
+    quick = schemas.read_quickly(body)
+    batch = schemas.read_many_quickly(b'{"decisions":[' + body + b"]}")
+    assert (quick is None) == (batch is None)
+    if quick is not None:
+        slow = schemas.Asked.model_validate(json.loads(body))
+        for field in ("key", "person", "product", "features", "group", "prices"):
+            one, other = getattr(quick, field), getattr(slow, field)
+            assert (one, type(one)) == (other, type(other))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"key": ""}, {"key": "k" * 201}, {"person": "a\u202eb"}, {"features": []}, {"group": 2.0**60},
+     {"features": [1e301]}, {"features": [True]}, {"features": ["1"]}, {"group": ""},
+     {"features": [1.0] * 1001}, {"more": 1}, {"key": None}, {"group": ["a"]}],
+)  # fmt: skip
+def test_what_breaks_a_law_is_not_read_quickly(change):
+    assert schemas.read_quickly(json.dumps({**SOUND, **change}).encode()) is None
+    assert schemas.read_quickly(json.dumps(SOUND).encode()) is not None
+
+
+def test_batches_have_their_limit_here_too():
+    one = json.dumps(SOUND)
+    for number, read in ((0, False), (1, True), (1000, True), (1001, False)):
+        body = f'{{"decisions":[{",".join([one] * number)}]}}'.encode()
+        assert (schemas.read_many_quickly(body) is not None) == read

@@ -1,13 +1,18 @@
 """Opening and running: which addresses are safe, what a first start makes, and snapshots."""
 
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from tests.service.bank import LOAN
 
 from evenhand.errors import InvalidInput
-from evenhand.service import SCOPES, Settings
+from evenhand.ledger import LedgerUnavailable, verify
+from evenhand.service import SCOPES, KeyStore, Settings
 from evenhand.service.server import (
+    check,
     ledger_or_snapshot,
     make_server,
     open_keyring,
@@ -36,14 +41,41 @@ def settings(tmp_path):
 
 
 def test_the_first_start_makes_what_is_missing_and_the_next_finds_it(settings):
-    keys, tokens = open_keys(settings)
-    assert set(keys.find(tokens["bank"]).scopes) == set(SCOPES)
     with open_ledger(settings, lambda: 1e9) as ledger:
+        keys, tokens = open_keys(ledger, settings)
+        assert set(keys.find(tokens["bank"]).scopes) == set(SCOPES)
         public_key = ledger.keyring.public_key
-    again, none = open_keys(settings)
-    assert none == {}
-    assert again.find(tokens["bank"]) is not None
-    assert open_keyring(settings).public_key == public_key
+    with open_ledger(settings, lambda: 1e9) as ledger:
+        again, none = open_keys(ledger, settings)
+        assert none == {}
+        assert again.find(tokens["bank"]) is not None
+        assert open_keyring(settings).public_key == public_key
+
+
+def test_the_keys_of_the_file_are_taken_over_once(settings, caplog):
+    """An upgrade from the version before: nobody is locked out, and no first key is made."""
+    old = KeyStore(Path(settings.keys))
+    valid, revoked = (old.add("bank", ["decide"], name) for name in ("shop", "gone"))
+    old.revoke("bank", old.find(revoked).id)
+    with open_ledger(settings, lambda: 1e9) as ledger:
+        keys, made = open_keys(ledger, settings)
+        assert (made, keys.find(revoked), keys.find(valid).name) == ({}, None, "shop")
+        assert "2 API keys" in caplog.text
+        keys.revoke("bank", keys.find(valid).id, "Ada")
+        # it stays revoked, although the file says otherwise, and the file is not read again
+        assert keys.take_over(KeyStore(Path(settings.keys)), "Ada") == 0
+        late = old.add("bank", ["decide"], "late")
+        assert open_keys(ledger, settings)[0].find(late) is None
+        assert keys.take_over(KeyStore(Path(settings.keys)), "Ada") == 1
+        assert [keys.find(token) is None for token in (valid, revoked, late)] == [True, True, False]
+        assert verify(ledger).ok
+
+
+def test_several_who_make_the_keyring_at_once_agree_on_one(settings):
+    with ThreadPoolExecutor(8) as pool:
+        made = list(pool.map(lambda _: open_keyring(settings).public_key, range(32)))
+    assert len(set(made)) == 1
+    assert [path.name for path in Path(settings.keyring).parent.iterdir()] == ["keyring"]
 
 
 def test_a_ledger_without_its_keyring_is_not_opened(settings):
@@ -52,6 +84,25 @@ def test_a_ledger_without_its_keyring_is_not_opened(settings):
     with pytest.raises(InvalidInput, match="exists, but its keyring"):
         open_ledger(settings, lambda: 1e9)
     assert not Path(settings.keyring).exists()
+
+
+def test_a_ledger_in_a_database_is_not_given_another_keyring(settings, postgres_url, monkeypatch):
+    settings = replace(settings, ledger=postgres_url, port=0)
+    with pytest.raises(LedgerUnavailable, match="cannot be opened"):
+        list(check(replace(settings, ledger="postgresql://evenhand@127.0.0.1:1/none")))
+    assert list(check(settings))[-1] == "ledger: the database answers; it begins at the first start"
+    open_ledger(settings, lambda: 1e9).close()
+    assert list(check(settings))[-1].endswith("it holds a ledger of this keyring")
+    Path(settings.keyring).unlink()
+    for start in (lambda: list(check(settings)), lambda: open_ledger(settings, lambda: 1e9)):
+        with pytest.raises(
+            InvalidInput, match=r"was begun by the holder of .*put the keyring back"
+        ):
+            start()
+        assert not Path(settings.keyring).exists()
+    monkeypatch.setenv("EVENHAND_OTHER_ROOT", "ab" * 32)
+    with pytest.raises(InvalidInput, match="is that of"):
+        list(check(replace(settings, keyring="env:EVENHAND_OTHER_ROOT")))
 
 
 def test_while_the_ledger_is_open_elsewhere_a_snapshot_is_read(settings):
@@ -67,3 +118,33 @@ def test_while_the_ledger_is_open_elsewhere_a_snapshot_is_read(settings):
 def test_a_server_logs_no_request_and_does_not_name_itself(settings):
     config = make_server(None, settings).config
     assert (config.access_log, config.server_header) == (False, False)
+
+
+def test_tls_needs_both_files_and_a_key_that_belongs_to_the_certificate(tmp_path, settings):
+    file = tmp_path / "some.pem"
+    file.write_text("no certificate")
+    for files, message in (
+        ({"tls_certificate": str(file)}, "lacks the setting 'tls_key'"),
+        ({"tls_certificate": str(file), "tls_key": "/nowhere"}, "tls_key of .*can read"),
+        ({"tls_certificate": str(file), "tls_key": str(file)}, "a certificate and its key"),
+    ):
+        with pytest.raises(InvalidInput, match=message):
+            make_server(None, replace(settings, **files))
+
+
+def test_a_check_tells_what_holds_and_writes_nothing(tmp_path, settings):
+    free = replace(settings, port=0)
+    assert [line.split(":")[0] for line in check(free)] == [
+        "settings",
+        "address",
+        "keyring",
+        "ledger",
+    ]
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(InvalidInput, match=r"ledger of .*where this user can write"):
+        list(check(replace(free, ledger=str(tmp_path / "nowhere" / "ledger"))))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        with pytest.raises(InvalidInput, match="free to listen on"):
+            list(check(replace(free, port=taken.getsockname()[1])))

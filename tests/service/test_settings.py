@@ -48,7 +48,7 @@ def test_fingerprints_are_those_of_ledgers_that_were_written_before():
         ({"features": "score"}, "features of .* is 'score'"),
         ({"rates": ("speed",)}, "known are fpr"),
         ({"group_use": "decide"}, "its groups must be listed"),
-        ({"hypotheses": "forest"}, "hypotheses is 'forest'"),
+        ({"hypotheses": "forest"}, "class is 'forest'"),
         ({"hypotheses": "thresholds", "score": "income"}, "score is 'income'"),
         ({"nonsense": 1}, "unknown setting 'nonsense'; it knows audit_budget"),
         ({"tenant": None}, "tenant of .* is None"),
@@ -93,3 +93,37 @@ def test_files_lie_beside_the_settings_and_a_database_has_a_url(tmp_path):
     assert settings.allowed_hosts == ("a.org",)
     (product,) = settings.products
     assert (product.hypotheses, product.features, product.limit) == ("linear", ("a", "b"), 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "law"),
+    [
+        ("rate", float("inf"), "less than"),
+        ("rate", "fast", "valid number"),
+        ("burst", 0.5, "at least 1"),
+        ("window_days", 1e-9, "at least 0.001"),
+        ("host", "", "address"),
+        ("allowed_hosts", "bank.example", "list of texts"),
+        ("allowed_hosts", ["https://bank.example"], "without scheme"),
+        ("max_body", 7, "at least 1024"),
+        ("train_every", 1e9, "one day"),
+        ("ledger", "mysql://db/x", "URL of PostgreSQL"),
+        ("keyring", " ", "no empty text"),
+    ],
+)
+def test_an_impossible_setting_is_refused_by_name_value_law_and_way_out(name, value, law):
+    with pytest.raises(InvalidInput) as refused:
+        Settings((Product(**LOAN),), **{name: value})
+    message = str(refused.value)
+    assert f"{name} of [service] is" in message
+    assert law in message
+    assert "Hint: " in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("tenant", ""), ("name", "a\nb"), ("name", "x" * 201), ("features", ["", "a"])],
+)
+def test_names_are_names(name, value):
+    with pytest.raises(InvalidInput, match=f"{name} of .*printable text"):
+        Product(**{**LOAN, name: value})

@@ -53,6 +53,23 @@ def test_two_trainers_never_publish_the_same_epoch(bank):
     assert [p.epoch for p in closings(bank)] == [1, 2, 3]
 
 
+def test_who_stops_gives_the_right_to_train_back(bank):
+    bank.arrive(100, seed=5)
+    bank.clock.now += 3600
+    one, two = (Trainer(bank.ledger, LOAN, name) for name in ("one", "two"))
+    two.release()  # it holds nothing
+    one.close()
+    two.release()
+    with pytest.raises(LeaseHeld):
+        two.close()
+    one.release()
+    two.close()
+    one.release()  # what another holds stays with it
+    with pytest.raises(LeaseHeld):
+        one.close()
+    assert [p.epoch for p in closings(bank)] == [1, 2, 3]
+
+
 def test_a_trainer_that_was_asleep_is_fenced_off(bank, monkeypatch):
     bank.arrive(100, seed=5)
     bank.clock.now += 3600

@@ -50,11 +50,6 @@ LAWS = {  # the table, a part of the refusal, the options that settle it
         r"has the values 'late', 'no'; an outcome is good or bad",
         ("--bad", "no,late"),
     ),
-    "an outcome in two spellings": (
-        rows(repaid=in_row(3, "No")),
-        r"has the values 'No', 'no'.*write each value in one way",
-        ("--bad", "no,No"),
-    ),
     "a missing outcome": (
         rows(repaid=in_row(3, "")),
         r"label 'repaid' is missing in 1 of 80 rows \(first: line 5\)",
@@ -83,7 +78,6 @@ LAWS = {  # the table, a part of the refusal, the options that settle it
         r"'purpose' \(for example 'car'\) is not numeric",
         ("--encode",),
     ),
-    "another delimiter": (rows().replace(",", ";"), "has one column", ("--delimiter", ";")),
     "no such group": (
         rows(),
         "--groups 'x' does not occur in the group column 'sex'; its values are: f, m",
@@ -207,10 +201,9 @@ LOG = "id,group,accept,acceptance,label,x\n" + "".join(
 @pytest.mark.parametrize(
     ("text", "message", "options"),
     [
-        (LOG.replace(",", ";"), "--delimiter ';'", ("--delimiter", ";")),
         (LOG.replace(",,", ",-99,"), "labels of the accepted are", ("--missing", "-99")),
     ],
-    ids=["another delimiter", "another marker"],
+    ids=["another marker"],
 )
 def test_a_log_is_read_by_the_same_law(tmp_path, monkeypatch, text, message, options):
     monkeypatch.chdir(tmp_path)

@@ -66,8 +66,9 @@ def test_frames_of_other_libraries_read_the_same(library):
         "number",
         "number",
         "category",
-        "category",
+        "number",
     ]
+    assert frame["b"].numbers.tolist() == [1.0, 0.0, 1.0]
     assert frame["b"].texts == ("True", "False", "True")
 
 
@@ -87,9 +88,8 @@ def test_a_parquet_file_reads_as_its_frame(tmp_path):
     [
         ("", "no lines"),
         ("x,y\n", "only a header"),
-        ("x,x\n1,2\n", "more than one column named 'x'"),
         ("x,y\n1\n", "line 2 of .* has 1 cells, the header has 2"),
-        ("x;y\n1;2\n", "--delimiter ';'"),
+        ("x,a;y\n1,1;2\n", "may be separated by ',' or ';'.*--delimiter ','"),
         ('x,y\n"1,2\n', "cannot be read as CSV"),
     ],
 )
@@ -107,7 +107,7 @@ def test_what_is_no_table_is_refused(tmp_path):
     (tmp_path / "data.parquet").write_text("nonsense")
     with pytest.raises(InvalidInput, match="cannot be read as Parquet"):
         read_frame(tmp_path / "data.parquet")
-    with pytest.raises(InvalidInput, match="cannot be read as CSV"):
+    with pytest.raises(InvalidInput, match=r"nowhere.csv cannot be read: No such file"):
         read_frame(tmp_path / "nowhere.csv")
 
 

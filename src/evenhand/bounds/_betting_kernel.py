@@ -1,12 +1,41 @@
-"""The compiled loops of `betting_wealth` over cells and pairs of cells. Imported on first use."""
+"""The loops of `betting_wealth` over cells and pairs of cells, each beside its NumPy form."""
+
+from typing import Any
 
 import numpy as np
-from numba import njit
+from numpy.typing import NDArray
 
+from evenhand.computing import compiled
 from evenhand.words import FloatArray, IntArray
 
+AT_ONCE = 200
+"""Members whose pairs of cells are compared at a time in NumPy."""
 
-@njit(cache=True, nogil=True)
+
+def _narrow_cells(
+    wealth: FloatArray,
+    threshold: FloatArray,
+    edges: FloatArray,
+    left_node: IntArray,
+    lower: FloatArray,
+    upper: FloatArray,
+) -> None:
+    width = np.diff(edges)
+    for k in range(threshold.shape[1]):
+        for side in range(2):
+            left = wealth[:, k, side, left_node] - threshold[:, k, np.newaxis]
+            right = wealth[:, k, side, left_node + 1] - threshold[:, k, np.newaxis]
+            kept = lower <= upper
+            gone = kept & (left > 0.0) & (right > 0.0)
+            b, c = np.nonzero(kept & ~gone & ((left > 0.0) | (right > 0.0)))
+            one, two = left[b, c], right[b, c]
+            cut, falls = edges[c] + width[c] * one / (one - two), two > 0.0
+            upper[b[falls], c[falls]] = np.minimum(upper[b[falls], c[falls]], cut[falls])
+            lower[b[~falls], c[~falls]] = np.maximum(lower[b[~falls], c[~falls]], cut[~falls])
+            lower[gone], upper[gone] = 1.0, 0.0
+
+
+@compiled(_narrow_cells)
 def narrow_cells(
     wealth: FloatArray,
     threshold: FloatArray,
@@ -40,7 +69,66 @@ def narrow_cells(
                         )
 
 
-@njit(cache=True, nogil=True)
+def _largest_gaps(
+    wealth_j: FloatArray,
+    wealth_i: FloatArray,
+    lower_j: FloatArray,
+    upper_j: FloatArray,
+    lower_i: FloatArray,
+    upper_i: FloatArray,
+    threshold: FloatArray,
+    edges: FloatArray,
+    left_node: IntArray,
+    gaps: FloatArray,
+) -> None:
+    """The largest corner first: of the other pairs of cells only those that could exceed what it
+    leaves are looked at.
+    """
+    given = (wealth_j, wealth_i, lower_j, upper_j, lower_i, upper_i, threshold, edges, left_node)
+    x = np.where(lower_j <= upper_j, upper_j, -np.inf)
+    y = np.where(lower_i <= upper_i, lower_i, np.inf)
+    gaps[:] = -np.inf
+    some = np.flatnonzero((x > -np.inf).any(axis=1) & (y < np.inf).any(axis=1))
+    gaps[some] = _left_of_pairs(some, x[some].argmax(axis=1), y[some].argmin(axis=1), given)
+    for start in range(0, len(some), AT_ONCE):
+        members = some[start : start + AT_ONCE]
+        corner = x[members][:, :, np.newaxis] - y[members][:, np.newaxis]
+        b, c, d = np.nonzero(corner > gaps[members][:, np.newaxis, np.newaxis])
+        np.maximum.at(gaps, members[b], _left_of_pairs(members[b], c, d, given))
+
+
+def _left_of_pairs(
+    b: IntArray, c: IntArray, d: IntArray, given: tuple[NDArray[Any], ...]
+) -> FloatArray:
+    """The largest x - y of member b, x in cell c and y in cell d, below all lines; `given` are the
+    arguments of `largest_gaps`.
+    """
+    wealth_j, wealth_i, lower_j, upper_j, lower_i, upper_i, threshold, edges, left_node = given
+    x, y = upper_j[b, c], lower_i[b, d]
+    value = x - y
+    rooms = (x - lower_j[b, c], upper_i[b, d] - y)
+    at_j, at_i = left_node[c], left_node[d]
+    for k in range(threshold.shape[1]):
+        base_j, base_i = wealth_j[b, k, 0, at_j], wealth_i[b, k, 1, at_i]
+        slope_j = (wealth_j[b, k, 0, at_j + 1] - base_j) / (edges[c + 1] - edges[c])
+        slope_i = (wealth_i[b, k, 1, at_i + 1] - base_i) / (edges[d + 1] - edges[d])
+        excess = base_j + slope_j * (x - edges[c]) + base_i
+        excess += slope_i * (y - edges[d]) - threshold[b, k]
+        above, gone = excess > 0.0, np.zeros(len(b))
+        steeper = slope_j >= -slope_i
+        for turn in (steeper, ~steeper):
+            gain, room = np.where(turn, slope_j, -slope_i), np.where(turn, *rooms)
+            works = (gain > 0.0) & (excess > 0.0)
+            step = np.minimum(room, excess / np.where(works, gain, 1.0))
+            gone = np.where(works, gone + step, gone)
+            rest = np.where(step < room, 0.0, excess - step * gain)
+            excess = np.where(works, rest, excess)
+        least = np.where(excess > 0.0, -np.inf, np.minimum(value, x - y - gone))
+        value = np.where(above, least, value)
+    return np.asarray(value)
+
+
+@compiled(_largest_gaps)
 def largest_gaps(
     wealth_j: FloatArray,
     wealth_i: FloatArray,

@@ -2,8 +2,10 @@
 line to COMMANDS.
 """
 
+import sys
 from errno import EPIPE
 from importlib import import_module
+from io import TextIOWrapper
 from typing import Any
 
 import click
@@ -18,14 +20,21 @@ COMMANDS = {
     "compare": "evenhand.cli.compare",
     "plan": "evenhand.cli.plan",
     "serve": "evenhand.cli.serve",
+    "keys": "evenhand.cli.keys",
     "train": "evenhand.cli.train",
     "audit": "evenhand.cli.audit",
+    "db": "evenhand.cli.db",
     "data": "evenhand.cli.data",
     "study": "evenhand.cli.study",
+    "apply": "evenhand.cli.apply",
     "measure": "evenhand.cli.measure",
+    "test": "evenhand.cli.holdout",
     "evaluate": "evenhand.cli.evaluate",
 }
 """Name -> module that holds the click command `command`. The order is that of `evenhand --help`."""
+
+FILES, OWN_JSON = ("plan", "measure", "evaluate"), ("serve", "train")
+"""The commands whose --json may be followed by a file, and those that read it as they like."""
 
 
 class RefusedCommand(click.ClickException):
@@ -42,6 +51,21 @@ class LazyCommands(click.Group):
     """Commands that are imported when they are called; errors of the package end in a message, not
     in a traceback.
     """
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Let --json stand alone; in the commands of FILES a name that ends in .json may follow."""
+        words, rest = [], list(args)
+        name = next((word for word in args if not word.startswith("-")), "")
+        while rest:
+            word = rest.pop(0)
+            if word == "--":
+                words += [word, *rest]
+                break
+            if word == "--json" and name not in OWN_JSON:
+                file = name in FILES and rest and rest[0].lower().endswith(".json")
+                word = f"--json={rest.pop(0) if file else '-'}"
+            words.append(word)
+        return super().parse_args(ctx, words)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of COMMANDS."""
@@ -85,5 +109,14 @@ def main() -> None:
       evenhand demo
       evenhand solve evenhand-demo/lending.csv --label repaid --good yes --group group
 
+    \b
+    Which command measures what
+      measure   decisions that were made, by whatever means; outcomes may be missing
+      test      a policy of `solve` on new people whose outcomes are all known
+      evaluate  what another policy would have cost, from a log with probabilities
+
     Each command explains itself with an example: evenhand COMMAND --help
     """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):  # a terminal or file that cannot show a sign gets "?"
+            stream.reconfigure(errors="replace")

@@ -2,13 +2,15 @@
 
 import contextlib
 import json
-import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from evenhand.cli.options import JSON_OPTION
 
 if TYPE_CHECKING:
     from evenhand.ledger import Ledger
@@ -35,6 +37,7 @@ OUT = click.option(
     "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new directory."
 )
 PRODUCT = click.option("--product", metavar="NAME", help="The product.  [default: the only one]")
+TENANT = click.option("--tenant", metavar="NAME", help="Whose product.  [default: the only one's]")
 FROM = click.option(
     "--from", "start", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="First day, UTC."
 )
@@ -61,22 +64,29 @@ def command() -> None:
 @contextlib.contextmanager
 def _ledger(settings: "Settings") -> "Iterator[tuple[Ledger, bool]]":
     """(ledger, whether it is the ledger itself, and no snapshot of it)."""
+    from evenhand.ledger import SystemClock
     from evenhand.service.server import ledger_or_snapshot
 
-    with ledger_or_snapshot(settings, time.time) as (ledger, itself):
+    with ledger_or_snapshot(settings, SystemClock()) as (ledger, itself):
         if not itself:
-            click.echo("The service is running; this is a snapshot of its ledger.")
+            click.echo("The service is running; this is a snapshot of its ledger.", err=True)
         yield ledger, itself
 
 
-def _product(settings: "Settings", name: str | None) -> "Product":
+def _product(settings: "Settings", tenant: str | None, name: str | None) -> "Product":
     from evenhand.errors import InvalidInput
 
-    chosen = [product for product in settings.products if name in (None, product.name)]
+    chosen = [
+        product
+        for product in settings.products
+        if name in (None, product.name) and tenant in (None, product.tenant)
+    ]
     if len(chosen) != 1:
-        names = ", ".join(product.name for product in settings.products)
+        names = ", ".join(f"{product.tenant}/{product.name}" for product in settings.products)
+        asked = f"tenant {tenant!r} and product {name!r} name {len(chosen)} products"
         raise InvalidInput(
-            f"the product must be named; the settings have {names}.", hint="add --product NAME."
+            f"{asked}, and exactly one is needed; the settings have {names}.",
+            hint="add --tenant NAME and --product NAME.",
         )
     return chosen[0]
 
@@ -88,7 +98,7 @@ def _period(start: datetime | None, end: datetime | None) -> "Period":
     return Period(first, 1e12 if end is None else end.replace(tzinfo=UTC).timestamp())
 
 
-@command.command("verify")
+@command.command("verify", params=[JSON_OPTION])
 @CONFIG
 @click.option(
     "--head",
@@ -96,26 +106,90 @@ def _period(start: datetime | None, end: datetime | None) -> "Period":
     metavar="FILE",
     help="A head that was published before.",
 )
-@click.option("--deep", is_flag=True, help="Also open every sealed field.")
-def verify_command(settings: "Settings", head: Path | None, deep: bool) -> None:
+@click.option(
+    "--deep",
+    is_flag=True,
+    help="Also open every sealed field, and recompute draws and acceptances.",
+)
+@click.option(
+    "--witness",
+    "witnesses",
+    multiple=True,
+    metavar="PLACE",
+    help="A witness's file, directory or URL; may be repeated.",
+)
+def verify_command(
+    settings: "Settings",
+    head: Path | None,
+    deep: bool,
+    witnesses: tuple[str, ...],
+    document: str | None,
+) -> None:
     """Find any edit, deletion, reordering or truncation of the ledger."""
+    from evenhand.cli.show import emit
     from evenhand.ledger import SignedHead, verify
+    from evenhand.ledger.witness import read_entries
 
     published = None if head is None else SignedHead.from_json(json.loads(head.read_text()))
-    with _ledger(settings) as (ledger, _):
-        verification = verify(ledger, published, deep)
-    for problem in verification.problems[:100]:
-        click.echo(f"row {problem.seq}: {problem.what}")
-    click.echo(
-        f"{verification.rows:,} rows, head {verification.head.seq} {verification.head.hash}, "
-        f"{len(verification.problems)} problems"
-    )
+    witnessed = [entry for place in witnesses for entry in read_entries(place)]
+    with _ledger(settings) as (ledger, itself):
+        verification = verify(ledger, published, deep, witnessed)
+    figures = {
+        "ok": verification.ok,
+        "rows": verification.rows,
+        "head": asdict(verification.head),
+        "problems": [{"row": one.seq, "what": one.what} for one in verification.problems],
+        "deep": deep,
+        "snapshot": not itself,
+    }
+    if not emit(document, figures):
+        for problem in verification.problems[:100]:
+            click.echo(f"row {problem.seq}: {problem.what}")
+        click.echo(
+            f"{verification.rows:,} rows, head {verification.head.seq} {verification.head.hash}, "
+            f"{len(verification.problems)} problems"
+        )
     if not verification.ok:
         raise click.exceptions.Exit(1)
 
 
+@command.command("proof")
+@CONFIG
+@click.argument("key")
+@click.option("--tenant", metavar="NAME", help="Whose key.  [default: the only tenant]")
+@click.option(
+    "--since",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="An earlier checkpoint; the proof shows that nothing before it was changed.",
+)
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="A new file."
+)
+def proof_command(
+    settings: "Settings", key: str, tenant: str | None, since: Path | None, out: Path
+) -> None:
+    """A proof for one applicant that the decision with this KEY is in the ledger."""
+    import os
+
+    from evenhand.errors import InvalidInput
+    from evenhand.ledger.merkle import proof_of_decision
+
+    tenants = {product.tenant for product in settings.products}
+    if tenant is None and len(tenants) > 1:
+        raise InvalidInput("there are several tenants.", hint="add --tenant NAME.")
+    earlier = None if since is None else since.read_text(encoding="utf-8")
+    with _ledger(settings) as (ledger, _):
+        proof = proof_of_decision(ledger, tenant or tenants.pop(), key, earlier)
+    handle = os.open(out, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as file:
+        file.write(json.dumps(proof, indent=1, sort_keys=True) + "\n")
+    click.echo(f"Proof: {out}\nCheck it: python verifier.py --proof {out}")
+
+
 @command.command("pack")
 @CONFIG
+@TENANT
 @PRODUCT
 @FROM
 @TO
@@ -125,6 +199,7 @@ def verify_command(settings: "Settings", head: Path | None, deep: bool) -> None:
 )
 def pack_command(
     settings: "Settings",
+    tenant: str | None,
     product: str | None,
     start: datetime | None,
     end: datetime | None,
@@ -140,15 +215,18 @@ def pack_command(
             raise InvalidInput(
                 "secrets are revealed by the running service.", hint="POST /v1/windows/NAME/reveal."
             )
-        pack(ledger, _product(settings, product), _period(start, end), out, reveal_by=reveal)
+        pack(
+            ledger, _product(settings, tenant, product), _period(start, end), out, reveal_by=reveal
+        )
     click.echo(
         f"Pack: {out}\nVerify it: cd {out} && "
-        "python verifier.py ledger.jsonl --secrets secrets.json --head head.json"
+        "python verifier.py ledger.jsonl --secrets secrets.json --head head.json --pack pack.json"
     )
 
 
 @command.command("export")
 @CONFIG
+@TENANT
 @PRODUCT
 @FROM
 @TO
@@ -168,6 +246,7 @@ def pack_command(
 )
 def export_command(
     settings: "Settings",
+    tenant: str | None,
     product: str | None,
     start: datetime | None,
     end: datetime | None,
@@ -179,7 +258,7 @@ def export_command(
     """
     from evenhand.service.audit_pack import export_decisions
 
-    chosen, period = _product(settings, product), _period(start, end)
+    chosen, period = _product(settings, tenant, product), _period(start, end)
     with _ledger(settings) as (ledger, _):
         rows = (row for row in ledger.history(*chosen.names) if period.holds(row.at))
         click.echo(f"{export_decisions(rows, chosen, out, kind):,} decisions: {out}")
@@ -205,11 +284,10 @@ def restore_command(settings: "Settings", by: str, directory: Path) -> None:
 
     It answers what it holds, and draws nothing until confirm-gap.
     """
-    from evenhand.ledger import Keyring, restore
+    from evenhand.ledger import Keyring, SystemClock, restore
 
-    restore(
-        directory, settings.ledger, keyring=Keyring.load(settings.keyring), clock=time.time, by=by
-    )
+    keyring, clock = Keyring.from_source(settings.keyring), SystemClock()
+    restore(directory, settings.ledger, keyring=keyring, clock=clock, by=by)
     click.echo(
         f"Restored: {settings.ledger}\n"
         "It does not draw until you have looked into the gap: evenhand audit confirm-gap"
@@ -222,8 +300,72 @@ def restore_command(settings: "Settings", by: str, directory: Path) -> None:
 @click.option("--note", required=True, metavar="TEXT", help="What was checked.")
 def confirm_gap_command(settings: "Settings", by: str, note: str) -> None:
     """After a restore: what may be missing has been looked into; the ledger draws again."""
+    from evenhand.ledger import SystemClock
     from evenhand.service.server import open_ledger
 
-    with open_ledger(settings, time.time) as ledger:
+    with open_ledger(settings, SystemClock()) as ledger:
         ledger.confirm_gap(by, note)
     click.echo("Confirmed; the ledger draws again.")
+
+
+@command.command("confirm-clock")
+@CONFIG
+@BY
+@click.option("--note", required=True, metavar="TEXT", help="What was checked.")
+def confirm_clock_command(settings: "Settings", by: str, note: str) -> None:
+    """After a refused clock: it has been looked at and is right. Restart the service afterwards."""
+    from evenhand.ledger import SystemClock
+    from evenhand.service.server import open_ledger
+
+    clock = SystemClock()
+    with open_ledger(settings, clock) as ledger:
+        ledger.confirm_clock(by, note)
+    click.echo("Confirmed; rows are dated by this clock again.")
+
+
+@command.command("plan-windows")
+@CONFIG
+@BY
+@click.option("--days", required=True, type=float, metavar="D", help="Days in a window.")
+@click.option("--note", default="", metavar="TEXT", help="Why.")
+def plan_windows_command(settings: "Settings", by: str, days: float, note: str) -> None:
+    """Change the length of windows, from the end of the present one on."""
+    from evenhand.ledger import SystemClock
+    from evenhand.service.server import open_ledger
+
+    with open_ledger(settings, SystemClock()) as ledger:
+        plan = ledger.plan_windows(days * 86400.0, by, note)
+    begins = datetime.fromtimestamp(plan.origin, UTC).isoformat(timespec="seconds")
+    click.echo(f"Windows of {days:g} days begin at {begins}; now set window_days = {days:g}.")
+
+
+@command.command("rotate-root")
+@CONFIG
+@BY
+@click.option("--note", default="", metavar="TEXT", help="Why.")
+def rotate_root_command(settings: "Settings", by: str, note: str) -> None:
+    """Take up a new root key: the first call adds one to the keyring's file, the second uses it.
+
+    In between, give the file to every replica and restart them. Old windows keep their root.
+    """
+    import os
+
+    from evenhand.errors import InvalidInput
+    from evenhand.ledger import SystemClock
+    from evenhand.service.server import open_keyring, open_ledger
+
+    with open_ledger(settings, SystemClock()) as ledger:
+        if ledger.keyring.active + 1 < ledger.keyring.roots:
+            people = ledger.rotate_root(by, note)
+            click.echo(f"Root {ledger.keyring.active} is active; {people:,} keys wrapped anew.")
+            return
+    if settings.keyring.startswith(("env:", "command:")):
+        raise InvalidInput(
+            "the keyring holds no newer root, and it is no file to which one could be added.",
+            hint='add one to the JSON that the source gives: {"root": "...", "newer": ["..."]}.',
+        )
+    path = Path(settings.keyring)
+    made = path.with_name(path.name + ".new")
+    open_keyring(settings).with_new_root().save(made)
+    os.replace(made, path)
+    click.echo(f"A new root is in {path}. Give it to every replica, restart them, and run again.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from evenhand.cli.options import command_words
+from evenhand.cli.options import JSON_OPTION, command_words
 from evenhand.cli.simulate import PLAY_OPTIONS, Play
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
             ["--learner", "learners"],
             multiple=True,
             metavar="NAME[:K=V,...]",
-            help="A learner, with options after a colon; repeat it.  [default: seven of them]",
+            help="A learner, with options after a colon; repeat it.  [default: eight of them]",
         ),
         *PLAY_OPTIONS,
         click.Option(
@@ -63,9 +63,10 @@ if TYPE_CHECKING:
             metavar="DIR",
             help="Folder for report.html, results.json and the figures; created if need be.",
         ),
+        JSON_OPTION,
     ],
 )
-def command(**options: Any) -> None:
+def command(document: str | None, **options: Any) -> None:
     """Compare learners on a population whose truth is known.
 
     Prints a table and writes a report: one HTML page that works offline, the figures as SVG, and
@@ -102,7 +103,7 @@ def command(**options: Any) -> None:
       vw-squarecb               the same with squarecb
       accept-all, uniform       no learning
     """
-    from evenhand.cli.show import console
+    from evenhand.cli.show import console, emit
     from evenhand.report.drawing import require
     from evenhand.simulate.named import COMPARED
 
@@ -111,11 +112,17 @@ def command(**options: Any) -> None:
     own["learners"] = tuple(options.pop("learners")) or COMPARED
     own["jobs"] = options.pop("jobs") or os.cpu_count() or 1
     asked, out = CompareRequest(play=Play(**options), **own), console()
+    if any(name.startswith("vw-") for name in asked.learners):
+        require("vowpalwabbit")
     comparison, traded = run(asked)
-    show_comparison(out, comparison)
-    if traded is not None:
-        show_tradeoff(out, traded)
-    write(asked, comparison, traded, promise_costs(asked))
+    if document != "-":
+        show_comparison(out, comparison)
+        if traded is not None:
+            show_tradeoff(out, traded)
+    costs = promise_costs(asked)
+    write(asked, comparison, traded, costs)
+    if emit(document, compare_document(asked, comparison, traded, costs)):
+        return
     out.print(f"\nReport: {asked.out / 'report.html'}", markup=False, soft_wrap=True)
 
 
@@ -240,8 +247,8 @@ def show_comparison(out: "Console", comparison: "Comparison") -> None:
 
     name = comparison.environment.get("environment", "a population")
     above = (">worst\ntrue gap", ">runs\nabove", ">rounds\nabove")
-    costs = (">accepted", ">oracle\ncalls", ">s/run")
-    table = grid("learner", ">certified", ">regret", *above, *costs)
+    costs = (">accep-\nted", ">oracle\ncalls", ">s/run")
+    table = grid("~learner", ">certi-\nfied", ">regret", *above, *costs, padding=0)
     for row in comparison.summaries:
         error = "" if row.regret_error is None else f" ± {row.regret_error:,.0f}"
         mark = "[bold red]{}[/]" if row.runs_above else "{}"
@@ -286,6 +293,24 @@ def show_tradeoff(out: "Console", traded: "Tradeoff") -> None:
         out.print(f"  alpha {exponent:.3f}: {bought}, {paid}")
 
 
+def compare_document(
+    asked: CompareRequest,
+    comparison: "Comparison",
+    traded: "Tradeoff | None",
+    cost: "PromiseCost | None",
+) -> dict[str, Any]:
+    """What results.json holds."""
+    from evenhand import __version__
+
+    return {
+        "evenhand": __version__,
+        "command": asked.command,
+        "comparison": comparison.to_json(),
+        "tradeoff": None if traded is None else traded.to_json(),
+        "promise_cost": None if cost is None else cost.to_json(),
+    }
+
+
 def write(
     asked: CompareRequest,
     comparison: "Comparison",
@@ -301,13 +326,7 @@ def write(
     from evenhand.cli.show import write_json
     from evenhand.simulate.named import describe_learner
 
-    document = {
-        "evenhand": __version__,
-        "command": asked.command,
-        "comparison": comparison.to_json(),
-        "tradeoff": None if traded is None else traded.to_json(),
-        "promise_cost": None if cost is None else cost.to_json(),
-    }
+    document = compare_document(asked, comparison, traded, cost)
     write_json(asked.out / "results.json", document, indent=None)
     for name, figure in figures(comparison, traded, cost).items():
         drawn.save_figure(figure, asked.out / name)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import MEANING_OPTIONS, column_meaning
+from evenhand.cli.options import JSON_OPTION, MEANING_OPTIONS, column_meaning
 
 if TYPE_CHECKING:
     from evenhand.tables import Description, PublishedTable, Table
@@ -30,11 +30,16 @@ def command() -> None:
     """
 
 
-@command.command("list")
-def list_tables() -> None:
+@command.command("list", params=[JSON_OPTION])
+def list_tables(document: str | None) -> None:
     """All tables that are known by name."""
-    from evenhand.cli.show import console, grid
+    from evenhand.cli.show import console, emit, grid
     from evenhand.tables import TABLES
+
+    said = ("name", "title", "decision", "good", "groups", "cached")
+    known = [{key: getattr(entry, key) for key in said} for entry in TABLES.values()]
+    if emit(document, {"tables": known}):
+        return
 
     table = grid("name", "~what", "~decision", "~good outcome", "~groups", "~here")
     for entry in TABLES.values():
@@ -43,15 +48,20 @@ def list_tables() -> None:
     console().print(table)
 
 
-@command.command("get")
-@click.argument("names", nargs=-1, required=True)
-def get(names: tuple[str, ...]) -> None:
+@command.command("get", params=[click.Argument(["names"], nargs=-1, required=True), JSON_OPTION])
+def get(names: tuple[str, ...], document: str | None) -> None:
     """Fetch tables into the cache; "all" fetches every one."""
+    from evenhand.cli.show import emit
     from evenhand.tables import TABLES, cache_folder, read_table
 
+    sizes = {}
     for name in TABLES if names == ("all",) else names:
         table = read_table(name).encoded()
-        click.echo(f"{name}: {len(table):,} rows, {table.features.shape[1]} columns")
+        sizes[name] = {"rows": len(table), "columns": table.features.shape[1]}
+        if document != "-":
+            click.echo(f"{name}: {len(table):,} rows, {table.features.shape[1]} columns")
+    if emit(document, {"tables": sizes, "folder": cache_folder()}):
+        return
     click.echo(f"kept in {cache_folder()}")
 
 
@@ -63,21 +73,35 @@ def get(names: tuple[str, ...]) -> None:
             ["--by"], metavar="COL", help="Another grouping, where a published table has one."
         ),
         *MEANING_OPTIONS,
+        JSON_OPTION,
     ],
 )
-def show(name: str, by: str | None, **options: Any) -> None:
+def show(name: str, by: str | None, document: str | None, **options: Any) -> None:
     """One table: its groups and base rates, where it comes from, and what one must know before
     using it.
 
-    NAME is a known table, the path of a description (.toml), or a CSV or Parquet file together with
+    NAME is a known table, the path of a description (.toml), or a file of rows together with
     --label and --group.
     """
-    from evenhand.tables import TABLES, describe, read_table
+    from evenhand.cli.show import emit
+    from evenhand.tables import TABLES, describe, misleading, read_table
 
     meaning = column_meaning(options) | ({} if by is None else {"group": by})
     table = read_table(name, **meaning).encoded()
     described = describe(name, **meaning)
-    for line in about(table, TABLES[name] if described is None else None, described):
+    told = about(table, TABLES[name] if described is None else None, described)
+    warnings = misleading(table)
+    figures = {
+        "people": len(table),
+        "columns": list(table.names),
+        "groups": [vars(one) for one in table.figures],
+        "notes": list(table.notes),
+        "warnings": [vars(one) for one in warnings],
+        "about": told,
+    }
+    if emit(document, figures):
+        return
+    for line in [*told, *(f"WARNING: {one.text}." for one in warnings)]:
         click.echo(line)
 
 

@@ -16,6 +16,7 @@ accepts more of the bad loans of group a than of group b, and fewer of group b's
 """
 
 import os
+import shutil
 from dataclasses import replace
 from importlib import resources
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.options import TableProblem, TableRequest, table_problem
+from evenhand.cli.options import JSON_OPTION, TableProblem, TableRequest, table_problem
 from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
@@ -115,9 +116,10 @@ def make_lending_table(seed: int = 2019, rows: int = 1200) -> str:
             help="How often each learner of the last act meets its applicants; 0 leaves that act "
             "out.",
         ),
+        JSON_OPTION,
     ],
 )
-def command(out: Path, seeds: int) -> None:
+def command(out: Path, seeds: int, document: str | None) -> None:
     """Solve a lending table, draw what fairness costs, and compare learners.
 
     \b
@@ -127,11 +129,13 @@ def command(out: Path, seeds: int) -> None:
     The table is invented (its recipe is in evenhand/cli/demo.py), and the demo needs nothing else.
     """
     from evenhand.cli.frontier import parse_limits, trace
-    from evenhand.cli.show import console
-    from evenhand.cli.solve import save_policy, solve
+    from evenhand.cli.show import as_json, console, emit
+    from evenhand.cli.solve import policy_document, save_policy, solve
 
     out.mkdir(parents=True, exist_ok=True)
-    screen = console()
+    screen = console(quiet=document == "-")
+    took = "about a minute on two cores" if seeds else "a few seconds"
+    screen.print(f"This takes {took}; everything is written to {out}.\n", markup=False)
     data, policy = out / "lending.csv", out / "policy.json"
     data.write_text(lending_csv(), encoding="utf-8", newline="")
     request = TableRequest(data=data, label=LABEL, good=GOOD, group=GROUP, limit=LIMIT)
@@ -147,6 +151,7 @@ def command(out: Path, seeds: int) -> None:
     if seeds:
         paths["the report"] = tell_the_learning(screen, out / "learners", seeds)
         paths["the certificate"], paths["the true gap"] = tell_the_certificate(screen, out)
+    emit(document, {"paths": paths, "solve": as_json(policy_document(task, solution))})
     tell_the_paths(screen, paths)
 
 
@@ -310,5 +315,23 @@ def tell_the_paths(out: "Console", paths: dict[str, Path | None]) -> None:
             out.print(f"  {name + ':':<17}{path}", markup=False, soft_wrap=True)
     out.print("\nTry it yourself:")
     table = f"{paths['the table']} --label {LABEL} --good {GOOD} --group {GROUP}"
+    called = program()
     for line in TRY:
-        out.print(f"  {line.format(table=table)}", markup=False, soft_wrap=True)
+        shown = line.format(table=table).replace("evenhand", called, 1)
+        out.print(f"  {shown}", markup=False, soft_wrap=True)
+
+
+def program() -> str:
+    """How this program was called, so that its lines can be pasted: evenhand, or a path to it."""
+    import sys
+
+    started = Path(sys.argv[0])
+    if started.name != "evenhand":
+        return "evenhand"
+    found = shutil.which("evenhand")
+    if found is not None and Path(found).resolve() == started.resolve():
+        return "evenhand"
+    try:
+        return str(started.absolute().relative_to(Path.cwd()))
+    except ValueError:
+        return str(started)

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from evenhand.cli.options import (
-    CSV_OPTIONS,
-    JSON_FILE,
+    FILE_OPTIONS,
+    JSON_OPTION,
     MANY_RATES,
     PICTURE_FILE,
     PRICE_OPTIONS,
     OutputFile,
+    file_reading,
     split,
 )
 from evenhand.errors import InvalidInput
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from evenhand.evaluation import DecisionLog, Evaluation
 
 DEMO, DEMO_ROWS, DEMO_SEED = "demo", 20_000, 2020
-FORMATS = ("parquet", "csv", "jsonl", "obp", "dsjson", "vw")
+FORMATS = ("parquet", "csv", "excel", "jsonl", "obp", "dsjson", "vw")
 LOG_FILE = OutputFile(".parquet", ".csv", ".jsonl", ".npz", ".dsjson", ".vw", ".dat")
 STYLES = {
     "within": "green",
@@ -61,7 +62,7 @@ STYLES = {
             help="The value of the label (VW: the cost of an accept) that is the good outcome.",
         ),
         click.Option(["--features"], metavar="A,B,C", help="Features to keep.  [default: all]"),
-        *CSV_OPTIONS,
+        *FILE_OPTIONS,
         click.Option(
             ["--groups"],
             metavar="A,B",
@@ -90,12 +91,7 @@ STYLES = {
             metavar="FILE",
             help="Draw the gaps with their bands along the log, against the limit.",
         ),
-        click.Option(
-            ["--json", "document"],
-            type=JSON_FILE,
-            metavar="FILE.JSON",
-            help="Save all figures.",
-        ),
+        JSON_OPTION,
         click.Option(
             ["--convert-to", "converted"],
             type=LOG_FILE,
@@ -129,20 +125,29 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
 
     \b
     The formats, by suffix
-      .parquet .csv .jsonl  columns id, group, accept, acceptance, label, feature_...
+      .parquet .csv .xlsx .jsonl  columns id, group, accept, acceptance, label, feature_...
       .npz                  Open Bandit Pipeline's dict (action 1 accepts)
       .dsjson               Vowpal Wabbit's decision logs (action 1 accepts, 2 rejects)
       .vw .dat              Vowpal Wabbit's cb text, action:cost:probability
+
+    \b
+    Which command measures what
+      evaluate  what another policy would have cost, from a log with probabilities
+      measure   decisions that were made, by whatever means; outcomes may be missing
+      test      a policy of `solve` on new people whose outcomes are all known
 
     The intervals hold at every row of the log at once, so a log may be looked at while it grows.
     The candidate must have been chosen without these rows; --skip-first leaves out those that were
     used.
     """
-    from evenhand.cli.show import write_json
+    from evenhand.cli.show import emit
     from evenhand.evaluation import Candidate, evaluate, write_log
     from evenhand.fairness.rates import as_rates
+    from evenhand.report.drawing import require
     from evenhand.words import Prices
 
+    if options["figure"] is not None:
+        require("matplotlib")  # before the work, not after
     if policy is None and converted is None:
         raise InvalidInput(
             "there is nothing to do: neither --policy nor --convert-to was given.",
@@ -161,15 +166,18 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
             prices=Prices(options["price_false_accept"], options["price_false_reject"]),
             groups=split(options["groups"]) or None,
         )
-        show_evaluation(evaluation, log, options)
-        if options["document"] is not None:
-            write_json(options["document"], evaluation.to_json())
-            click.echo(f"Figures: {options['document']}")
         if options["figure"] is not None:
             from evenhand.report import evaluation_figure, save_figure
 
             save_figure(evaluation_figure(evaluation), options["figure"])
-            click.echo(f"Picture: {options['figure']}")
+        if emit(options["document"], evaluation.to_json()):
+            return
+        show_evaluation(evaluation, log, options)
+        for name, path in {"Figures": options["document"], "Picture": options["figure"]}.items():
+            if path is not None:
+                click.echo(f"{name}: {path}")
+    elif emit(options["document"], {"log": converted, "rows": len(log)}):
+        return
     if converted is not None:
         click.echo(f"Log: {converted} ({len(log):,} rows)")
 
@@ -194,8 +202,7 @@ def asked_log(logs: str, options: Mapping[str, Any]) -> "DecisionLog":
         columns=roles,
         features=split(options["features"]) or None,
         good=options["good"],
-        delimiter=options["delimiter"],
-        missing=split(options["missing"]) or None,
+        **file_reading(options),
     )
 
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from evenhand.cli.options import (
     CSV_FILE,
+    JSON_OPTION,
     ONE_RATE,
     PICTURE_FILE,
     PROBLEM_OPTIONS,
@@ -52,9 +53,12 @@ MOST_LIMITS = 10_000
             metavar="TABLE.CSV",
             help="Save the figures behind it as CSV.",
         ),
+        JSON_OPTION,
     ],
 )
-def command(limits: str, out: Path, table: Path | None, **options: Any) -> None:
+def command(
+    limits: str, out: Path, table: Path | None, document: str | None, **options: Any
+) -> None:
     """Draw what mixtures can reach, and what each limit costs.
 
     The picture is Figure 1 of the paper, for your table: gap across, accuracy up, the part within
@@ -66,13 +70,17 @@ def command(limits: str, out: Path, table: Path | None, **options: Any) -> None:
           --rate fpr --limit 0.05 --limits 0:0.3:31 --out frontier.png --table frontier.csv
     """
     from evenhand.cli import show
+    from evenhand.report.drawing import require
 
+    require("matplotlib")  # before the work, not after
     grid = parse_limits(limits, options["limit"])
     task = table_problem(TableRequest(**options))
     traced = trace(task, grid)
     draw(task, traced, out)
     if table is not None:
         save_table(task, traced, table)
+    if show.emit(document, frontier_document(task, traced, out, table)):
+        return
     console = show.console()
     show.show_task(console, task)
     show.show_frontier(console, task, traced)
@@ -144,6 +152,38 @@ def draw(task: TableProblem, traced: "Frontier", path: Path) -> None:
         title=f"{task.source}: {len(task.sample):,} people, {task.kind}",
     )
     save_figure(figure, path)
+
+
+def frontier_document(
+    task: TableProblem, traced: "Frontier", out: Path, table: Path | None
+) -> dict[str, Any]:
+    """The figures behind the picture."""
+    from evenhand.cli.show import notes_of, per_person
+
+    sample = task.sample
+    prices = traced.price_of_fairness
+    return {
+        "table": {"file": task.source, "people": len(sample), "dropped": task.dropped},
+        "label": {"column": task.label, "good": task.good, "share": (sample.label == 1).mean()},
+        "groups": {g: int((sample.group == g).sum()) for g in sample.groups},
+        "class": dict(task.hypotheses.params),
+        "rate": task.rates[0].symbol,
+        "limit": task.limit,
+        "limits": [
+            {
+                "limit": float(limit),
+                "cost_per_person": per_person(task, solution.cost),
+                "price_of_fairness": per_person(task, max(0.0, float(price))),
+                "gap": float(solution.gaps[0]),
+                "weights": list(solution.policy.weights),
+                "in_words": solution.policy.describe(task.table.names).splitlines(),
+            }
+            for limit, solution, price in zip(traced.limits, traced.solutions, prices, strict=True)
+        ],
+        "notes": notes_of(task),
+        "warnings": [vars(one) for one in task.warnings],
+        "written": {"picture": out, "table": table},
+    }
 
 
 def save_table(task: TableProblem, traced: "Frontier", path: Path) -> None:

@@ -1,15 +1,14 @@
 """`evenhand measure`: the rates of decisions that were made, whoever made them."""
 
 from math import isnan
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
 
-from evenhand.cli.options import CSV_OPTIONS, JSON_FILE, RATE_NAME, split
+from evenhand.cli.options import FILE_OPTIONS, JSON_OPTION, RATE_NAME, file_reading, split
 from evenhand.errors import InvalidInput
-from evenhand.tables import DECISION, read_frame, two_values
+from evenhand.tables import DECISION, chosen_groups, group_texts, read_frame, two_values
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,20 +62,15 @@ if TYPE_CHECKING:
             is_flag=True,
             help="Leave out rows without a decision or a group.",
         ),
-        *CSV_OPTIONS,
-        click.Option(
-            ["--json", "out"],
-            type=JSON_FILE,
-            metavar="FILE.JSON",
-            help="Save all figures as plain JSON.",
-        ),
+        *FILE_OPTIONS,
+        JSON_OPTION,
     ],
 )
-def command(data: str, out: Path | None, **options: Any) -> None:
+def command(data: str, document: str | None, **options: Any) -> None:
     """Measure the decisions that you make today: rates, gaps and ratios with exact intervals.
 
-    DECISIONS is a CSV or Parquet file with one row per person: what was decided, the group, and the
-    outcome where it is known. No policy of evenhand is needed.
+    DECISIONS is a file (CSV, Excel, Parquet, JSON lines) with one row per person: what was decided,
+    the group, and the outcome where it is known. No policy of evenhand is needed.
 
     \b
     Example: loans, repaid or not for those that were granted
@@ -86,22 +80,20 @@ def command(data: str, out: Path | None, **options: Any) -> None:
     \b
     Which command measures what
       measure   decisions that were made, by whatever means
+      test      a policy of `solve` on new people whose outcomes are all known
       evaluate  what another policy would have cost, from a log with probabilities
-      solve     the best policy on people whose outcomes are all known
 
     Outcomes are usually known for accepted people only. Then the false positive and negative rates
     are not determined by the table: each missing outcome may be good or bad, and the range that
     this leaves is shown. The share of good outcomes among the accepted is determined.
     """
-    from evenhand.cli.show import console, heading, show_lines, write_json
+    from evenhand.cli.show import console, emit, heading, show_lines
     from evenhand.evaluation import measure_decisions
 
-    frame = read_frame(data, options["delimiter"], split(options["missing"]) or None)
+    frame, _ = read_frame(data, **file_reading(options)).with_joined(options["group"])
     decision, by, outcome = options["decision"], options["group"], options["outcome"]
     frame.require([name for name in (decision, by, outcome) if name])
-    if options["groups"]:
-        kept = set(split(options["groups"]))
-        frame = frame.where(np.array([text in kept for text in frame[by].texts]))
+    frame = chosen_groups(frame, by, split(options["groups"]))
     unknown = frame[decision].missing | frame[by].missing
     if unknown.any() and not options["drop_missing"]:
         row = int(np.argmax(unknown))
@@ -120,15 +112,19 @@ def command(data: str, out: Path | None, **options: Any) -> None:
         lines.append(f"  good outcome: {outcome} = {good}")
     if unknown.any():
         lines.append(f"  left out: {unknown.sum():,} rows without a decision or a group")
+    notes = list(frame.notes)
+    groups = group_texts(frame, by, notes)
+    lines += [f"  note: {note}" for note in notes]
     measured = measure_decisions(
         decided > 0,
-        [str(text) for text in frame[by].texts],
+        [str(text) for text in groups],
         label,
         rates=options["rate"],
         failure_probability=options["delta"],
     )
-    if out is not None:
-        write_json(out, measured.to_json())
+    meaning = {"table": frame.source, "notes": [line.strip() for line in lines]}
+    if emit(document, {**measured.to_json(), **meaning}):
+        return
     lines.append(
         f"  {measured.accepted:,} accepted, outcomes known for {measured.outcomes:,}"
         if outcome
@@ -157,8 +153,8 @@ def command(data: str, out: Path | None, **options: Any) -> None:
                 "for logs with probabilities.",
             ],
         )
-    if out is not None:
-        click.echo(f"\nSaved: {out}")
+    if document is not None:
+        click.echo(f"\nSaved: {document}")
 
 
 def show_rate(screen: "Console", rate: "RateMeasure") -> None:

@@ -6,13 +6,22 @@ from pathlib import Path
 from typing import Any, cast
 
 import click
+import numpy as np
 
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, Rate, as_rates
 from evenhand.hypotheses import CLASSES, ScoreThresholds
-from evenhand.tables import Table, number, read_table
-from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample, Prices
+from evenhand.tables import READING, Misleading, Table, misleading, number, read_table
+from evenhand.tables.notation import DATES
+from evenhand.words import (
+    BoolArray,
+    CostSensitiveProblem,
+    FloatArray,
+    GroupArray,
+    LabelledSample,
+    Prices,
+)
 
 
 class RegistryName(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
@@ -54,21 +63,74 @@ class OutputFile(click.ParamType):  # type: ignore[type-arg]  # generic since cl
         return path
 
 
+class JsonTarget(click.ParamType):  # type: ignore[type-arg]  # generic since click 8.4
+    """ "-" for standard output, or a file that can be written."""
+
+    name = "json"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The same, if it is one."""
+        return value if value == "-" else JSON_FILE.convert(value, param, ctx)
+
+
 RATE_NAME = RegistryName(RATES, "[fpr|fnr|selection]")
 CLASS_NAME = RegistryName(CLASSES, "[stumps|thresholds|linear|tree|logistic|lightgbm]")
 JSON_FILE, CSV_FILE = OutputFile(".json"), OutputFile(".csv")
 PICTURE_FILE = OutputFile(".png", ".svg", ".pdf")
 
-CSV_OPTIONS = (
+JSON_OPTION = click.Option(
+    ["--json", "document"],
+    type=JsonTarget(),
+    metavar="[FILE.JSON]",
+    help="Print all figures as one JSON document and nothing else; with a file, save them there.",
+)
+"""Every command has it; `evenhand.cli.show.emit` obeys it."""
+UNSEEN = click.Option(
+    ["--unseen"],
+    type=click.Choice(("refuse", "ignore")),
+    default="refuse",
+    help="What to do with a category that the policy has never seen: refuse the table, or let the "
+    "person have none of the known ones.",
+)
+FILE_OPTIONS = (
     click.Option(
         ["--missing"],
         metavar="A,B",
-        help="How a missing value is written.  [default: ?, na, n/a, nan, null, none]",
+        help="How a missing value is written.  [default: ?, na, n/a, nan, null, none, #n/a]",
     ),
     click.Option(
-        ["--delimiter"], default=",", metavar="CHAR", help="What separates the cells of a CSV."
+        ["--delimiter"],
+        metavar="CHAR",
+        help="What separates the cells of a CSV; tab is a tab.  [default: what the lines show]",
     ),
+    click.Option(
+        ["--encoding"],
+        metavar="NAME",
+        help="How the text is encoded, such as cp1252 or utf-16.  [default: UTF-8, or what a "
+        "byte order mark says]",
+    ),
+    click.Option(
+        ["--decimal"],
+        type=click.Choice((".", ",")),
+        help="What stands before decimals.  [default: what the columns show]",
+    ),
+    click.Option(
+        ["--dates"],
+        type=click.Choice(DATES),
+        help="How dates like 3/4/2021 are written; text leaves dates alone. Dates become days "
+        "since 1970-01-01.",
+    ),
+    click.Option(
+        ["--no-header"],
+        is_flag=True,
+        help="The first line is a person; the columns are called column1, column2, ...",
+    ),
+    click.Option(
+        ["--skip-lines"], type=click.IntRange(min=0), metavar="N", help="Lines above the header."
+    ),
+    click.Option(["--sheet"], metavar="NAME", help="The sheet of an Excel file."),
 )
+"""How a file is written, where it does not show it; `file_reading` reads them."""
 MEANING_OPTIONS = (
     click.Option(
         ["--label"], metavar="COL", help="Column with the outcome (was the loan repaid?)."
@@ -84,13 +146,19 @@ MEANING_OPTIONS = (
         help="The values that are bad outcomes, to be named where there are several.",
     ),
     click.Option(
-        ["--group"], metavar="COL", help="Column with the group whose rates are compared."
+        ["--group"],
+        metavar="COL",
+        help="Column with the group whose rates are compared; sex,race joins two.",
     ),
     click.Option(["--groups"], metavar="A,B", help="Keep only the rows of these groups."),
     click.Option(
         ["--features"],
         metavar="A,B,C",
         help="Columns that a decision may use. Default: all but label and group.",
+    ),
+    click.Option(["--leave-out"], metavar="A,B", help="Columns that a decision may not use."),
+    click.Option(
+        ["--id"], metavar="COL", help="Column that names people: not used, nobody occurs twice."
     ),
     click.Option(
         ["--encode"], is_flag=True, help="Turn text columns into one 0/1 column per value."
@@ -105,7 +173,7 @@ MEANING_OPTIONS = (
         is_flag=True,
         help="Leave out people without a label, those who were rejected in the past.",
     ),
-    *CSV_OPTIONS,
+    *FILE_OPTIONS,
     click.Option(
         ["--fewest"],
         type=click.IntRange(min=0),
@@ -180,8 +248,10 @@ MANY_RATES = click.Option(
     help="The rate to hold even; give it twice for equalised odds (--rate fpr --rate fnr).",
 )
 
-PLAIN = ("label", "good", "group", "encode", "drop_missing", "delimiter", "fewest")
-LISTS = ("bad", "groups", "features", "missing")
+WRITTEN = ("delimiter", "encoding", "decimal", "dates", "skip_lines", "sheet")
+PLAIN = ("label", "good", "group", "id", "encode", "drop_missing", "fewest", *WRITTEN)
+LISTS = ("bad", "groups", "features", "leave_out", "missing")
+FLAGS = ("drop_unlabelled", "no_header")
 """The options that say what the columns of a table mean; a `Description` has the same names."""
 
 
@@ -195,7 +265,13 @@ def column_meaning(options: Mapping[str, Any]) -> dict[str, Any]:
     given = {key: options.get(key) for key in PLAIN}
     given |= {key: split(options.get(key)) or None for key in LISTS}
     given["unlabelled"] = "drop" if options.get("drop_unlabelled") else None
+    given["header"] = False if options.get("no_header") else None
     return {key: value for key, value in given.items() if value is not None}
+
+
+def file_reading(options: Mapping[str, Any]) -> dict[str, Any]:
+    """What options say about how a file is written, as `read_frame` takes it."""
+    return {key: value for key, value in column_meaning(options).items() if key in READING}
 
 
 def command_words(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> list[str]:
@@ -227,10 +303,18 @@ class TableRequest:
     bad: str | None = None
     groups: str | None = None
     features: str | None = None
+    leave_out: str | None = None
+    id: str | None = None
     encode: bool = False
     drop_missing: bool = False
     drop_unlabelled: bool = False
-    delimiter: str = ","
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    dates: str | None = None
+    no_header: bool = False
+    skip_lines: int | None = None
+    sheet: str | None = None
     missing: str | None = None
     fewest: int | None = None
     fewest_by_default: int = 0
@@ -241,6 +325,8 @@ class TableRequest:
     price_false_accept: str = "1"
     price_false_reject: str = "1"
     group_use: str = "certify-only"
+    holdout: float | None = None
+    seed: int = 0
 
     @property
     def meaning(self) -> dict[str, Any]:
@@ -282,6 +368,9 @@ class TableProblem:
     prices: Mapping[str, str]
     priced: bool
     dropped: int
+    warnings: tuple[Misleading, ...] = ()
+    held: LabelledSample | None = None
+    """People who were held out."""
 
 
 def table_problem(request: TableRequest) -> TableProblem:
@@ -295,10 +384,15 @@ def table_problem(request: TableRequest) -> TableProblem:
     values = {name: number(price) for name, price in prices.items()}
     columns = tuple(prices[name] for name, value in values.items() if value is None)
     frame = read_table(request.data, **request.meaning, needed=columns)
-    table = frame.encoded()
+    table, held = frame.encoded(), None
+    chosen = np.ones(len(table), dtype=bool)
+    if request.holdout is not None:
+        chosen = ~held_out(table.group, request.holdout, request.seed)
+        held = table.rows(~chosen).sample
+        table = table.rows(chosen)
     sample = table.sample
     costs: dict[str, float | FloatArray] = {
-        name: frame.frame.finite(prices[name]) if value is None else value
+        name: frame.frame.finite(prices[name])[chosen] if value is None else value
         for name, value in values.items()
     }
     per_group = request.kind == "thresholds" and request.group_use == "decide"
@@ -318,4 +412,25 @@ def table_problem(request: TableRequest) -> TableProblem:
         prices=prices,
         priced=any(value != 1.0 for value in values.values()),
         dropped=frame.dropped,
+        warnings=misleading(table, frame.group_name),
+        held=held,
     )
+
+
+def held_out(group: GroupArray, share: float, seed: int) -> BoolArray:
+    """Which rows are held out: the same share of every group, drawn by `seed`."""
+    if not 0 < share < 1:
+        raise InvalidInput(f"--holdout is {share:g}; it lies between 0 and 1.", hint="0.3.")
+    rng = np.random.default_rng(seed)
+    chosen = np.zeros(len(group), dtype=bool)
+    for value in dict.fromkeys(group.tolist()):
+        rows = np.flatnonzero(group == value)
+        taken = round(share * len(rows))
+        if not 0 < taken < len(rows):
+            raise InvalidInput(
+                f"group {value!r} has {len(rows)} people; --holdout {share:g} leaves nobody on one "
+                "side.",
+                hint="leave the group out (--groups), or hold out another share.",
+            )
+        chosen[rng.permutation(rows)[:taken]] = True
+    return chosen

@@ -7,8 +7,9 @@ import click
 
 from evenhand.cli.options import (
     CLASS_NAME,
+    FLAGS,
     GROUP_USE,
-    JSON_FILE,
+    JSON_OPTION,
     LISTS,
     MANY_RATES,
     MEANING_OPTIONS,
@@ -108,17 +109,12 @@ LAUNCH_OPTIONS = (
     click.Option(
         ["--out"], type=PICTURE_FILE, metavar="PICTURE", help="Draw the plan: .png, .svg or .pdf."
     ),
-    click.Option(
-        ["--json", "document"],
-        type=JSON_FILE,
-        metavar="PLAN.JSON",
-        help="Save all figures and curves.",
-    ),
+    JSON_OPTION,
 )
 
 
 @click.command("plan", params=[*POPULATION_OPTIONS, *LAUNCH_OPTIONS])
-def command(out: Path | None, document: Path | None, **options: Any) -> None:
+def command(out: Path | None, document: str | None, **options: Any) -> None:
     """Tell what a launch will cost and bring, before anybody is decided about.
 
     From a few numbers about the people who will come, or from a table of past people, it simulates
@@ -148,18 +144,20 @@ def command(out: Path | None, document: Path | None, **options: Any) -> None:
 
     A plan is an expectation, not a certificate: it is as good as the numbers it was given.
     """
-    from evenhand.cli.show import console, progress, write_json
+    from evenhand.cli.show import console, emit, progress
+    from evenhand.report import plan_figure, save_figure
+    from evenhand.report.drawing import require
 
-    shown = console()
+    if out is not None:
+        require("matplotlib")  # before the work, not after
+    shown = console(quiet=document == "-")
     with progress("simulated lives"):
         plan = make_plan(options, shown)
-    show_plan(shown, plan)
-    if document is not None:
-        write_json(document, plan.to_json())
     if out is not None:
-        from evenhand.report import plan_figure, save_figure
-
         save_figure(plan_figure(plan), out)
+    if emit(document, plan.to_json()):
+        return
+    show_plan(shown, plan)
     written = {"Picture": out, "Figures": document}
     click.echo("".join(f"\n{name}: {path}" for name, path in written.items() if path is not None))
 
@@ -182,7 +180,7 @@ def make_plan(options: dict[str, Any], out: "Console") -> "LaunchPlan":
             )
     if from_table:
         kind = options["kind"] or ("thresholds" if options["score"] else "stumps")
-        names = (*PLAIN, *LISTS, "drop_unlabelled", "score", "group_use", "data")
+        names = (*PLAIN, *LISTS, *FLAGS, "score", "group_use", "data")
         given = {name: options[name] for name in names}
         task = table_problem(TableRequest(kind=kind, fewest_by_default=FEWEST, **given))
         show_task(out, task)
@@ -299,8 +297,8 @@ def _facts(plan: "LaunchPlan") -> "Table":
 def _courses(plan: "LaunchPlan") -> "Table":
     from evenhand.cli.show import grid
 
-    numbers = (">cost in all", ">regret, and its band", ">accepted\nfirst", ">largest\ntrue gap")
-    table = grid("", *numbers, padding=2)
+    numbers = (">cost\nin all", ">regret,\nand its band", ">accepted\nfirst", ">largest\ntrue gap")
+    table = grid("", *numbers, padding=1)
     for course in plan.courses:
         first = f"{course.explored:,.0f}" if course.explored < 1e15 else "never enough"
         first = "" if course.name == "certified" else first

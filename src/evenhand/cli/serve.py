@@ -3,7 +3,6 @@
 import contextlib
 import tempfile
 import threading
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,9 +35,15 @@ if TYPE_CHECKING:
 @click.option(
     "--no-train", is_flag=True, help="Decide only; another process runs 'evenhand train'."
 )
+@click.option("--check", is_flag=True, help="Check the settings, the files and the address; stop.")
 @click.option("--seconds", type=float, metavar="S", help="Stop after so many seconds.")
 def command(
-    config: Path | None, demo: bool, no_train: bool, seconds: float | None, **changed: Any
+    config: Path | None,
+    demo: bool,
+    no_train: bool,
+    check: bool,
+    seconds: float | None,
+    **changed: Any,
 ) -> None:
     """Answer "may I accept this person?" over HTTP, learn, certify, and show a dashboard.
 
@@ -55,7 +60,7 @@ def command(
     """
     from dataclasses import replace
 
-    from evenhand.service import load_settings
+    from evenhand.service import load_settings, server
     from evenhand.service.demo import demo_settings
 
     if demo == (config is not None):
@@ -68,19 +73,25 @@ def command(
             place = tempfile.TemporaryDirectory(prefix="evenhand-demo-")
             settings = demo_settings(Path(stack.enter_context(place)))
             changed.pop("plain_http", None)
+        if check:
+            for line in server.check(replace(settings, **changed)):
+                click.echo(line)
+            click.echo("The service can start.")
+            return
         _serve(replace(settings, **changed), demo=demo, train=not no_train, seconds=seconds)
 
 
 def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | None) -> None:
+    from evenhand.ledger import SystemClock
     from evenhand.service import create_app, server
     from evenhand.service.demo import DemoPopulation, FastClock
 
     server.require_safe_address(settings)
     fast = FastClock()
-    keys, tokens = server.open_keys(settings)
     scheme = "http" if settings.tls_certificate is None else "https"
     url = f"{scheme}://{settings.host}:{settings.port}"
-    with server.open_ledger(settings, fast if demo else time.time) as ledger:
+    with server.open_ledger(settings, fast if demo else SystemClock()) as ledger:
+        keys, tokens = server.open_keys(ledger, settings)
         running = server.make_server(create_app(ledger, settings, keys, train=train), settings)
         click.echo(f"Dashboard: {url}/dashboard\nAPI:       {url}/openapi.json")
         if "://" not in settings.ledger:

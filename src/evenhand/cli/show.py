@@ -1,12 +1,15 @@
 """What the commands print (rich, to stdout) and how they show that they are at work (to stderr)."""
 
 import json
+import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import click
 import numpy as np
 from rich.console import Console
 from rich.progress import (
@@ -37,10 +40,14 @@ SHORT, LONG = 36, 220
 """Rules longer than SHORT get a number in tables; rules longer than LONG are cut there."""
 
 
-def console() -> Console:
-    """Standard output; at least 110 columns wide when it is a file or a pipe."""
-    out = Console(highlight=False)
-    return out if out.is_terminal else Console(highlight=False, width=max(out.width, 110))
+def console(quiet: bool = False) -> Console:
+    """Standard output; 110 columns wide when it is a file or a pipe, unless COLUMNS says how wide.
+    Tables fit 80 columns. `quiet` prints nothing.
+    """
+    out = Console(highlight=False, quiet=quiet)
+    if out.is_terminal or "COLUMNS" in os.environ:
+        return out
+    return Console(highlight=False, quiet=quiet, width=110)
 
 
 @contextmanager
@@ -76,10 +83,12 @@ def grid(*columns: str, padding: int = 1, rows: Iterable[Iterable[str]] = ()) ->
     """A table without lines; the columns whose name begins with ">" are flush right, those whose
     name begins with "~" may be broken into several lines.
     """
-    table = Table(box=None, padding=(0, padding), show_header=any(columns))
+    table = Table(box=None, padding=(0, padding + 1, 0, 0), show_header=any(columns))
     for name in columns:
         justify: Any = "right" if name.startswith(">") else "left"
-        table.add_column(name.lstrip(">~"), justify=justify, no_wrap=not name.startswith("~"))
+        wrapped = name.startswith("~")
+        overflow: Any = "fold" if wrapped else "ellipsis"
+        table.add_column(name.lstrip(">~"), justify=justify, no_wrap=not wrapped, overflow=overflow)
     for row in rows:
         table.add_row(*row)
     return table
@@ -89,6 +98,35 @@ def write_json(path: Path, document: Mapping[str, Any], indent: int | None = 1) 
     """A document as a file that other programs read."""
     text = json.dumps(document, indent=indent, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
+
+
+def emit(target: str | Path | None, document: Mapping[str, Any]) -> bool:
+    """Obey --json: print the document, and nothing else is to be printed then (True); or save it
+    where a file was named (False).
+    """
+    if target is None:
+        return False
+    plain = as_json(document)
+    if target != "-":
+        write_json(Path(target), plain)
+        return False
+    click.echo(json.dumps(plain, indent=1, allow_nan=False))
+    return True
+
+
+def as_json(value: Any) -> Any:
+    """The same as plain JSON: numbers that are not finite are null, keys are texts."""
+    if isinstance(value, Mapping):
+        return {str(key): as_json(one) for key, one in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return as_json(value.tolist())
+    if isinstance(value, list | tuple | set | range):
+        return [as_json(one) for one in value]
+    if isinstance(value, float):
+        return (value + 0.0) if np.isfinite(value) else None
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    return str(value)
 
 
 # a problem on a table, and its solution
@@ -108,7 +146,7 @@ def money(task: TableProblem, cost: float) -> str:
     """A total cost in print, per person: four decimals of an error rate, five digits of a price."""
     each = per_person(task, cost)
     if not task.priced:
-        return f"{each:.4f}"
+        return f"{round(each, 4) + 0.0:.4f}"  # never -0.0000
     return f"{each:,.0f}" if abs(each) >= 1000 else f"{each:.5g}"
 
 
@@ -157,7 +195,15 @@ def show_task(out: Console, task: TableProblem) -> None:
     for name, columns in task.table.encoded.items():
         several = f"{len(columns)} column{'s' * (len(columns) > 1)}"
         lines.append(f"  encoded: {name} as {several} of 0 and 1 ({columns[0]}, ...)")
+    lines += [f"  note: {note}" for note in notes_of(task)]
     show_lines(out, lines)
+    show_lines(out, [f"  WARNING: {one.text}" for one in task.warnings], style="yellow")
+
+
+def notes_of(task: TableProblem) -> list[str]:
+    """What was done to the rows on the way in, but for what is shown elsewhere."""
+    shown = ("the text column", "people without", "rows with a missing")
+    return [note for note in task.table.notes if not note.lstrip("0123456789, ").startswith(shown)]
 
 
 def show_policy(out: Console, task: TableProblem, solution: FairSolution) -> None:
@@ -170,48 +216,70 @@ def show_policy(out: Console, task: TableProblem, solution: FairSolution) -> Non
         if task.group_use == "certify_only"
         else "the group may influence the decision"
     )
+    disguised = [
+        one
+        for one in task.warnings
+        if one.kind == "tells the group" and uses(task, policy, one.name)
+    ]
+    if disguised and task.group_use == "certify_only":
+        use = "the group is no input, but " + " and ".join(
+            f"{one.name} tells {one.share:.0%} of it" for one in disguised
+        )
     out.print(heading(f"\nPolicy ({use})"))
     show_lines(out, [f"  {line}" for line in policy.describe(task.table.names).splitlines()])
     if len(policy.weights) > 1:
         coin = "A coin that knows nothing about the person picks the rule, anew for each person."
         out.print(Text(f"  {coin}"))
-    groups = [f">group {group}" for group in sample.groups]
-    table = grid("rate", *groups, ">largest gap", "limit", padding=2)
-    measured = measured_rates(task, solution)
+    measured, several = measured_rates(task, solution), len(sample.groups) > 2
+    groups = ["group", ">rate (n)"] if several else [f">group {one}" for one in sample.groups]
+    table = grid("rate", *groups, ">largest gap", "limit")
     for rate in RATES.values():
         if rate.symbol not in measured:
             continue
         values, counted = measured[rate.symbol], rate.in_denominator(sample.label)
         gap = max(values.values()) - min(values.values())
         kept = "kept" if gap <= task.limit + HOLDS else "EXCEEDED"
-        table.add_row(
-            rate.name,
-            *(
-                f"{v:.3f} ({int((counted & (sample.group == g)).sum()):,})"
-                for g, v in values.items()
-            ),
-            f"{gap:.3f}",
-            f"≤ {task.limit:g} {kept}" if rate in task.rates else "not limited",
-        )
+        shown = {
+            str(g): f"{v:.3f} ({int((counted & (sample.group == g)).sum()):,})"
+            for g, v in values.items()
+        }
+        held = f"≤ {task.limit:g} {kept}" if rate in task.rates else "not limited"
+        if several:  # one line per group, because many columns fit no terminal
+            for place, (name, text) in enumerate(shown.items()):
+                last = (f"{gap:.3f}", held) if place == 0 else ("", "")
+                table.add_row(rate.name if place == 0 else "", name, text, *last)
+        else:
+            table.add_row(rate.name, *shown.values(), f"{gap:.3f}", held)
     out.print(heading("\nRates on this table"))
     out.print(table)
     out.print(Text("  (n): the people that the rate is a share of.", style="dim"))
+
+
+def uses(task: TableProblem, policy: Policy, name: str) -> bool:
+    """Whether a rule of the policy looks at a column, as far as its description tells."""
+    words = policy.describe(task.table.names)
+    return re.search(rf"(?<![\w.]){re.escape(name)}(?![\w.])", words) is not None
+
+
+def costs_of(task: TableProblem, solution: FairSolution) -> dict[str, float]:
+    """The total cost of the policy, and of what it is compared with."""
+    problem, gap = task.problem, float(np.abs(solution.unlimited_gaps).max())
+    return {
+        cost_name(task): solution.cost,
+        f"without a limit (gap {gap:.3f})": solution.unlimited_cost,
+        "accept everybody": problem.rejection_total + float(problem.acceptance_cost.sum()),
+        "reject everybody": problem.rejection_total,
+    }
 
 
 def show_solution(task: TableProblem, solution: FairSolution) -> None:
     """The table, the policy with its rates, and the cost: what it is compared with, how near to
     optimal, and the work it took.
     """
-    out, problem, report = console(), task.problem, solution.report
+    out, report = console(), solution.report
     show_task(out, task)
     show_policy(out, task, solution)
-    costs = {cost_name(task): solution.cost}
-    free = [step for step in report.iterations if not any(step.multipliers)]
-    if free:  # the class's answer at multiplier 0 is the one without a limit
-        total = problem.rejection_total + report.cost_scale * free[0].cost
-        costs[f"without a limit (gap {np.abs(free[0].gaps).max():.3f})"] = total
-    costs["accept everybody"] = problem.rejection_total + float(problem.acceptance_cost.sum())
-    costs["reject everybody"] = problem.rejection_total
+    costs = costs_of(task, solution)
     calls, rules = solution.oracle_calls, len(solution.policy.weights)
     out.print(heading("\nCost"))
     show_lines(out, [f"  {name}: {money(task, cost)}" for name, cost in costs.items()])
@@ -233,14 +301,18 @@ class RuleBook:
     """
 
     names: Sequence[str]
-    numbered: dict[str, int] = field(default_factory=dict)
+    numbered: list[Hypothesis] = field(default_factory=list)
 
     def short(self, rule: Hypothesis) -> str:
         """The description, or its number."""
         text = rule.describe(self.names).removeprefix("accept if ")
         if len(text) <= SHORT:
             return text
-        return f"rule {self.numbered.setdefault(text, len(self.numbered) + 1)}"
+        places = (i for i, one in enumerate(self.numbered) if one is rule or one == rule)
+        place = next(places, len(self.numbered))
+        if place == len(self.numbered):
+            self.numbered.append(rule)
+        return f"rule {place + 1}"
 
     def mixture(self, policy: Policy, most: int | None = None) -> str:
         """ "0.73 credit_score >= 612 + 0.27 accept everybody", the heaviest rules of a mixture; a
@@ -259,7 +331,8 @@ class RuleBook:
 
     def show(self, out: Console) -> None:
         """What the numbers stand for; very long rules are cut (--table saves them whole)."""
-        for text, number in self.numbered.items():
+        for number, hypothesis in enumerate(self.numbered, 1):
+            text = hypothesis.describe(self.names).removeprefix("accept if ")
             rule = text if text.startswith("accept ") else f"accept if {text}"
             cut = rule if len(rule) <= LONG else rule[:LONG] + " ..."
             out.print(Text(f"  rule {number}: {cut}"))
@@ -270,7 +343,8 @@ def show_frontier(out: Console, task: TableProblem, frontier: Frontier) -> None:
     share one row.
     """
     rules = RuleBook(task.table.names)
-    table = grid(">limit", f">{cost_name(task)}", ">price of fairness", ">gap", "~mixture")
+    cost = cost_name(task).replace(" ", "\n", 1)
+    table = grid(">limit", f">{cost}", ">price of\nfairness", ">gap", "~mixture")
     changes = np.flatnonzero(np.abs(np.diff(frontier.costs)) > 1e-12 * np.abs(frontier.costs).max())
     last = int(changes[-1]) + 1 if len(changes) else 0
     for i in range(last + 1):
@@ -280,7 +354,7 @@ def show_frontier(out: Console, task: TableProblem, frontier: Frontier) -> None:
             f"{limit:.4g}{more}",
             money(task, solution.cost),
             money(task, max(0.0, float(frontier.price_of_fairness[i]))),
-            f"{float(solution.gaps[0]):+.3f}",
+            f"{round(float(solution.gaps[0]), 3) + 0.0:+.3f}",
             rules.mixture(solution.policy),
             style="bold" if abs(limit - task.limit) <= HOLDS else None,
         )

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
-from evenhand.cli.options import ONE_RATE, PICTURE_FILE
+from evenhand.cli.options import JSON_OPTION, ONE_RATE, PICTURE_FILE
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
 
@@ -134,9 +135,12 @@ class Play:
             metavar="FILE",
             help="Draw regret and true gap by round.",
         ),
+        JSON_OPTION,
     ],
 )
-def command(learner: str, seed: int, figure: Path | None, **options: Any) -> None:
+def command(
+    learner: str, seed: int, figure: Path | None, document: str | None, **options: Any
+) -> None:
     """Play one learner for one run and tell every epoch.
 
     The population is known, so the true gap and the true loss of every policy are exact; the
@@ -146,10 +150,16 @@ def command(learner: str, seed: int, figure: Path | None, **options: Any) -> Non
     Example
       evenhand simulate --environment lending --learner two-phase --rounds 50000 --seed 1
     """
-    from evenhand.cli.show import progress
+    from evenhand.cli.show import emit, progress
+    from evenhand.report.drawing import require
     from evenhand.simulate import simulate
-    from evenhand.simulate.named import make_learner
+    from evenhand.simulate.named import make_learner, split_options
+    from evenhand.simulate.record import record
 
+    if figure is not None:
+        require("matplotlib")  # before the run, not after
+    if split_options(learner)[0].startswith("vw-"):
+        require("vowpalwabbit")
     play = Play(**options)
     world = play.world()
     made = make_learner(learner, play.setting(world))
@@ -157,9 +167,18 @@ def command(learner: str, seed: int, figure: Path | None, **options: Any) -> Non
         run = simulate(
             made, world, play.rounds, seed, play.regret_to, engine=play.engine, progress=count
         )
-    show_run(play, learner, run)
     if figure is not None:
         draw(play, learner, run, world, figure)
+    told = record(run, world, play.allowed_gap).to_json()
+    names = ("phases", "gaps", "losses", "regret")
+    epochs = {name: getattr(run, name) for name in names} | {"rounds": run.rounds}
+    accepted = np.diff(run.rounds, prepend=0)
+    epochs["accepted_share"] = np.asarray(run.accepted) / accepted
+    asked = {"learner": learner, "seed": seed, "oracle_calls": run.oracle_calls, **vars(play)}
+    if emit(document, {**asked, "optimum": run.optimum, "run": told, "epochs": epochs}):
+        return
+    show_run(play, learner, run)
+    if figure is not None:
         click.echo(f"\nFigure: {figure}")
 
 

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import numpy as np
 
 from evenhand.cli.options import (
     JSON_FILE,
+    JSON_OPTION,
     MANY_RATES,
     PROBLEM_OPTIONS,
     TABLE_OPTIONS,
@@ -18,6 +20,9 @@ from evenhand.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from evenhand.evaluation import PolicyFile
     from evenhand.faircsc import FairSolution
 
 
@@ -37,15 +42,27 @@ if TYPE_CHECKING:
             ["--max-calls"], type=click.IntRange(min=1), help="Stop after this many oracle calls."
         ),
         click.Option(
+            ["--holdout"],
+            type=float,
+            metavar="SHARE",
+            help="Hold out this share of every group, choose the policy on the rest, and test it "
+            "on them.",
+        ),
+        click.Option(["--seed"], type=click.IntRange(min=0), default=0, help="Who is held out."),
+        click.Option(
             ["--out"], type=JSON_FILE, metavar="POLICY.JSON", help="Save the policy as plain JSON."
         ),
+        JSON_OPTION,
     ],
 )
-def command(method: str, max_calls: int | None, out: Path | None, **options: Any) -> None:
+def command(
+    method: str, max_calls: int | None, out: Path | None, document: str | None, **options: Any
+) -> None:
     """Find the cheapest mixture of rules whose rates differ by at most a limit.
 
-    DATA is a known table (evenhand data list), a description (.toml), or a CSV or Parquet file: one
-    row per person, with the outcome, the group and what a decision may look at.
+    DATA is a known table (evenhand data list), a description (.toml), or a file (CSV, Excel,
+    Parquet, JSON lines): one row per person, with the outcome, the group and what a decision may
+    look at.
 
     \b
     Example: loans, where group and outcome are known for everybody
@@ -64,15 +81,54 @@ def command(method: str, max_calls: int | None, out: Path | None, **options: Any
     The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the
     mixture, on this table.
     """
-    from evenhand.cli.show import show_solution
+    from evenhand.cli.show import console, emit, show_solution
 
     task = table_problem(TableRequest(**options))
     solution = solve(task, method, max_calls)
     if out is not None:
         save_policy(task, solution, out)
+    if document is not None and emit(
+        document, {**policy_document(task, solution), **test_held(task, solution)}
+    ):
+        return
     show_solution(task, solution)
+    if task.held is not None:
+        show_held(console(), task, solution)
     if out is not None:
         click.echo(f"\nSaved: {out}")
+
+
+def policy_file(task: TableProblem, solution: "FairSolution") -> "PolicyFile":
+    """The policy as `evenhand test` would read it from its file."""
+    from evenhand.evaluation import PolicyFile
+
+    document = policy_document(task, solution)
+    return PolicyFile(solution.policy, task.table.recipe, task.source, document)
+
+
+def test_held(task: TableProblem, solution: "FairSolution") -> dict[str, Any]:
+    """The figures on the people who were held out, as `evenhand test` has them."""
+    if task.held is None:
+        return {}
+    from evenhand.cli.holdout import figures
+    from evenhand.evaluation import measure_policy
+
+    file = policy_file(task, solution)
+    measured = measure_policy(solution.policy, task.held, prices=file.prices)
+    return {"holdout": figures(file, measured, task.limit, task.source, [])}
+
+
+def show_held(screen: "Console", task: TableProblem, solution: "FairSolution") -> None:
+    """The same in print."""
+    from evenhand.cli.holdout import show_test
+    from evenhand.cli.show import heading
+    from evenhand.evaluation import measure_policy
+
+    assert task.held is not None
+    file = policy_file(task, solution)
+    measured = measure_policy(solution.policy, task.held, prices=file.prices)
+    screen.print(heading(f"\nOn the {len(task.held):,} people who were held out"))
+    show_test(screen, file, measured, task.limit)
 
 
 def solve(
@@ -98,13 +154,22 @@ def solve(
 
 def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> None:
     """Write the policy with what is needed to use it and to know what it is worth, as plain JSON;
-    `evenhand.policy_from_json(document["policy"])` reads the policy back.
+    `evenhand.policy_from_json(document["policy"])` reads the policy back, and `evenhand apply` and
+    `evenhand test` follow its recipe on new tables.
     """
-    from evenhand import __version__
     from evenhand.cli import show
 
+    show.write_json(path, policy_document(task, solution), indent=2)
+
+
+def policy_document(task: TableProblem, solution: "FairSolution") -> dict[str, Any]:
+    """The document of `save_policy`."""
+    from evenhand import __version__
+    from evenhand.cli import show
+    from evenhand.tables import recipe_to_json
+
     table, lower = task.table, solution.lower_bound
-    document = {
+    return {
         "evenhand": __version__,
         "policy": solution.policy.to_json(),
         "in_words": solution.policy.describe(table.names).splitlines(),
@@ -117,6 +182,10 @@ def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> Non
         "limited_rates": [rate.symbol for rate in task.rates],
         "rates": show.measured_rates(task, solution),
         "gaps": dict(zip(solution.report.constraint_names, solution.gaps.tolist(), strict=True)),
+        "largest_gaps": {
+            symbol: max(values.values()) - min(values.values())
+            for symbol, values in show.measured_rates(task, solution).items()
+        },
         "prices": dict(task.prices),
         "cost_per_person": show.per_person(task, solution.cost),
         "lower_bound_per_person": None if lower is None else show.per_person(task, lower),
@@ -124,6 +193,17 @@ def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> Non
         "method": solution.report.method,
         "converged": solution.report.converged,
         "table": {"file": task.source, "people": len(task.sample)},
+        "recipe": recipe_to_json(table.recipe),
+        "costs_per_person": {
+            key: show.per_person(task, cost)
+            for key, cost in zip(
+                ("policy", "without_limit", "accept_all", "reject_all"),
+                show.costs_of(task, solution).values(),
+                strict=True,
+            )
+        },
+        "gap_without_limit": float(np.abs(solution.unlimited_gaps).max()),
+        "notes": list(table.notes),
+        "warnings": [vars(one) for one in task.warnings],
         "note": show.IN_SAMPLE,
     }
-    show.write_json(path, document, indent=2)

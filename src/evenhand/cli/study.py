@@ -10,6 +10,7 @@ import click
 
 from evenhand.cli.options import (
     CLASS_NAME,
+    JSON_OPTION,
     MEANING_OPTIONS,
     ONE_RATE,
     PRICE_OPTIONS,
@@ -27,13 +28,21 @@ LEFT_OUT = {
     "group": None,
     "groups": None,
     "features": None,
+    "leave_out": None,
+    "id": None,
     "missing": None,
     "encode": False,
     "drop_missing": False,
     "drop_unlabelled": False,
     "fewest": None,
-    "delimiter": ",",
-    "class": "linear",
+    "delimiter": None,
+    "encoding": None,
+    "decimal": None,
+    "dates": None,
+    "no_header": False,
+    "skip_lines": None,
+    "sheet": None,
+    "class": "stumps",
     "rate": "fpr",
     "price_false_accept": 1.0,
     "price_false_reject": 1.0,
@@ -70,7 +79,7 @@ LEFT_OUT = {
             ["--rounds"], type=click.IntRange(min=1), default=50_000, help="People in a run."
         ),
         click.Option(
-            ["--class", "kind"], type=CLASS_NAME, default="linear", help="The rules to choose from."
+            ["--class", "kind"], type=CLASS_NAME, default="stumps", help="The rules to choose from."
         ),
         ONE_RATE,
         click.Option(
@@ -98,15 +107,16 @@ LEFT_OUT = {
             metavar="DIR",
             help="Folder for report.html, results.parquet and journal.jsonl.",
         ),
+        JSON_OPTION,
     ],
 )
-def command(**options: Any) -> None:
+def command(document: str | None, **options: Any) -> None:
     """What fairness costs on your data, and which learner keeps it.
 
-    TABLE is a known table (evenhand data list), a description (.toml), or a CSV or Parquet file
-    together with --label and --group. Every table is taken for the population, its rows are drawn
-    with replacement, so all gaps and costs are exact. A study that was stopped goes on where it was
-    when the same command is run again.
+    TABLE is a known table (evenhand data list), a description (.toml), or a file of rows (CSV,
+    Excel, Parquet, JSON lines) together with --label and --group. Every table is taken for the
+    population, its rows are drawn with replacement, so all gaps and costs are exact. A study that
+    was stopped goes on where it was when the same command is run again.
 
     \b
     Example
@@ -126,24 +136,35 @@ def command(**options: Any) -> None:
       vw-epsilon-greedy, vw-squarecb   Vowpal Wabbit (pip install 'evenhand[vw]')
       accept-all         no learning
     """
-    from evenhand.cli.show import progress
+    from evenhand.cli.show import emit, progress
     from evenhand.report.drawing import require
     from evenhand.simulate.study import Dask, Local, study, write_parquet
+    from evenhand.tables import misleading
 
     require("matplotlib", "jinja2", "pyarrow")  # before hours of work, not after
+    if any(name.startswith("vw-") for name in options["learners"]):
+        require("vowpalwabbit")
+    if options["dask"]:
+        require("distributed")
     plan, jobs = make_study(options), options["jobs"] or os.cpu_count() or 1
     workers = Dask(options["dask"], jobs) if options["dask"] else Local(jobs)
     for source in plan.sources:  # what was done to the user's own rows on the way in
-        for note in source.table().notes if source.description else ():
+        own = source.table() if source.description else None
+        for note in own.notes if own else ():
             click.echo(f"{source.name}: {note}.", err=True)
+        for one in misleading(own) if own else ():
+            click.echo(f"{source.name}: WARNING: {one.text}.", err=True)
     folder: Path = options["out"]
     total = len(plan.questions) * (1 + len(plan.learners) * plan.seeds)
     with progress("runs", total) as count:
         finished = study(plan, folder, workers, lambda done, _: count(done))
-    show_study(finished)
+    if document != "-":
+        show_study(finished)
     write_parquet(finished, folder / "results.parquet")
     page = folder / "report.html"
     page.write_text(report(finished, options), encoding="utf-8")
+    if emit(document, study_document(finished, folder)):
+        return
     click.echo(f"\nReport: {page}\nRows: {folder / 'results.parquet'}")
 
 
@@ -174,13 +195,40 @@ def make_study(options: dict[str, Any]) -> "StudyPlan":
     )
 
 
+def study_document(finished: "Study", folder: Path) -> dict[str, Any]:
+    """The figures of every learner, table and limit."""
+    return {
+        "cells": [
+            {
+                "table": cell.table,
+                "limit": cell.limit,
+                "learner": cell.learner,
+                "certified": cell.promised,
+                "error": cell.mean("error"),
+                "regret_over_constant": cell.mean("regret_over_constant"),
+                "worst_gap": cell.worst_gap,
+                "runs": len(cell.rows),
+                "runs_above": cell.runs_above,
+                "rounds_above": cell.mean("rounds_above"),
+                "audit_share": cell.mean("audit_share"),
+                "seconds_per_run": sum(cell.seconds) / len(cell.seconds),
+            }
+            for cell in finished.cells
+        ],
+        "report": folder / "report.html",
+        "rows": folder / "results.parquet",
+    }
+
+
 def show_study(finished: "Study") -> None:
     """The table on the terminal."""
     from evenhand.cli.show import console, grid
     from evenhand.report.pages import percent
 
-    numbers = (">error", ">regret / constant's", ">worst gap", ">rounds above", ">audits", ">s/run")
-    table = grid("table", "limit", "learner", *numbers)
+    numbers = (
+        *(">error", ">regret /\nconstant's", ">worst\ngap", ">rounds\nabove", ">audits", ">s/run"),
+    )
+    table = grid("~table", "limit", "~learner", *numbers, padding=0)
     for cell in finished.cells:
         gap = f"{cell.worst_gap:.3f}"
         table.add_row(

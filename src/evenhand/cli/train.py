@@ -4,7 +4,6 @@ with --no-train.
 
 import os
 import socket
-import time
 from typing import TYPE_CHECKING
 
 import click
@@ -31,18 +30,20 @@ def command(settings: "Settings", product: str | None, now: bool) -> None:
       evenhand train --config service.toml --now
     """
     from evenhand.errors import InvalidInput
+    from evenhand.ledger import SystemClock
     from evenhand.service import Trainer
     from evenhand.service.server import open_ledger
 
     chosen = [one for one in settings.products if product in (None, one.name)]
     if not chosen:
         raise InvalidInput(f"the settings have no product {product!r}.")
-    with open_ledger(settings, time.time) as ledger:
+    with open_ledger(settings, SystemClock()) as ledger:
         for one in chosen:
             trainer = Trainer(ledger, one, f"{socket.gethostname()}:{os.getpid()}")
             trainer.begin()
             older = trainer.older_rules
             published = trainer.close() if now else trainer.close_if_due()
+            trainer.release()
             state = "not due"
             if published is not None:
                 state = f"epoch {published.epoch} published, policy {published.id[:12]}"

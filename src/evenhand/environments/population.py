@@ -28,6 +28,7 @@ from evenhand.words import FloatArray, LabelledSample, Prices
 
 FALSE_POSITIVES = FalsePositiveRate()
 ZERO_ONE = Prices()
+ROUNDING = 1e-12
 
 
 class Population(ABC):
@@ -169,7 +170,9 @@ class Population(ABC):
     ) -> tuple[float, Mixture]:
         """Return the best mixture whose gaps are all within a limit.
 
-        It is computed once for each question.
+        It is computed once for each question. A heuristic search may find under one limit what it
+        misses under a wider one, so the answer is the cheapest of those found for this limit and
+        for tighter ones.
 
         Parameters
         ----------
@@ -189,7 +192,11 @@ class Population(ABC):
         key = _question(limit, rates, prices)
         if key not in self._optima:
             self._optima[key] = self._best(limit, rates, prices)
-        return self._optima[key]
+        best = self._optima[key]
+        for asked, found in self._optima.items():
+            if asked[0] < limit and asked[1:] == key[1:] and found[0] < best[0] - ROUNDING:
+                best = found
+        return best
 
     def know_optimum(
         self,

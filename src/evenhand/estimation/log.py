@@ -6,14 +6,13 @@ merge. Large tables are numbered by compiled code in one pass; small ones are ha
 column and sorted. Both find the same contexts.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_not
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.words import (
@@ -28,11 +27,6 @@ from evenhand.words import (
     as_numbers,
 )
 
-COMPILED = 2_000_000
-"""Tables with as many numbers are worth loading numba for; where it has been loaded, those with
-WORTH_A_CALL are compiled code's.
-"""
-WORTH_A_CALL = 20_000
 FEW_GROUPS = 16
 """So many groups are told apart one after the other, which is faster than a sort."""
 
@@ -70,36 +64,11 @@ def find_contexts(
         if beside
         else np.zeros((len(features) + (0 if before is None else len(before)), 0))
     )
-    if features.size + (0 if before is None else before.size) >= (
-        WORTH_A_CALL if "numba" in sys.modules else COMPILED
-    ):
-        return _compiled(
-            features if before is None else before,
-            features[:0] if before is None else features,
-            columns,
-        )
-    parts = [
-        features if before is None else np.concatenate([before, features]),
-        *([columns] if beside else []),
-    ]
-    contexts = _grouped_by(_row_hash(parts))
-    if all(np.array_equal(part[contexts.first[contexts.index]], part) for part in parts):
-        return contexts
-    table = np.column_stack(parts) + 0.0  # -0.0 becomes 0.0, which it equals
-    return _grouped_by(np.unique(table, axis=0, return_inverse=True)[1].reshape(-1))
+    from evenhand.estimation._context_kernel import number_rows
 
-
-def _compiled(one: FloatArray, two: FloatArray, beside: FloatArray) -> Contexts:
-    from evenhand.estimation._context_kernel import (
-        number_rows,
-    )  # numba is heavy: only large tables load it
-
-    rows = len(beside)
-    slots = np.full(1 << (2 * rows).bit_length(), -1)
-    first, index = np.empty(rows, np.int64), np.empty(rows, np.int64)
-    found = number_rows(
-        np.ascontiguousarray(one), np.ascontiguousarray(two), beside, slots, first, index
-    )
+    one, two = (features, features[:0]) if before is None else (before, features)
+    first, index = np.empty(len(columns), np.int64), np.empty(len(columns), np.int64)
+    found = number_rows(np.ascontiguousarray(one), np.ascontiguousarray(two), columns, first, index)
     return Contexts(first[:found].copy(), index)
 
 
@@ -122,27 +91,6 @@ def numbered(group: GroupArray) -> tuple[list[Any], IntArray]:
         order = np.argsort(first)
         return group[first[order]].tolist(), np.argsort(order)[inverse.reshape(-1)]
     return values, code
-
-
-def _row_hash(parts: Sequence[FloatArray]) -> NDArray[np.uint64]:
-    """h <- (h xor bits) * odd, mixed, column by column, modulo 2^64; -0.0 counts as 0.0, which it
-    equals.
-    """
-    value = np.full(len(parts[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for part in parts:
-        for column in part.T:
-            value = (value ^ (column + 0.0).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
-            value ^= value >> np.uint64(29)
-    return value
-
-
-def _grouped_by(key: NDArray[Any]) -> Contexts:
-    """The contexts of a one-dimensional key."""
-    _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    rank = np.empty_like(order)
-    rank[order] = np.arange(len(order))
-    return Contexts(first[order].astype(np.int64), rank[inverse.reshape(-1)].astype(np.int64))
 
 
 def joined(parts: Sequence[GroupArray | None]) -> GroupArray | None:

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from evenhand.computing import one_blas_thread
 from evenhand.estimation.log import RoundLog, find_contexts
 from evenhand.words import FloatArray, IntArray
 
@@ -171,11 +172,12 @@ def _logistic(features: FloatArray, negative: FloatArray, positive: FloatArray) 
         slope[:-1] += w[:-1]
         return float(value), slope
 
-    found = minimize(
-        objective,
-        np.zeros(rows.shape[1]),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": MOST_STEPS, "gtol": SLOPE * float(labels.sum())},
-    )
+    with one_blas_thread():
+        found = minimize(
+            objective,
+            np.zeros(rows.shape[1]),
+            jac=True,
+            method="L-BFGS-B",
+            options={"maxiter": MOST_STEPS, "gtol": SLOPE * float(labels.sum())},
+        )
     return LogisticOutcome(mean, scale, np.asarray(found.x[:-1]), float(found.x[-1]))

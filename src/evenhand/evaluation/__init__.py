@@ -6,17 +6,27 @@ from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.evaluation.estimates import Evaluation
 from evenhand.evaluation.evaluate import Candidate, evaluate
 from evenhand.evaluation.log_files import from_obp, read_log, to_obp, write_log, write_parquet
-from evenhand.evaluation.measure import Measurement, RateMeasure, measure_decisions
+from evenhand.evaluation.measure import (
+    Measurement,
+    PolicyMeasurement,
+    RateMeasure,
+    measure_decisions,
+    measure_policy,
+)
+from evenhand.evaluation.policy_files import PolicyFile
 
 __all__ = [
     "Candidate",
     "DecisionLog",
     "Evaluation",
     "Measurement",
+    "PolicyFile",
+    "PolicyMeasurement",
     "RateMeasure",
     "evaluate",
     "from_obp",
     "measure_decisions",
+    "measure_policy",
     "read_log",
     "to_obp",
     "write_log",

@@ -1,21 +1,53 @@
-"""The compiled pass of `log_betting`: every row adds to the sums of each side and bet. Imported on
-first use.
+"""The loop of `log_betting`, in which every row adds to the sums of each side and bet, beside its
+NumPy form.
 """
 
-from numba import njit
+import numpy as np
 
+from evenhand.computing import compiled
 from evenhand.words import BoolArray, FloatArray
 
-
-@njit(cache=True, nogil=True, inline="always")
-def curvature(u: float) -> float:
-    """k(u) = (-ln(1-u) - u)/u^2 <= 1/2 + u/3 + u^2/4 + u^3/5 + u^4/3 for 0 <= u <= 1/2: the tail is
-    at most u^4/(6(1-u)).
-    """
-    return 0.5 + u * (1 / 3 + u * (0.25 + u * (0.2 + u / 3)))
+AT_ONCE = 20_000
+"""Rows that are added at a time in NumPy."""
 
 
-@njit(cache=True, nogil=True)
+def _add_rows(
+    base: FloatArray,
+    slope: FloatArray,
+    inverse: FloatArray,
+    regression: FloatArray,
+    accepted: BoolArray,
+    negative: BoolArray,
+    open: BoolArray,
+    count: FloatArray,
+    low: float,
+    bets: FloatArray,
+    sums: FloatArray,
+) -> None:
+    for start in range(0, len(base), AT_ONCE):
+        part = slice(start, start + AT_ONCE)
+        at, d, w, n = base[part], slope[part], inverse[part], count[part]
+        known, bad = accepted[part], np.where(open[part], d > 0.0, negative[part])
+        weighs = w > 1.0
+        rising, falling = weighs & (d > 0.0), weighs & (d < 0.0)
+        up, beyond = np.where(rising, d, 1.0), np.where(weighs, w - 1.0, 1.0)
+        down = np.where(falling, d * beyond, 1.0)
+        for k, bet in enumerate(bets):
+            room = low + 0.5 / bet - at
+            tight = rising & (d * w > room)
+            m = regression[part]
+            raised = np.maximum(m, np.minimum(1.0, (w - room / up) / beyond))
+            m = np.where(tight, raised, np.where(falling, np.minimum(m, -room / down), m))
+            phi = np.where(bad, w - m * (w - 1.0), -m * (w - 1.0))
+            z = at + np.minimum(d * np.where(known, phi, m), room)
+            u = np.maximum(0.0, np.minimum(0.5, bet * (z - low)))
+            curve = n * bet * bet * (0.5 + u * (1 / 3 + u * (0.25 + u * (0.2 + u / 3))))
+            terms = (n * bet * z, n * bet, curve * z * z, curve * z, curve)
+            for row, term in enumerate(terms):  # added one after the other, as the loop does
+                sums[row, k] = np.cumsum(np.concatenate([sums[row, k : k + 1], term]))[-1]
+
+
+@compiled(_add_rows)
 def add_rows(
     base: FloatArray,
     slope: FloatArray,
@@ -50,7 +82,10 @@ def add_rows(
             z = base[i] + min(
                 d * phi, room
             )  # the clamp keeps d phi within its room; the minimum is for rounding alone
-            curve = n * bet * bet * curvature(max(0.0, min(0.5, bet * (z - low))))
+            u = max(0.0, min(0.5, bet * (z - low)))
+            # k(u) = (-ln(1-u) - u)/u^2 is at most this for 0 <= u <= 1/2: the rest of its series is
+            # at most u^4/(6(1-u))
+            curve = n * bet * bet * (0.5 + u * (1 / 3 + u * (0.25 + u * (0.2 + u / 3))))
             sums[0, k] += n * bet * z
             sums[1, k] += n * bet
             sums[2, k] += curve * z * z

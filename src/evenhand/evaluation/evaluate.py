@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.bounds import BettingBound
+from evenhand.computing import one_blas_thread
 from evenhand.contracts import Policy
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.estimation import RoundLog
@@ -37,7 +38,6 @@ from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
-from evenhand.hypotheses.common import one_blas_thread
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, IntArray, Prices
 

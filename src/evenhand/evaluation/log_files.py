@@ -26,7 +26,7 @@ import numpy as np
 
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.evaluation.decision_log import DecisionLog, no_propensities
-from evenhand.evaluation.log_reading import FEATURE, LogReading, json_lines, write_lines
+from evenhand.evaluation.log_reading import FEATURE, LogReading, write_lines
 from evenhand.evaluation.vowpal_wabbit import (
     read_cb_text,
     read_dsjson,
@@ -35,6 +35,8 @@ from evenhand.evaluation.vowpal_wabbit import (
 )
 from evenhand.tables import MISSING, TableColumn, import_pyarrow, read_frame
 
+PACKED = (".gz", ".bz2", ".xz")
+"""Suffixes of packed files; `read_frame` unpacks them."""
 OBP_KEYS = ("n_rounds", "n_actions", "context", "action", "position", "reward", "pscore")
 
 
@@ -45,8 +47,7 @@ def read_log(
     columns: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
     good: str | None = None,
-    delimiter: str = ",",
-    missing: Sequence[str] | None = None,
+    **file: Any,
 ) -> DecisionLog:
     """Read a log of decisions from a file.
 
@@ -63,10 +64,9 @@ def read_log(
         The features to keep; by default all.
     good : str, optional
         The value of the label (reward, cost) that is the good outcome.
-    delimiter : str
-        What separates the cells of a CSV.
-    missing : sequence of str, optional
-        How a missing value is written in a CSV, instead of the usual ways.
+    **file
+        How a CSV or Excel file is written: `delimiter`, `missing`, `encoding` and the other fields
+        of `FileReading`.
 
     Returns
     -------
@@ -90,9 +90,7 @@ def read_log(
     where = Path(path)
     if not where.is_file():
         raise InvalidInput(f"the log {str(where)!r} is no file.")
-    reading = LogReading(
-        str(where), dict(columns or {}), features, good, delimiter=delimiter, missing=missing
-    )
+    reading = LogReading(str(where), dict(columns or {}), features, good, file=file)
     return _format(where, format).read(where, reading)
 
 
@@ -130,8 +128,9 @@ def _format(path: Path, name: str | None) -> "LogFormat":
         if name not in FORMATS:
             raise InvalidInput(f"the format {name!r} is unknown; there are {', '.join(FORMATS)}.")
         return FORMATS[name]
+    ends = [suffix.lower() for suffix in path.suffixes if suffix.lower() not in PACKED]
     for format in FORMATS.values():
-        if path.suffix.lower() in format.suffixes:
+        if ends and ends[-1] in format.suffixes:
             return format
     suffixes = ", ".join(suffix for format in FORMATS.values() for suffix in format.suffixes)
     raise InvalidInput(
@@ -146,13 +145,25 @@ def _format(path: Path, name: str | None) -> "LogFormat":
 
 def read_csv(path: Path, reading: LogReading) -> DecisionLog:
     """Read a log of evenhand's own columns from CSV."""
-    frame = read_frame(path, reading.delimiter, reading.missing, format="csv")
+    frame = read_frame(path, **reading.file)
     return replace(reading, plain=True).log(frame.columns)
+
+
+def read_excel(path: Path, reading: LogReading) -> DecisionLog:
+    """The same from a sheet of Excel or OpenDocument."""
+    return read_csv(path, replace(reading, file={**reading.file, "format": "excel"}))
+
+
+def cannot_write(_: DecisionLog, path: Path) -> None:
+    """Refuse to write Excel."""
+    raise InvalidInput(
+        f"{path}: logs are read from Excel files, not written.", hint="write CSV or Parquet."
+    )
 
 
 def read_parquet(path: Path, reading: LogReading) -> DecisionLog:
     """The same from Parquet."""
-    return reading.log(read_frame(path, format="parquet").columns)
+    return reading.log(read_frame(path, **{**reading.file, "format": "parquet"}).columns)
 
 
 def columns_of(log: DecisionLog) -> dict[str, list[Any]]:
@@ -229,9 +240,7 @@ def write_jsonl(log: DecisionLog, path: Path) -> None:
 
 def read_jsonl(path: Path, reading: LogReading) -> DecisionLog:
     """Read JSON lines; a name that a line lacks is missing there."""
-    rows = json_lines(path)
-    names = {name: None for row in rows for name in row}
-    return reading.log({name: TableColumn([row.get(name) for row in rows]) for name in names})
+    return reading.log(read_frame(path, **{**reading.file, "format": "jsonl"}).columns)
 
 
 # Open Bandit Pipeline
@@ -375,8 +384,9 @@ class LogFormat:
 
 FORMATS: Mapping[str, LogFormat] = {
     "parquet": LogFormat((".parquet",), read_parquet, write_parquet),
-    "csv": LogFormat((".csv",), read_csv, write_csv),
-    "jsonl": LogFormat((".jsonl",), read_jsonl, write_jsonl),
+    "csv": LogFormat((".csv", ".tsv", ".txt"), read_csv, write_csv),
+    "excel": LogFormat((".xlsx", ".xls", ".ods"), read_excel, cannot_write),
+    "jsonl": LogFormat((".jsonl", ".ndjson", ".json"), read_jsonl, write_jsonl),
     "obp": LogFormat((".npz",), read_npz, write_npz),
     "dsjson": LogFormat((".dsjson",), read_dsjson, write_dsjson),
     "vw": LogFormat((".vw", ".dat"), read_cb_text, write_cb_text),

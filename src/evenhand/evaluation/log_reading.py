@@ -6,13 +6,14 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import BadLabel, InvalidInput, MissingColumn
 from evenhand.evaluation.decision_log import DecisionLog, no_propensities
-from evenhand.tables import TableColumn, listed, number, same_value
+from evenhand.tables import Frame, TableColumn, group_texts, listed, number, same_value, spelt
 from evenhand.words import BoolArray, FloatArray
 
 ROLES = ("id", "group", "accept", "acceptance", "propensity", "label", "count")
@@ -30,7 +31,7 @@ class LogReading:
 
     columns: role -> name of the column where it differs; features: those to keep; good: the good
     value of the label; plain: whether cells are plain text, in which NA means that a group is
-    missing (other formats can say so themselves); delimiter and missing: those of a CSV.
+    missing (other formats can say so themselves); file: what `read_frame` is told of a file.
     """
 
     source: str
@@ -38,8 +39,7 @@ class LogReading:
     features: Sequence[str] | None = None
     good: str | None = None
     plain: bool = False
-    delimiter: str = ","
-    missing: Sequence[str] | None = None
+    file: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         strange = [role for role in self.columns if role not in ROLES]
@@ -56,7 +56,8 @@ class LogReading:
             if name not in columns:
                 raise MissingColumn(
                     f"{self.source} has no column {name!r} for {role}; "
-                    f"it has: {', '.join(columns)}."
+                    f"it has: {', '.join(columns)}.",
+                    hint=Frame(self.source, columns, ()).missing_hint(name),
                 )
         if named["id"] not in columns and "seq" in columns:
             named["id"] = "seq"
@@ -75,6 +76,8 @@ class LogReading:
             None if column is None else column.texts if self.plain else column.cells
             for column in (roles.get("group"), roles.get("id"))
         )
+        if group is not None and self.plain:  # names that differ in case alone are one
+            group = group_texts(Frame(self.source, {"group": roles["group"]}, ()), "group", [])
         return DecisionLog.of(
             np.column_stack(list(features.values())) if features else np.zeros((len(accept), 0)),
             accept,
@@ -122,6 +125,10 @@ class LogReading:
         read = column.numbers
         if read is None and all(isinstance(cell, bool | np.bool_) for cell in column.cells):
             read = np.array(column.cells, dtype=np.float64)
+        if column.doubt is not None:
+            raise InvalidInput(
+                f"{self.source}: the numbers of {name} are in doubt: {column.doubt}."
+            )
         if read is None:
             texts = column.texts
             row = next(i for i, t in enumerate(texts) if t is not None and number(t) is None)
@@ -167,7 +174,8 @@ class LogReading:
         """+1, -1, or 0 where a value is missing. The accepted say how labels are written: 1 and -1,
         1 and 0, or `good` and others.
         """
-        read = column.numbers
+        plain = column.notation is not None and column.notation.kind == "number"
+        read = column.numbers if plain else None
         if read is not None:  # most labels are numbers, and there may be millions of them
             values = np.unique(read[accepted])
             distinct = {f"{value:g}" for value in values[~np.isnan(values)].tolist()}
@@ -186,11 +194,20 @@ class LogReading:
                     else "say which value is good: --good VALUE.",
                 )
             good = "1"
-        elif distinct and not any(same_value(text, good) for text in distinct):
-            raise BadLabel(
-                f"{self.source}: no accepted person has the good outcome {good!r}; "
-                f"the labels are {listed(sorted(distinct))}."
-            )
+        elif distinct:
+            try:
+                chosen = spelt(good, distinct, "the label", "--good")
+            except InvalidInput:
+                raise BadLabel(
+                    f"{self.source}: no accepted person has the good outcome {good!r}; "
+                    f"the labels are {listed(sorted(distinct))}.",
+                    hint="say which value is good: --good VALUE.",
+                ) from None
+            if read is None:
+                every = {text for text in column.texts if text}
+                chosen = spelt(good, every, "the label", "--good")
+                sign = {text: 1.0 if text in chosen else -1.0 for text in every}
+                return np.array([0.0 if text is None else sign[text] for text in column.texts])
         if read is not None:
             return np.where(np.isnan(read), 0.0, np.where(read == number(good), 1.0, -1.0))
         sign = {text: 1.0 if same_value(text, good) else -1.0 for text in set(column.texts) if text}

@@ -17,18 +17,27 @@ hold for the true one, whatever it is.
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.special
 
-from evenhand.contracts import Json, Rate
+from evenhand.contracts import Json, Policy, Rate
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RateLike, as_rates
-from evenhand.words import BoolArray, FloatArray, IntArray
+from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
+from evenhand.policies import Mixture
+from evenhand.words import BoolArray, FloatArray, IntArray, LabelledSample
 
-__all__ = ["GroupMeasure", "Measurement", "RateMeasure", "measure_decisions"]
+__all__ = [
+    "GroupMeasure",
+    "Measurement",
+    "PolicyMeasurement",
+    "RateMeasure",
+    "measure_decisions",
+    "measure_policy",
+]
 
 
 @dataclass(frozen=True)
@@ -74,7 +83,8 @@ class RateMeasure:
         The largest difference between two groups on these people; None where outcomes are missing
         or a group has nobody in the denominator.
     gap_interval : tuple of float
-        (lower, upper): confidence interval of the largest gap.
+        (lower, upper): confidence interval of the largest gap; (0, 1) if there is one group only,
+        which shows nothing of a gap.
     ratio : float or None
         The smallest rate divided by the largest, on these people.
     ratio_interval : tuple of float
@@ -114,6 +124,59 @@ class Measurement:
     outcomes: int
     failure_probability: float
     rates: tuple[RateMeasure, ...]
+
+    def to_json(self) -> Json:
+        """Write the measurement as plain JSON.
+
+        Returns
+        -------
+        dict
+            The fields.
+        """
+        return asdict(self)
+
+
+@dataclass(frozen=True)
+class PolicyMeasurement:
+    """What was measured of a policy on new people.
+
+    Parameters
+    ----------
+    people : int
+        How many they are.
+    failure_probability : float
+        All intervals hold at once with probability 1 minus this.
+    rates : tuple of RateMeasure
+        The rates.
+    cost : float or None
+        The cost per person; the error rate where both prices are 1.
+    cost_interval : tuple of float or None
+        Its confidence interval.
+    """
+
+    people: int
+    failure_probability: float
+    rates: tuple[RateMeasure, ...]
+    cost: float | None
+    cost_interval: tuple[float, float] | None
+
+    def verdict(self, symbol: str, limit: float) -> str:
+        """Tell whether the gap of a rate is within a limit.
+
+        Parameters
+        ----------
+        symbol : str
+            The rate.
+        limit : float
+            The limit.
+
+        Returns
+        -------
+        {"within", "above", "not shown"}
+            Within or above with probability 1 - failure_probability; or neither is shown.
+        """
+        lower, upper = next(rate.gap_interval for rate in self.rates if rate.symbol == symbol)
+        return "within" if upper <= limit else "above" if lower > limit else "not shown"
 
     def to_json(self) -> Json:
         """Write the measurement as plain JSON.
@@ -273,6 +336,8 @@ def _compared(name: str, symbol: str, parts: tuple[GroupMeasure, ...]) -> RateMe
     pairs = [(a, b) for a in parts for b in parts if a is not b]
     exact = all(one.least == one.largest for one in parts) and len(parts) > 1
     values = [one.least for one in parts]
+    if not pairs:
+        return RateMeasure(name, symbol, parts, None, (0.0, 1.0), None, (0.0, 1.0))
     return RateMeasure(
         name=name,
         symbol=symbol,
@@ -288,3 +353,120 @@ def _compared(name: str, symbol: str, parts: tuple[GroupMeasure, ...]) -> RateMe
             min([1.0, *(a.upper / b.lower for a, b in pairs if b.lower > 0)]),
         ),
     )
+
+
+def measure_policy(
+    policy: Policy,
+    people: LabelledSample,
+    *,
+    rates: RateLike = ("selection", "fpr", "fnr"),
+    prices: tuple[float, float] | None = (1.0, 1.0),
+    failure_probability: float = 0.05,
+) -> PolicyMeasurement:
+    """Measure a policy on people who had no part in choosing it, with exact intervals.
+
+    A mixture accepts with probability sum_j w_j 1[h_j(x) accepts]. Each rule's rate is a share of
+    people, so Clopper and Pearson's interval holds for it, and the weighted sum of the intervals of
+    all rules holds for the mixture; rules that accept or reject everybody need none.
+
+    Parameters
+    ----------
+    policy : Policy
+        The policy, which must be a mixture of rules.
+    people : LabelledSample
+        New people.
+    rates : rate, name or list of them
+        What to measure.
+    prices : tuple of float, optional
+        The prices of a false accept and of a false reject; None measures no cost.
+    failure_probability : float
+        All intervals hold at once with probability 1 minus this.
+
+    Returns
+    -------
+    PolicyMeasurement
+        The rates of each group, their gaps and ratios, and the cost.
+
+    Examples
+    --------
+    >>> from evenhand.policies import Mixture
+    >>> from evenhand.hypotheses import ACCEPT_ALL
+    >>> people = LabelledSample(np.zeros((4, 1)), list("aabb"), [1, -1, 1, -1])
+    >>> measured = measure_policy(Mixture((ACCEPT_ALL,), (1.0,)), people)
+    >>> measured.cost, measured.rates[0].gap
+    (0.5, 0.0)
+    """
+    asked, groups = as_rates(rates), list(people.groups)
+    share = failure_probability / (2 * (len(asked) * len(groups) + 2))
+    parts = _rules(policy, people)
+    against = [replace(one, event=~one.event) for one in parts]
+    alpha = share / len(parts)
+    measures = []
+    for rate in asked:
+        counted = np.asarray(rate.in_denominator(people.label))
+        measured = []
+        for name in groups:
+            here = counted & np.asarray(people.group == name)
+            value, lower, upper = _weighted(parts if rate.sign > 0 else against, here, alpha)
+            n = int(here.sum())
+            measured.append(
+                GroupMeasure(name, round(value * n) if n else 0, n, 0, value, value, lower, upper)
+            )
+        measures.append(_compared(rate.name, rate.symbol, tuple(measured)))
+    cost: tuple[float, ...] | None = None
+    if prices is not None:
+        everybody, bad = np.ones(len(people), dtype=bool), people.label == -1
+        accepts = [_Rule(one.event & bad, one.weight) for one in parts]
+        rejects = [_Rule(~one.event & ~bad, one.weight) for one in parts]
+        wrong = [_weighted(events, everybody, alpha) for events in (accepts, rejects)]
+        cost = tuple(prices[0] * a + prices[1] * r for a, r in zip(*wrong, strict=True))
+    return PolicyMeasurement(
+        people=len(people),
+        failure_probability=failure_probability,
+        rates=tuple(measures),
+        cost=None if cost is None else cost[0],
+        cost_interval=None if cost is None else (cost[1], cost[2]),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Rule:
+    """Whom a rule of a mixture accepts (or for whom it has another event), its weight, and whether
+    it is one of the two constants, whose rate is known.
+    """
+
+    event: BoolArray
+    weight: float
+    constant: bool = False
+
+
+def _rules(policy: Policy, people: LabelledSample) -> list[_Rule]:
+    """Who each rule accepts."""
+    if not isinstance(policy, Mixture):
+        raise InvalidInput(
+            f"a {type(policy).__name__} is no mixture of rules, and exact intervals need one.",
+            hint="log its decisions with their probabilities, and use evenhand evaluate.",
+        )
+    return [
+        _Rule(
+            np.asarray(rule.accepts(people.features, people.group), dtype=bool),
+            float(weight),
+            rule in (ACCEPT_ALL, REJECT_ALL),
+        )
+        for rule, weight in zip(policy.hypotheses, policy.weights, strict=True)
+        if weight > 0
+    ]
+
+
+def _weighted(rules: list[_Rule], here: BoolArray, alpha: float) -> tuple[float, float, float]:
+    """The share of events among some people, and its interval: sums over rules by weight."""
+    n = int(here.sum())
+    if n == 0:
+        return float("nan"), 0.0, 1.0
+    value = lower = upper = 0.0
+    for rule in rules:
+        events = int((rule.event & here).sum())
+        ends = (events / n, events / n) if rule.constant else interval(events, n, alpha)
+        value += rule.weight * events / n
+        lower, upper = lower + rule.weight * ends[0], upper + rule.weight * ends[1]
+    return value, lower, min(upper, 1.0)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from evenhand.errors import Infeasible
-from evenhand.faircsc.columns import Column, Iteration, Price, Walk
+from evenhand.faircsc.columns import Iteration, Price, RuleColumn, Walk
 from evenhand.words import FloatArray
 
 ROUNDING = 1e-13
@@ -36,18 +36,18 @@ class PoolOptimum:
 class Pool:
     """Every column seen so far, without repetition."""
 
-    columns: list[Column] = field(default_factory=list)
+    columns: list[RuleColumn] = field(default_factory=list)
     seen: set[tuple[float, ...]] = field(default_factory=set)
 
     @classmethod
-    def of(cls, columns: list[Column]) -> "Pool":
+    def of(cls, columns: list[RuleColumn]) -> "Pool":
         """A pool that starts with `columns`."""
         pool = cls()
         for column in columns:
             pool.add(column)
         return pool
 
-    def add(self, column: Column) -> bool:
+    def add(self, column: RuleColumn) -> bool:
         """Whether the column is a new point."""
         key = (column.cost, *column.gaps.tolist())
         if key in self.seen:
@@ -135,7 +135,7 @@ class Pool:
 
 
 def generate_columns(
-    price: Price, start: list[Column], limit: float, tolerance: float, max_calls: int
+    price: Price, start: list[RuleColumn], limit: float, tolerance: float, max_calls: int
 ) -> Walk:
     """The optimum over all mixtures of an exact class, to `tolerance` in normalised cost.
 
@@ -172,7 +172,9 @@ def generate_columns(
     )
 
 
-def feasible_start(price: Price, constraints: int, limit: float, max_calls: int) -> list[Column]:
+def feasible_start(
+    price: Price, constraints: int, limit: float, max_calls: int
+) -> list[RuleColumn]:
     """Columns whose mixtures include a feasible one, for a class without constants; Infeasible with
     a proof if there is none.
 

@@ -81,7 +81,7 @@ class Iteration:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class RuleColumn:
     """One hypothesis with its normalised cost and its gaps.
 
     Most columns that a walk meets never need the hypothesis itself, so it is made when asked for.
@@ -92,7 +92,7 @@ class Column:
     make: Callable[[], Hypothesis]
 
     @classmethod
-    def of(cls, hypothesis: Hypothesis, cost: float, gaps: FloatArray) -> "Column":
+    def of(cls, hypothesis: Hypothesis, cost: float, gaps: FloatArray) -> "RuleColumn":
         """The column of a hypothesis that is at hand."""
         return cls(cost, gaps, lambda: hypothesis)
 
@@ -117,7 +117,7 @@ class Column:
 class Walk:
     """Where a walk ended: a mixture of columns, its bounds, and the calls that led there."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[RuleColumn, ...]
     weights: tuple[float, ...]
     lower_bound: float | None
     converged: bool
@@ -129,7 +129,7 @@ class Walk:
         return float(sum(w * c.cost for w, c in zip(self.weights, self.columns, strict=True)))
 
     def prefer_single(self, pricer: "ClassPricer | PointPricer", limit: float) -> "Walk":
-        """The same, or one hypothesis that is fair and no dearer: no needless randomisation.
+        """The same, or one hypothesis that is fair and costs no more: no needless randomisation.
 
         Ties are broken by cost, then one feasible hypothesis before a mixture, then |gap|.
         """
@@ -143,7 +143,7 @@ class Walk:
         return replace(self, columns=(single,), weights=(1.0,))
 
 
-Price = Callable[[FloatArray, float], Column]
+Price = Callable[[FloatArray, float], RuleColumn]
 """price(multipliers, cost_weight): argmin over h of cost_weight * cost(h) + multipliers . gap(h).
 """
 
@@ -163,16 +163,16 @@ class Rows:
     channels: FloatArray
     pairs: FloatArray
 
-    def column(self, hypothesis: Hypothesis) -> Column:
+    def column(self, hypothesis: Hypothesis) -> RuleColumn:
         """Evaluate one hypothesis; a constant has no gaps by definition, not by summation."""
         if isinstance(hypothesis, Constant):
             cost = float(self.cost.sum()) if hypothesis.accept else 0.0
-            return Column.of(hypothesis, cost, np.zeros(len(self.pairs)))
+            return RuleColumn.of(hypothesis, cost, np.zeros(len(self.pairs)))
         accepted = hypothesis.accepts(self.features, self.group)
         totals = self.channels[:, accepted].sum(axis=1)
-        return Column.of(hypothesis, float(self.cost[accepted].sum()), self.pairs @ totals)
+        return RuleColumn.of(hypothesis, float(self.cost[accepted].sum()), self.pairs @ totals)
 
-    def permanent(self, groups: tuple[object, ...], with_constants: bool) -> list[Column]:
+    def permanent(self, groups: tuple[object, ...], with_constants: bool) -> list[RuleColumn]:
         """The members that need no oracle: the constants, and the group classifiers where the group
         may be used.
         """
@@ -205,7 +205,7 @@ class Relatives:
             sums = np.concatenate([from_each_on, np.zeros((len(sums), 1))], axis=1)
         return cls(partition.ordered, partition.hypothesis, sums.astype(np.float64, copy=False))
 
-    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
+    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> RuleColumn:
         value = cost_weight * self.sums[0] + multipliers @ self.sums[1:]
         if self.ordered:
             first = int(np.argmax(value <= value.min() + TIE))
@@ -213,7 +213,7 @@ class Relatives:
         else:
             accept = value < -TIE
             total = self.sums[:, accept].sum(axis=1)
-        return Column(float(total[0]), total[1:].copy(), lambda: self.hypothesis(accept))
+        return RuleColumn(float(total[0]), total[1:].copy(), lambda: self.hypothesis(accept))
 
 
 @dataclass(eq=False)
@@ -228,12 +228,12 @@ class ClassPricer:
 
     oracle: RowOracle
     rows: Rows
-    permanent: list[Column]
+    permanent: list[RuleColumn]
     exact: bool
     calls: int = field(default=0, init=False)
     relatives: list[Relatives] = field(default_factory=list, init=False)
 
-    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
+    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> RuleColumn:
         self.calls += 1
         extra = (multipliers @ self.rows.pairs) @ self.rows.channels
         priced = cost_weight * self.rows.cost + extra
@@ -250,7 +250,7 @@ class ClassPricer:
     def _gaps(self) -> FloatArray:
         return self.rows.pairs @ self.rows.channels
 
-    def singles(self, highest_cost: float) -> list[Column]:
+    def singles(self, highest_cost: float) -> list[RuleColumn]:
         """Members of an exact class of at most that cost that are known without a call."""
         known = self.permanent if self.exact else []
         return [column for column in known if column.cost <= highest_cost]
@@ -265,7 +265,7 @@ class PointPricer:
     oracle: Enumeration
     costs: FloatArray
     gaps: FloatArray
-    permanent: list[Column]
+    permanent: list[RuleColumn]
     calls: int = field(default=1, init=False)
     _values: FloatArray = field(init=False, repr=False)
 
@@ -273,7 +273,9 @@ class PointPricer:
         self._values = np.empty(min(TILE, len(self.costs)))  # one buffer for all calls
 
     @classmethod
-    def one_pass(cls, oracle: Enumeration, rows: Rows, permanent: list[Column]) -> "PointPricer":
+    def one_pass(
+        cls, oracle: Enumeration, rows: Rows, permanent: list[RuleColumn]
+    ) -> "PointPricer":
         """Sum the cost and all rate channels of every member."""
         if len(rows.pairs) == 1:
             totals = oracle.totals(np.stack([rows.cost, rows.pairs[0] @ rows.channels]))
@@ -281,7 +283,7 @@ class PointPricer:
         totals = oracle.totals(np.concatenate([rows.cost[None, :], rows.channels]))
         return cls(oracle, totals[0], rows.pairs @ totals[1:], permanent)
 
-    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
+    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> RuleColumn:
         # Tile by tile, so that what is computed stays in the cache: over a whole large class
         # writing it down costs more than computing it.
         member, least = 0, np.inf
@@ -301,12 +303,12 @@ class PointPricer:
                 return cheapest([self.column(member), *self.permanent], multipliers, cost_weight)
         return self.column(member)
 
-    def column(self, member: int) -> Column:
+    def column(self, member: int) -> RuleColumn:
         """The column of one member."""
         gaps = self.gaps[:, member].copy()
-        return Column(float(self.costs[member]), gaps, lambda: self.oracle.hypothesis(member))
+        return RuleColumn(float(self.costs[member]), gaps, lambda: self.oracle.hypothesis(member))
 
-    def singles(self, highest_cost: float) -> list[Column]:
+    def singles(self, highest_cost: float) -> list[RuleColumn]:
         """The member of least |gap| among those of at most that cost, and the permanent ones."""
         known = [column for column in self.permanent if column.cost <= highest_cost]
         tied = np.flatnonzero(self.costs <= highest_cost)
@@ -324,7 +326,7 @@ class Reporting:
     progress: Callable[[int], None]
     answered: int = 0
 
-    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> Column:
+    def __call__(self, multipliers: FloatArray, cost_weight: float = 1.0) -> RuleColumn:
         self.answered += 1
         self.progress(self.answered)
         return self.pricer(multipliers, cost_weight)
@@ -373,7 +375,7 @@ def make_pricer(
     return ClassPricer(oracle, rows, permanent, exact)
 
 
-def cheapest(columns: list[Column], multipliers: FloatArray, cost_weight: float) -> Column:
+def cheapest(columns: list[RuleColumn], multipliers: FloatArray, cost_weight: float) -> RuleColumn:
     """The column of least cost_weight * cost + multipliers . gap; the first of equals."""
     return min(
         columns, key=lambda column: cost_weight * column.cost + float(multipliers @ column.gaps)
@@ -384,8 +386,8 @@ def cheapest(columns: list[Column], multipliers: FloatArray, cost_weight: float)
 class _Bracket:
     """The two ends of the chord, in coordinates where the violated side is gap > limit."""
 
-    inside: Column
-    outside: Column
+    inside: RuleColumn
+    outside: RuleColumn
     side: float
     limit: float
     inside_multiplier: float
@@ -401,7 +403,7 @@ class _Bracket:
         self.inside_gap, self.outside_gap = self.gap(self.inside), self.gap(self.outside)
         self.upper_bound = self.mixture_cost
 
-    def gap(self, column: Column) -> float:
+    def gap(self, column: RuleColumn) -> float:
         return self.side * float(column.gaps[0])
 
     @property
@@ -423,7 +425,7 @@ class _Bracket:
             return 0.5 * (self.inside_multiplier + self.outside_multiplier)
         return (self.inside.cost - self.outside.cost) / (self.outside_gap - self.inside_gap)
 
-    def take(self, column: Column, multiplier: float) -> None:
+    def take(self, column: RuleColumn, multiplier: float) -> None:
         """Tighten the bounds with a new vertex; it becomes an end of the chord where that lowers
         the mixture's cost.
         """
@@ -443,13 +445,13 @@ class _Bracket:
             self.upper_bound = reached
         self.record(column, multiplier)
 
-    def record(self, column: Column, multiplier: float) -> None:
+    def record(self, column: RuleColumn, multiplier: float) -> None:
         signed = (self.side * multiplier,)
         self.iterations.append(column.priced_at(signed, self.upper_bound, self.lower_bound))
 
 
 def walk_hull(
-    price: Price, start: list[Column], limit: float, tolerance: float, max_calls: int
+    price: Price, start: list[RuleColumn], limit: float, tolerance: float, max_calls: int
 ) -> Walk:
     """The optimum over the hull that `price` describes, exact to `tolerance` in normalised cost.
 

@@ -3,20 +3,25 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
-from evenhand.faircsc.columns import Column, PointPricer, Price
-from evenhand.faircsc.oracle import HEURISTIC_CALLS, FairCSC, FairSolution, bind_fair
+from evenhand.faircsc.columns import PointPricer, Price, RuleColumn
+from evenhand.faircsc.oracle import HEURISTIC_CALLS, FairCSC, FairSolution, bind_fair, unlimited
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.fairness.rates import Rate
+from evenhand.shown import BAND, INK, MUTED_INK, Shown
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 @dataclass(frozen=True, eq=False)
-class Frontier:
+class Frontier(Shown):
     """What each limit costs, and the region of (gap, cost) that mixtures reach.
 
     Parameters
@@ -46,6 +51,11 @@ class Frontier:
     >>> traced = eh.frontier(problem, eh.Stumps(), eh.FalsePositiveRate(), sample, [0.0, 0.25, 1.0])
     >>> traced.costs.tolist(), traced.price_of_fairness.tolist()
     ([2.0, 1.5, 1.0], [1.0, 0.5, 0.0])
+    >>> traced.to_frame().round(2)
+       limit  cost  price_of_fairness   gap  rules_mixed
+    0   0.00   2.0                1.0  0.00            1
+    1   0.25   1.5                0.5  0.25            2
+    2   1.00   1.0                0.0  0.50            1
     """
 
     limits: FloatArray
@@ -63,6 +73,28 @@ class Frontier:
     def price_of_fairness(self) -> FloatArray:
         """What each limit costs beyond the cheapest unconstrained mixture known."""
         return self.costs - min(float(self.costs.min()), float(self.region[:, 1].min()))
+
+    def _headline(self) -> str:
+        kind = "exact" if self.exact else "as far as the oracle found it"
+        return f"What a limit costs: {len(self.limits)} limits ({kind})"
+
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        return {
+            "limit": self.limits.tolist(),
+            "cost": self.costs.tolist(),
+            "price_of_fairness": self.price_of_fairness.tolist(),
+            "gap": [float(np.abs(solution.gaps).max()) for solution in self.solutions],
+            "rules_mixed": [solution.support_size for solution in self.solutions],
+        }
+
+    def _draw(self, axes: "Axes") -> None:
+        hull = np.concatenate([self.region, self.region[:1]])
+        axes.fill(hull[:, 0], hull[:, 1], color=BAND, label="what mixtures reach")
+        axes.plot(*self.constants.T, "o", color=MUTED_INK, label="accept all, reject all")
+        axes.plot(self.limits, self.costs, color=INK, linewidth=2, label="cheapest at each limit")
+        axes.set_xlabel("gap (rate of the second group minus rate of the first)")
+        axes.set_ylabel("cost")
+        axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small")
 
 
 def frontier(
@@ -188,24 +220,25 @@ def _pooled(
     for limit in np.quantile(grid, (0.0, 0.5, 1.0)):
         walk_pool(pricer, known, float(limit), HEURISTIC_CALLS)
         tick()
-    solutions = []
-    for limit in grid:
-        walk = known.best(float(limit))
-        at = fair.at(float(limit))
-        solutions.append(at.solution(walk, scale, problem.rejection_total, pricer.calls))
+    free = known.best(np.inf)  # the region reaches down to the cheapest rule that was met
+    walks = [(fair.at(float(limit)), known.best(float(limit))) for limit in grid]
+    for walk in (free, *(walk for _, walk in walks)):
         for column in walk.columns:
             known.pool.add(column)
+    cheapest = unlimited(pricer, known, [walk for _, walk in walks])
+    units = (scale, problem.rejection_total)
+    solutions = [at.solution(walk, cheapest, units, pricer.calls) for at, walk in walks]
     constants = _place(pricer.permanent[:2], problem, scale)
     return tuple(solutions), _place(known.pool.columns, problem, scale), constants
 
 
-def _place(columns: list[Column], problem: CostSensitiveProblem, scale: float) -> FloatArray:
+def _place(columns: list[RuleColumn], problem: CostSensitiveProblem, scale: float) -> FloatArray:
     return np.array(
         [[column.gaps[0], problem.rejection_total + scale * column.cost] for column in columns]
     )
 
 
-def _sweep(price: Price, directions: int, tick: Tick) -> list[Column]:
+def _sweep(price: Price, directions: int, tick: Tick) -> list[RuleColumn]:
     """The class's extreme points in `directions` directions of (gap, cost)."""
     extremes = []
     for angle in np.linspace(0, 2 * np.pi, directions, endpoint=False):

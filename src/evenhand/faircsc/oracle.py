@@ -15,17 +15,17 @@ from typing import Literal
 
 import numpy as np
 
-from evenhand.contracts import GroupUse, HypothesisClass, RowOracle
+from evenhand.contracts import GroupUse, HypothesisClass, RowOracle, class_reading
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.column_generation import Pool, feasible_start, generate_columns
 from evenhand.faircsc.columns import (
     ClassPricer,
-    Column,
     Iteration,
     PointPricer,
     Price,
     Reporting,
     Rows,
+    RuleColumn,
     Walk,
     bind_rows,
     make_pricer,
@@ -33,9 +33,11 @@ from evenhand.faircsc.columns import (
 )
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.faircsc.saddle_point import Recipe, saddle_point
-from evenhand.fairness.rates import GapConstraints, Rate
+from evenhand.fairness.rates import GapConstraints, RateLike
+from evenhand.hypotheses.estimator import as_class
 from evenhand.policies import Mixture
-from evenhand.words import CostSensitiveProblem, FloatArray, GroupArray, LabelledSample
+from evenhand.schema import Schema
+from evenhand.words import CostSensitiveProblem, FloatArray, GroupArray, LabelledSample, as_people
 
 Method = Literal["column-generation", "saddle-point"]
 
@@ -93,6 +95,11 @@ class FairSolution:
         One gap per rate and pair of groups, as measured on the sample.
     lower_bound : float or None
         No fair mixture of the class costs less; None where the oracle is heuristic.
+    unlimited_cost : float
+        The cost of the cheapest rule of all that were found, whatever its gaps: what it would cost
+        without a limit. No mixture that was found costs less.
+    unlimited_gaps : array
+        The gaps of that rule.
     oracle_calls : int
         How often the class was searched.
     report : SolveReport
@@ -120,6 +127,8 @@ class FairSolution:
     cost: float
     gaps: FloatArray
     lower_bound: float | None
+    unlimited_cost: float
+    unlimited_gaps: FloatArray
     oracle_calls: int
     report: SolveReport
     evaluate: Callable[[], FloatArray] = field(repr=False)
@@ -163,6 +172,8 @@ class FairCSC:
         How near to the optimum is near enough, in normalised cost; nu for "saddle-point".
     max_calls : int, optional
         A bound on the oracle calls.
+    schema : Schema, optional
+        What the rows stand for; the mixtures have it.
 
     Examples
     --------
@@ -187,6 +198,7 @@ class FairCSC:
     method: Method = "column-generation"
     tolerance: float | None = None
     max_calls: int | None = None
+    schema: Schema | None = None
 
     def at(self, limit: float) -> "FairCSC":
         """The same oracle with another limit.
@@ -267,16 +279,19 @@ class FairCSC:
         pricer, scale = self.pricer(acceptance_cost)
         price = pricer if progress is None else Reporting(pricer, progress)
         known = None if self.exact else Answers.of(pricer)
-        solutions = []
+        walks: list[tuple[FairCSC, Walk, int]] = []
         for limit in limits:
             fair = self.at(limit)
             # the one pass over an enumerable class counts as one call at each limit
             before = pricer.calls if isinstance(pricer, ClassPricer) else 0
             walk = fair._walk(price, pricer.permanent, known)
             calls = len(walk.iterations) if self.method == "saddle-point" else pricer.calls - before
-            walk = walk.prefer_single(pricer, limit)
-            solutions.append(fair.solution(walk, scale, rejection_total, calls))
-        return solutions
+            walks.append((fair, walk.prefer_single(pricer, limit), calls))
+        free = unlimited(pricer, known, [walk for _, walk, _ in walks])
+        return [
+            fair.solution(walk, free, (scale, rejection_total), calls)
+            for fair, walk, calls in walks
+        ]
 
     def pricer(self, acceptance_cost: FloatArray) -> tuple[ClassPricer | PointPricer, float]:
         """What prices hypotheses for these costs, and the scale that was divided out of them.
@@ -297,7 +312,7 @@ class FairCSC:
         rows, groups = replace(self.rows, cost=cost), self.constraints.groups
         return make_pricer(self.oracle, self.exact, rows, groups, self.with_constants), scale
 
-    def _walk(self, price: Price, start: list[Column], known: Answers | None) -> Walk:
+    def _walk(self, price: Price, start: list[RuleColumn], known: Answers | None) -> Walk:
         constraints, limit, calls = len(self.rows.pairs), self.limit, self.max_calls
         if not any(np.abs(column.gaps).max() <= limit for column in start):
             start = start + feasible_start(price, constraints, limit, MANY_CALLS)
@@ -316,7 +331,7 @@ class FairCSC:
         return generate_columns(price, start, limit, self.tolerance or 1e-10, calls or MANY_CALLS)
 
     def solution(
-        self, walk: Walk, scale: float, rejection_total: float, calls: int
+        self, walk: Walk, free: tuple[float, FloatArray], units: tuple[float, float], calls: int
     ) -> FairSolution:
         """The mixture that a walk has found, in the units of the problem.
 
@@ -324,10 +339,10 @@ class FairCSC:
         ----------
         walk : Walk
             The mixture as columns with weights.
-        scale : float
-            What was divided out of the costs.
-        rejection_total : float
-            What rejecting everybody costs.
+        free : tuple of float and array
+            The cost and the gaps of the cheapest rule without a limit, as `unlimited` finds it.
+        units : tuple of float
+            What was divided out of the costs, and what rejecting everybody costs.
         calls : int
             How often the class was searched.
 
@@ -336,8 +351,9 @@ class FairCSC:
         FairSolution
             The mixture with its cost and its gaps.
         """
+        scale, rejection_total = units
         hypotheses = tuple(column.hypothesis for column in walk.columns)
-        policy = Mixture(hypotheses, walk.weights, self.group_use)
+        policy = Mixture(hypotheses, walk.weights, self.group_use, self.schema)
         pairs = zip(walk.weights, walk.columns, strict=True)
         features, group = self.rows.features[: self.objective], self.rows.group
         lower = None
@@ -348,6 +364,8 @@ class FairCSC:
             cost=rejection_total + scale * walk.cost,
             gaps=np.sum([weight * column.gaps for weight, column in pairs], axis=0),
             lower_bound=lower,
+            unlimited_cost=rejection_total + scale * min(free[0], walk.cost),
+            unlimited_gaps=free[1],
             oracle_calls=calls,
             report=SolveReport(
                 self.method, walk.converged, scale, self.constraints.names, walk.iterations
@@ -356,6 +374,24 @@ class FairCSC:
                 features, None if group is None else group[: self.objective]
             ),
         )
+
+
+def unlimited(
+    pricer: ClassPricer | PointPricer, known: Answers | None, walks: Sequence[Walk]
+) -> tuple[float, FloatArray]:
+    """The normalised cost and the gaps of the cheapest rule that any of the walks has met: for an
+    exact class the cheapest of all, which is where each walk begins; a heuristic search may meet it
+    on the way to a limit.
+    """
+    met = [(column.cost, column.gaps) for walk in walks for column in walk.columns]
+    met += [(step.cost, np.array(step.gaps)) for walk in walks for step in walk.iterations]
+    met += [(column.cost, column.gaps) for column in pricer.permanent]
+    free = np.zeros(len(met[0][1]))
+    found = [pricer(free)] if isinstance(pricer, PointPricer) else []
+    if known is not None:
+        found += [*known.pool.columns, *(relatives(free) for relatives in known.relatives)]
+    met += [(column.cost, column.gaps) for column in found]
+    return min(met, key=lambda point: (point[0], float(np.abs(point[1]).max())))
 
 
 def require_limit(limit: float) -> float:
@@ -374,7 +410,7 @@ def bind_fair(
     hypotheses: HypothesisClass,
     features: FloatArray,
     group: GroupArray | None,
-    rates: Rate | Sequence[Rate],
+    rates: RateLike,
     sample: LabelledSample,
     allowed_gap: float,
     *,
@@ -388,13 +424,13 @@ def bind_fair(
 
     Parameters
     ----------
-    hypotheses : HypothesisClass
+    hypotheses : HypothesisClass or classifier
         The rules to mix.
-    features : array of shape (rows, columns)
+    features : array of shape (rows, columns), or frame
         The people whose decisions cost something.
     group : array of shape (rows,), optional
         Their groups; needed with group_use="decide".
-    rates : Rate or sequence of Rate
+    rates : str, Rate or sequence of them
         The rates to hold even.
     sample : LabelledSample
         The people on whom the rates are measured.
@@ -427,7 +463,13 @@ def bind_fair(
     -3.0
     """
     limit = require_limit(allowed_gap)
+    if not hasattr(hypotheses, "bind"):
+        hypotheses = as_class(hypotheses)
     _require_use(hypotheses, group, group_use)
+    schema = sample.schema or getattr(hypotheses, "schema", None)
+    if schema is not None or not isinstance(features, np.ndarray):
+        features, schema = as_people(features, schema)
+        hypotheses = class_reading(hypotheses, schema)
     constraints = GapConstraints.on(rates, sample)
     shown = group if group_use == "decide" else None
     rows, oracle = bind_rows(hypotheses, features, shown, sample, constraints)
@@ -443,6 +485,7 @@ def bind_fair(
         method=method,
         tolerance=tolerance,
         max_calls=max_calls,
+        schema=schema,
     )
 
 
@@ -467,7 +510,7 @@ def _require_use(
 def solve_fair(
     problem: CostSensitiveProblem,
     hypotheses: HypothesisClass,
-    rates: Rate | Sequence[Rate],
+    rates: RateLike,
     sample: LabelledSample,
     allowed_gap: float,
     *,
@@ -486,11 +529,13 @@ def solve_fair(
     ----------
     problem : CostSensitiveProblem
         The people, with the costs of accepting and rejecting each of them.
-    hypotheses : HypothesisClass
-        The rules to mix. Accept-all and reject-all belong to them (see `with_constants`), and with
-        group_use="decide" the group classifiers, too.
-    rates : Rate or sequence of Rate
-        The rates to hold even; two of them, false positive and false negative, are equalised odds.
+    hypotheses : HypothesisClass or classifier
+        The rules to mix; a scikit-learn classifier or pipeline becomes an `Estimator`. Accept-all
+        and reject-all belong to them (see `with_constants`), and with group_use="decide" the group
+        classifiers, too.
+    rates : str, Rate or sequence of them
+        The rates to hold even, as "fpr"; two of them, false positive and false negative, are
+        equalised odds.
     sample : LabelledSample
         The people on whom the rates are measured; they may be others than those of `problem`.
     allowed_gap : float
@@ -546,6 +591,13 @@ def solve_fair(
     """
     if method not in ("column-generation", "saddle-point"):
         raise InvalidInput(f'method is {method!r}; it is "column-generation" or "saddle-point".')
+    if None is not problem.schema != sample.schema:
+        raise InvalidInput(
+            "the problem and the sample have different columns: "
+            f"{problem.schema.describe()}, and "
+            f"{'an array' if sample.schema is None else sample.schema.describe()}.",
+            hint="give both the same schema: LabelledSample(..., schema=problem.schema).",
+        )
     fair = bind_fair(
         hypotheses,
         problem.features,

@@ -20,11 +20,11 @@ import numpy as np
 from evenhand.faircsc.column_generation import Pool
 from evenhand.faircsc.columns import (
     ClassPricer,
-    Column,
     Iteration,
     PointPricer,
     Price,
     Relatives,
+    RuleColumn,
     Walk,
     cheapest,
     walk_hull,
@@ -89,8 +89,8 @@ class Answers:
 
     pool: Pool
     relatives: list[Relatives] = field(default_factory=list)
-    asked: list[tuple[FloatArray, Column]] = field(default_factory=list)
-    offered: list[Column] = field(default_factory=list)
+    asked: list[tuple[FloatArray, RuleColumn]] = field(default_factory=list)
+    offered: list[RuleColumn] = field(default_factory=list)
 
     @classmethod
     def of(cls, pricer: ClassPricer | PointPricer) -> "Answers":
@@ -107,7 +107,7 @@ class Answers:
         if len(columns[0].gaps) == 1:
             costs, gaps = self.pool.costs, self.pool.gaps[0]
 
-            def price(multipliers: FloatArray, weight: float) -> Column:
+            def price(multipliers: FloatArray, weight: float) -> RuleColumn:
                 known = [columns[int(np.argmin(weight * costs + multipliers[0] * gaps))]]
                 if not answers_alone:
                     known += [relatives(multipliers, weight) for relatives in self.relatives]
@@ -147,7 +147,7 @@ class _Search:
     def may_call(self) -> bool:
         return len(self.steps) < self.max_calls
 
-    def call(self, multipliers: FloatArray) -> Column:
+    def call(self, multipliers: FloatArray) -> RuleColumn:
         """One oracle call."""
         column = self.price(multipliers, 1.0)
         self.known.pool.add(column)

@@ -18,7 +18,7 @@ import numpy as np
 
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.column_generation import Pool
-from evenhand.faircsc.columns import Column, Iteration, Price, Walk
+from evenhand.faircsc.columns import Iteration, Price, RuleColumn, Walk
 from evenhand.faircsc.pooled import Answers
 from evenhand.words import FloatArray
 
@@ -58,7 +58,7 @@ class _Lagrangian:
     tightened: float
     multiplier_budget: float
 
-    def respond(self, dual: FloatArray) -> tuple[Column, tuple[float, ...]]:
+    def respond(self, dual: FloatArray) -> tuple[RuleColumn, tuple[float, ...]]:
         """min over h of L(h, lambda), and the signed multipliers it was priced with."""
         plus, minus = np.split(dual, 2)
         return self.price(np.asarray(plus - minus), 1.0), tuple((plus - minus).tolist())
@@ -107,7 +107,7 @@ class _Lagrangian:
         return False
 
 
-def saddle_point(price: Price, start: list[Column], recipe: Recipe) -> Walk:
+def saddle_point(price: Price, start: list[RuleColumn], recipe: Recipe) -> Walk:
     """A mixture within 4 nu of the optimum and inside the limit."""
     steps: list[Iteration] = []
     pool, multiplier_budget = Pool.of(start), FIRST_BUDGET

@@ -7,13 +7,18 @@ spent, cannot be constructed.
 """
 
 import json
+from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
-from typing import Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
+from evenhand.shown import INK, LIMIT, MUTED_INK, Shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FORMAT = 2
 """The number of the JSON format; format 1 is read, too."""
@@ -249,7 +254,7 @@ def standard_assumptions(
 
 
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(Shown):
     """What is claimed about the deployed policy, with which evidence, under which assumptions.
 
     A certificate that says "certified" while an interval exceeds the limit, or with more than delta
@@ -266,7 +271,7 @@ class Certificate:
     bound : str
         The name of the confidence bound.
     policy : str
-        The SHA-256 of the policy's JSON.
+        The SHA-256 of the policy's JSON, in which models are referred to by their own hashes.
     window : tuple of int
         The first and the last round of the evidence.
     assumptions : tuple of str
@@ -289,6 +294,12 @@ class Certificate:
         People whose group became known after the draw.
     erased : int, default 0
         People of whom nothing is known any more; each counts at its worst.
+    models : tuple of str, optional
+        The SHA-256 of each fitted model in the policy.
+    schema : str, optional
+        The SHA-256 of the schema, if people come in frames.
+    columns : str, optional
+        The columns of the schema, in words.
     rules : int
         The version of the rules it was issued under.
     status : "certified" or "suspended"
@@ -317,6 +328,8 @@ class Certificate:
     True
     >>> certificate.suspend("the population has changed").status
     'suspended'
+    >>> certificate.to_frame()[["rate", "low", "high", "limit"]].values.tolist()
+    [['FPR', -0.01, 0.04, 0.05]]
     """
 
     limit: float
@@ -335,6 +348,9 @@ class Certificate:
     overruled: tuple[DrawCount, ...] = ()
     late_groups: tuple[DrawCount, ...] = ()
     erased: int = 0
+    models: tuple[str, ...] = ()
+    schema: str | None = None
+    columns: str = ""
     rules: int = RULES
     status: Literal["certified", "suspended"] = "certified"
     reason: str | None = None
@@ -407,6 +423,33 @@ class Certificate:
         """
         return replace(self, status="suspended", reason=reason)
 
+    def _headline(self) -> str:
+        return self.claim if self.status == "certified" else f"SUSPENDED: {self.reason}."
+
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        return {
+            "rate": [gap.rate for gap in self.gaps],
+            "group": [gap.group for gap in self.gaps],
+            "reference": [gap.reference for gap in self.gaps],
+            "low": [gap.low for gap in self.gaps],
+            "high": [gap.high for gap in self.gaps],
+            "limit": [self.limit] * len(self.gaps),
+        }
+
+    def _draw(self, axes: "Axes") -> None:
+        names = [f"{gap.rate} of {gap.group} minus {gap.reference}" for gap in self.gaps]
+        for place, gap in enumerate(self.gaps):
+            axes.plot([gap.low, gap.high], [place, place], color=INK, linewidth=6)
+        if not self.gaps:
+            axes.annotate("a constant: no gap", (0.5, 0.5), xycoords="axes fraction", ha="center")
+        for side in (-self.limit, self.limit):
+            axes.axvline(side, color=LIMIT, linestyle=(0, (4, 2)), linewidth=1.2)
+        axes.axvline(0, color=MUTED_INK, linewidth=0.8)
+        axes.set_yticks(range(len(names)), names)
+        axes.set_ylim(len(names) - 0.3, -0.7)
+        axes.set_xlim(-1.4 * self.limit, 1.4 * self.limit)
+        axes.set_xlabel(f"gap, between which values it lies; limit {self.limit:g}")
+
     def describe(self) -> str:
         """The certificate in words.
 
@@ -426,6 +469,9 @@ class Certificate:
         if self.rules < RULES:
             lines += [f"Note: {OLD_RULES[self.rules]}."]
         lines += [f"Policy: sha256 {self.policy}"]
+        lines += [f"Model: sha256 {model}" for model in self.models]
+        if self.schema is not None:
+            lines += [f"Columns: {self.columns}; schema sha256 {self.schema}"]
         lines += [f"  {gap.describe()}" for gap in self.gaps]
         lines += [
             f"Bound: {self.bound}" + (f" ({params})" if params else ""),
@@ -454,7 +500,13 @@ class Certificate:
         dict
             `from_json` reads it back, bit for bit.
         """
+        named: Json = {}  # certificates without them have the digest that they always had
+        if self.models:
+            named["models"] = list(self.models)
+        if self.schema is not None:
+            named |= {"schema_sha256": self.schema, "columns": self.columns}
         return {
+            **named,
             "format": FORMAT,
             "status": self.status,
             "reason": self.reason,
@@ -521,6 +573,9 @@ class Certificate:
             overruled=tuple(DrawCount(**count) for count in value.get("overruled", ())),
             late_groups=tuple(DrawCount(**count) for count in value.get("late_groups", ())),
             erased=value.get("erased", 0),
+            models=tuple(value.get("models", ())),
+            schema=value.get("schema_sha256"),
+            columns=value.get("columns", ""),
             rules=value.get("rules", 1),
             status=value["status"],
             reason=value["reason"],

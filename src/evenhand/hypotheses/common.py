@@ -1,12 +1,7 @@
-"""What the hypothesis classes share: checks of their rows, how ties are broken, and one BLAS thread
-for small fits.
-"""
+"""What the hypothesis classes share: checks of their rows, and how ties are broken."""
 
-import sys
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
-from functools import cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -87,19 +82,3 @@ def first_minimum(totals: FloatArray, acceptance_cost: FloatArray) -> int:
     order of the rows.
     """
     return int(np.argmax(totals <= totals.min() + TIE * np.abs(acceptance_cost).sum()))
-
-
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """Inside the `with`, numpy's and scipy's BLAS use one thread: that is faster for tall thin
-    matrices, and the answer does not depend on the number of cores.
-    """
-    # scipy has a BLAS of its own: once it has been loaded the libraries are counted again.
-    libraries = _blas_libraries("scipy.linalg" in sys.modules)
-    return cast(AbstractContextManager[Any], libraries.limit(limits=1, user_api="blas"))
-
-
-@cache
-def _blas_libraries(with_scipy: bool) -> Any:  # noqa: ARG001  (it is the key of the cache)
-    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]  # has no types
-
-    return ThreadpoolController()

@@ -8,27 +8,29 @@ becomes a `Tree`, a logistic regression a `LinearRule`; all other models stay op
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from reprlib import repr as short
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.computing import one_blas_thread
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Partition, RowOracle
-from evenhand.errors import UnsuitableEstimator
+from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable, UnsuitableEstimator
 from evenhand.hypotheses.common import (
     checked_costs,
     checked_rows,
     column_name,
-    one_blas_thread,
     require_columns,
 )
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, Constant
 from evenhand.hypotheses.linear import LinearRule, partition_of, row_scores
 from evenhand.hypotheses.models import StoredModel, load_model, store_model
 from evenhand.hypotheses.thresholds import Cuts
+from evenhand.schema import Schema
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 MOST_PATHS = 6
@@ -128,6 +130,12 @@ class Fitted(Hypothesis):
         It has `predict`.
     columns : int
         How many columns the rows have.
+    schema : Schema, optional
+        What the rows stand for; the model is then shown frames of pandas with these columns.
+
+    Notes
+    -----
+    Two of them are equal if their models are, byte for byte.
 
     Examples
     --------
@@ -140,12 +148,39 @@ class Fitted(Hypothesis):
 
     model: Any
     columns: int
+    schema: Schema | None = None
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         require_columns(features, self.columns, type(self.model).__name__)
         if len(features) == 0:
             return np.zeros(0, bool)
-        return np.asarray(self.model.predict(features) == 1, dtype=bool)
+        if self.schema is None:
+            return np.asarray(self.model.predict(features) == 1, dtype=bool)
+        frame = self.schema.frame(features)
+        try:
+            return np.asarray(np.asarray(self.model.predict(frame)) == 1, dtype=bool)
+        except EvenhandError:
+            raise
+        except Exception as error:  # whatever the steps of a pipeline raise
+            raise InvalidInput(
+                f"the fitted {type(self.model).__name__} cannot decide about these people: "
+                f"{_first_line(error)}",
+                hint="a value that it has not met when it was fitted needs a step that can deal "
+                'with it, for example OneHotEncoder(handle_unknown="ignore") or SimpleImputer().',
+            ) from error
+
+    def __eq__(self, other: object) -> bool:
+        if self is other or not isinstance(other, Fitted):
+            return self is other or NotImplemented
+        if (self.columns, self.schema) != (other.columns, other.schema):
+            return False
+        try:
+            return self._stored.sha256 == other._stored.sha256
+        except (NotSerialisable, InvalidInput):  # they cannot be written, or skops is missing
+            return False
+
+    def __hash__(self) -> int:
+        return hash((Fitted, self.columns))
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         return f"accept if the fitted {type(self.model).__name__} predicts success"
@@ -158,7 +193,9 @@ class Fitted(Hypothesis):
         NotSerialisable
             If skops cannot write the model.
         """
-        return {"kind": "fitted", "columns": self.columns, "model": self._stored.to_json()}
+        named = {} if self.schema is None else {"schema": self.schema.to_json()}
+        model = self._stored.to_json()
+        return {"kind": "fitted", "columns": self.columns, "model": model, **named}
 
     @cached_property
     def _stored(self) -> StoredModel:
@@ -179,7 +216,8 @@ class Fitted(Hypothesis):
             The same rule; it keeps the bytes it was read from.
         """
         stored = StoredModel.from_json(data["model"])
-        rule = cls(load_model(stored), data["columns"])
+        schema = None if data.get("schema") is None else Schema.from_json(data["schema"])
+        rule = cls(load_model(stored), data["columns"], schema)
         rule.__dict__["_stored"] = stored
         return rule
 
@@ -193,6 +231,10 @@ class Estimator(HypothesisClass):
     classifier : object
         A classifier (not its class) whose `fit` takes sample weights, or a pipeline that ends in
         one.
+    schema : Schema, optional
+        The columns of the people, if they come in frames: the classifier is then fitted to frames
+        of pandas with the names, types and categories of the schema, and missing values as NaN. By
+        default it is what the first frame shows.
 
     Raises
     ------
@@ -215,6 +257,7 @@ class Estimator(HypothesisClass):
     """
 
     classifier: Any
+    schema: Schema | None = None
     _weight_name: str = field(init=False, repr=False)
     exact = False
     uses_group = False
@@ -229,7 +272,8 @@ class Estimator(HypothesisClass):
             for key, value in sorted(self.classifier.get_params().items())
         }
         name = type(self.classifier).__name__
-        return {"class": "Estimator", "classifier": name, "classifier_params": settings}
+        named = {} if self.schema is None else {"schema": self.schema.sha256}
+        return {"class": "Estimator", "classifier": name, "classifier_params": settings, **named}
 
     @property
     def log_size(self) -> float:
@@ -238,15 +282,43 @@ class Estimator(HypothesisClass):
     def log_growth(self, rows: int, columns: int) -> float:
         return math.inf
 
+    def reading(self, schema: Schema) -> "Estimator":
+        """The class for people with these columns.
+
+        Parameters
+        ----------
+        schema : Schema
+            What the rows stand for.
+
+        Returns
+        -------
+        Estimator
+            The same classifier with this schema.
+
+        Raises
+        ------
+        InvalidInput
+            If it has another schema.
+        """
+        if self.schema not in (None, schema):
+            raise InvalidInput(
+                f"the estimator was made for the columns {self.schema.describe()}, and the people "
+                f"have {schema.describe()}.",
+                hint="encode them by the same schema: LabelledSample(..., schema=...).",
+            )
+        return replace(self, schema=schema)
+
     def bind(self, features: FloatArray, group: GroupArray | None) -> RowOracle:
         rows = checked_rows(features)
+        if self.schema is not None:
+            self.schema.checked(rows)
         order = np.lexsort(rows.T[::-1])
         new = np.any(rows[order[1:]] != rows[order[:-1]], axis=1)
         rank = None
         if not new.all():
             rank = np.empty(len(rows), dtype=np.int64)
             rank[order] = np.concatenate([[0], np.cumsum(new)])
-        return _BoundEstimator(rows, order, rank, self.classifier, self._weight_name)
+        return _BoundEstimator(rows, order, rank, self.classifier, self._weight_name, self.schema)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,14 +332,15 @@ class _BoundEstimator:
     rank: IntArray | None
     classifier: Any
     weight_name: str
+    schema: Schema | None = None
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:
         """The classifier fitted to 1[c < 0] with weights |c|."""
         model = self._fitted(acceptance_cost)
         if isinstance(model, Constant):
             return model
-        plain = _PLAIN_FORMS.get(_model_name(model))
-        return plain(model) if plain else Fitted(model, self.rows.shape[1])
+        plain = _PLAIN_FORMS.get(_model_name(model)) if self._plain else None
+        return plain(model) if plain else Fitted(model, self.rows.shape[1], self.schema)
 
     def partition(self, acceptance_cost: FloatArray) -> Partition | None:
         """The leaves of a tree, the cut-offs of a logistic score; None for other models, and where
@@ -279,6 +352,7 @@ class _BoundEstimator:
         )
         if (
             cells is None
+            or not self._plain
             or settings.get("monotonic_cst") is not None
             or not settings.get("fit_intercept", True)
         ):
@@ -307,13 +381,42 @@ class _BoundEstimator:
         unset = [name for name in names if name.rsplit("__", 1)[-1] == "random_state"]
         model.set_params(**dict.fromkeys(unset, 0))
         with one_blas_thread():
-            return model.fit(self.rows[order], accept, **{self.weight_name: weight})
+            if self.schema is None or (self._plain and _model_name(model) in _PLAIN_FORMS):
+                return model.fit(self.rows[order], accept, **{self.weight_name: weight})
+            frame = self._frame.iloc[order].reset_index(drop=True)
+            try:
+                return model.fit(frame, accept, **{self.weight_name: weight})
+            except Exception as error:  # whatever the steps of a pipeline raise
+                raise UnsuitableEstimator(
+                    f"{type(model).__name__} cannot be fitted to the columns "
+                    f"{self.schema.describe()}: {_first_line(error)}",
+                    hint="put the steps that it needs before it: make_pipeline("
+                    "make_column_transformer((OneHotEncoder(handle_unknown='ignore'), "
+                    "make_column_selector(dtype_exclude='number')), remainder=SimpleImputer()), "
+                    "LogisticRegression()).",
+                ) from error
+
+    @property
+    def _plain(self) -> bool:
+        """Whether the rows are numbers that a plain rule may compare."""
+        return self.schema is None or self.schema.plain
+
+    @cached_property
+    def _frame(self) -> Any:
+        """The rows as the classifier sees them."""
+        assert self.schema is not None
+        return self.schema.frame(self.rows)
 
     @cached_property
     def single(self) -> NDArray[np.float32]:
         """The rows in single precision, as trees compare them."""
         with np.errstate(over="ignore"):
             return self.rows.astype(np.float32)
+
+
+def _first_line(error: Exception) -> str:
+    text = str(error).strip() or type(error).__name__
+    return text.splitlines()[0].rstrip(".") + "."
 
 
 def normalised(weight: FloatArray) -> FloatArray:
@@ -356,6 +459,57 @@ def _weight_parameter(classifier: Any) -> str:
         f"{type(classifier).__name__}.fit takes no sample_weight, so it cannot weigh costs.",
         hint="use one that does, for example LogisticRegression, DecisionTreeClassifier or "
         "GradientBoostingClassifier.",
+    )
+
+
+_CLASS = ("exact", "uses_group", "log_size", "params", "bind")
+"""What a hypothesis class has, whoever wrote it."""
+
+
+def as_class(hypotheses: Any) -> HypothesisClass:
+    """A hypothesis class; a scikit-learn classifier becomes an `Estimator`.
+
+    Parameters
+    ----------
+    hypotheses : HypothesisClass or classifier
+        What a user gave.
+
+    Returns
+    -------
+    HypothesisClass
+        A class.
+
+    Raises
+    ------
+    InvalidInput
+        For anything else, with the way to make a class of it.
+
+    Examples
+    --------
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> as_class(LogisticRegression())
+    Estimator(classifier=LogisticRegression(), schema=None)
+    """
+    missing = [name for name in _CLASS if not hasattr(hypotheses, name)]
+    if isinstance(hypotheses, type):
+        hint = f"pass an instance, {hypotheses.__name__}(...)."
+    elif not missing:
+        return cast(HypothesisClass, hypotheses)
+    elif hasattr(hypotheses, "fit") and hasattr(hypotheses, "predict"):
+        return Estimator(hypotheses)
+    elif (
+        isinstance(hypotheses, Sequence | Set)
+        or callable(hypotheses)
+        or hasattr(hypotheses, "accepts")
+    ):
+        hint = "list the rules: evenhand.FiniteClass([rule, another_rule])."
+    else:
+        hint = "use evenhand.FiniteClass, Stumps, ScoreThresholds, Linear or Estimator."
+    lacks = f", and this has no {', '.join(missing)}" if missing else ""
+    raise InvalidInput(
+        f"hypotheses is {short(hypotheses)}; it is a hypothesis class, an object with "
+        f"{', '.join(_CLASS)}{lacks}, or a scikit-learn classifier.",
+        hint=hint,
     )
 
 

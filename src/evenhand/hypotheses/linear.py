@@ -16,7 +16,6 @@ same with fewer terms.
 """
 
 import math
-import sys
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,13 +24,13 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.computing import one_blas_thread
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Partition
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses.common import (
     checked_costs,
     checked_rows,
     column_name,
-    one_blas_thread,
     require_columns,
 )
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
@@ -39,11 +38,7 @@ from evenhand.hypotheses.thresholds import Cuts
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
 
 WORTH_A_CALL = 20_000
-"""Products that compiled code is called for, where numba has been loaded; scores alone are not
-worth loading it.
-"""
-TILE = 2048
-"""People scored at a time without compiled code: few enough for scores to stay in the cache."""
+"""Products that compiled code is called for, where it has been loaded."""
 BLOCK = 50_000
 """Rows that are whitened at a time."""
 SPARSE = 0.25
@@ -95,22 +90,12 @@ def scores(columns: FloatArray, weights: FloatArray) -> FloatArray:
     goes row by row and passes over zeros, which add nothing: of a person's one-hot columns nearly
     all are zero.
     """
-    worth = columns.size * len(weights) >= WORTH_A_CALL and "numba" in sys.modules
-    if worth and np.isfinite(weights).all():
-        from evenhand.hypotheses._kernels import score_rows
+    from evenhand.hypotheses import _kernels as kernels
 
-        total = np.empty((len(weights), columns.shape[1]))
-        score_rows(np.ascontiguousarray(columns.T), np.ascontiguousarray(weights.T), total)
-        return total
-    tiles = []
-    for start in range(0, columns.shape[1], TILE):
-        tile = np.ascontiguousarray(columns[:, start : start + TILE])
-        score = weights[:, :1] * tile[0] + 0.0  # never -0.0
-        term = np.empty_like(score)
-        for j in range(1, len(tile)):
-            score += np.multiply(weights[:, j : j + 1], tile[j], out=term)
-        tiles.append(score)
-    return np.concatenate(tiles, axis=1) if tiles else np.zeros((len(weights), 0))
+    total = np.empty((len(weights), columns.shape[1]))
+    plain = columns.size * len(weights) < WORTH_A_CALL or not np.isfinite(weights).all()
+    (kernels.score_rows.in_numpy if plain else kernels.score_rows)(columns, weights, total)
+    return total
 
 
 @dataclass(frozen=True)

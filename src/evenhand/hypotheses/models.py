@@ -14,19 +14,24 @@ import hashlib
 import io
 import json
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, NotSerialisable
 
-__all__ = ["TRUSTED_PACKAGES", "StoredModel", "load_model", "store_model"]
+__all__ = ["TRUSTED_PACKAGES", "StoredModel", "load_model", "store_model", "trusting"]
 
-TRUSTED_PACKAGES = ("sklearn", "numpy", "scipy", "lightgbm", "xgboost", "pandas", "collections")
+TRUSTED_PACKAGES = (
+    *("sklearn", "numpy", "scipy", "lightgbm", "xgboost", "catboost", "pandas", "collections"),
+)
 """Packages whose types are loaded without being named: installed by the reader, known to all."""
 
 MISSING_MODELS = "models are saved with skops, which is not installed."
+_READERS = ("read_", "load", "from", "gen", "memmap", "eval", "query", "open", "save", "to_")
 FIRST_TIME = (1980, 1, 1, 0, 0, 0)
 
 
@@ -164,11 +169,9 @@ def load_model(stored: StoredModel, trusted: Iterable[str] = ()) -> Any:
             "bytes were changed or exchanged.",
             hint="restore the file from a backup.",
         )
-    allowed = set(trusted)
+    allowed = {*trusted, *_trusted.get(), "functools.partial"}  # a partial names its function, too
     types = sio.get_untrusted_types(data=stored.data)  # of the bytes, not what the record claims
-    strange = [
-        name for name in types if name not in allowed and name.split(".")[0] not in TRUSTED_PACKAGES
-    ]
+    strange = [name for name in types if name not in allowed and not _is_trusted(name)]
     if strange:
         raise InvalidInput(
             f"a stored model contains {', '.join(strange)}; only types of "
@@ -177,6 +180,42 @@ def load_model(stored: StoredModel, trusted: Iterable[str] = ()) -> Any:
             hint=f"if you know where the file comes from: trusted={strange!r}.",
         )
     return sio.loads(stored.data, trusted=types)
+
+
+def _is_trusted(name: str) -> bool:
+    """Whether a type belongs to a trusted package; the functions of numpy and pandas that read
+    files, pickles included, or texts as programs are none.
+    """
+    package, own = name.split(".")[0], name.rsplit(".", 1)[-1]
+    return package in TRUSTED_PACKAGES and not (
+        package in ("numpy", "pandas") and own.startswith(_READERS)
+    )
+
+
+_trusted: ContextVar[frozenset[str]] = ContextVar("trusted", default=frozenset())
+
+
+@contextmanager
+def trusting(types: Iterable[str]) -> Iterator[None]:
+    """Inside the `with`, models that hold these types may be loaded.
+
+    Parameters
+    ----------
+    types : iterable of str
+        Their full names.
+
+    Examples
+    --------
+    >>> with trusting(["my_package.MyEncoder"]):
+    ...     pass  # policy_from_json(...)
+    """
+    if isinstance(types, str):
+        raise InvalidInput(f"trusted is the text {types!r}.", hint=f"trusted=[{types!r}].")
+    token = _trusted.set(_trusted.get() | frozenset(types))
+    try:
+        yield
+    finally:
+        _trusted.reset(token)
 
 
 def _skops() -> Any:

@@ -3,7 +3,7 @@ plain JSON.
 """
 
 import base64
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any, cast
 
@@ -15,18 +15,26 @@ from evenhand.hypotheses.constants import Constant, GroupClassifier
 from evenhand.hypotheses.estimator import Estimator, Fitted, Tree
 from evenhand.hypotheses.finite import FiniteClass, TableRow
 from evenhand.hypotheses.linear import Linear, LinearRule
-from evenhand.hypotheses.models import StoredModel, load_model, store_model
+from evenhand.hypotheses.models import StoredModel, load_model, store_model, trusting
 from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Stumps, Threshold
-from evenhand.policies.mixture import Mixture
+from evenhand.policies.mixture import Mixture, models_inside
+from evenhand.registry import Registry
+from evenhand.schema import Schema
 
 
-def hypothesis_from_json(data: Json) -> Hypothesis:
+def hypothesis_from_json(
+    data: Json, *, models: Mapping[str, Json] | None = None, trusted: Iterable[str] = ()
+) -> Hypothesis:
     """Read a hypothesis.
 
     Parameters
     ----------
     data : dict
         What its `to_json` returned.
+    models : mapping, optional
+        Fitted models by their sha256, where `data` refers to them.
+    trusted : iterable of str
+        Full names of further types in models that may be loaded; see `models.load_model`.
 
     Returns
     -------
@@ -43,16 +51,25 @@ def hypothesis_from_json(data: Json) -> Hypothesis:
     >>> hypothesis_from_json({"kind": "constant", "accept": True}).describe()
     'accept everybody'
     """
-    return cast(Hypothesis, _read(data, _HYPOTHESES, "hypothesis"))
+    whole = data if models is None else models_inside(data, models)
+    with trusting(trusted):
+        return cast(Hypothesis, _read(whole, HYPOTHESES, "hypothesis"))
 
 
-def policy_from_json(data: Json) -> Mixture:
+def policy_from_json(
+    data: Json, *, models: Mapping[str, Json] | None = None, trusted: Iterable[str] = ()
+) -> Mixture:
     """Read a policy.
 
     Parameters
     ----------
     data : dict
         What its `to_json` returned.
+    models : mapping, optional
+        Fitted models by their sha256, where `data` refers to them: what ``to_json(models)`` has put
+        apart.
+    trusted : iterable of str
+        Full names of further types in models that may be loaded; see `models.load_model`.
 
     Returns
     -------
@@ -71,7 +88,9 @@ def policy_from_json(data: Json) -> Mixture:
     >>> policy_from_json(coin.to_json()) == coin
     True
     """
-    return cast(Mixture, _read(data, {"mixture": _mixture}, "policy"))
+    whole = data if models is None else models_inside(data, models)
+    with trusting(trusted):
+        return cast(Mixture, _read(whole, {"mixture": _mixture}, "policy"))
 
 
 def class_to_json(hypotheses: HypothesisClass) -> Json:
@@ -153,7 +172,8 @@ def _read(data: Json, readers: Mapping[str, Callable[[Json], Any]], noun: str) -
 def _mixture(data: Json) -> Mixture:
     hypotheses = tuple(hypothesis_from_json(part["hypothesis"]) for part in data["parts"])
     weights = tuple(part["weight"] for part in data["parts"])
-    return Mixture(hypotheses, weights, cast(GroupUse, data["group_use"]))
+    schema = None if data.get("schema") is None else Schema.from_json(data["schema"])
+    return Mixture(hypotheses, weights, cast(GroupUse, data["group_use"]), schema)
 
 
 def _table_row(data: Json) -> TableRow:
@@ -162,22 +182,29 @@ def _table_row(data: Json) -> TableRow:
 
 
 _TREE_PARTS = ("column", "value", "left", "right", "accept")
-_HYPOTHESES: Mapping[str, Callable[[Json], Hypothesis]] = {
-    "constant": lambda data: Constant(data["accept"]),
-    "group": lambda data: GroupClassifier(data["value"]),
-    "table": _table_row,
-    "threshold": lambda data: Threshold(
-        data["column"], data["value"], data["columns"], data["at_least"]
-    ),
-    "per-group": lambda data: PerGroup(
-        tuple((part["group"], hypothesis_from_json(part["hypothesis"])) for part in data["parts"])
-    ),
-    "linear": lambda data: LinearRule(tuple(data["weights"]), data["threshold"]),
-    "tree": lambda data: Tree(
-        **{part: tuple(data[part]) for part in _TREE_PARTS}, columns=data["columns"]
-    ),
-    "fitted": Fitted.from_json,
-}
+HYPOTHESES: Registry[Callable[[Json], Hypothesis]] = Registry(
+    "kind of hypothesis",
+    "evenhand.hypotheses",
+    {
+        "constant": lambda data: Constant(data["accept"]),
+        "group": lambda data: GroupClassifier(data["value"]),
+        "table": _table_row,
+        "threshold": lambda data: Threshold(
+            data["column"], data["value"], data["columns"], data["at_least"]
+        ),
+        "per-group": lambda data: PerGroup(
+            tuple(
+                (part["group"], hypothesis_from_json(part["hypothesis"])) for part in data["parts"]
+            )
+        ),
+        "linear": lambda data: LinearRule(tuple(data["weights"]), data["threshold"]),
+        "tree": lambda data: Tree(
+            **{part: tuple(data[part]) for part in _TREE_PARTS}, columns=data["columns"]
+        ),
+        "fitted": Fitted.from_json,
+    },
+)
+"""The reader of each kind of hypothesis; the kind is what `to_json` writes under "kind"."""
 
 _TRUSTED = "sklearn."
 _GIVE = "hand the same class over again on loading: load(path, hypotheses=...)."
@@ -205,24 +232,26 @@ def _write_estimator(hypotheses: Estimator) -> Json:
     """A classifier of scikit-learn with plain parameters by its name and these, any other (a
     pipeline, a model of LightGBM) as skops writes it.
     """
-    kind = type(hypotheses.classifier)
+    kind, schema = type(hypotheses.classifier), hypotheses.schema
+    named = {} if schema is None else {"schema": schema.to_json()}
     settings = hypotheses.classifier.get_params(deep=False)
     plain = bool | int | float | str | None
     if kind.__module__.startswith(_TRUSTED) and all(
         isinstance(value, plain) for value in settings.values()
     ):
         names = {"module": kind.__module__, "name": kind.__qualname__}
-        return {"kind": "estimator", **names, "settings": settings}
+        return {"kind": "estimator", **names, "settings": settings, **named}
     try:
         stored = store_model(hypotheses.classifier)
     except NotSerialisable as reason:
         raise NotSerialisable(str(reason), hint=_GIVE) from reason
-    return {"kind": "estimator", "model": stored.to_json()}
+    return {"kind": "estimator", "model": stored.to_json(), **named}
 
 
 def _read_estimator(data: Json) -> Estimator:
+    schema = None if data.get("schema") is None else Schema.from_json(data["schema"])
     if "model" in data:
-        return Estimator(load_model(StoredModel.from_json(data["model"])))
+        return Estimator(load_model(StoredModel.from_json(data["model"])), schema)
     from sklearn.base import ClassifierMixin  # heavy: only for those who stored such a classifier
 
     trusted = data["module"].startswith(_TRUSTED)
@@ -232,7 +261,7 @@ def _read_estimator(data: Json) -> Estimator:
             f"{data['module']}.{data['name']} is no classifier of scikit-learn; nothing else is "
             "loaded."
         )
-    return Estimator(kind(**data["settings"]))
+    return Estimator(kind(**data["settings"]), schema)
 
 
 _CLASS_WRITERS: Mapping[type, Callable[[Any], Json]] = {

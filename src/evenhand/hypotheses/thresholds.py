@@ -389,29 +389,37 @@ class Stumps(HypothesisClass):
     def bind(self, features: FloatArray, group: GroupArray | None) -> Enumeration:
         rows = checked_rows(features)
         # the lowest value of each bin, ascending, all of them observed; one bin per distinct value
-        # if these are few
+        # if these are few; and the bin of each row
         edges: list[FloatArray] = []
+        bins: list[NDArray[Any]] = []
         for column in rows.T:
             if self.max_bins is None:
-                edges.append(np.unique(column))
-                continue
-            ranked = np.sort(column)
-            new = np.concatenate([[True], ranked[1:] != ranked[:-1]])
-            if np.count_nonzero(new) > self.max_bins:
-                ranked = ranked[np.arange(self.max_bins) * len(ranked) // self.max_bins]
+                values, code = np.unique(column, return_inverse=True)
+            else:
+                ranked = np.sort(column)
                 new = np.concatenate([[True], ranked[1:] != ranked[:-1]])
-            edges.append(ranked[new])
-        widest = max(len(e) for e in edges)
+                if np.count_nonzero(new) > self.max_bins:
+                    ranked = ranked[np.arange(self.max_bins) * len(ranked) // self.max_bins]
+                    new = np.concatenate([[True], ranked[1:] != ranked[:-1]])
+                values = ranked[new]
+                code = np.searchsorted(values, column, side="right") - 1
+            edges.append(values)
+            bins.append(code.astype(_smallest(len(values))))
         many = sum(len(e) for e in edges) > MANY_BINS
         codes = np.empty(
             rows.shape,
             order="F" if many else "C",
-            dtype=np.uint8 if widest <= 256 else np.uint16 if widest <= 65536 else np.int32,
+            dtype=_smallest(max(len(e) for e in edges)),
         )
-        for j, column in enumerate(rows.T):
-            codes[:, j] = np.searchsorted(edges[j], column, side="right") - 1
+        for j in range(rows.shape[1] - 1, -1, -1):
+            codes[:, j] = bins.pop()  # one of the two copies at a time
         starts = np.concatenate([[0], np.cumsum([len(e) for e in edges])])
         return _BoundStumps(codes, starts, np.concatenate(edges))
+
+
+def _smallest(bins: int) -> type[np.integer[Any]]:
+    """The smallest kind of number that tells so many bins apart."""
+    return np.uint8 if bins <= 256 else np.uint16 if bins <= 65536 else np.int32
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,23 +435,32 @@ class _BoundStumps:
     edges: FloatArray
 
     def totals(self, channels: FloatArray) -> FloatArray:
-        """One pass over the codes per two channels, then cumulative sums over the bins."""
-        from evenhand.hypotheses import _kernels as kernels  # loads numba, which is heavy
+        """One pass over the codes per two channels, then cumulative sums over the bins: all columns
+        row by row while their sums fit into the cache, else column by column.
+        """
+        from evenhand.hypotheses import _kernels as kernels
 
-        members = 2 + 2 * self._cuts
-        checked = checked_channels(channels, len(self.codes))
-        out = np.empty((len(checked), members))
-        # row by row while all sums fit into the cache, else column by column
+        checked, columns = checked_channels(channels, len(self.codes)), len(self.starts) - 1
+        out = np.empty((len(checked), 2 + 2 * self._cuts))
+        out[:, 1] = 0.0
         adders: tuple[Callable[..., None], Callable[..., None]] = (
             (kernels.add_one_by_column, kernels.add_two_by_column)
             if len(self.edges) > MANY_BINS
             else (kernels.add_one, kernels.add_two)
         )
+        together = 1 if len(self.edges) > MANY_BINS else columns
         for c in range(0, len(checked), 2):
-            pair = checked[c : c + 2]
-            sums = np.zeros((len(self.edges), len(pair)))
-            adders[len(pair) - 1](self.codes, self.starts, *pair, sums)
-            kernels.cut_totals(sums, self.starts, out[c : c + 2])
+            pair, totals, everybody = checked[c : c + 2], out[c : c + 2], np.empty(2)
+            for j in range(0, columns, together):
+                starts = self.starts[j : j + together + 1] - self.starts[j]
+                sums = np.zeros((starts[-1], len(pair)))
+                adders[len(pair) - 1](self.codes[:, j : j + together], starts, *pair, sums)
+                first = 2 + self.starts[j] - j
+                last = first + starts[-1] - together
+                sides = (totals[:, first:last], totals[:, first + self._cuts : last + self._cuts])
+                kernels.cut_totals(sums, starts, everybody[: len(pair)], *sides)
+                if j == 0:
+                    totals[:, 0] = everybody[: len(pair)]
         return out
 
     def best(self, acceptance_cost: FloatArray) -> Hypothesis:

@@ -23,12 +23,12 @@ from evenhand.estimation import EstimatedLoss, RoundLog, one_sided
 from evenhand.faircsc import bind_fair
 from evenhand.fairness.rates import FalsePositiveRate, GapConstraints, Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
+from evenhand.hypotheses.estimator import as_class
 from evenhand.learners.epochs import Epoch, EpochLearner
 from evenhand.learners.exploration import sample_of
 from evenhand.learners.settings import (
     require_gap,
     require_horizon,
-    require_hypotheses,
     require_whole,
 )
 from evenhand.learners.two_phase import FIRST_EPOCH, TwoPhaseLearner
@@ -263,6 +263,7 @@ class _Greedy(EpochLearner):
         group_use: GroupUse = "certify_only",
         seed: int | None = None,
     ) -> None:
+        hypotheses = as_class(hypotheses)
         settings = {
             "hypotheses": hypotheses,
             "rate": rate,
@@ -272,7 +273,6 @@ class _Greedy(EpochLearner):
             "group_use": group_use,
             "seed": seed,
         }
-        require_hypotheses(hypotheses)
         require_gap(allowed_gap)
         require_whole(
             "first_rounds", first_rounds, 1, "at least one person must be accepted to learn"

@@ -10,18 +10,19 @@ learner's own lock.
 """
 
 import os
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import wraps
-from inspect import isfunction
+from inspect import isfunction, signature
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evenhand.contracts import GroupUse, Rate
+from evenhand.computing import one_blas_thread
+from evenhand.contracts import GroupUse, HypothesisClass, Rate, class_reading
 from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.estimation.log import History, prices_of
@@ -32,6 +33,8 @@ from evenhand.learners.settings import require_common
 from evenhand.learners.storage import storable, stored_as, stored_fields, stored_name
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
+from evenhand.schema import Schema, is_frame
+from evenhand.shown import INK, Shown
 from evenhand.words import (
     BoolArray,
     Decisions,
@@ -44,7 +47,11 @@ from evenhand.words import (
     as_group,
     as_known_groups,
     as_numbers,
+    as_people,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Kind = TypeVar("Kind", bound=NDArray[Any])
 Given = ParamSpec("Given")
@@ -141,7 +148,8 @@ class LearnerState:
     """Everything that a learner knows and its settings do not say; `save` writes it field by field.
 
     seed: the one that was given or drawn. coins: those of the decisions. round: rounds played.
-    columns: of the features, None before the first person. priced: whether people have prices of
+    columns: of the features, None before the first person. schema: what they stand for, if people
+    come in frames. priced: whether people have prices of
     their own. book: the rounds, as they were decided and as far as they are known. history: what
     the loss has learned from. news, overdue: whether something was resolved since the last plan,
     and whether the epoch goes on beyond its planned end. rules: those under which the learner
@@ -154,6 +162,7 @@ class LearnerState:
     coins: np.random.Generator
     round: int = 0
     columns: int | None = None
+    schema: Schema | None = None
     priced: bool | None = None
     book: RoundBook = field(default_factory=RoundBook)
     history: History = field(default_factory=History)
@@ -192,7 +201,7 @@ name.
 """
 
 
-class EpochLearner(ABC):
+class EpochLearner(Shown):
     """A learner that plays in epochs; subclasses plan them in `_plan`.
 
     What it knows is one record, `state`; what a human wants to know is another, `report`. A
@@ -230,6 +239,10 @@ class EpochLearner(ABC):
     """The rates whose gaps it is judged by."""
     prices: Prices
     """What its errors cost."""
+    compares_numbers: bool = False
+    """Whether it compares features itself, without a hypothesis class: then people with categories,
+    texts or missing values are refused.
+    """
     maturity: float | None = None
     """How long after a decision its label is complete, for learners who wait for that."""
     state: LearnerState
@@ -241,6 +254,10 @@ class EpochLearner(ABC):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         STORED_LEARNERS[stored_name(cls)] = cls
+        # help() and the reference show how a learner is made, not __new__, which makes its lock
+        taken = signature(cls.__init__)
+        made = taken.replace(parameters=list(taken.parameters.values())[1:])
+        setattr(cls, "__signature__", made)  # noqa: B010  (mypy knows no such attribute)
         for name, member in list(vars(cls).items()):
             if (
                 isfunction(member)
@@ -292,11 +309,35 @@ class EpochLearner(ABC):
         self._check_rows = getattr(getattr(self, "hypotheses", None), "check_rows", None)
         drawn = np.random.SeedSequence().generate_state(1)[0] if seed is None else seed
         self.state = self._first_state(int(drawn))
-        self.state.epochs.append(self._plan(1, 0))
+        self._read_by(getattr(getattr(self, "hypotheses", None), "schema", None))
+        self.state.epochs.append(self._named(self._plan(1, 0)))
 
     def _first_state(self, seed: int) -> LearnerState:
         """Before the first round."""
         return LearnerState(seed=seed, coins=stream(seed, "coins"))
+
+    def _read_by(self, schema: Schema | None) -> None:
+        """From now on people have these columns."""
+        if schema is None:
+            return
+        hypotheses: HypothesisClass | None = getattr(self, "hypotheses", None)
+        if hypotheses is not None:
+            self.hypotheses = class_reading(hypotheses, schema)
+        elif self.compares_numbers:
+            schema.require_plain(type(self).__name__)
+        self.state.schema = schema
+
+    def _require_readable(self, rows: FloatArray) -> None:
+        """InvalidInput if a model that is going to judge these people cannot read them: a word that
+        its encoder does not know, say. They are refused before they are decided about.
+        """
+
+    def _named(self, epoch: Epoch) -> Epoch:
+        """The epoch, its policy with the schema of the learner."""
+        policy, schema = epoch.policy, self.state.schema
+        if not isinstance(policy, Mixture) or policy.schema == schema:
+            return epoch
+        return replace(epoch, policy=replace(policy, schema=schema))
 
     @abstractmethod
     def _plan(self, number: int, round: int) -> Epoch:
@@ -365,16 +406,24 @@ class EpochLearner(ABC):
         which somebody has changed them is recognised.
         """
         names = stored_fields(self.state, "_")
-        return {
-            "_settings": self._settings,
-            **{key: getattr(self.state, name) for key, name in names.items()},
-        }
+        state = {key: getattr(self.state, name) for key, name in names.items()}
+        if self.state.schema is None:  # as in files that were written before there were schemas
+            del state["_schema"]
+        return {"_settings": self._settings, **state}
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Take back what `_state` gave: fields of the state, and attributes of that name."""
         names = stored_fields(self.state, "_")
         for key, value in state.items():
             setattr(self.state if key in names else self, names.get(key, key), value)
+        self._read_by(self.state.schema)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The columns of the people: those of the first frame, or of the class; None as long as
+        they come in arrays, which have no names.
+        """
+        return self.state.schema
 
     @property
     def seed(self) -> int:
@@ -395,6 +444,34 @@ class EpochLearner(ABC):
     def policy(self) -> DeployedPolicy:
         """The policy of that epoch."""
         return self.epoch.policy
+
+    def _headline(self) -> str:
+        report = self.report
+        return (
+            f"{type(self).__name__}: {report.round:,} rounds, {len(report.epochs)} epochs, "
+            f"now {report.phase!r}"
+        )
+
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        report = self.report
+        ends = [min(one.first_round + one.rounds, report.round) for one in report.epochs]
+        return {
+            "epoch": [one.number for one in report.epochs],
+            "phase": [one.phase for one in report.epochs],
+            "first_round": [one.first_round for one in report.epochs],
+            "rounds": [end - one.first_round for one, end in zip(report.epochs, ends, strict=True)],
+            "oracle_calls": [one.oracle_calls for one in report.epochs],
+        }
+
+    def _draw(self, axes: "Axes") -> None:
+        columns = self._columns()
+        rows = list(zip(columns["phase"], columns["first_round"], columns["rounds"], strict=True))
+        phases = list(dict.fromkeys(columns["phase"]))
+        for phase, first, rounds in rows:
+            axes.barh(phases.index(phase), rounds, left=first, color=INK, edgecolor="white")
+        axes.set_yticks(range(len(phases)), phases)
+        axes.set_xlabel("round")
+        axes.set_ylabel("phase")
 
     @property
     @locked
@@ -470,7 +547,25 @@ class EpochLearner(ABC):
         array of float
             One probability per row.
         """
-        return self.policy.acceptance(features, group)
+        return self.policy.acceptance(self._rows_of(features)[0], group)
+
+    def _rows_of(self, features: Any) -> tuple[FloatArray, Schema | None]:
+        """The rows of people, and their schema.
+
+        An array is taken as rows in the order of the schema; its width must be the same. A frame
+        after arrays is refused: nobody can say which of its columns is which.
+        """
+        state = self.state
+        if state.schema is None and isinstance(features, np.ndarray):
+            return as_features(features), None
+        if state.schema is None and state.columns is not None and is_frame(features):
+            raise InvalidInput(
+                "features is a frame, but earlier people came in arrays, which have no names; "
+                "nobody can say which column is which.",
+                hint="pass frames from the first person on; or frame[names].to_numpy(), with the "
+                "columns in the order of the arrays.",
+            )
+        return as_people(features, state.schema)
 
     @holds_lock
     def decide(
@@ -480,8 +575,10 @@ class EpochLearner(ABC):
 
         Parameters
         ----------
-        features : array of shape (people, columns)
-            The people.
+        features : array of shape (people, columns), or frame
+            The people. The first frame fixes the columns (`schema`); later frames are put in order
+            by name, and refused if a column is missing, unknown or of another kind. An array after
+            a frame is taken as rows that the schema has encoded.
         group : array, optional
             Their groups, None where unknown.
         prices : Prices, optional
@@ -499,7 +596,7 @@ class EpochLearner(ABC):
         """
         with self._lock:
             state, needs_group = self.state, self._needs_group_now
-            rows, seen = as_features(features), None
+            (rows, schema), seen = self._rows_of(features), None
             people, columns = rows.shape
             if group is not None:
                 seen = as_group(group, people) if needs_group else as_known_groups(group, people)
@@ -520,8 +617,13 @@ class EpochLearner(ABC):
                 )
             if self._check_rows is not None:
                 self._check_rows(rows)
+            if schema is not None and not schema.plain:
+                self._require_readable(rows)
             if prices is not None or state.priced:
                 self._check_prices(prices, people)
+            if schema is not None and state.schema is None:  # the first frame, and all is well
+                self._read_by(schema)
+                state.epochs[-1] = self._named(state.epochs[-1])
             state.columns, state.priced, first = columns, prices is not None, state.round
             if not people:
                 return _joined([], first)
@@ -690,14 +792,17 @@ class EpochLearner(ABC):
         """
         if self._left == 0 or (self.state.overdue and self.state.book.ripe(*self._clock)):
             epoch, full = self.epoch, self._left == 0
-            self.state.news = self._collect() or self.state.news
+            with one_blas_thread():
+                self.state.news = self._collect() or self.state.news
             longer = None if self.state.news else self._prolonged(epoch) if full else epoch
             self.state.epochs[-1] = longer or replace(
                 epoch, rounds=self.state.round - epoch.first_round
             )
             self.state.overdue = longer is not None
             if longer is None:
-                self.state.epochs.append(self._plan(epoch.number + 1, self.state.round))
+                with one_blas_thread():
+                    planned = self._plan(epoch.number + 1, self.state.round)
+                self.state.epochs.append(self._named(planned))
                 self.state.news = False
         return self.epoch
 

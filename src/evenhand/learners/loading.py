@@ -8,7 +8,7 @@ from here on. The other learners keep their policies; a report says under which 
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
@@ -17,6 +17,7 @@ import numpy as np
 from evenhand.contracts import HypothesisClass, Json
 from evenhand.errors import InvalidInput, StorageError
 from evenhand.fairness.certificate import OLD_RULES, RULES
+from evenhand.hypotheses.models import trusting
 from evenhand.learners import storage
 from evenhand.learners.certified.intervals import AuditProcess, AuditTotals, BettingProcess
 from evenhand.learners.certified.learner import CertifiedLearner
@@ -31,7 +32,10 @@ _RESTORE = (
 
 
 def load(
-    path: str | os.PathLike[str], *, hypotheses: HypothesisClass | None = None
+    path: str | os.PathLike[str],
+    *,
+    hypotheses: HypothesisClass | None = None,
+    trusted: Iterable[str] = (),
 ) -> EpochLearner:
     """The learner that `save` stored: the same coins, policies and report from here on.
 
@@ -43,6 +47,9 @@ def load(
     hypotheses : HypothesisClass, optional
         Needed where the class is made of Python functions or foreign models, which cannot be stored
         as data.
+    trusted : iterable of str
+        Full names of types of your own in stored models, which may be loaded; see
+        `evenhand.hypotheses.models.load_model`.
 
     Returns
     -------
@@ -68,7 +75,8 @@ def load(
     >>> copy.round, copy.report == learner.report
     (2, True)
     """
-    stored = storage.read(path, hypotheses)
+    with trusting(trusted):
+        stored = storage.read(path, hypotheses)
     if stored.learner not in STORED_LEARNERS:
         raise StorageError(
             f"{path} holds a {stored.learner!r}; known are {', '.join(sorted(STORED_LEARNERS))}.",
@@ -98,8 +106,10 @@ def load(
 def _restored(learner: EpochLearner, stored: storage.Stored) -> str | None:
     """Give a fresh learner the stored state; what is wrong with it."""
     fresh, state = learner._state(), stored.state
-    if fresh.keys() != state.keys():
-        other = ", ".join(sorted(fresh.keys() ^ state.keys()))
+    kept = {name: value for name, value in state.items() if name != "_schema"}
+    fresh.pop("_schema", None)
+    if fresh.keys() != kept.keys():
+        other = ", ".join(sorted(fresh.keys() ^ kept.keys()))
         return f"{other} is missing from its state, or does not belong there"
     for name, value in fresh.items():
         kinds = {type(value), type(state[name])} - {type(None)}

@@ -13,9 +13,6 @@ from typing import Any
 from evenhand.errors import InvalidInput
 from evenhand.words import Prices, as_known_groups
 
-_CLASS = ("exact", "uses_group", "log_size", "params", "bind")
-"""What a hypothesis class has, whoever wrote it."""
-
 
 def require_number(
     name: str, value: Any, allowed: Callable[[Any], bool], law: str, hint: str | None = None
@@ -41,31 +38,6 @@ def require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in choices:
         words = [f'"{choice}"' for choice in choices]
         raise InvalidInput(f"{name} is {value!r}; it is {', '.join(words[:-1])} or {words[-1]}.")
-
-
-def require_hypotheses(hypotheses: Any) -> None:
-    """InvalidInput for what is no hypothesis class, with the way to make one of it."""
-    missing = [name for name in _CLASS if not hasattr(hypotheses, name)]
-    if isinstance(hypotheses, type):
-        hint = f"pass an instance, {hypotheses.__name__}(...)."
-    elif not missing:
-        return
-    elif hasattr(hypotheses, "fit") and hasattr(hypotheses, "predict"):
-        hint = "wrap the model: evenhand.Estimator(model)."
-    elif (
-        isinstance(hypotheses, Sequence | Set)
-        or callable(hypotheses)
-        or hasattr(hypotheses, "accepts")
-    ):
-        hint = "list the rules: evenhand.FiniteClass([rule, another_rule])."
-    else:
-        hint = "use evenhand.FiniteClass, Stumps, ScoreThresholds, Linear or Estimator."
-    lacks = f", and this has no {', '.join(missing)}" if missing else ""
-    raise InvalidInput(
-        f"hypotheses is {short(hypotheses)}; it is a hypothesis class, an object with "
-        f"{', '.join(_CLASS)}{lacks}.",
-        hint=hint,
-    )
 
 
 def as_groups(groups: Any) -> tuple[Any, ...] | None:

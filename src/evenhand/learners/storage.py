@@ -42,6 +42,8 @@ from evenhand.fairness.certificate import RULES
 from evenhand.hypotheses import FiniteClass, hypothesis_from_json
 from evenhand.hypotheses.serialise import class_from_json, class_to_json
 from evenhand.policies import Mixture
+from evenhand.policies.mixture import models_apart, models_inside
+from evenhand.schema import Column, Schema
 from evenhand.words import LabelledSample, Prices
 
 Record = TypeVar("Record")
@@ -117,7 +119,7 @@ for _known in (
     *(FalsePositiveRate, FalseNegativeRate, SelectionRate),
     *(PracticalSchedule, TheorySchedule),
     *(JointHoeffding, Dkw, ClopperPearson),
-    *(Prices, LabelledSample, RoundLog, History),
+    *(Prices, LabelledSample, RoundLog, History, Schema, Column),
 ):
     storable(_known)
 
@@ -190,6 +192,7 @@ class Encoder:
             "rules": rules,
             "weights": list(value.weights),
             "group_use": value.group_use,
+            **({} if value.schema is None else {"schema": self.encode(value.schema)}),
         }
 
     def hypothesis(self, value: Hypothesis) -> Any:
@@ -286,6 +289,7 @@ class Decoder:
             tuple(self.decode(rule) for rule in data["rules"]),
             tuple(data["weights"]),
             data["group_use"],
+            self.decode(data.get("schema")),
         )
 
     def member(self, data: Any) -> Hypothesis:
@@ -427,6 +431,10 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
         "settings": encoder.encode(dict(stored.settings)),
         "state": encoder.encode(dict(stored.state)),
     }
+    models: dict[str, Json] = {}
+    state = models_apart(document["state"], models)
+    if models:  # each once, however many policies it is in
+        document |= {"state": state, "models": models}
     for part in ("settings", "state"):
         if (bad_number := not_finite(document[part], encoder.arrays, part)) is not None:
             raise NotSerialisable(
@@ -450,6 +458,8 @@ def write(path: str | os.PathLike[str], stored: Stored) -> None:
 def read(path: str | os.PathLike[str], hypotheses: HypothesisClass | None = None) -> Stored:
     """What `write` stored; `hypotheses` where the class itself could not be."""
     document, arrays = _contents(Path(path))
+    if "models" in document:
+        document["state"] = models_inside(document["state"], document["models"])
     try:
         parts = (not_finite(document[part], arrays, part) for part in ("settings", "state"))
         bad_number = next((bad for bad in parts if bad is not None), None)

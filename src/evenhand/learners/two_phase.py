@@ -10,7 +10,7 @@ bandit over fair policies.
 4. Decide by the smoothed mixture Q^mu; feed labels back as importance-weighted losses.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -31,8 +31,9 @@ from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import EstimatedLoss, RoundLog, one_sided, two_sided
 from evenhand.estimation.log import joined
 from evenhand.faircsc import FairCSC, bind_fair
-from evenhand.fairness.rates import Rate, as_rates
+from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
+from evenhand.hypotheses.estimator import as_class
 from evenhand.learners.epochs import Epoch, EpochLearner, LearnerState, round_count
 from evenhand.learners.exploration import (
     FIRST_SIZE,
@@ -52,7 +53,6 @@ from evenhand.learners.settings import (
     require_exploration,
     require_gap,
     require_horizon,
-    require_hypotheses,
 )
 from evenhand.learners.storage import stored_as
 from evenhand.policies import Mixture
@@ -72,7 +72,7 @@ class TwoPhaseSettings:
     """The arguments of a `TwoPhaseLearner`, and what must be true of them."""
 
     hypotheses: HypothesisClass
-    rate: Rate | Sequence[Rate]
+    rate: RateLike
     allowed_gap: float | None
     failure_probability: float
     horizon: int
@@ -88,7 +88,8 @@ class TwoPhaseSettings:
     seed: int | None
 
     def __post_init__(self) -> None:
-        require_hypotheses(self.hypotheses)
+        object.__setattr__(self, "hypotheses", as_class(self.hypotheses))
+        as_rates(self.rate)
         require_delta(self.failure_probability)
         require_horizon(self.horizon, 2)
         require_exploration(self.comparator_gap, self.exploration_rounds, self.tradeoff_exponent)
@@ -243,7 +244,7 @@ class TwoPhaseLearner(EpochLearner):
     def __init__(
         self,
         hypotheses: HypothesisClass,
-        rate: Rate | Sequence[Rate],
+        rate: RateLike,
         allowed_gap: float | None,
         failure_probability: float,
         horizon: int,
@@ -276,13 +277,13 @@ class TwoPhaseLearner(EpochLearner):
             reading=reading,
             seed=seed,
         )
-        self.hypotheses, self.horizon = hypotheses, int(horizon)
+        self.hypotheses, self.horizon = settings.hypotheses, int(horizon)
         self.rates = as_rates(rate)
         self.sides = {"one-sided": 1, "two-sided": 2}[estimator]
         self.comparator_gap, self.schedule = settings.comparator, settings.chosen_schedule
         self.explorer = Explorer(
-            as_bound(bound, hypotheses),
-            hypotheses,
+            as_bound(bound, self.hypotheses),
+            self.hypotheses,
             self.rates,
             allowed_gap,
             self.comparator_gap,

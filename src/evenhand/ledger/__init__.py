@@ -12,7 +12,8 @@ from evenhand.ledger.audit import (
     restore,
     verify,
 )
-from evenhand.ledger.chain import Clock, Head, SignedHead
+from evenhand.ledger.chain import Basis, Head, SignedHead
+from evenhand.ledger.counting import Counts
 from evenhand.ledger.decision_draw import (
     Answer,
     Application,
@@ -25,7 +26,9 @@ from evenhand.ledger.decision_draw import (
     render_answer,
     require_name,
 )
-from evenhand.ledger.history import Counts, Explained, LateGroup, Overruled, Row
+from evenhand.ledger.decision_list import DecisionPage, Wanted, list_decisions
+from evenhand.ledger.guard import Clock, SystemClock
+from evenhand.ledger.history import Explained, LateGroup, Overruled, Row
 from evenhand.ledger.keyring import Keyring, verify_signature
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.outcome_status import (
@@ -40,6 +43,7 @@ from evenhand.ledger.outcome_status import (
 )
 from evenhand.ledger.publishing import Active, CertificateRow, Event, Lease, PolicyRecord
 from evenhand.ledger.refusals import (
+    ClockJumped,
     Conflict,
     Damaged,
     GapUnconfirmed,
@@ -51,6 +55,8 @@ from evenhand.ledger.refusals import (
     NotFound,
     Refusal,
     StalePolicy,
+    Switched,
+    Tampered,
     TooEarly,
 )
 from evenhand.ledger.standalone_verifier import Problem
@@ -64,11 +70,14 @@ __all__ = [
     "Answer",
     "Application",
     "Asked",
+    "Basis",
     "CertificateRow",
     "Clock",
+    "ClockJumped",
     "Conflict",
     "Counts",
     "Damaged",
+    "DecisionPage",
     "Drawn",
     "Event",
     "Explained",
@@ -100,14 +109,19 @@ __all__ = [
     "SignedHead",
     "StalePolicy",
     "Standing",
+    "Switched",
+    "SystemClock",
+    "Tampered",
     "Terms",
     "TooEarly",
     "Verdict",
     "Verification",
+    "Wanted",
     "Window",
     "WindowPlan",
     "backup",
     "export",
+    "list_decisions",
     "mark_restored",
     "recompute",
     "render_answer",

@@ -5,29 +5,30 @@ head, and an anchor. An edit changes a hash; a deletion or a reordering leaves a
 link; a truncation is seen by the head, and if the head was rewritten too, by any signed head that
 was published before.
 
-A backup is a consistent copy of a SQLite database and a signed head. (PostgreSQL: pg_dump and
-pg_restore; then call `mark_restored`.) It does not hold the keyring: whoever has both can predict
-draws. A restored ledger may be missing decisions that were answered after the backup, so it refuses
-to draw until an operator confirms the gap. Erasures after the backup must be repeated; the keys of
-those people are still in it.
+A backup is a consistent copy of the database (PostgreSQL: by pg_dump) and a signed head. It does
+not hold the keyring: whoever has both can predict draws. A restored ledger may be missing decisions
+that were answered after the backup, so it refuses to draw until an operator confirms the gap.
+Erasures after the backup must be repeated; the keys of those people are still in it.
 """
 
+import base64
 import json
 import os
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
+from evenhand.errors import EvenhandError
 from evenhand.hypotheses.serialise import policy_from_json
+from evenhand.ledger import postgres
 from evenhand.ledger.chain import (
-    Clock,
     Head,
     SignedHead,
     Stored,
@@ -38,13 +39,27 @@ from evenhand.ledger.chain import (
     read_head,
     read_head_seal,
 )
-from evenhand.ledger.decision_draw import text_agrees
+from evenhand.ledger.decision_draw import person_digest, text_agrees
+from evenhand.ledger.guard import Clock
 from evenhand.ledger.keyring import Keyring, fingerprint, open_fields
 from evenhand.ledger.ledger import Ledger
+from evenhand.ledger.merkle import MerkleFrontier, origin
 from evenhand.ledger.publishing import PolicyRecord
 from evenhand.ledger.refusals import Damaged, Invalid
-from evenhand.ledger.standalone_verifier import FORMAT, GENESIS, Lineages, Problem
+from evenhand.ledger.standalone_verifier import (
+    FORMAT,
+    GENESIS,
+    PREFIX,
+    Lineages,
+    Models,
+    Note,
+    Problem,
+    Windows,
+)
+from evenhand.randomness import keyed_uniform
 
+TOGETHER = 1000
+"""People about whom a policy is asked at once."""
 FIELDS = ("who", "features", "group", "reply")
 DATABASE, ANCHOR = "ledger.sqlite", "head.json"
 _decode = json.JSONDecoder().raw_decode
@@ -79,7 +94,12 @@ class Verification:
         return not self.problems
 
 
-def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False) -> Verification:
+def verify(
+    ledger: Ledger,
+    anchor: SignedHead | None = None,
+    deep: bool = False,
+    witnessed: Sequence[Json] = (),
+) -> Verification:
     """Check every row of a ledger.
 
     Parameters
@@ -89,7 +109,11 @@ def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False)
     anchor : SignedHead, optional
         A head that was published before: the chain must still hold it.
     deep : bool
-        Whether to open what is sealed, and compare it with what was committed to.
+        Whether to open what is sealed, compare it with what was committed to, and compute every
+        draw and every acceptance again.
+    witnessed : sequence of dict
+        What witnesses keep (`evenhand.ledger.witness.read_entries`): the first row that differs
+        from it is named.
 
     Returns
     -------
@@ -108,8 +132,9 @@ def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False)
     True
     """
     with ledger.store.reader.connect() as connection, connection.begin():
-        checks = _Checks(ledger.keyring, personal_rows(connection, keys=deep), deep)
+        checks = _Checks(ledger, personal_rows(connection, keys=deep), deep)
         head, seal = read_head(connection), read_head_seal(connection)
+        seen = _Seen(ledger, witnessed, checks.refuse)
         # whatever was put into a row, the walk along the chain goes on
         for seq, kind, row in chain_rows(connection):
             try:
@@ -117,9 +142,11 @@ def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False)
             except (ValueError, KeyError, TypeError, AttributeError, IndexError):
                 checks.refuse(seq, "its content is not one that this ledger writes")
                 checks.seq = seq
+            seen.row(seq, checks.previous)
             if anchor is not None and seq == anchor.head.seq:
                 checks.anchored = checks.previous.hex() == anchor.head.hash
         checks.end(head, seal)
+        seen.end(checks.seq)
     if anchor is not None:
         try:
             anchor.verify(ledger.keyring.public_key)
@@ -136,11 +163,12 @@ def verify(ledger: Ledger, anchor: SignedHead | None = None, deep: bool = False)
 class _Checks:
     """The laws of the chain, row by row: where the walk stands, and what it has seen."""
 
-    def __init__(self, keyring: Keyring, personal: Iterator[Stored], deep: bool) -> None:
-        self.keyring, self.personal, self.deep = keyring, personal, deep
+    def __init__(self, ledger: Ledger, personal: Iterator[Stored], deep: bool) -> None:
+        self.keyring, self.personal = ledger.keyring, personal
+        self.deep = _Recomputed(ledger, self.refuse) if deep else None
         self.next_personal = next(personal, None)
         self.previous, self.seq, self.at, self.rows = GENESIS, 0, float("-inf"), 0
-        self.lineages = Lineages()
+        self.lineages, self.windows, self.models = Lineages(), Windows(), Models()
         self.emptied: set[int] = set()
         self.erased: set[int] = set()
         self.problems: list[Problem] = []
@@ -184,10 +212,21 @@ class _Checks:
                 PolicyRecord.from_body(seq, body).verify(self.keyring.public_key)
             except Damaged:
                 self.refuse(seq, "the signature of the policy does not verify")
-            for what in self.lineages.policy(body):
+            for what in (*self.lineages.policy(body), *self.models.document(body["policy"])):
                 self.refuse(seq, what)
-        elif kind == "checkpoint":
-            for what in self.lineages.checkpoint(seq, body):
+            if self.deep is not None:
+                self.deep.policies[body["id"]] = body["policy"]
+        elif kind in ("checkpoint", "model", "window", "event"):
+            laws: dict[str, Callable[[], Iterable[str]]] = {
+                "checkpoint": lambda: (
+                    *self.lineages.checkpoint(seq, body),
+                    *self.models.document(body["checkpoint"]),
+                ),
+                "model": lambda: self.models.model(body),
+                "window": lambda: self.windows.window(body),
+                "event": lambda: self.windows.event(body),
+            }
+            for what in laws[kind]():
                 self.refuse(seq, what)
 
     def sealed(self, seq: int, body: Json) -> None:
@@ -198,12 +237,15 @@ class _Checks:
         if self.next_personal is None or self.next_personal[0] != seq:
             self.refuse(seq, "its sealed fields are missing")
             return
-        (_, sealed, wrapped), self.next_personal = self.next_personal, next(self.personal, None)
+        _, sealed, wrapped, lookup = self.next_personal
+        self.next_personal = next(self.personal, None)
         if sealed is None:
             self.emptied.add(seq)
+            if self.deep is not None and "u" in body:
+                self.deep.flags(seq, body)
         elif fingerprint(sealed) != body["sealed"]:
             self.refuse(seq, "its sealed fields have been changed")
-        elif self.deep:
+        elif self.deep is not None:
             try:
                 opened = open_fields(self.keyring.unwrap(wrapped or b""), sealed)
             except Damaged as damage:
@@ -211,9 +253,18 @@ class _Checks:
                 return
             for name in opened.mismatches(body["commit"]):
                 self.refuse(seq, f"its sealed {name} is not what was committed to")
+            if "u" in body:
+                person = person_digest(self.keyring, body["tenant"], opened.fields["who"]["person"])
+                if bytes(lookup or b"") != person:
+                    what = "its person is not found by name: people.lookup was changed"
+                    self.refuse(seq, f"{what}, so an erasure would delete nothing")
+                self.deep.flags(seq, body)
+                self.deep.draw(seq, body, opened.fields)
 
     def end(self, head: Head, seal: bytes) -> None:
         """The head is the last row and was written with the keyring, and nothing is left over."""
+        if self.deep is not None:
+            self.deep.end()
         if (head.seq, head.hash) != (self.seq, self.previous.hex()):
             self.refuse(self.seq, f"the chain ends here, but its head is row {head.seq}")
         for seq, what in self.lineages.end():
@@ -223,9 +274,147 @@ class _Checks:
             self.refuse(seq, what)
         if self.next_personal is not None:
             self.refuse(self.next_personal[0], "a sealed field belongs to no row")
-        if seal != self.keyring.head_seal(head.seq, bytes.fromhex(head.hash)):
+        if not self.keyring.sealed_head(head.seq, bytes.fromhex(head.hash), seal):
             what = "the head was not written by the holder of the keyring"
             self.refuse(head.seq, f"{what}: the end was cut off or added")
+
+
+class _Seen:
+    """What witnesses saw, compared with the chain row by row."""
+
+    def __init__(
+        self, ledger: Ledger, entries: Sequence[Json], refuse: Callable[[int, str], None]
+    ) -> None:
+        self.refuse = refuse
+        self.heads: dict[int, str] = {}
+        self.roots: dict[int, bytes] = {}
+        self.prefixes: dict[int, bytes] = {}
+        self.differs = False
+        self.good = 0
+        key = ledger.keyring.public_key
+        for entry in entries:
+            try:
+                if "hash" in entry:
+                    head = SignedHead.from_json(entry)
+                    head.verify(key)
+                    if head.ledger != ledger.id:
+                        raise Damaged("it is a head of another ledger")
+                    self.heads[head.head.seq] = head.head.hash
+                    hashes = base64.b64decode(entry.get("rows", ""))
+                    for i in range(len(hashes) // PREFIX):
+                        place = slice(i * PREFIX, (i + 1) * PREFIX)
+                        self.prefixes[entry["after"] + 1 + i] = hashes[place]
+                if "checkpoint" in entry:
+                    note = Note.parse(entry["checkpoint"])
+                    if not note.signed_by(bytes.fromhex(key)) or note.origin != origin(ledger.id):
+                        raise Damaged("its checkpoint is not signed by this ledger's key")
+                    self.roots[note.size] = note.root
+            except (Damaged, ValueError, KeyError, TypeError) as error:
+                self.refuse(0, f"an entry of a witness is not this ledger's: {error}")
+        self.frontier = MerkleFrontier() if self.roots else None
+
+    def row(self, seq: int, digest: bytes) -> None:
+        """Nothing more is said after the first row that differs: all later ones do."""
+        if self.frontier is not None:
+            self.frontier.add(digest)
+        if self.differs:
+            return
+        other = digest[:PREFIX] != self.prefixes.get(seq, digest[:PREFIX])
+        bound = self.heads.get(seq, digest.hex()) != digest.hex()
+        if self.frontier is not None and seq in self.roots:
+            bound |= self.frontier.root() != self.roots[seq]
+        if other:
+            self.refuse(seq, "it is not the row that a witness saw: the ledger was rewritten here")
+        elif bound:
+            since = f"between rows {self.good + 1} and {seq}"
+            self.refuse(seq, f"a witness saw another chain: it was rewritten {since}")
+        elif seq in self.heads or seq in self.roots:
+            self.good = seq
+        self.differs = other or bound
+
+    def end(self, last: int) -> None:
+        """The chain may not end before what a witness saw."""
+        newest = max([*self.heads, *self.roots], default=0)
+        if newest > last:
+            what = f"a witness saw row {newest}, and the chain ends here: it was rolled back"
+            self.refuse(last, what)
+
+
+class _Recomputed:
+    """Every draw and every acceptance, computed again with the keyring and the policies."""
+
+    def __init__(self, ledger: Ledger, refuse: Callable[[int, str], None]) -> None:
+        self.ledger, self.refuse = ledger, refuse
+        self.policies: dict[str, Json] = {}
+        self._secrets: dict[str, bytes] = {}
+        self._slots: set[str] = set()
+        self._waiting: dict[str, list[tuple[int, Json, float]]] = {}
+
+    def flags(self, seq: int, body: Json) -> None:
+        """What follows from U and the probability alone."""
+        u, acceptance, accept = body["u"], body["acceptance"], body["accept"]
+        laws = {
+            "the decision is not U < acceptance": accept == (u < acceptance),
+            "the audit flag is not U < audit_weight": body["audit"] == (u < body["audit_weight"]),
+            "the propensity is not that of the decision": body["propensity"]
+            == (acceptance if accept else 1.0 - acceptance),
+            "the flag for a first application is wrong": body["first"]
+            == (body["slot"] not in self._slots),
+        }
+        for what, holds in laws.items():
+            if not holds:
+                self.refuse(seq, what)
+        self._slots.add(body["slot"])
+
+    def draw(self, seq: int, body: Json, fields: Json) -> None:
+        """U from the window's secret; the acceptance is asked for many people at once."""
+        window = body["window"]
+        if window not in self._secrets:
+            self._secrets[window] = self.ledger.keyring.window_secret(self.ledger.id, window)
+        person = (body["tenant"], fields["who"]["person"], body["product"], window)
+        if keyed_uniform(self._secrets[window], *person) != body["u"]:
+            self.refuse(seq, "U is not the HMAC of the window's secret and the person")
+        waiting = self._waiting.setdefault(body["policy"], [])
+        about = {"features": fields["features"]["features"], "group": fields["group"]}
+        waiting.append((seq, about, body["acceptance"]))
+        if len(waiting) >= TOGETHER:
+            self._ask(body["policy"])
+
+    def end(self) -> None:
+        """Those who still wait."""
+        for policy in list(self._waiting):
+            self._ask(policy)
+
+    def _ask(self, name: str) -> None:
+        """The policy about everybody who waits; if it refuses them together, one by one."""
+        people = self._waiting.pop(name)
+        if name not in self.policies:
+            for seq, _, _ in people:
+                self.refuse(seq, "its policy had not been published")
+            return
+        try:
+            document = self.policies[name]
+            policy = policy_from_json(document, models=self.ledger.models(document))
+        except EvenhandError:
+            if "parts" in self.policies[name]:  # else it is no policy of ours, and nobody can ask
+                for seq, _, _ in people:
+                    self.refuse(seq, "its policy cannot be loaded, so it cannot be recomputed")
+            return
+        by_group = policy.group_use == "decide"
+        for part in [people] if len(people) == 1 else [people, *([one] for one in people)]:
+            group = np.array([about["group"] for _, about, _ in part], dtype=object)
+            try:
+                rows = np.array([about["features"] for _, about, _ in part], dtype=np.float64)
+                found = policy.acceptance(rows, group if by_group else None).tolist()
+            except (EvenhandError, ValueError):
+                if len(part) == 1:
+                    self.refuse(part[0][0], "its policy refuses the person")
+                continue
+            for (seq, _, acceptance), chance in zip(part, found, strict=True):
+                if chance != acceptance:
+                    self.refuse(seq, "the acceptance is not the policy's")
+            if len(part) > 1:
+                return
 
 
 def recompute(ledger: Ledger, tenant: str, product: str) -> int:
@@ -262,7 +451,10 @@ def recompute(ledger: Ledger, tenant: str, product: str) -> int:
     0
     """
     records = ledger.policies(tenant, product)
-    policies = {record.id: policy_from_json(record.document) for record in records}
+    policies = {
+        record.id: policy_from_json(record.document, models=ledger.models(record.document))
+        for record in records
+    }
     checked = 0
     for row in ledger.history(tenant, product, usable_only=False):
         if row.features is None:
@@ -278,8 +470,40 @@ def recompute(ledger: Ledger, tenant: str, product: str) -> int:
     return checked
 
 
+def for_owner(path: str, flags: int) -> int:
+    """An opener of new files that only their owner can read."""
+    return os.open(path, flags, 0o600)
+
+
+@dataclass
+class _Owned:
+    """Which rows belong to a tenant: its own, and those that belong to nobody (windows, genesis).
+
+    Reports and erasures do not name a tenant; they name decisions.
+    """
+
+    tenant: str | None
+    decisions: set[int] = field(default_factory=set)
+
+    def has(self, seq: int, kind: str, body: Json) -> bool:
+        """Whether it may see the row."""
+        if kind == "decision":
+            if body["tenant"] == self.tenant:
+                self.decisions.add(seq)
+            return seq in self.decisions
+        if "decision" in body:
+            return body["decision"] in self.decisions
+        if kind == "erasure":
+            return bool(self.decisions.intersection(body["rows"]))
+        return body.get("tenant") in (None, self.tenant)
+
+
 def export(
-    ledger: Ledger, path: str | os.PathLike[str], *, opened: tuple[str, ...] = ("who",)
+    ledger: Ledger,
+    path: str | os.PathLike[str],
+    *,
+    opened: tuple[str, ...] = ("who",),
+    tenant: str | None = None,
 ) -> int:
     """Write the whole chain into a file, for the stand-alone verifier.
 
@@ -292,6 +516,9 @@ def export(
     opened : tuple of str
         Which personal fields are opened: "who" (needed to recompute draws), "features", "group",
         "reply".
+    tenant : str, optional
+        Whose rows are written; those of other tenants are given by their hash alone. All by
+        default.
 
     Returns
     -------
@@ -321,16 +548,23 @@ def export(
         )
     rows = 0
     with (
-        Path(path).open("w", encoding="utf-8") as file,
+        open(path, "w", encoding="utf-8", opener=for_owner) as file,
         ledger.store.reader.connect() as connection,
         connection.begin(),
     ):
         file.write(canonical({"format": FORMAT}) + "\n")
-        personal = personal_rows(connection)
+        personal, mine = personal_rows(connection), _Owned(tenant)
         for seq, kind, row in chain_rows(connection):
             at, body, digest, proven = row[1], row[-2], bytes(row[-1]).hex(), ""
+            hidden = tenant is not None and not mine.has(seq, kind, json.loads(body))
+            if hidden:
+                if kind == "decision" or (kind == "outcome" and "sealed" in json.loads(body)):
+                    next(personal)
+                file.write(f'{{"hash":"{digest}","seq":{seq}}}\n')
+                rows += 1
+                continue
             if kind == "decision" or (kind == "outcome" and "sealed" in json.loads(body)):
-                _, sealed, wrapped = next(personal)
+                _, sealed, wrapped, _ = next(personal)
                 proofs = {}
                 if sealed is not None:
                     fields = open_fields(ledger.keyring.unwrap(wrapped), sealed)
@@ -351,7 +585,7 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
     Parameters
     ----------
     ledger : Ledger
-        A ledger in SQLite.
+        A ledger; one in PostgreSQL is copied by pg_dump.
     directory : path-like
         The directory, which is made.
 
@@ -363,7 +597,7 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
     Raises
     ------
     Invalid
-        If the ledger is in PostgreSQL.
+        If pg_dump is not installed.
     FileExistsError
         If the directory exists.
 
@@ -378,14 +612,16 @@ def backup(ledger: Ledger, directory: str | os.PathLike[str]) -> Path:
     ...     sorted(path.name for path in backup(ledger, f"{folder}/backup").iterdir())
     ['head.json', 'ledger.sqlite']
     """
-    if ledger.store.path is None:
-        raise Invalid(
-            "this ledger lives in PostgreSQL.",
-            hint="use pg_dump, and mark_restored() after pg_restore.",
-        )
     target = Path(directory)
-    target.mkdir(parents=True)
+    target.mkdir(parents=True, mode=0o700)
     anchor = ledger.signed_head()
+    if ledger.store.path is None:
+        url = ledger.store.writer.url.render_as_string(hide_password=False)
+        postgres.dump(url, target / postgres.DUMP)
+        (target / ANCHOR).write_text(canonical(anchor.to_json()))
+        for path in (target / postgres.DUMP, target / ANCHOR, target):
+            _sync(path)
+        return target
     # SQLite's own online copy: one state, although the writer goes on. It needs no WAL beside it.
     source = f"{ledger.store.path.absolute().as_uri()}?mode=ro"
     with (
@@ -416,8 +652,9 @@ def restore(
     ----------
     directory : path-like
         What `backup` made.
-    where : path-like
-        The place of the ledger. Nothing is replaced.
+    where : path-like or str
+        The place of the ledger: a path, or the URL of an empty database of PostgreSQL. Nothing is
+        replaced.
     keyring : Keyring
         The keyring of the ledger.
     clock : callable
@@ -428,7 +665,7 @@ def restore(
     Raises
     ------
     Invalid
-        If there is a file already.
+        If there is a ledger already.
     Damaged
         If the backup does not verify.
 
@@ -442,20 +679,25 @@ def restore(
     ...         copy = backup(ledger, f"{folder}/backup")
     ...     restore(copy, f"{folder}/again.sqlite", keyring=keyring, clock=float, by="Ada")
     """
-    source, target = Path(directory), Path(where)
-    if target.exists():
+    source, url = Path(directory), os.fspath(where)
+    target = None if "://" in url else Path(where)
+    if target is not None and target.exists():
         raise Invalid(
             f"{target} exists; a restore replaces nothing.",
             hint="move the damaged ledger away first.",
         )
     anchor = SignedHead.from_json(json.loads((source / ANCHOR).read_text()))
-    shutil.copyfile(source / DATABASE, target)
-    _sync(target)
-    with Ledger.open(target, keyring=keyring, clock=clock) as ledger:
+    if target is None:
+        postgres.load(url, source / postgres.DUMP)
+    else:
+        shutil.copyfile(source / DATABASE, target)
+        _sync(target)
+    with Ledger.open(where, keyring=keyring, clock=clock) as ledger:
         mark_restored(ledger, by)
         verification = verify(ledger, anchor)
     if not verification.ok:
-        target.unlink()
+        if target is not None:
+            target.unlink()
         first = verification.problems[0]
         raise Damaged(
             f"the backup does not verify: row {first.seq}: {first.what}.",

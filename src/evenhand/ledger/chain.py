@@ -16,7 +16,7 @@ from functools import cache
 from itertools import chain
 from operator import itemgetter
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from sqlalchemy import (
     ClauseElement,
@@ -28,17 +28,25 @@ from sqlalchemy import (
     Select,
     Table,
     bindparam,
+    literal_column,
+    null,
     select,
     update,
 )
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
-from evenhand.ledger.database import HEAD, KINDS
-from evenhand.ledger.keyring import Keyring, verify_signature
-from evenhand.ledger.refusals import Damaged, LedgerUnavailable, Refusal
+from evenhand.ledger.database import HEAD, KEY_EVENTS, KINDS, SWITCHES
+from evenhand.ledger.guard import LOG, HeadGuard, LockedHead
+from evenhand.ledger.keyring import verify_signature
+from evenhand.ledger.refusals import (
+    Damaged,
+    DatabaseAway,
+    LedgerUnavailable,
+    Refusal,
+    Tampered,
+)
 
-Clock = Callable[[], float]
 Values = tuple[Any, ...]
 PAGE = 5000
 """Rows of a table that are read at once."""
@@ -72,6 +80,26 @@ class Head:
     seq: int
     hash: str
     at: float
+
+
+class Basis(NamedTuple):
+    """On what terms rest: as long as it is the ledger's, nothing has changed.
+
+    Parameters
+    ----------
+    switched : int
+        The newest row that changed what decides: a publication or a switch.
+    keys : int
+        The newest row that changed who may ask: an API key that was created or revoked.
+
+    Examples
+    --------
+    >>> Basis(7, 3) == Basis(7, 4)
+    False
+    """
+
+    switched: int
+    keys: int
 
 
 @dataclass(frozen=True)
@@ -229,7 +257,16 @@ def link(previous: bytes, seq: int, kind: str, at: float, body: str) -> bytes:
 
 
 _HEAD = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.at)
-_LOCKED_HEAD = _HEAD.with_for_update()
+_BASIS = select(HEAD.c.switched, HEAD.c["keys"])
+_FOUND = (HEAD.c.seq, HEAD.c.hash, HEAD.c.at, HEAD.c.seal, HEAD.c.switched, HEAD.c["keys"])
+_LOCKED_HEAD = {
+    # the database's own clock, where it has one, in the same question
+    dialect: select(*_FOUND, clock).with_for_update()
+    for dialect, clock in (
+        ("sqlite", null()),
+        ("postgresql", literal_column("extract(epoch FROM clock_timestamp())::float8")),
+    )
+}
 _MOVE_HEAD = update(HEAD).ordered_values(
     *((HEAD.c[name], bindparam(f"new_{name}")) for name in ("seq", "hash", "at", "seal"))
 )
@@ -238,24 +275,36 @@ _MOVE_HEAD = update(HEAD).ordered_values(
 class Transaction:
     """Rows to be appended, and the head that they lead to; nothing is written before `flush`.
 
+    The guard looks at the head first: what was changed without the keyring is never extended.
     What every group of decisions needs is run by the driver's own cursor, from the text to which
     SQLAlchemy compiles a statement once: SQLAlchemy's own execution takes ten times as long.
     """
 
-    def __init__(self, connection: Connection, now: float, keyring: Keyring) -> None:
-        self.connection, self._keyring = connection, keyring
+    def __init__(self, connection: Connection, guard: HeadGuard) -> None:
+        self.connection, self._guard = connection, guard
         cursor: Any = connection.connection.cursor()
-        cursor.execute(driver_text(_LOCKED_HEAD, connection.dialect))
-        seq, digest, at = cursor.fetchone()
+        dialect = connection.dialect
+        cursor.execute(driver_text(_LOCKED_HEAD[dialect.name], dialect))
+        seq, digest, at, seal, switched, keys, database = cursor.fetchone()
         self._cursor = cursor
+        self.basis = Basis(int(switched), int(keys))
         self.seq, self.hash = int(seq), bytes(digest)
+        now = guard.admit(LockedHead(self.seq, self.hash, float(at), bytes(seal), database))
         self.now = max(float(now), float(at))
+        self.root: int | None = None
         self._pending: dict[Table, list[Values]] = {}
         self._flushed = self.seq
 
     def append(self, kind: str, body: Json) -> int:
         """The next row of the chain; its number."""
-        return self.append_text(kind, canonical(body), lookup_values(kind, body))
+        seq = self.append_text(kind, canonical(body), lookup_values(kind, body))
+        # what the triggers of the database do, for whoever is in the same transaction
+        what = body["action"] if kind == "event" else None
+        if what in SWITCHES or (kind == "policy" and body["lineage"]):
+            self.basis = self.basis._replace(switched=seq)
+        elif what in KEY_EVENTS:
+            self.basis = self.basis._replace(keys=seq)
+        return seq
 
     def append_text(self, kind: str, text: str, lookups: Values) -> int:
         """The same from the canonical text of the body, and the columns that follow from it."""
@@ -314,10 +363,16 @@ class Transaction:
                 self._cursor.execute(text, tuple(chain.from_iterable(piece)))
         self._pending.clear()
         if self.seq != self._flushed:
-            seal = self._keyring.head_seal(self.seq, self.hash)
+            seal = self._guard.keyring.head_seal(self.seq, self.hash, self.root)
             text = driver_text(_MOVE_HEAD, self.connection.dialect)
             self._cursor.execute(text, (self.seq, self.hash, self.now, seal))
             self._flushed = self.seq
+
+    def committed(self) -> None:
+        """Tell the guard that what was written is durable."""
+        if self.root is not None:
+            self._guard.keyring.active = self.root
+        self._guard.committed(self.seq, self.hash)
 
 
 @cache
@@ -367,6 +422,8 @@ class Job:
     """
     result: Any = None
     error: BaseException | None = None
+    committing: bool = False
+    """Whether the commit of its transaction has been asked for."""
 
     def settle(self) -> None:
         """Tell whoever waits."""
@@ -388,7 +445,11 @@ class Writer:
     If something fails before the commit, everything is rolled back and each job is tried alone, so
     that it can only hurt itself. If the commit itself fails on SQLite, nobody knows what the disk
     holds: no result is delivered, and the writer stops for good (opening the ledger again
-    recovers). PostgreSQL looks after its own disk; there the next transaction is tried.
+    recovers). PostgreSQL looks after its own disk; there everything is tried once more on a new
+    connection, for the server may have ended the old one (a pause, a restart). A transaction whose
+    commit was not heard of may have been done: decisions are tried again, because a key that is
+    known is answered as it stands; other work is not. If the head was not sealed by the keyring, or
+    the chain went back, the writer stops for good too.
 
     `fail_stop` says that a failed commit ends everything.
     """
@@ -396,17 +457,17 @@ class Writer:
     def __init__(
         self,
         engine: Engine,
-        clock: Clock,
-        keyring: Keyring,
+        guard: HeadGuard,
         drawer: Draws,
         *,
         fail_stop: bool,
     ) -> None:
-        self._engine, self._clock, self._keyring = engine, clock, keyring
+        self._engine, self._guard = engine, guard
         self._drawer, self._fail_stop = drawer, fail_stop
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._broken: str | None = None
         self._disk_failed = False
+        self.basis = Basis(-1, -1)
         self._lock = threading.Lock()
         self._thread = threading.Thread(
             target=self._run, name="evenhand-ledger-writer", daemon=True
@@ -417,6 +478,13 @@ class Writer:
     def broken(self) -> str | None:
         """Why nothing is written any more."""
         return self._broken
+
+    def stop(self, why: Tampered) -> None:
+        """Write nothing from now on, and say so in the log."""
+        with self._lock:
+            if self._broken is None:
+                LOG.critical("the ledger writes nothing any more: %s", why)
+                self._broken = str(why).split(" Hint: ")[0].removesuffix(".")
 
     def submit(self, job: Job) -> Job:
         """Queue a job; its future is settled after the commit."""
@@ -438,14 +506,22 @@ class Writer:
         while not closing:
             jobs, closing = self._take()
             self._attempt(jobs)
+            lost = [job for job in jobs if _lost(job.error)]
+            if lost and not self._fail_stop:
+                self._attempt_again([job for job in lost if job.work is None or not job.committing])
             # a job that failed, and is no refusal, may have hurt the others: each is tried alone
-            if len(jobs) > 1 and any(map(_failed, jobs)) and self._broken is None:
+            elif len(jobs) > 1 and any(map(_failed, jobs)) and self._broken is None:
                 for job in jobs:
-                    job.error = None
-                    self._attempt([job])
+                    self._attempt_again([job])
             for job in filter(_failed, jobs):
-                job.error = _unavailable(f"{type(job.error).__name__} while writing", job.error)
+                what = "at the commit" if job.committing else "while writing"
+                job.error = _unavailable(f"{type(job.error).__name__} {what}", job.error)
             deliver(jobs)
+
+    def _attempt_again(self, jobs: list[Job]) -> None:
+        for job in jobs:
+            job.error, job.committing = None, False
+        self._attempt(jobs)
 
     def _take(self) -> tuple[list[Job], bool]:
         """Everybody who waits, up to MAX_GROUP decisions; wait for the first. True: close."""
@@ -475,18 +551,26 @@ class Writer:
                     connection.connection.cursor().execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except Exception as error:  # noqa: BLE001 - whoever waits must be told, whatever it was
             self._drawer.forget()
+            if isinstance(error, Tampered):
+                self.stop(error)
             for job in jobs:
                 job.result, job.error = None, error
 
     def _transact(self, connection: Connection, jobs: list[Job]) -> None:
         with connection.begin() as handle:
-            transaction = Transaction(connection, self._clock(), self._keyring)
+            transaction = Transaction(connection, self._guard)
             perform(transaction, jobs, self._drawer)
             transaction.flush()
+            for job in jobs:
+                job.committing = True
             try:
                 handle.commit()
             except Exception as error:
-                raise self._stopped(error) from error
+                if self._fail_stop or not _lost(error):
+                    raise self._stopped(error) from error
+                raise
+            self.basis = transaction.basis
+        transaction.committed()
 
     def _stopped(self, error: BaseException) -> LedgerUnavailable:
         """A commit failed: what it held may or may not be there, so it is neither answered nor
@@ -545,9 +629,23 @@ def _failed(job: Job) -> bool:
     return job.error is not None and not isinstance(job.error, Refusal)
 
 
+def _lost(error: BaseException | None) -> bool:
+    """Whether PostgreSQL or the way to it is at fault (a connection that was ended, a lock or a
+    statement that took too long), and no job.
+    """
+    cause = getattr(error, "orig", error)  # SQLAlchemy wraps what the driver raises
+    names = {kind.__name__ for kind in type(cause).__mro__ if kind.__module__.startswith("psycopg")}
+    # psycopg counts the end of a silent transaction among the database's own errors
+    return not names.isdisjoint(
+        {"OperationalError", "InterfaceError", "IdleInTransactionSessionTimeout"}
+    )
+
+
 def _unavailable(reason: str, cause: BaseException | None = None) -> LedgerUnavailable:
-    refusal = LedgerUnavailable(
-        f"nothing can be written: {reason}.", hint="look at the disk, then start the service again."
+    kind = DatabaseAway if _lost(cause) else LedgerUnavailable
+    refusal = kind(
+        f"nothing can be written: {reason}.",
+        hint="look at the disk or the database; SQLite needs a new start of the service.",
     )
     refusal.__cause__ = cause
     return refusal
@@ -561,10 +659,23 @@ def read_head_seal(connection: Connection) -> bytes:
     return bytes(connection.execute(select(HEAD.c.seal)).scalar_one())
 
 
+def read_basis(connection: Connection) -> Basis:
+    """The newest rows that changed what decides, and who may ask."""
+    return Basis(*map(int, connection.execute(_BASIS).one()))
+
+
 def read_head(connection: Connection) -> Head:
     """The end of the chain."""
     row = connection.execute(_HEAD).one()
     return Head(int(row.seq), bytes(row.hash).hex(), float(row.at))
+
+
+def hash_of_row(transaction: Transaction, seq: int) -> str | None:
+    """The hash of one row of the chain, in hexadecimal; None if there is no such row."""
+    for table in KINDS.values():
+        for row in transaction.rows(select(table.c.hash).where(table.c.seq == seq)):
+            return bytes(row.hash).hex()
+    return None
 
 
 Stored = tuple[Any, ...]
@@ -584,13 +695,13 @@ def chain_rows(connection: Connection) -> Iterator[tuple[int, str, Stored]]:
 
 
 def personal_rows(connection: Connection, *, keys: bool = True) -> Iterator[Stored]:
-    """(seq, sealed, wrapped key of the person) in the order of the chain; the last is None
-    without `keys`.
+    """(seq, sealed, wrapped key of the person, by what the person is found) in the order of the
+    chain; the last two are None without `keys`.
     """
     if not keys:
-        return _pages(connection, "SELECT seq, sealed, NULL FROM personal")
+        return _pages(connection, "SELECT seq, sealed, NULL, NULL FROM personal")
     joined = "personal LEFT JOIN people ON people.id = personal.person"
-    return _pages(connection, f"SELECT seq, sealed, key FROM {joined}")
+    return _pages(connection, f"SELECT seq, sealed, key, lookup FROM {joined}")
 
 
 def _pages(connection: Connection, question: str) -> Iterator[Stored]:

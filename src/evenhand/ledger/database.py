@@ -3,16 +3,20 @@
 Every row of the chain is (seq, at, body, hash) in the table of its kind, with the columns by which
 it is looked up. The columns repeat what the canonical body says; `verify` compares them. The tables
 of the chain refuse UPDATE and DELETE by trigger. Beside the chain are `people` (keys that can be
-destroyed), `personal` (sealed fields), `head` (the end of the chain) and `leases`.
+destroyed), `personal` (sealed fields), `head` (the end of the chain), `leases` and
+`ended_sessions`.
 
 The tables are in SQLite (one process, one connection that writes) or in PostgreSQL (several
 replicas). SQLite below 3.51.3 can corrupt a database in WAL mode when two connections write or
 checkpoint at the same time. Here exactly one connection can write, in one thread of one process (a
 lock file keeps the others out), and all readers are opened read-only. `synchronous=FULL` makes
 every commit wait for its fsync.
+
+On PostgreSQL a replica that stops in the middle of a transaction holds the head, and with it all
+others. So the server ends a transaction whose client is silent (TIMEOUTS), and rolls it back.
 """
 
-import fcntl
+import contextlib
 import os
 import sqlite3
 from collections.abc import Callable
@@ -20,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import filelock
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -38,6 +43,7 @@ from sqlalchemy import (
     create_engine,
     event,
     inspect,
+    make_url,
     select,
     text,
 )
@@ -111,6 +117,9 @@ CHECKPOINTS = _chained(
     UniqueConstraint("tenant", "product", "epoch"),
 )
 """The state of the learner that made the policy of that epoch: sums over people, none of them."""
+MODELS = _chained("models", _name("sha256", unique=True))
+"""Fitted models, each once, named by the hash of its bytes; policies and checkpoints refer to them.
+"""
 WINDOWS = _chained("windows", _name("window", unique=True))
 ERASURES = _chained("erasures")
 EVENTS = _chained(
@@ -118,7 +127,12 @@ EVENTS = _chained(
     _name("action"),
     _name("tenant", nullable=True),
     _name("product", nullable=True),
+    Index("events_by_action", "action", "seq"),
 )
+SWITCHES = ("kill", "revive", "rollback", "shadow", "live", "restored", "gap_confirmed")
+"""Events that change what decides, or whether anything may be drawn."""
+KEY_EVENTS = ("key_created", "key_revoked")
+"""Events that change who may ask."""
 
 KINDS: dict[str, Table] = {
     "decision": DECISIONS,
@@ -127,6 +141,7 @@ KINDS: dict[str, Table] = {
     "policy": POLICIES,
     "certificate": CERTIFICATES,
     "checkpoint": CHECKPOINTS,
+    "model": MODELS,
     "window": WINDOWS,
     "erasure": ERASURES,
     "event": EVENTS,
@@ -156,8 +171,13 @@ HEAD = Table(
     Column("hash", LargeBinary(32), nullable=False),
     Column("at", Double, nullable=False),
     Column("seal", LargeBinary(32), nullable=False),
+    Column("switched", _Seq, nullable=False, server_default="0"),
+    Column("keys", _Seq, nullable=False, server_default="0"),
 )
-"""`seal` needs the keyring: nobody who can only write the database makes a head that verifies."""
+"""`seal` needs the keyring: nobody who can only write the database makes a head that verifies.
+`switched` and `keys` are the newest rows that changed what decides, and who may ask. Triggers keep
+them, so that an older evenhand beside this one moves them too.
+"""
 LEASES = Table(
     "leases",
     METADATA,
@@ -166,7 +186,36 @@ LEASES = Table(
     Column("token", _Seq, nullable=False),
     Column("expires", Double, nullable=False),
 )
+ENDED_SESSIONS = Table(
+    "ended_sessions",
+    METADATA,
+    Column("session", LargeBinary(32), primary_key=True),
+    Column("expires", Double, nullable=False),
+)
+"""Sessions of the dashboard whose owner has logged out before they expired."""
+TREE = Table(
+    "tree",
+    METADATA,
+    Column("height", Integer, primary_key=True),
+    Column("place", _Seq, primary_key=True, autoincrement=False),
+    Column("hash", LargeBinary(32), nullable=False),
+    Column("seal", LargeBinary(32), nullable=False),
+)
+"""Nodes of the Merkle tree over the rows: every complete subtree of 256, 256^2 ... rows. They
+follow from the chain; the seal says that a holder of the keyring computed them.
+"""
+SUMMARIES = Table(
+    "summaries",
+    METADATA,
+    Column("tenant", String, primary_key=True),
+    Column("product", String, primary_key=True),
+    Column("what", String, primary_key=True),
+    Column("upto", _Seq, nullable=False),
+    Column("data", LargeBinary, nullable=False),
+)
+"""What has been counted up to a row, sealed; a cache, which can be thrown away."""
 VERSIONS = Table("schema_versions", METADATA, Column("version", Integer, primary_key=True))
+ADDITIONS = Table("schema_additions", METADATA, Column("name", String, primary_key=True))
 
 _SQLITE_GUARD = """CREATE TRIGGER {table}_keeps_{what} BEFORE {what} ON {table}
 BEGIN SELECT RAISE(ABORT, 'the chain is append-only'); END"""
@@ -215,15 +264,105 @@ MIGRATIONS: tuple[Callable[[Connection], None], ...] = (
     without_slots,
     with_checkpoints,
 )
-"""Migration n brings a database from version n to n + 1. A released one is never edited."""
+"""Migration n brings a database from version n to n + 1. A released one is never edited. An older
+evenhand refuses a version that it does not know, so most changes are additions instead.
+"""
+
+_SQLITE_MARK = """CREATE TRIGGER {table}_moves_{column} AFTER INSERT ON {table} WHEN {when}
+BEGIN UPDATE head SET {column} = NEW.seq; END"""
+_POSTGRES_MARK_FUNCTION = """CREATE OR REPLACE FUNCTION evenhand_moves_{column}() RETURNS trigger
+LANGUAGE plpgsql AS $$ BEGIN UPDATE head SET {column} = NEW.seq; RETURN NULL; END $$"""
+_POSTGRES_MARK = """CREATE TRIGGER {table}_moves_{column} AFTER INSERT ON {table} FOR EACH ROW
+WHEN ({when}) EXECUTE FUNCTION evenhand_moves_{column}()"""
+
+
+def with_marks(connection: Connection) -> None:
+    """The head says which row last changed what decides, and who may ask."""
+    sqlite = connection.dialect.name == "sqlite"
+    known = {column["name"] for column in inspect(connection).get_columns(HEAD.name)}
+    for column in ("switched", "keys"):
+        if column not in known:
+            number = "INTEGER" if sqlite else "BIGINT"
+            added = f'ADD COLUMN "{column}" {number} NOT NULL DEFAULT 0'
+            connection.execute(text(f"ALTER TABLE {HEAD.name} {added}"))
+        if not sqlite:
+            connection.execute(text(_POSTGRES_MARK_FUNCTION.format(column=column)))
+    for table, column, when in (
+        (POLICIES, "switched", "NEW.epoch IS NOT NULL"),
+        (EVENTS, "switched", f"NEW.action IN {SWITCHES}"),
+        (EVENTS, "keys", f"NEW.action IN {KEY_EVENTS}"),
+    ):
+        mark = _SQLITE_MARK if sqlite else _POSTGRES_MARK
+        connection.execute(text(mark.format(table=table.name, column=column, when=when)))
+    connection.execute(
+        text('CREATE INDEX IF NOT EXISTS events_by_action ON events ("action", "seq")')
+    )
+
+
+def with_ended_sessions(connection: Connection) -> None:
+    """Somebody who logs out is logged out on every replica."""
+    ENDED_SESSIONS.create(connection, checkfirst=True)
+
+
+def with_tree(connection: Connection) -> None:
+    """Proofs need the inner nodes of the Merkle tree."""
+    TREE.create(connection, checkfirst=True)
+
+
+POLICY_OF_BODY = {
+    "sqlite": "json_extract(body, '$.policy')",
+    "postgresql": "(body::jsonb ->> 'policy')",
+}
+"""The policy that drew a decision, as an expression over its row; indexed in these words."""
+
+
+def with_policy_index(connection: Connection) -> None:
+    """Decisions are found by their policy; a list of them is never a scan."""
+    policy = POLICY_OF_BODY[connection.dialect.name]
+    connection.execute(
+        text(
+            "CREATE INDEX IF NOT EXISTS decisions_by_policy "
+            f"ON decisions (tenant, product, ({policy}), seq)"
+        )
+    )
+
+
+def with_models(connection: Connection) -> None:
+    """Fitted models are rows of the chain; a new database has this table."""
+    if not inspect(connection).has_table(MODELS.name):
+        MODELS.create(connection)
+        _guard(connection, MODELS)
+
+
+def with_summaries(connection: Connection) -> None:
+    """Summaries of what has been counted."""
+    SUMMARIES.create(connection, checkfirst=True)
+
+
+ADDED: tuple[Callable[[Connection], None], ...] = (
+    with_marks,
+    with_ended_sessions,
+    with_policy_index,
+    with_models,
+    with_tree,
+    with_summaries,
+)
+"""Additions: tables, columns with a default, indexes and triggers that an older evenhand does not
+know and need not know, so that it goes on beside this one, and can be gone back to. Each is done
+once, in this order, and noted by its name. A released one is never edited.
+"""
 
 
 def migrate(connection: Connection) -> bool:
     """Bring the database to the newest version, inside the caller's transaction.
 
-    True if it was empty before.
+    Both databases undo what a transaction has done to tables, so whoever is killed in the middle
+    leaves the database as it was. True if it was empty before.
     """
     if connection.dialect.name == "postgresql":
+        connection.execute(text("SET LOCAL lock_timeout = '60s'"))
+        connection.execute(text("SET LOCAL statement_timeout = 0"))
+        connection.execute(text("SET LOCAL idle_in_transaction_session_timeout = '30s'"))
         connection.execute(text("SELECT pg_advisory_xact_lock(hashtext('evenhand migrations'))"))
     version, newest = schema_version(connection), len(MIGRATIONS)
     if version > newest:
@@ -234,6 +373,12 @@ def migrate(connection: Connection) -> bool:
     for number in range(version, newest):
         MIGRATIONS[number](connection)
         connection.execute(VERSIONS.insert().values(version=number + 1))
+    ADDITIONS.create(connection, checkfirst=True)
+    done = set(connection.execute(select(ADDITIONS.c.name)).scalars())
+    for addition in ADDED:
+        if addition.__name__ not in done:
+            addition(connection)
+            connection.execute(ADDITIONS.insert().values(name=addition.__name__))
     return version == 0
 
 
@@ -245,6 +390,28 @@ def schema_version(connection: Connection) -> int:
     return int(connection.execute(newest_first).scalar() or 0)
 
 
+TIMEOUTS = {
+    "synchronous_commit": "on",
+    "idle_in_transaction_session_timeout": "1s",
+    "lock_timeout": "5s",
+    "statement_timeout": "15s",
+    "tcp_keepalives_idle": "5",
+    "tcp_keepalives_interval": "2",
+    "tcp_keepalives_count": "3",
+    "tcp_user_timeout": "10000",
+}
+"""What the server is told by the connection that writes, whatever its defaults are: a commit waits
+for the disk; whoever is silent in a transaction for a second loses it, so that the others, who wait
+for at most 5 s, go on.
+"""
+CONNECTING = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 10_000,
+}
+"""How a client notices that the server has gone without a word; the URL may say otherwise."""
 READERS = 8
 STATEMENTS = 512
 """Prepared statements that the writer keeps: an INSERT of each size for each table."""
@@ -287,18 +454,24 @@ def open_store(where: str | os.PathLike[str]) -> Store:
             hint="give a path, or postgresql://...",
         )
     url = f"postgresql+psycopg://{rest}"
+    said = make_url(url).query
+    connecting = {name: value for name, value in CONNECTING.items() if name not in said}
     # paramstyle: positional parameters, as SQLite has them
-    common: dict[str, Any] = {"pool_pre_ping": True, "paramstyle": "format"}
+    common: dict[str, Any] = {
+        "pool_pre_ping": True,
+        "paramstyle": "format",
+        "connect_args": connecting,
+    }
     writer = create_engine(
         url, pool_size=1, max_overflow=0, isolation_level="READ COMMITTED", **common
     )
     reader = create_engine(url, pool_size=READERS, isolation_level="REPEATABLE READ", **common)
 
     @event.listens_for(writer, "connect")
-    def wait_for_the_disk(connection: Any, _record: object) -> None:
-        """Whatever the server's default is, our commits wait for the disk."""
+    def set_timeouts(connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:
-            cursor.execute("SET synchronous_commit = on")
+            for name, value in TIMEOUTS.items():
+                cursor.execute(f"SET {name} = '{value}'")
         connection.commit()
 
     return Store(writer, reader)
@@ -311,6 +484,7 @@ def _open_sqlite(path: Path) -> Store:
     lock = FileLock(path.with_name(path.name + ".lock"))
     lock.acquire()
     try:
+        _keep_to_its_owner(path)
         writer = create_engine(
             "sqlite://",
             creator=lambda: sqlite3.connect(
@@ -340,32 +514,41 @@ def _open_sqlite(path: Path) -> Store:
     return Store(writer, reader, lock, path)
 
 
+def _keep_to_its_owner(path: Path) -> None:
+    """Mode 0600 for a new file and for one that was written before; SQLite gives the same mode to
+    what it writes beside it.
+    """
+    for file in (path, path.with_name(path.name + "-wal"), path.with_name(path.name + "-shm")):
+        with contextlib.suppress(FileNotFoundError, PermissionError):
+            flags = os.O_RDWR | os.O_CREAT if file == path else os.O_RDWR
+            os.close(os.open(file, flags, 0o600))
+            file.chmod(0o600)
+
+
 class FileLock:
-    """A lock on a file that holds the pid; the kernel releases it however the process ends."""
+    """A lock on a file; the system releases it however the process ends. The pid of its holder is
+    in a file beside it, because opening the locked file empties it.
+    """
 
     def __init__(self, path: Path) -> None:
-        self.path = path
-        self._handle: int | None = None
+        self.path, self.holder = path, path.with_suffix(".pid")
+        self._lock = filelock.FileLock(path, timeout=0, mode=0o600, thread_local=False)
 
     def acquire(self) -> None:
         """LedgerLocked, with the pid of the other process, if another one has it."""
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.read(handle, 32).decode(errors="replace").strip() or "unknown"
-            os.close(handle)
+            self._lock.acquire()
+        except filelock.Timeout:
+            known = self.holder.exists()
+            holder = self.holder.read_text().strip() if known else "unknown"
             raise LedgerLocked(
                 f"process {holder} has opened {self.path.with_suffix('')}; "
                 "a SQLite ledger belongs to one process.",
                 hint="stop that process, or move to PostgreSQL for several replicas.",
             ) from None
-        os.ftruncate(handle, 0)
-        os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
-        self._handle = handle
+        self.holder.touch(mode=0o600)
+        self.holder.write_text(f"{os.getpid()}\n")
 
     def release(self) -> None:
         """Open the way for other processes."""
-        if self._handle is not None:
-            os.close(self._handle)
-            self._handle = None
+        self._lock.release()

@@ -11,7 +11,8 @@ is here too: it destroys what a draw has stored about the person.
 import hashlib
 import json
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, NamedTuple
@@ -21,22 +22,59 @@ from sqlalchemy import bindparam, select, update
 from evenhand.canonical import canonical, text_literal
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
-from evenhand.ledger.chain import Transaction
+from evenhand.ledger.chain import Basis, Transaction
 from evenhand.ledger.database import DECISIONS, EVENTS, PEOPLE, PERSONAL, POLICIES, WINDOWS
 from evenhand.ledger.keyring import Entropy, Keyring, Opened, Sealed, open_fields, seal_fields
 from evenhand.ledger.refusals import (
     Conflict,
+    Damaged,
     GapUnconfirmed,
     Gone,
     Invalid,
+    LedgerUnavailable,
     NotFound,
     Refusal,
+    Switched,
 )
 from evenhand.randomness import keyed_uniform
 
 Mode = Literal["live", "shadow", "killed"]
 MAX_NAME = 200
 """Characters in a tenant, a key, a person or a product."""
+PRINTABLE = (
+    r"^[^\u0000-\u001f\u007f-\u00a0\u00ad\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u1680"
+    r"\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ue000-\uf8ff\ufeff\ufff9-\ufffb"
+    "\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e00ff\U000f0000-\U0010ffff]*$"
+)
+"""Text without control, format and private characters, and without spaces but the plain one. A
+regular expression, because `str.isprintable` says something else in each version of Python, and the
+OpenAPI document has to say the law. Half a pair of surrogates is refused besides.
+"""
+_printable = re.compile(PRINTABLE).fullmatch
+
+
+def is_printable(text: str) -> bool:
+    """Tell whether a text can be printed, and be stored as UTF-8.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    bool
+        Whether it keeps the law of `PRINTABLE`.
+
+    Examples
+    --------
+    >>> is_printable("Zoë 王"), is_printable("a\\u202eb"), is_printable("\\ud800")
+    (True, False, False)
+    """
+    if text.isascii():
+        return text.isprintable()
+    return _printable(text) is not None and not any("\ud800" <= c <= "\udfff" for c in text)
 
 
 def require_name(what: str, value: object) -> None:
@@ -64,7 +102,7 @@ def require_name(what: str, value: object) -> None:
     """
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
         raise Invalid(f"{what} must be a text of 1 to {MAX_NAME} characters.")
-    if not value.isprintable():
+    if not is_printable(value):
         raise Invalid(
             f"{what} contains characters that cannot be printed.", hint="send plain text."
         )
@@ -156,6 +194,9 @@ class Terms:
         The epoch of the policy.
     mode : {"live", "shadow", "killed"}
         Whether the decision counts for learning and certificates ("live").
+    basis : Basis, optional
+        The `Ledger.basis` on which these terms were made. If it has changed when the transaction
+        begins, nothing is drawn (`Switched`). Without it, this is not looked at.
 
     Raises
     ------
@@ -173,6 +214,7 @@ class Terms:
     audit_weight: float = 0.0
     epoch: int = 0
     mode: Mode = "live"
+    basis: Basis | None = None
 
     def __post_init__(self) -> None:
         if not 0.0 <= self.acceptance <= 1.0:
@@ -364,6 +406,97 @@ class WindowPlan:
         return f"w{number}", start, end
 
 
+class PlanInForce(NamedTuple):
+    """A plan of windows as it stands in the chain: the first one has no start, each later one
+    begins where a window of the one before ends.
+    """
+
+    number: int
+    plan: WindowPlan
+    starts: float | None
+
+    def at(self, now: float) -> tuple[str, float, float]:
+        """(name, start, end) of the window that holds a time; no two plans share a name."""
+        name, start, end = self.plan.at(now)
+        return (name if self.number == 0 else f"p{self.number}{name}"), start, end
+
+    @property
+    def info(self) -> Json:
+        """What the chain says of it."""
+        plan = {"length": self.plan.length, "origin": self.plan.origin}
+        return {"number": self.number, "starts": self.starts, **plan}
+
+
+def read_plans(transaction: Transaction) -> list[PlanInForce]:
+    """The plans in the chain, oldest first: that of the first row, and those that came later."""
+    planned = select(EVENTS.c.body).where(EVENTS.c.action.in_(["genesis", "window_plan"]))
+    found = []
+    for row in transaction.rows(planned.order_by(EVENTS.c.seq)):
+        body = json.loads(row.body)
+        info = body["info"].get("windows") if body["action"] == "genesis" else body["info"]
+        if info is not None:
+            plan = WindowPlan(info["length"], info["origin"])
+            found.append(PlanInForce(info["number"], plan, info["starts"]))
+    return found
+
+
+def require_plan(transaction: Transaction, given: WindowPlan | None) -> None:
+    """The plan of windows is in the chain when this returns; Invalid if it is not the given one.
+
+    A chain without a plan (one of an older version) gets the given one, if it fits its newest
+    window.
+    """
+    plans = read_plans(transaction)
+    if plans:
+        newest = plans[-1]
+        same_origin = newest.number > 0 or given is None or given.origin == newest.plan.origin
+        if given is not None and (given.length != newest.plan.length or not same_origin):
+            raise _other_plan(given, newest.plan.length)
+        return
+    first = PlanInForce(0, given or WindowPlan(), None)
+    newest_window = select(WINDOWS.c.body).order_by(WINDOWS.c.seq.desc()).limit(1)
+    for row in transaction.rows(newest_window):
+        body = json.loads(row.body)
+        stored = (body["window"], body["starts"], body["ends"])
+        if first.at(body["starts"]) != stored:
+            if given is not None:
+                raise _other_plan(given, body["ends"] - body["starts"])
+            number, length = int(body["window"][1:]), body["ends"] - body["starts"]
+            first = PlanInForce(0, WindowPlan(length, body["starts"] - number * length), None)
+    _append_plan(transaction, first, "evenhand", "")
+
+
+def _append_plan(transaction: Transaction, plan: PlanInForce, by: str, note: str) -> None:
+    nothing: Json = {"tenant": None, "product": None, "policy": None}
+    body = {"action": "window_plan", "by": by, "note": note, **nothing, "info": plan.info}
+    transaction.append("event", body)
+
+
+def _other_plan(given: WindowPlan, days: float) -> Invalid:
+    return Invalid(
+        f"this ledger draws in windows of {days / 86400.0:g} days, and windows of "
+        f"{given.length / 86400.0:g} days from {given.origin:g} on are asked for; another plan "
+        "would give people other coins.",
+        hint=f"put window_days = {days / 86400.0:g} back, or change the plan from the end of the "
+        "present window on: evenhand audit plan-windows.",
+    )
+
+
+def change_plan(transaction: Transaction, length: float, by: str, note: str) -> WindowPlan:
+    """Append a plan that begins where the present window ends."""
+    last = read_plans(transaction)[-1]
+    if last.starts is not None and last.starts > transaction.now:
+        raise Invalid(
+            f"windows of {last.plan.length / 86400.0:g} days begin in "
+            f"{last.starts - transaction.now:.0f} s; until then the plan cannot be changed again.",
+            hint="wait until they have begun.",
+        )
+    _, _, ends = last.at(transaction.now)
+    plan = WindowPlan(float(length), ends)
+    _append_plan(transaction, PlanInForce(last.number + 1, plan, ends), by, note)
+    return plan
+
+
 @dataclass(frozen=True)
 class Window:
     """A window whose secret has been committed to.
@@ -454,6 +587,8 @@ class _Window(NamedTuple):
     """A window with its secret, and its row of the chain: all its decisions come after it."""
 
     name: str
+    starts: float
+    ends: float
     secret: bytes
     seq: int
 
@@ -476,7 +611,6 @@ class _Group:
 
     transaction: Transaction
     window: _Window
-    gap: Refusal | None
     known: dict[str, StoredDecision]
     slots: set[str]
     people: dict[bytes, tuple[int, bytes | None]]
@@ -486,23 +620,22 @@ class _Group:
 class Drawer:
     """Draws decisions.
 
-    `_windows` and `_policies` remember what is in the chain for good.
+    `_window` (the present one) and `_policies` remember what is in the chain for good.
     """
 
-    def __init__(
-        self, ledger: str, keyring: Keyring, windows: WindowPlan, render: Render, entropy: Entropy
-    ) -> None:
-        self.ledger, self.keyring, self.windows = ledger, keyring, windows
+    def __init__(self, ledger: str, keyring: Keyring, render: Render, entropy: Entropy) -> None:
+        self.ledger, self.keyring = ledger, keyring
         self.render, self.entropy = render, entropy
-        self._windows: dict[str, _Window] = {}
+        self.refusal: Callable[[], Refusal | None] = lambda: None
+        self._window: _Window | None = None
         self._policies: set[tuple[str, str, str]] = set()
-        self._may_draw = False
+        self._gap: tuple[int, frozenset[str | None]] = (-1, frozenset())
 
     def draw(self, transaction: Transaction, asked: list[Asked]) -> list[Answer | Refusal]:
         """Answer everybody; a refused application leaves nothing behind and does not stop the
         others.
         """
-        gap, window = self._gap(transaction), self.open_window(transaction)
+        window = self.open_window(transaction)
         digest = self.keyring.digest
         wanted = [
             _Wanted(
@@ -521,7 +654,6 @@ class Drawer:
         group = _Group(
             transaction,
             window,
-            gap,
             known={row[0]: StoredDecision(*row) for row in known},
             slots={slot for (slot,) in slots},
             people={bytes(lookup): (number, wrapped) for lookup, number, wrapped in people},
@@ -538,6 +670,11 @@ class Drawer:
     def _answer(self, group: _Group, wanted: _Wanted) -> Answer | Refusal:
         """The stored answer of a key that is known; else a new one."""
         application, terms = wanted.application, wanted.terms
+        if terms.basis is not None and terms.basis != group.transaction.basis:
+            return Switched(
+                "what decides, or who may ask, was changed while this was on its way.",
+                hint="send the request again.",
+            )
         request = hashlib.sha256(application.asked.encode()).hexdigest()
         if wanted.key in group.known:
             drawn, opened = group.known[wanted.key].opened(self.keyring)
@@ -548,8 +685,7 @@ class Drawer:
             first, answer = group.fresh[wanted.key]
             _require_same(first, request)
             return Answer(answer.body, answer.drawn, replayed=True)
-        if group.gap is not None:
-            return group.gap
+        self._require_no_gap(group.transaction, application.tenant)
         # the policy has been published
         named = (terms.policy, application.tenant, application.product)
         if named not in self._policies:
@@ -627,39 +763,76 @@ class Drawer:
 
     def open_window(self, transaction: Transaction) -> _Window:
         """The window of now; its secret's hash is in the chain when this returns."""
-        name, starts, ends = self.windows.at(transaction.now)
-        if name not in self._windows:
-            secret = self.keyring.window_secret(self.ledger, name)
-            stored = transaction.rows(select(WINDOWS.c.seq).where(WINDOWS.c.window == name))
-            committed = hashlib.sha256(secret).hexdigest()
-            body = {"window": name, "starts": starts, "ends": ends, "commitment": committed}
-            seq = stored[0].seq if stored else transaction.append("window", body)
-            self._windows[name] = _Window(name, secret, seq)
-        return self._windows[name]
-
-    def hold(self) -> None:
-        """Look again whether the ledger may draw."""
-        self._may_draw = False
+        now, known = transaction.now, self._window
+        if known is not None and known.starts <= now < known.ends:
+            return known
+        plans = read_plans(transaction)
+        if not plans:
+            raise LedgerUnavailable(
+                "the plan of windows is not in the chain; nothing is drawn.",
+                hint="start the service again.",
+            )
+        plan = [plan for plan in plans if plan.starts is None or plan.starts <= now][-1]
+        name, starts, ends = plan.at(now)
+        # a window keeps the root under which it was opened; a new one is opened under the active
+        names = [name, *(f"{name}r{number}" for number in range(1, self.keyring.roots))]
+        columns = (WINDOWS.c.seq, WINDOWS.c.window, WINDOWS.c.body)
+        stored = transaction.rows(select(*columns).where(WINDOWS.c.window.in_(names)))
+        name = stored[0].window if stored else names[self.keyring.active]
+        secret = self.keyring.window_secret(self.ledger, name)
+        body = {
+            "window": name,
+            "starts": starts,
+            "ends": ends,
+            "commitment": hashlib.sha256(secret).hexdigest(),
+        }
+        if stored and json.loads(stored[0].body) != body:
+            raise Damaged(
+                f"window {name} is in the chain with another beginning, end or secret than the "
+                "plan and the keyring give; nothing is drawn in it.",
+                hint="verify the ledger (evenhand audit verify --deep).",
+            )
+        seq = stored[0].seq if stored else transaction.append("window", body)
+        self._window = _Window(name, starts, ends, secret, seq)
+        return self._window
 
     def forget(self) -> None:
         """After a rollback: what was remembered may not be in the chain."""
-        self._windows.clear()
+        self._window = None
         self._policies.clear()
+        self._gap = (-1, frozenset())
 
-    def _gap(self, transaction: Transaction) -> GapUnconfirmed | None:
-        """Why nothing may be drawn, although what is stored may be answered."""
-        if not self._may_draw:
-            actions = select(EVENTS.c.action).order_by(EVENTS.c.seq.desc()).limit(1)
-            about_restores = EVENTS.c.action.in_(["restored", "gap_confirmed"])
-            newest = [row.action for row in transaction.rows(actions.where(about_restores))]
-            self._may_draw = newest != ["restored"]
-        if self._may_draw:
-            return None
-        return GapUnconfirmed(
-            "this ledger was restored from a backup, and decisions made after it may be missing; "
-            "it does not draw.",
-            hint="check what was answered in between, then confirm_gap(by, note).",
-        )
+    def _require_no_gap(self, transaction: Transaction, tenant: str) -> None:
+        """After a restore, nothing is drawn for a tenant until it, or the operator for all
+        (None), has confirmed the gap; what is stored may be answered.
+        """
+        if (refusal := self.refusal()) is not None:
+            raise refusal
+        if self._gap[0] != transaction.basis.switched:
+            free = without_gap(transaction.rows(GAPS))
+            self._gap = (transaction.basis.switched, free)
+        if not self._gap[1] & {None, tenant}:
+            raise GapUnconfirmed(
+                "this ledger was restored from a backup, and decisions made after it may be "
+                "missing; it does not draw.",
+                hint="check what was answered in between, then confirm_gap(by, note).",
+            )
+
+
+GAPS = (
+    select(EVENTS.c.action, EVENTS.c.tenant)
+    .where(EVENTS.c.action.in_(["restored", "gap_confirmed"]))
+    .order_by(EVENTS.c.seq)
+)
+"""The rows that tell for whom the ledger draws."""
+
+
+def without_gap(rows: Iterable[Any]) -> frozenset[str | None]:
+    """The tenants for whom the ledger draws, by the rows of `GAPS`; None stands for all."""
+    free: frozenset[str | None] = frozenset({None})
+    for row in rows:
+        free = frozenset() if row.action == "restored" else free | {row.tenant}
+    return free
 
 
 def _require_same(first: str, request: str) -> None:
@@ -724,8 +897,9 @@ def erase(transaction: Transaction, keyring: Keyring, tenant: str, person: str, 
     )
     if not people:
         raise NotFound(
-            "nothing is stored about this person.",
-            hint="check the tenant and the person's identifier.",
+            "nothing was erased: no person is known by this identifier.",
+            hint="check the tenant and the identifier. If decisions about the person can still be "
+            "read, the index of people was changed: run evenhand audit verify --deep.",
         )
     number = people[0].id
     stored = select(PERSONAL.c.seq).where(

@@ -4,28 +4,31 @@ here writes.
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, case, func, not_, select
+from sqlalchemy import Connection, bindparam, func, select
 
 from evenhand.canonical import canonical_digest
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger import publishing
 from evenhand.ledger.chain import Head, SignedHead, is_usable, read_head
+from evenhand.ledger.counting import Counts, RunningCounts, read_summary
 from evenhand.ledger.database import (
     CERTIFICATES,
     CHECKPOINTS,
     DECISIONS,
+    ENDED_SESSIONS,
     ERASURES,
     EVENTS,
+    KEY_EVENTS,
+    MODELS,
     OUTCOMES,
     PEOPLE,
     PERSONAL,
     POLICIES,
-    QUARANTINE,
     WINDOWS,
     Store,
 )
@@ -42,6 +45,7 @@ from evenhand.ledger.keyring import Keyring, Opened, open_fields
 from evenhand.ledger.outcome_status import Facts, Standing, facts_from, missing_key
 from evenhand.ledger.publishing import Active, CertificateRow, Event, PolicyRecord
 from evenhand.ledger.refusals import Damaged, NotFound
+from evenhand.ledger.standalone_verifier import model_hash, model_references
 
 PAGE = 2000
 """Decisions that are read at once; between pages no reading transaction stays open."""
@@ -74,31 +78,8 @@ _REPORTS = (
 )
 
 
-def _number(table: Any, *conditions: Any) -> Any:
-    mine = select(func.count()).where(table.c.decision == DECISIONS.c.seq, *conditions)
-    return mine.scalar_subquery()
-
-
-def _reported(report: str, value: str) -> Any:
-    return _number(OUTCOMES, OUTCOMES.c.report == report, OUTCOMES.c.value == value)
-
-
-_PER_DECISION = select(
-    DECISIONS.c.accept,
-    DECISIONS.c.usable,
-    (_reported("label", "+1") + _reported("label", "-1")).label("labels"),
-    (_reported("settlement", "+1") + _reported("settlement", "-1")).label("settlements"),
-    case(
-        (DECISIONS.c.accept, _reported("override", "reject")),
-        else_=_reported("override", "accept"),
-    ).label("overruled"),
-    _number(QUARANTINE).label("quarantined"),
-    select(PERSONAL.c.sealed.is_(None))
-    .where(PERSONAL.c.seq == DECISIONS.c.seq)
-    .scalar_subquery()
-    .label("erased"),
-)
-"""One row per decision, with the number of its reports of each kind."""
+LABELS_NEAR = 100_000
+"""Rows among which the newest label is looked for."""
 FOREVER = 2**62
 """A row that no ledger reaches."""
 
@@ -136,6 +117,8 @@ class Row:
         it.
     group_late : bool
         Whether the group was reported after the draw.
+    key : str or None
+        The key of the application; None if the person has been erased.
 
     Examples
     --------
@@ -163,6 +146,7 @@ class Row:
     overruled: bool = False
     settled: int = 0
     group_late: bool = False
+    key: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,38 +231,6 @@ class Explained:
     group: Scalar | None
     prices: tuple[float, float] | None
     standing: Standing
-
-
-@dataclass(frozen=True)
-class Counts:
-    """How many decisions of a product there are of each kind.
-
-    Parameters
-    ----------
-    decisions, accepted, usable : int
-        All, those drawn "accept", and those that may be learned from.
-    pending, resolved, disputed, overruled : int
-        By the status of their outcome; see `Standing`. Also rejected people can be overruled.
-    quarantined : int
-        Labels of rejected people.
-    erased : int
-        Decisions about people who have been erased.
-
-    Examples
-    --------
-    >>> Counts(decisions=3, accepted=2, pending=2).resolved
-    0
-    """
-
-    decisions: int = 0
-    accepted: int = 0
-    usable: int = 0
-    pending: int = 0
-    resolved: int = 0
-    disputed: int = 0
-    overruled: int = 0
-    quarantined: int = 0
-    erased: int = 0
 
 
 class LedgerReader:
@@ -417,11 +369,12 @@ class LedgerReader:
         """The decision of a row of _PAGE."""
         end = math.inf if maturity is None else stored.at + maturity
         standing = reports.facts(stored.seq, body["accept"]).standing
-        features, prices, group, late = None, None, None, False
+        features, prices, group, late, key = None, None, None, False, None
         if stored.sealed is not None:
             opened = open_fields(self.keyring.unwrap(stored.wrapped), stored.sealed)
             features, prices = _numbers(opened)
             group, late = reports.group(stored.seq, opened.fields["group"], end)
+            key = str(opened.fields["who"]["key"])
         names = ("window", "u", "accept", "acceptance", "audit", "audit_weight", "policy", "epoch")
         return Row(
             seq=stored.seq,
@@ -435,8 +388,33 @@ class LedgerReader:
             overruled=standing.overruled,
             settled=reports.facts(stored.seq, body["accept"], end).standing.label,
             group_late=late,
+            key=key,
             **{name: body[name] for name in names},
         )
+
+    def rows_of(self, connection: Connection, seqs: Sequence[int]) -> list[Row]:
+        """Read decisions by the numbers of their rows.
+
+        Parameters
+        ----------
+        connection : Connection
+            A reading one of this ledger.
+        seqs : sequence of int
+            The numbers of the rows.
+
+        Returns
+        -------
+        list of Row
+            In the order asked for, with what is known of them now.
+        """
+        found: dict[int, Row] = {}
+        for start in range(0, len(seqs), 200):
+            part = seqs[start : start + 200]
+            page = STORED_DECISIONS.where(DECISIONS.c.seq.in_(part))
+            reports = _Reports(connection, self.keyring, min(part), max(part), FOREVER, among=part)
+            for stored in map(StoredDecision._make, connection.execute(page)):
+                found[stored.seq] = self._row(stored, json.loads(stored.body), reports)
+        return [found[seq] for seq in seqs if seq in found]
 
     def late_groups(self, tenant: str, product: str, after: int, upto: int) -> list[LateGroup]:
         """Find usable decisions whose group has changed.
@@ -585,28 +563,57 @@ class LedgerReader:
         Counts
             The numbers of now.
         """
-        c = (
-            _PER_DECISION.where(DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
-            .subquery()
-            .c
+        running = self._running(tenant, product)
+        with self.store.reader.connect() as connection, connection.begin():
+            return running.look(connection, read_head(connection).seq, self.keyring)
+
+    def _running(self, tenant: str, product: str) -> RunningCounts:
+        known: dict[tuple[str, str], RunningCounts] = self.__dict__.setdefault("_counted", {})
+        return known.setdefault((tenant, product), RunningCounts(tenant, product))
+
+    def newest_label(self, tenant: str, product: str) -> float | None:
+        """Tell when the newest label of a product came.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose.
+
+        Returns
+        -------
+        float or None
+            In seconds; None if there is none among the newest rows of the ledger.
+        """
+        near = self.head().seq - LABELS_NEAR
+        # not a join: the database would begin with all decisions of the product
+        mine = select(DECISIONS.c.seq).where(
+            DECISIONS.c.seq == OUTCOMES.c.decision,
+            DECISIONS.c.tenant == tenant,
+            DECISIONS.c.product == product,
         )
-        open_to_labels = and_(c.accept, c.overruled == 0)
-        contradicted, settled = c.labels == 2, c.settlements == 1
-        conditions = {
-            "accepted": c.accept,
-            "usable": c.usable,
-            "pending": and_(open_to_labels, c.labels == 0),
-            "resolved": and_(open_to_labels, (c.labels == 1) | and_(contradicted, settled)),
-            "disputed": and_(open_to_labels, contradicted, not_(settled)),
-            "overruled": c.overruled > 0,
-            "erased": c.erased,
-        }
-        sums: dict[str, Any] = {
-            name: func.sum(case((test, 1), else_=0)) for name, test in conditions.items()
-        }
-        sums |= {"decisions": func.count(), "quarantined": func.sum(c.quarantined)}
-        (row,) = self._read(select(*(value.label(name) for name, value in sums.items())))
-        return Counts(**{name: int(getattr(row, name) or 0) for name in sums})
+        newest = (
+            select(OUTCOMES.c.at)
+            .where(OUTCOMES.c.seq > near, OUTCOMES.c.report == "label", mine.exists())
+            .order_by(OUTCOMES.c.seq.desc())
+            .limit(1)
+        )
+        return next((float(row[0]) for row in self._read(newest)), None)
+
+    def summary(self, tenant: str, product: str, what: str) -> tuple[int, Json] | None:
+        """Read what was kept by `Ledger.keep_summary`.
+
+        Parameters
+        ----------
+        tenant, product, what : str
+            Its names.
+
+        Returns
+        -------
+        (int, dict) or None
+            The row up to which it counts, and what was kept; None if there is none that opens.
+        """
+        with self.store.reader.connect() as connection:
+            return read_summary(connection, self.keyring, what, tenant, product)
 
     # policies, certificates, operators
 
@@ -697,6 +704,37 @@ class LedgerReader:
             )
         return stored[0]
 
+    def models(self, *documents: Json) -> dict[str, Json]:
+        """Read the fitted models to which documents refer.
+
+        Parameters
+        ----------
+        *documents : dict
+            Policies or checkpoints, as they were published.
+
+        Returns
+        -------
+        dict
+            By their sha256, as `evenhand.policy_from_json` takes them.
+
+        Raises
+        ------
+        Damaged
+            If a model is missing, or its bytes do not have the hash.
+        """
+        wanted = {name for document in documents for name in model_references(document)}
+        if not wanted:
+            return {}
+        rows = self._read(select(MODELS.c.sha256, MODELS.c.body).where(MODELS.c.sha256.in_(wanted)))
+        found = {row.sha256: json.loads(row.body)["model"] for row in rows}
+        for name in sorted(wanted):
+            if name not in found or model_hash(found[name]) != name:
+                raise Damaged(
+                    f"model {name} is not in the ledger, or its bytes have another hash.",
+                    hint="verify the ledger, and restore it from a backup.",
+                )
+        return found
+
     def certificates(self, tenant: str, product: str) -> list[CertificateRow]:
         """Read all certificates of a product.
 
@@ -733,12 +771,39 @@ class LedgerReader:
         statement = select(EVENTS.c.seq, EVENTS.c.at, EVENTS.c.body).order_by(EVENTS.c.seq)
         for column, value in ((EVENTS.c.tenant, tenant), (EVENTS.c.product, product)):
             statement = statement if value is None else statement.where(column == value)
-        names = ("tenant", "product", "action", "by", "note", "policy", "info")
-        events = []
-        for row in self._read(statement):
-            body = json.loads(row.body)
-            events.append(Event(row.seq, row.at, *[body[name] for name in names]))
-        return events
+        return [_event(row) for row in self._read(statement)]
+
+    def key_events(self, after: int = 0) -> list[Event]:
+        """Read which API keys were created and revoked.
+
+        Parameters
+        ----------
+        after : int
+            Only rows after this one.
+
+        Returns
+        -------
+        list of Event
+            Oldest first.
+        """
+        with self.store.reader.connect() as connection:
+            return read_key_events(connection, after)
+
+    def session_ended(self, session: bytes) -> bool:
+        """Tell whether somebody has logged out of a session of the dashboard.
+
+        Parameters
+        ----------
+        session : bytes
+            The digest of the session.
+
+        Returns
+        -------
+        bool
+            The answer, for every replica.
+        """
+        ended = select(ENDED_SESSIONS.c.expires).where(ENDED_SESSIONS.c.session == session)
+        return bool(self._read(ended))
 
     # windows, heads
 
@@ -765,15 +830,44 @@ class LedgerReader:
         with self.store.reader.connect() as connection:
             return read_head(connection)
 
-    def signed_head(self) -> SignedHead:
+    def signed_head(self, tenant: str | None = None) -> SignedHead:
         """Sign the end of the chain: publish it where the operator cannot change it.
+
+        Parameters
+        ----------
+        tenant : str, optional
+            Sign the chain up to the newest decision, policy, certificate or event of this tenant.
+            That says nothing about how many rows of others came after it.
 
         Returns
         -------
         SignedHead
             The end of the chain, signed by the ledger's key.
+
+        Raises
+        ------
+        NotFound
+            If the tenant has no row.
         """
-        return SignedHead.of(self.id, self.head(), self.keyring.public_key, self.keyring.sign)
+        head = self.head() if tenant is None else self._newest_of(tenant)
+        return SignedHead.of(self.id, head, self.keyring.public_key, self.keyring.sign)
+
+    def _newest_of(self, tenant: str) -> Head:
+        found = []
+        for table in (DECISIONS, POLICIES, CERTIFICATES, EVENTS):
+            mine = select(table.c.seq, table.c.hash, table.c.at).where(table.c.tenant == tenant)
+            if table is DECISIONS:  # the index is by tenant and product
+                products = select(POLICIES.c.product).where(POLICIES.c.tenant == tenant).distinct()
+                names = [row.product for row in self._read(products)]
+                parts = [mine.where(table.c.product == name) for name in names]
+            else:
+                parts = [mine]
+            for part in parts:
+                found += self._read(part.order_by(table.c.seq.desc()).limit(1))
+        if not found:
+            raise NotFound("this tenant has no row in the ledger.")
+        row = max(found, key=lambda row: int(row.seq))
+        return Head(int(row.seq), bytes(row.hash).hex(), float(row.at))
 
 
 class _Reports:
@@ -783,11 +877,18 @@ class _Reports:
     """
 
     def __init__(
-        self, connection: Connection, keyring: Keyring, first: int, last: int, upto: int
+        self,
+        connection: Connection,
+        keyring: Keyring,
+        first: int,
+        last: int,
+        upto: int,
+        among: Sequence[int] | None = None,
     ) -> None:
+        statement = _REPORTS if among is None else _REPORTS.where(OUTCOMES.c.decision.in_(among))
         self._reports: dict[int, list[tuple[float, str, str]]] = {}
         self._groups: dict[int, list[tuple[float, Scalar]]] = {}
-        for row in connection.execute(_REPORTS, {"first": first, "last": last, "upto": upto}):
+        for row in connection.execute(statement, {"first": first, "last": last, "upto": upto}):
             self._reports.setdefault(row.decision, []).append((row.at, row.report, row.value))
             if row.report == "group" and row.sealed is not None:
                 opened = open_fields(keyring.unwrap(row.wrapped), row.sealed)
@@ -808,6 +909,19 @@ class _Reports:
         if known is not None or len(groups) != 1:
             return known, False
         return groups[0], True
+
+
+def read_key_events(connection: Connection, after: int) -> list[Event]:
+    """Which API keys were created and revoked after a row, oldest first."""
+    columns = (EVENTS.c.seq, EVENTS.c.at, EVENTS.c.body)
+    about_keys = select(*columns).where(EVENTS.c.action.in_(KEY_EVENTS), EVENTS.c.seq > after)
+    return [_event(row) for row in connection.execute(about_keys.order_by(EVENTS.c.seq))]
+
+
+def _event(row: Any) -> Event:
+    names = ("tenant", "product", "action", "by", "note", "policy", "info")
+    body = json.loads(row.body)
+    return Event(row.seq, row.at, *[body[name] for name in names])
 
 
 def _numbers(opened: Opened) -> tuple[tuple[float, ...], tuple[float, float] | None]:

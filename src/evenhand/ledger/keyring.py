@@ -14,12 +14,16 @@ Whoever holds the root can predict every draw to come: it belongs to the service
 and to nobody's backup of the data.
 """
 
+import base64
 import hashlib
 import hmac
 import json
 import os
 import secrets
-from collections.abc import Callable
+import shlex
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -81,6 +85,9 @@ class Keyring:
     ----------
     root : bytes
         32 random bytes. Whoever has them can predict every draw.
+    newer : sequence of bytes
+        Roots that came or come after it (`Ledger.rotate_root`). The first one stays the ledger's
+        name: its signing key and its pepper do not change.
 
     Raises
     ------
@@ -94,14 +101,18 @@ class Keyring:
     >>> verify_signature(keyring.public_key, {"a": 1}, signature)
     """
 
-    def __init__(self, root: bytes) -> None:
-        if len(root) != 32:
-            raise Invalid(
-                f"the root of a keyring has {len(root)} bytes; it needs 32.",
-                hint="use Keyring.generate().",
-            )
-        self._root = root
+    def __init__(self, root: bytes, newer: Sequence[bytes] = ()) -> None:
+        for one in (root, *newer):
+            if len(one) != 32:
+                raise Invalid(
+                    f"the root of a keyring has {len(one)} bytes; it needs 32.",
+                    hint="use Keyring.generate().",
+                )
+        self._root, self._newer = root, tuple(newer)
+        self.active = 0
+        """Which root wraps, seals and makes the secrets of new windows; the chain says so."""
         self._peppered = KeyedHash(self._derive("pepper"))
+        self._sealing = [KeyedHash(hmac.digest(one, b"pepper", "sha256")) for one in (root, *newer)]
 
     def __repr__(self) -> str:
         return f"Keyring(public_key={self.public_key})"
@@ -140,11 +151,88 @@ class Keyring:
             document = json.loads(Path(path).read_text())
             if document["format"] != _FORMAT:
                 raise ValueError
-            return cls(bytes.fromhex(document["root"]))
+            return cls._of_document(document)
         except (ValueError, KeyError, TypeError):
             raise Invalid(
                 f"{path} is no keyring.", hint="Keyring.generate().save(path) makes one."
             ) from None
+
+    @classmethod
+    def from_source(cls, source: str) -> "Keyring":
+        """Take the root from a file, a variable of the environment, or a command that prints it.
+
+        Parameters
+        ----------
+        source : str
+            The path of a file, "env:NAME", or "command:WORDS" (without a shell). What is found is
+            what `save` wrote, or the root as 64 hexadecimal digits or in Base64.
+
+        Returns
+        -------
+        Keyring
+            The keyring.
+
+        Raises
+        ------
+        Invalid
+            If there is nothing, or it is no root. The message never repeats it.
+        """
+        kind, _, rest = source.partition(":")
+        if kind == "env" and rest not in os.environ:
+            raise Invalid(
+                f"the variable {rest} of the environment is to hold the root key, and is not set.",
+                hint="set it, or give keyring = another source.",
+            )
+        if kind == "env":
+            return cls._of_text(os.environ[rest], f"the variable {rest}")
+        if kind == "command":
+            try:
+                done = subprocess.run(
+                    shlex.split(rest), capture_output=True, text=True, check=True, timeout=60
+                )
+            except (OSError, ValueError, subprocess.SubprocessError) as error:
+                raise Invalid(
+                    f"the command for the root key failed ({type(error).__name__}).",
+                    hint="run it by hand as the service's user.",
+                ) from None
+            return cls._of_text(done.stdout, "what the command for the root key printed")
+        return cls.load(source)
+
+    @classmethod
+    def _of_text(cls, text: str, what: str) -> "Keyring":
+        text = text.strip()
+        try:
+            if text.startswith("{"):
+                return cls._of_document(json.loads(text))
+            if len(text) == 64:
+                return cls(bytes.fromhex(text))
+            return cls(base64.b64decode(text, validate=True))
+        except (ValueError, KeyError, TypeError):
+            raise Invalid(
+                f"{what} is no root key.", hint="it has 32 bytes, in hexadecimal or Base64."
+            ) from None
+
+    @classmethod
+    def _of_document(cls, document: Json) -> "Keyring":
+        newer = [bytes.fromhex(root) for root in document.get("newer", [])]
+        return cls(bytes.fromhex(document["root"]), newer)
+
+    @property
+    def roots(self) -> int:
+        """How many roots it holds."""
+        return 1 + len(self._newer)
+
+    def with_new_root(self) -> "Keyring":
+        """Make a keyring that holds one more root, which nothing uses yet.
+
+        Returns
+        -------
+        Keyring
+            It is nowhere stored: see `save`.
+        """
+        made = Keyring(self._root, (*self._newer, secrets.token_bytes(32)))
+        made.active = self.active
+        return made
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the root into a new file that only its owner can read.
@@ -159,11 +247,17 @@ class Keyring:
         FileExistsError
             If it exists: a keyring is never replaced.
         """
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "w") as file:
-            file.write(canonical({"format": _FORMAT, "root": self._root.hex()}))
-            file.flush()
-            os.fsync(file.fileno())
+        beside = Path(path).with_name(f".{Path(path).name}.{secrets.token_hex(4)}.tmp")
+        handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        try:
+            with os.fdopen(handle, "w") as file:
+                newer = {"newer": [root.hex() for root in self._newer]} if self._newer else {}
+                file.write(canonical({"format": _FORMAT, "root": self._root.hex(), **newer}))
+                file.flush()
+                os.fsync(file.fileno())
+            os.link(beside, path)  # whole or not at all, and never over another one
+        finally:
+            beside.unlink()
 
     def _derive(self, *names: str) -> bytes:
         return hmac.digest(self._root, "\x1f".join(names).encode(), "sha256")
@@ -185,7 +279,9 @@ class Keyring:
         bytes
             32 bytes.
         """
-        return self._derive("window", ledger, window)
+        # a window that was opened under a newer root says so in its name: w690r1
+        root = (self._root, *self._newer)[root_of_window(window)]
+        return hmac.digest(root, "\x1f".join(("window", ledger, window)).encode(), "sha256")
 
     def digest(self, *parts: str) -> bytes:
         """Give a keyed fingerprint.
@@ -205,7 +301,7 @@ class Keyring:
         """
         return self._peppered("\x1f".join(parts).encode())
 
-    def head_seal(self, seq: int, digest: bytes) -> bytes:
+    def head_seal(self, seq: int, digest: bytes, root: int | None = None) -> bytes:
         """Seal the end of the chain, so that nobody who only has the database can move it.
 
         Parameters
@@ -214,19 +310,48 @@ class Keyring:
             The number of the last row.
         digest : bytes
             Its hash.
+        root : int, optional
+            Which root seals it; without it, the active one.
 
         Returns
         -------
         bytes
-            HMAC(pepper, head).
+            HMAC(pepper of the root, head).
         """
-        return self.digest("head", str(seq), digest.hex())
+        sealing = self._sealing[self.active if root is None else root]
+        return sealing("\x1f".join(("head", str(seq), digest.hex())).encode())
+
+    def sealed_head(self, seq: int, digest: bytes, seal: bytes) -> bool:
+        """Say whether this keyring sealed the end of the chain.
+
+        If a newer root did, that one becomes the active one: another replica has rotated.
+
+        Parameters
+        ----------
+        seq : int
+            The number of the last row.
+        digest : bytes
+            Its hash.
+        seal : bytes
+            Its seal.
+
+        Returns
+        -------
+        bool
+            False: it was sealed by nobody, or by an older root than the active one.
+        """
+        for root in range(self.active, self.roots):
+            if seal == self.head_seal(seq, digest, root):
+                self.active = root
+                return True
+        return False
 
     # sealing
 
     @cached_property
-    def _wrapping(self) -> AESGCM:
-        return AESGCM(self._derive("wrap"))
+    def _wrapping(self) -> list[AESGCM]:
+        roots = (self._root, *self._newer)
+        return [AESGCM(hmac.digest(root, b"wrap", "sha256")) for root in roots]
 
     def new_key(self, entropy: Entropy) -> tuple[bytes, bytes]:
         """Make the key of a person.
@@ -260,7 +385,7 @@ class Keyring:
             What `unwrap` opens.
         """
         nonce = entropy(_NONCE)
-        return nonce + self._wrapping.encrypt(nonce, key, None)
+        return nonce + self._wrapping[self.active].encrypt(nonce, key, None)
 
     def unwrap(self, wrapped: bytes) -> bytes:
         """Open the key of a person.
@@ -280,7 +405,11 @@ class Keyring:
         Damaged
             If this keyring did not wrap it.
         """
-        return _unsealed(self._wrapping, wrapped, "the key of a person")
+        # another replica may have rotated, or not yet wrapped everybody anew
+        for cipher in (self._wrapping[self.active], *self._wrapping):
+            with suppress(InvalidTag, ValueError):
+                return cipher.decrypt(wrapped[:_NONCE], wrapped[_NONCE:], None)
+        return _unsealed(self._wrapping[0], wrapped, "the key of a person")
 
     # signing
 
@@ -306,7 +435,22 @@ class Keyring:
         str
             Ed25519 over the canonical JSON, in hexadecimal.
         """
-        return self._signing.sign(canonical(document).encode()).hex()
+        return self.sign_bytes(canonical(document).encode()).hex()
+
+    def sign_bytes(self, message: bytes) -> bytes:
+        """Sign bytes as they are: the text of a checkpoint.
+
+        Parameters
+        ----------
+        message : bytes
+            What is signed.
+
+        Returns
+        -------
+        bytes
+            64 bytes, Ed25519.
+        """
+        return self._signing.sign(message)
 
 
 def verify_signature(public_key: str, document: Json, signature: str) -> None:
@@ -342,6 +486,12 @@ def verify_signature(public_key: str, document: Json, signature: str) -> None:
             f"a signature does not verify under the public key {public_key}.",
             hint="do not use what it signs.",
         ) from None
+
+
+def root_of_window(name: str) -> int:
+    """The number of the root under which a window was opened, from its name."""
+    _, _, number = name.partition("r")
+    return int(number) if number.isdigit() else 0
 
 
 def fingerprint(sealed: bytes) -> str:

@@ -3,37 +3,66 @@ and read. See `docs/ledger.md`.
 """
 
 import asyncio
+import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from dataclasses import asdict
 from typing import Any, Self, TypeVar, cast
 
-from sqlalchemy import select
+from sqlalchemy import Connection, delete, select, update
+from sqlalchemy.exc import DBAPIError
 
+from evenhand.canonical import canonical
 from evenhand.contracts import Json
-from evenhand.ledger import decision_draw, publishing
-from evenhand.ledger.chain import Clock, Job, Transaction, Writer
-from evenhand.ledger.database import EVENTS, Store, migrate, open_store
+from evenhand.ledger import decision_draw, postgres, publishing
+from evenhand.ledger.chain import Basis, Job, Transaction, Writer, hash_of_row, read_basis
+from evenhand.ledger.counting import KEEP_EVERY, Counts
+from evenhand.ledger.database import (
+    ENDED_SESSIONS,
+    EVENTS,
+    PEOPLE,
+    SUMMARIES,
+    TREE,
+    Store,
+    migrate,
+    open_store,
+)
 from evenhand.ledger.decision_draw import (
     Answer,
     Application,
     Asked,
     Drawer,
+    PlanInForce,
     Render,
     Terms,
     Window,
     WindowPlan,
     render_answer,
 )
-from evenhand.ledger.history import LedgerReader
+from evenhand.ledger.guard import LOG, Clock, HeadGuard, Mark, SystemClock
+from evenhand.ledger.history import LedgerReader, read_key_events
 from evenhand.ledger.keyring import Entropy, Keyring, Reserve
 from evenhand.ledger.outcome_status import KeyedReport, Report, Reporter, Verdict
-from evenhand.ledger.publishing import Lease, PolicyRecord, Publication
-from evenhand.ledger.refusals import Damaged, Invalid, NotFound, Refusal, TooEarly
+from evenhand.ledger.publishing import Event, Lease, PolicyRecord, Publication
+from evenhand.ledger.refusals import (
+    ClockJumped,
+    Damaged,
+    Invalid,
+    LedgerUnavailable,
+    NotFound,
+    Refusal,
+    Tampered,
+    TooEarly,
+)
 
 Kind = TypeVar("Kind")
+KeyChange = tuple[str, str, str, Json]
+"""What is recorded of an API key: "key_created" or "key_revoked", the tenant, by whom, and what
+belongs to it.
+"""
 
 
 class Ledger(LedgerReader):
@@ -50,8 +79,8 @@ class Ledger(LedgerReader):
         The keyring with which the ledger was begun.
     clock : callable
         Gives the time, in seconds.
-    windows : WindowPlan
-        When windows begin and end.
+    windows : WindowPlan or None
+        When windows begin and end; None: as the ledger has it.
     render : callable
         Gives the bytes of an answer from the decision (`Drawn`).
     entropy : callable
@@ -83,6 +112,7 @@ class Ledger(LedgerReader):
     """
 
     writer_class: type[Writer] = Writer
+    guard_class: type[HeadGuard] = HeadGuard
 
     def __init__(
         self,
@@ -90,38 +120,165 @@ class Ledger(LedgerReader):
         *,
         keyring: Keyring,
         clock: Clock,
-        windows: WindowPlan,
+        windows: WindowPlan | None,
         render: Render,
         entropy: Entropy,
     ) -> None:
         self.store, self.keyring, self.clock = store, keyring, clock
-        self.entropy, self.window_plan = entropy, windows
+        self.entropy = entropy
+        mark = None
+        if store.path is not None:
+            mark = Mark(store.path.with_name(store.path.name + ".mark"))
+        self._guard = self.guard_class(keyring, clock, mark)
+        self.id, basis, tampered = self._begin(windows)
+        self._drawer = Drawer(self.id, keyring, render, Reserve(entropy))
+        self._reporter = Reporter(keyring, entropy)
+        self._writer = self.writer_class(
+            store.writer, self._guard, self._drawer, fail_stop=store.path is not None
+        )
+        self._writer.basis = basis
+        if tampered is not None:
+            self._writer.stop(tampered)
 
-        with store.writer.begin() as connection:
+    def _begin(self, windows: WindowPlan | None) -> tuple[str, Basis, Tampered | None]:
+        """Begin the chain, or look whether it may be continued; its id, its basis, and why nothing
+        may be written although it can be read.
+        """
+        with self.store.writer.begin() as connection:
             if migrate(connection):
-                info = {"ledger": entropy(16).hex(), "public_key": keyring.public_key, "format": 1}
-                transaction = Transaction(connection, clock(), keyring)
+                name = self.entropy(16).hex()
+                info = {
+                    "ledger": name,
+                    "public_key": self.keyring.public_key,
+                    "format": 1,
+                    "windows": PlanInForce(0, windows or WindowPlan(), None).info,
+                }
+                if self.store.path is None:
+                    info["instance"] = postgres.instance(connection)
+                transaction = Transaction(connection, self._guard)
                 publishing.append_event(transaction, "genesis", "evenhand", info=info)
-                transaction.flush()
-            first_row = select(EVENTS.c.body).where(EVENTS.c.seq == 1)
-            first = connection.execute(first_row).scalar_one_or_none()
+            else:
+                first_row = select(EVENTS.c.body).where(EVENTS.c.seq == 1)
+                first = connection.execute(first_row).scalar_one_or_none()
+                name = self._require_mine(first)
+                self._take_up_root(connection)
+                try:
+                    transaction = Transaction(connection, self._guard)
+                except Tampered as tampered:
+                    return name, read_basis(connection), tampered
+                except ClockJumped:  # it can be read; every transaction looks at the clock again
+                    return name, read_basis(connection), None
+                self._mark_if_older(transaction)
+                if self.store.path is None:
+                    _mark_if_elsewhere(transaction)
+            decision_draw.require_plan(transaction, windows)
+            transaction.flush()
+        transaction.committed()
+        return name, transaction.basis, None
+
+    def _require_mine(self, first: str | None) -> str:
+        """The id of the ledger, from its first row; Damaged if another keyring began it."""
         if first is None:
             raise Damaged(
                 "the first row of the ledger is missing.", hint="restore it from a backup."
             )
         genesis = json.loads(first)["info"]
-        self.id = genesis["ledger"]
-        if genesis["public_key"] != keyring.public_key:
+        if genesis["public_key"] != self.keyring.public_key:
             raise Damaged(
                 f"this ledger was begun by the holder of {genesis['public_key']}; "
-                f"the keyring given is that of {keyring.public_key}.",
+                f"the keyring given is that of {self.keyring.public_key}.",
                 hint="load the keyring that belongs to the ledger.",
             )
-        self._drawer = Drawer(self.id, keyring, windows, render, Reserve(entropy))
-        self._reporter = Reporter(keyring, entropy)
-        self._writer = self.writer_class(
-            store.writer, clock, keyring, self._drawer, fail_stop=store.path is not None
-        )
+        return str(genesis["ledger"])
+
+    def _take_up_root(self, connection: Connection) -> None:
+        """The root that the chain says is active."""
+        rotated = select(EVENTS.c.body).where(EVENTS.c.action == "root_rotated")
+        numbers = [json.loads(body)["info"]["root"] for body in connection.scalars(rotated)]
+        active = max(numbers, default=0)
+        if active >= self.keyring.roots:
+            raise Damaged(
+                f"the ledger is at root {active}, and the keyring holds {self.keyring.roots} of "
+                "its roots, counted from 0.",
+                hint="load the keyring to which the new root was added.",
+            )
+        self.keyring.active = max(active, self.keyring.active)
+
+    def rotate_root(self, by: str, note: str = "") -> int:
+        """Let the next root of the keyring wrap, seal, and make the secrets of new windows.
+
+        Nothing in the chain is rewritten: old windows keep their root, so old draws verify. The
+        keys of all people are wrapped anew.
+
+        Parameters
+        ----------
+        by : str
+            Who rotates it.
+        note : str
+            Why.
+
+        Returns
+        -------
+        int
+            How many people's keys were wrapped anew.
+
+        Raises
+        ------
+        Invalid
+            If the keyring holds no newer root.
+        """
+
+        def rotate(transaction: Transaction) -> None:
+            if self.keyring.active + 1 >= self.keyring.roots:
+                raise Invalid(
+                    "the keyring holds no newer root.",
+                    hint="add one to it, for every replica, before it is taken up.",
+                )
+            transaction.root = self.keyring.active + 1  # seals this head; active once it is durable
+            info = {"root": transaction.root}
+            publishing.append_event(transaction, "root_rotated", by, note, info=info)
+
+        self._write(rotate)
+        return self.rewrap()
+
+    def rewrap(self) -> int:
+        """Wrap the keys of all people under the active root.
+
+        Returns
+        -------
+        int
+            How many there were.
+        """
+        c, after, wrapped = PEOPLE.c, 0, 0
+        while True:
+
+            def some(transaction: Transaction, after: int = after) -> list[int]:
+                mine = select(c.id, c.key).where(c.id > after, c.key.is_not(None))
+                rows = transaction.rows(mine.order_by(c.id).limit(500))
+                for row in rows:
+                    anew = self.keyring.wrap(self.keyring.unwrap(row.key), self.entropy)
+                    change = update(PEOPLE).where(c.id == row.id).values(key=anew)
+                    transaction.connection.execute(change)
+                return [int(row.id) for row in rows]
+
+            done = self._write(some, tidy=True)
+            if not done:
+                break
+            after, wrapped = done[-1], wrapped + len(done)
+        if self.store.path is None:
+            postgres.vacuum(self.store.reader)
+        return wrapped
+
+    def _mark_if_older(self, transaction: Transaction) -> None:
+        """If the file beside the ledger remembers a row that the chain does not have, the database
+        is an older copy: nothing is drawn until the gap is confirmed.
+        """
+        seen = {} if self._guard.mark is None else self._guard.mark.load()
+        seq = int(seen.get("seq", 0))
+        if seq and hash_of_row(transaction, seq) != seen.get("hash"):
+            note = f"row {seq} had been written and is not in this database: an older copy"
+            info = {"head": transaction.seq, "seen": seq}
+            publishing.append_event(transaction, "restored", "evenhand", note, info=info)
 
     @classmethod
     def open(
@@ -143,9 +300,11 @@ class Ledger(LedgerReader):
         keyring : Keyring
             The keyring of the ledger.
         clock : callable
-            Gives the time, in seconds. Time is read from nowhere else.
+            Gives the time, in seconds. Time is read from nowhere else; a `SystemClock` compares
+            it with the database's and with the time since boot.
         windows : WindowPlan, optional
-            When windows begin and end; without it, every 30 days.
+            When windows begin and end; without it, as the ledger has it, and every 30 days in a
+            new one. It is in the chain before the first draw, and cannot be changed by opening.
         render : callable
             Gives the bytes of an answer from the decision (`Drawn`). It is called inside of the
             transaction and must be pure.
@@ -163,6 +322,10 @@ class Ledger(LedgerReader):
             If another process has opened the SQLite file.
         Damaged
             If the keyring is not that of the ledger.
+        LedgerUnavailable
+            If the database cannot be reached.
+        Invalid
+            If the ledger has another plan of windows.
         """
         store = open_store(where)
         try:
@@ -170,12 +333,17 @@ class Ledger(LedgerReader):
                 store,
                 keyring=keyring,
                 clock=clock,
-                windows=windows or WindowPlan(),
+                windows=windows,
                 render=render,
                 entropy=entropy,
             )
-        except BaseException:
+        except BaseException as error:
             store.close()
+            if store.path is None and isinstance(error, DBAPIError):
+                raise LedgerUnavailable(
+                    f"the database cannot be opened: {type(error.orig).__name__}.",
+                    hint="check that it runs, and the URL in the settings.",
+                ) from error
             raise
 
     def __enter__(self) -> Self:
@@ -187,6 +355,8 @@ class Ledger(LedgerReader):
     def close(self) -> None:
         """Write what is queued, and let go of the files."""
         self._writer.close()
+        if self._guard.mark is not None:
+            self._guard.mark.close()
         self.store.close()
 
     def _write(self, work: Callable[[Transaction], Kind], *, tidy: bool = False) -> Kind:
@@ -197,6 +367,20 @@ class Ledger(LedgerReader):
     def broken(self) -> str | None:
         """Why nothing is written any more, for the health check."""
         return self._writer.broken
+
+    def basis(self) -> Basis:
+        """Tell which rows last changed what decides, and who may ask.
+
+        Returns
+        -------
+        Basis
+            Read from the database, because another replica may have changed it; a SQLite ledger
+            belongs to one process, which knows.
+        """
+        if self.store.path is not None:
+            return self._writer.basis
+        with self.store.reader.connect() as connection:
+            return read_basis(connection)
 
     # deciding
 
@@ -366,6 +550,7 @@ class Ledger(LedgerReader):
         certificate: Json | None = None,
         info: Json | None = None,
         lease: Lease | None = None,
+        models: Mapping[str, Json] | None = None,
     ) -> PolicyRecord:
         """Publish the next policy of a product, by compare-and-swap on its parent.
 
@@ -389,6 +574,9 @@ class Ledger(LedgerReader):
             What the publisher says of it.
         lease : Lease, optional
             The right to publish.
+        models : mapping, optional
+            Fitted models by their sha256, to which policy and checkpoint refer, as
+            ``policy.to_json(models)`` writes them. Each becomes a row of the chain, once.
 
         Returns
         -------
@@ -412,6 +600,7 @@ class Ledger(LedgerReader):
             certificate=certificate,
             info=info,
             lease=lease,
+            models=models or {},
         )
         return self._write(lambda t: publication.publish(t, self.keyring))
 
@@ -420,7 +609,8 @@ class Ledger(LedgerReader):
     ) -> PolicyRecord:
         """Publish a policy outside of the lineage: a constant for the kill switch.
 
-        Nothing was learned for it, so it has no checkpoint.
+        Nothing was learned for it, so it has no checkpoint. The same policy is published once,
+        whoever else does so at the same time.
 
         Parameters
         ----------
@@ -437,7 +627,9 @@ class Ledger(LedgerReader):
             The policy, signed.
         """
         publication = Publication(tenant, product, policy_json, info=info)
-        return self._write(lambda t: publication.publish(t, self.keyring))
+        return self._write(
+            lambda t: publication.registered(t) or publication.publish(t, self.keyring)
+        )
 
     def certify(self, tenant: str, product: str, certificate: Json, *, epoch: int) -> int:
         """Record a certificate without a new policy: a renewal, a suspension.
@@ -504,6 +696,53 @@ class Ledger(LedgerReader):
 
         return self._write(record)
 
+    # counts
+
+    def counts(self, tenant: str, product: str) -> Counts:
+        """Count the decisions of each kind, from where the last look ended.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose decisions.
+
+        Returns
+        -------
+        Counts
+            The numbers of now.
+        """
+        counts, running = super().counts(tenant, product), self._running(tenant, product)
+        if running.upto - running.kept >= KEEP_EVERY:
+            running.kept = running.upto
+            self.keep_summary(tenant, product, "counts", running.upto, asdict(counts))
+        return counts
+
+    def keep_summary(self, tenant: str, product: str, what: str, upto: int, found: Json) -> None:
+        """Keep what has been counted, sealed, so that the next start need not count again.
+
+        It is a cache: a ledger that cannot write goes on without it.
+
+        Parameters
+        ----------
+        tenant, product, what : str
+            Its names.
+        upto : int
+            The row up to which it counts.
+        found : dict
+            What has been counted.
+        """
+        document = canonical({**found, "about": [tenant, product, what, upto]})
+        row = (tenant, product, what, upto, self.keyring.wrap(document.encode(), self.entropy))
+        s = SUMMARIES.c
+        mine = (s.tenant == tenant, s.product == product, s.what == what)
+
+        def keep(transaction: Transaction) -> None:
+            transaction.connection.execute(delete(SUMMARIES).where(*mine))
+            transaction.insert(SUMMARIES, row)
+
+        with contextlib.suppress(Refusal):
+            self._write(keep)
+
     # people, windows, gaps
 
     def erase(self, tenant: str, person: str, by: str) -> int:
@@ -526,9 +765,12 @@ class Ledger(LedgerReader):
         NotFound
             If nothing is stored about them.
         """
-        return self._write(
+        decisions = self._write(
             lambda t: decision_draw.erase(t, self.keyring, tenant, person, by), tidy=True
         )
+        if self.store.path is None:
+            postgres.vacuum(self.store.reader)
+        return decisions
 
     def window(self) -> Window:
         """Open the current window.
@@ -540,6 +782,110 @@ class Ledger(LedgerReader):
         """
         name = self._write(self._drawer.open_window).name
         return next(window for window in self.windows() if window.name == name)
+
+    def plan_windows(self, length: float, by: str, note: str = "") -> WindowPlan:
+        """Change the length of windows, from the end of the present one on.
+
+        Parameters
+        ----------
+        length : float
+            Seconds in a window.
+        by : str
+            Who changes it; it is recorded.
+        note : str
+            Why.
+
+        Returns
+        -------
+        WindowPlan
+            The new plan; its origin is where the present window ends.
+
+        Raises
+        ------
+        Invalid
+            If a change is under way already, or the length is no length.
+        """
+        return self._write(lambda t: decision_draw.change_plan(t, length, by, note))
+
+    def draw_only_if(self, refusal: Callable[[], Refusal | None]) -> None:
+        """Ask before every draw whether one may be made.
+
+        Parameters
+        ----------
+        refusal : callable
+            Gives why nothing may be drawn, or None. What is stored is answered all the same.
+        """
+        self._drawer.refusal = refusal
+
+    def keep_nodes(self, nodes: Sequence[tuple[int, int, bytes, bytes]]) -> None:
+        """Keep inner nodes of the Merkle tree; see `evenhand.ledger.merkle`.
+
+        Parameters
+        ----------
+        nodes : sequence of (int, int, bytes, bytes)
+            Height, place, hash and seal of each; those that are kept already stay as they are.
+        """
+
+        def keep(transaction: Transaction) -> None:
+            c = TREE.c
+            first = min(place for _, place, _, _ in nodes)
+            there = transaction.rows(select(c.height, c.place).where(c.place >= first))
+            known = {(row.height, row.place) for row in there}
+            for node in nodes:
+                if node[:2] not in known:
+                    transaction.insert(TREE, node)
+
+        self._write(keep)
+
+    def confirm_clock(self, by: str, note: str) -> None:
+        """Believe the clock as it stands: an operator has looked at it after a `ClockJumped`.
+
+        Parameters
+        ----------
+        by : str
+            Who looked.
+        note : str
+            What was checked.
+
+        Raises
+        ------
+        Invalid
+            If the note is empty.
+        """
+        if not note.strip():
+            raise Invalid("the note is empty; it must say what was checked.")
+        if isinstance(self.clock, SystemClock):
+            self.clock.restart()
+        self._write(lambda t: publishing.append_event(t, "clock_confirmed", by, note))
+
+    def ask_to_reveal(self, name: str, tenant: str, by: str) -> set[str]:
+        """Record that a tenant asks for the secret of a window, by which all tenants are drawn.
+
+        Parameters
+        ----------
+        name : str
+            The name of the window.
+        tenant : str
+            Who asks.
+        by : str
+            Who asks on its behalf.
+
+        Returns
+        -------
+        set of str
+            The tenants that have asked for it.
+        """
+
+        def record(transaction: Transaction) -> set[str]:
+            asked = select(EVENTS.c.tenant, EVENTS.c.body).where(EVENTS.c.action == "reveal_asked")
+            rows = transaction.rows(asked)
+            tenants = {r.tenant for r in rows if json.loads(r.body)["info"]["window"] == name}
+            if tenant not in tenants:
+                info = {"window": name}
+                publishing.append_event(transaction, "reveal_asked", by, tenant=tenant, info=info)
+            return tenants | {tenant}
+
+        return self._write(record)
 
     def reveal(self, name: str, by: str) -> bytes:
         """Give an auditor the secret of a window that has ended.
@@ -586,20 +932,21 @@ class Ledger(LedgerReader):
 
         return self._write(record)
 
-    def mark_restored(self, by: str) -> None:
+    def mark_restored(self, by: str, note: str = "") -> None:
         """Draw nothing from now on until `confirm_gap`.
 
         Parameters
         ----------
         by : str
             Who restored the ledger from a backup.
+        note : str
+            How, or how it was noticed.
         """
         info = {"head": self.head().seq}
-        self._write(lambda t: publishing.append_event(t, "restored", by, info=info))
-        self._drawer.hold()
+        self._write(lambda t: publishing.append_event(t, "restored", by, note, info=info))
 
-    def confirm_gap(self, by: str, note: str) -> None:
-        """Draw again: an operator has looked into what a restored ledger is missing.
+    def confirm_gap(self, by: str, note: str, tenant: str | None = None) -> None:
+        """Draw again: somebody has looked into what a restored ledger is missing.
 
         Parameters
         ----------
@@ -607,6 +954,8 @@ class Ledger(LedgerReader):
             Who looked.
         note : str
             What was checked.
+        tenant : str, optional
+            For whom; without it, for everybody.
 
         Raises
         ------
@@ -615,7 +964,77 @@ class Ledger(LedgerReader):
         """
         if not note.strip():
             raise Invalid("the note is empty; it must say what was checked.")
-        self._write(lambda t: publishing.append_event(t, "gap_confirmed", by, note))
+        self._write(lambda t: publishing.append_event(t, "gap_confirmed", by, note, tenant=tenant))
+
+    # API keys and sessions: who may ask
+
+    def change_keys(
+        self, change: Callable[[list[Event]], Sequence[KeyChange]], after: int = 0
+    ) -> list[Event]:
+        """Record API keys that are created or revoked, in one transaction with what it rests on.
+
+        Parameters
+        ----------
+        change : callable
+            Gives what is to be recorded, from the key events after `after` that the transaction
+            sees. It must be pure; what it raises leaves nothing behind.
+        after : int
+            The last key event that the caller knows.
+
+        Returns
+        -------
+        list of Event
+            Those that the caller did not know, and then what was recorded.
+        """
+
+        def record(transaction: Transaction) -> list[Event]:
+            transaction.flush()  # others may share the transaction
+            events = read_key_events(transaction.connection, after)
+            for action, tenant, by, info in change(events):
+                seq = publishing.append_event(transaction, action, by, tenant=tenant, info=info)
+                now, nothing = transaction.now, None
+                events.append(Event(seq, now, tenant, None, action, by, "", nothing, info))
+            return events
+
+        return self._write(record)
+
+    def end_session(self, session: bytes, expires: float) -> None:
+        """Remember that a session of the dashboard has ended before it expired.
+
+        Parameters
+        ----------
+        session : bytes
+            Its digest, of 32 bytes.
+        expires : float
+            When it would have ended, in seconds.
+        """
+
+        def note(transaction: Transaction) -> None:
+            known = select(ENDED_SESSIONS.c.expires).where(ENDED_SESSIONS.c.session == session)
+            if not transaction.rows(known):
+                transaction.insert(ENDED_SESSIONS, (session, expires))
+
+        self._write(note)
+
+
+def _mark_if_elsewhere(transaction: Transaction) -> None:
+    """If the database is another one than that in which the chain was last opened, it was restored
+    from a dump, or another server took over: nothing is drawn until the gap is confirmed.
+    """
+    here = postgres.instance(transaction.connection)
+    about = EVENTS.c.action.in_(["genesis", "instance", "restored"])
+    bodies = transaction.rows(select(EVENTS.c.body).where(about).order_by(EVENTS.c.seq))
+    known = [json.loads(row.body)["info"].get("instance") for row in bodies]
+    last = next((name for name in reversed(known) if name is not None), None)
+    if last == here:
+        return
+    action, note = "instance", ""
+    if last is not None:
+        action = "restored"
+        note = f"the chain was last in the database {last}; this one is {here}"
+        LOG.critical("%s; nothing is drawn until the gap is confirmed", note)
+    info = {"head": transaction.seq, "instance": here}
+    publishing.append_event(transaction, action, "evenhand", note, info=info)
 
 
 def _or_raise(result: Kind | Refusal) -> Kind:

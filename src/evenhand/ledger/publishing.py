@@ -7,7 +7,7 @@ refused.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,14 +19,15 @@ from evenhand.contracts import Json
 from evenhand.errors import NotSerialisable
 from evenhand.fairness.certificate import RULES
 from evenhand.ledger.chain import Transaction
-from evenhand.ledger.database import LEASES, POLICIES
+from evenhand.ledger.database import LEASES, MODELS, POLICIES
 from evenhand.ledger.decision_draw import Mode, require_name
 from evenhand.ledger.keyring import Keyring, verify_signature
 from evenhand.ledger.refusals import Invalid, LeaseHeld, NotFound, StalePolicy
+from evenhand.ledger.standalone_verifier import model_hash
 
 ACTIONS = ("kill", "revive", "rollback", "shadow", "live", "suspend", "epoch_closed", "note")
-"""What operators and trainers may record; the ledger itself adds genesis, revealed, restored and
-gap_confirmed.
+"""What operators and trainers may record; the ledger itself adds genesis, window_plan, revealed,
+restored, instance, gap_confirmed, clock_confirmed and root_rotated.
 """
 
 
@@ -301,8 +302,17 @@ class Publication:
     certificate: Json | None = None
     info: Json | None = None
     lease: Lease | None = None
+    models: Mapping[str, Json] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for sha256, model in self.models.items():
+            require_json("the model", model)
+            if model_hash(model) != sha256:
+                raise Invalid(
+                    f"a model is given as {sha256}, but its bytes have the hash "
+                    f"{model_hash(model)}.",
+                    hint="give what policy.to_json(models) has put there.",
+                )
         require_name("tenant", self.tenant)
         require_name("product", self.product)
         require_json("the policy", self.document)
@@ -326,6 +336,13 @@ class Publication:
                     "has passed to another trainer.",
                     hint="acquire it again.",
                 )
+        known = set(
+            transaction.connection.execute(
+                select(MODELS.c.sha256).where(MODELS.c.sha256.in_(list(self.models)))
+            ).scalars()
+        )
+        for sha256 in sorted(self.models.keys() - known):  # each model is stored once
+            transaction.append("model", {"sha256": sha256, "model": self.models[sha256]})
         if self.checkpoint is not None:
             body = {
                 "tenant": self.tenant,
@@ -351,6 +368,16 @@ class Publication:
         )
         body = unsigned.signed | {"signature": keyring.sign(unsigned.signed)}
         return PolicyRecord.from_body(transaction.append("policy", body), body)
+
+    def registered(self, transaction: Transaction) -> PolicyRecord | None:
+        """The same policy with the same info, if it stands outside of the lineage already."""
+        outside = policies_of(self.tenant, self.product).where(POLICIES.c.epoch.is_(None))
+        same = outside.where(POLICIES.c.id == canonical_digest(self.document))
+        for row in transaction.rows(same):
+            found = PolicyRecord.from_body(row.seq, json.loads(row.body))
+            if found.info == {**(self.info or {}), "rules": RULES}:
+                return found
+        return None
 
     def _require_next(self, transaction: Transaction) -> None:
         lineage = policies_of(self.tenant, self.product).where(POLICIES.c.epoch.is_not(None))

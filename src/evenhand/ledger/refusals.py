@@ -11,7 +11,10 @@ Refusal
 ├── TooEarly            a secret of a window that has not ended
 ├── GapUnconfirmed      restored; an operator must confirm the gap
 ├── LedgerLocked        another process has the SQLite file
+├── Switched            the terms were made before a switch or a change of keys
 ├── LedgerUnavailable   disk full, fsync error, closed: no answer
+│   ├── Tampered        the end of the chain was not written with the keyring, or went back
+│   └── ClockJumped     a clock is more than a minute ahead of the others
 └── Damaged             something does not verify
 """
 
@@ -128,12 +131,52 @@ class LedgerLocked(Refusal):
     """
 
 
+class Switched(Refusal):
+    """What decides, or who may ask, has changed since the terms were made; nothing was drawn.
+
+    Examples
+    --------
+    >>> issubclass(Switched, Refusal)
+    True
+    """
+
+
 class LedgerUnavailable(Refusal):
     """Nothing can be made durable, so nothing is answered.
 
     Examples
     --------
     >>> issubclass(LedgerUnavailable, Refusal)
+    True
+    """
+
+
+class DatabaseAway(LedgerUnavailable):
+    """PostgreSQL, or the way to it, has failed, whatever was asked.
+
+    Examples
+    --------
+    >>> issubclass(DatabaseAway, LedgerUnavailable)
+    True
+    """
+
+
+class Tampered(LedgerUnavailable):
+    """The end of the chain was not sealed by the keyring, or is older than what was written.
+
+    Examples
+    --------
+    >>> issubclass(Tampered, LedgerUnavailable)
+    True
+    """
+
+
+class ClockJumped(LedgerUnavailable):
+    """A clock is ahead of the others, so nothing is dated by it.
+
+    Examples
+    --------
+    >>> issubclass(ClockJumped, LedgerUnavailable)
     True
     """
 

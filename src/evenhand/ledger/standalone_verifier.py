@@ -1,6 +1,7 @@
 """The stand-alone verifier of an exported ledger. It needs the standard library alone.
 
     python standalone_verifier.py export.jsonl --secret w689=6f1c... [--secrets FILE] [--head FILE]
+    python standalone_verifier.py --proof proof.json [--public-key HEX]
 
 It checks, row by row,
 
@@ -10,16 +11,21 @@ It checks, row by row,
     accept = (U < acceptance),   audit = (U < audit_weight),
     first = (the person had not applied for the product in this window before),
 
-that every opened field is the one that was committed to, and that every policy of a lineage (from
-rules 2 on) names the SHA-256 of the checkpoint that stands before it. An auditor can read all of
-this file; its functions are copies of those by which the ledger writes, and tests compare the two.
+(a row of another tenant is given by its hash alone; pack.json binds all hashes),
+that every opened field is the one that was committed to, that windows follow the plan that is in
+the chain, that the acceptance is the policy's where the features are opened, and that every policy
+of a lineage (from rules 2 on) names the SHA-256 of the checkpoint that stands before it. An auditor
+can read all of this file; its functions are copies of those by which the ledger writes, and tests
+compare the two.
 """
 
 import argparse
+import base64
 import hashlib
 import hmac
 import json
 import math
+import struct
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -29,6 +35,9 @@ from typing import Any
 FORMAT = "evenhand ledger export 1"
 GENESIS = bytes(32)
 """hash_0."""
+
+PREFIX = 8
+"""Bytes of the hash of each row that a witness is told, to find the row."""
 
 canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 """The one text of a JSON value: sorted names, no spaces, ASCII, no NaN."""
@@ -91,13 +100,55 @@ class Findings:
     decisions: int = 0
     recomputed: int = 0
     erased: int = 0
+    hidden: int = 0
     secret_missing: int = 0
+    acceptances: int = 0
+    rules_unknown: int = 0
     draws: list[float] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     def refuse(self, seq: int, what: str) -> None:
         """One more problem."""
         self.problems.append(Problem(seq, what))
+
+
+def model_hash(model: dict[str, Any]) -> str:
+    """The SHA-256 of the bytes of a stored model; empty where it has none."""
+    try:
+        return hashlib.sha256(base64.b64decode(model["data"], validate=True)).hexdigest()
+    except (KeyError, TypeError, ValueError):
+        return ""
+
+
+def model_references(document: Any) -> Iterator[str]:
+    """The hashes of the models to which a document refers."""
+    if isinstance(document, list):
+        for part in document:
+            yield from model_references(part)
+    elif isinstance(document, dict):
+        if "sha256" in document and "format" in document and "data" not in document:
+            yield document["sha256"]
+        for part in document.values():
+            yield from model_references(part)
+
+
+@dataclass
+class Models:
+    """The models of the chain so far; a policy may refer to none but these."""
+
+    known: set[str] = field(default_factory=set)
+
+    def model(self, body: dict[str, Any]) -> Iterator[str]:
+        """What is wrong with a model."""
+        if model_hash(body["model"]) != body["sha256"]:
+            yield "the model's name is not the hash of its bytes"
+        self.known.add(body["sha256"])
+
+    def document(self, document: Any) -> Iterator[str]:
+        """What is wrong with a policy or a checkpoint."""
+        for name in dict.fromkeys(model_references(document)):
+            if name not in self.known:
+                yield f"it refers to model {name}, which is not in the chain before it"
 
 
 @dataclass
@@ -136,6 +187,51 @@ class Lineages:
 
 
 @dataclass
+class Windows:
+    """The plans of windows, and the windows that were opened under them."""
+
+    plans: list[dict[str, Any]] = field(default_factory=list)
+    ends: float = -math.inf
+
+    def event(self, body: dict[str, Any]) -> Iterator[str]:
+        """What is wrong with a plan: it has the next number, and begins where a window ends."""
+        info = body["info"]
+        plan = info.get("windows") if body["action"] == "genesis" else info
+        if body["action"] not in ("genesis", "window_plan") or plan is None:
+            return
+        if plan["number"] != len(self.plans):
+            yield "the plan of windows has not the next number"
+        elif self.plans:
+            starts = plan["starts"]
+            _, start, _ = self.window_at(starts)
+            if not (starts == start == plan["origin"] and starts >= self.ends):
+                yield "the plan of windows does not begin where a window of the one before ends"
+        self.plans.append(plan)
+
+    def window_at(self, now: float) -> tuple[str, float, float]:
+        """(name, start, end) of the window that holds a time: number n covers
+        [origin + n length, origin + (n + 1) length).
+        """
+        plan = [p for p in self.plans if p["starts"] is None or p["starts"] <= now][-1]
+        origin, length = plan["origin"], plan["length"]
+        number = math.floor((now - origin) / length)
+        number += origin + (number + 1) * length <= now
+        number -= origin + number * length > now
+        name = f"w{number}" if plan["number"] == 0 else f"p{plan['number']}w{number}"
+        return name, origin + number * length, origin + (number + 1) * length
+
+    def window(self, body: dict[str, Any]) -> Iterator[str]:
+        """What is wrong with a window: it is the next one of the plan, and overlaps no other."""
+        name, starts, ends = body["window"], body["starts"], body["ends"]
+        if starts < self.ends:
+            yield f"window {name} overlaps the one before"
+        planned = name.partition("r")[0]  # w690r1 is w690, drawn under a newer root key
+        if self.plans and self.window_at(starts) != (planned, starts, ends):
+            yield f"window {name} is none of the plan's"
+        self.ends = max(self.ends, ends)
+
+
+@dataclass
 class State:
     """What the rows so far have established."""
 
@@ -145,8 +241,10 @@ class State:
     seq: int = 0
     at: float = -math.inf
     windows: dict[str, dict[str, Any]] = field(default_factory=dict)
-    policies: set[str] = field(default_factory=set)
+    planned: Windows = field(default_factory=Windows)
+    policies: dict[str, dict[str, Any]] = field(default_factory=dict)
     lineages: Lineages = field(default_factory=Lineages)
+    models: Models = field(default_factory=Models)
     keys: set[str] = field(default_factory=set)
     slots: set[str] = field(default_factory=set)
     slot_of: dict[str, str] = field(default_factory=dict)
@@ -163,6 +261,9 @@ def check(
     """
     findings, state = Findings(), State(secrets, erased)
     for row in rows:
+        if "kind" not in row:
+            check_hidden(row, state, findings)
+            continue
         seq, kind, body = row["seq"], row["kind"], row["body"]
         check_place(row, state, findings)
         # the laws of the kinds that have some
@@ -171,15 +272,24 @@ def check(
         elif kind == "policy":
             if hashlib.sha256(canonical(body["policy"]).encode()).hexdigest() != body["id"]:
                 findings.refuse(seq, "the policy's id is not the hash of its document")
-            for what in state.lineages.policy(body):
+            for what in (*state.lineages.policy(body), *state.models.document(body["policy"])):
                 findings.refuse(seq, what)
-            state.policies.add(body["id"])
+            state.policies[body["id"]] = body["policy"]
+        elif kind == "event":
+            for what in state.planned.event(body):
+                findings.refuse(seq, what)
         elif kind == "checkpoint":
             for what in state.lineages.checkpoint(seq, body):
+                findings.refuse(seq, what)
+            for what in state.models.document(body["checkpoint"]):
+                findings.refuse(seq, what)
+        elif kind == "model":
+            for what in state.models.model(body):
                 findings.refuse(seq, what)
         elif kind == "decision":
             check_decision(row, state, findings)
             check_draw(row, state, findings)
+            check_acceptance(row, state, findings)
     # a checkpoint without a policy would be believed later
     for seq, what in state.lineages.end():
         findings.refuse(seq, what)
@@ -205,12 +315,34 @@ def check_place(row: dict[str, Any], state: State, findings: Findings) -> None:
     state.seq, state.at = seq, row["at"]
 
 
+def check_hidden(row: dict[str, Any], state: State, findings: Findings) -> None:
+    """A row of another tenant, given by its hash alone: it keeps its place. That the hash is the
+    ledger's is said by the signed list of a pack.
+    """
+    findings.rows += 1
+    findings.hidden += 1
+    if row["seq"] != state.seq + 1:
+        findings.refuse(row["seq"], f"row {state.seq + 1} was expected here")
+    state.seq, state.previous = row["seq"], bytes.fromhex(row["hash"])
+
+
+def hashes_of(path: Path) -> tuple[int, str]:
+    """(number of rows, SHA-256 of all their hashes one after another)."""
+    number, digest = 0, hashlib.sha256()
+    for row in read(path):
+        digest.update(bytes.fromhex(row["hash"]))
+        number += 1
+    return number, digest.hexdigest()
+
+
 def check_window(seq: int, body: dict[str, Any], state: State, findings: Findings) -> None:
     """A window is opened once, and its secret is the one that was committed to."""
     name = body["window"]
     if name in state.windows:
         findings.refuse(seq, f"window {name} was opened before")
     state.windows[name] = body
+    for what in state.planned.window(body):
+        findings.refuse(seq, what)
     secret = state.secrets.get(name)
     if secret is not None and hashlib.sha256(secret).hexdigest() != body["commitment"]:
         findings.refuse(seq, f"the secret of window {name} is not the one that was committed to")
@@ -267,6 +399,301 @@ def check_draw(row: dict[str, Any], state: State, findings: Findings) -> None:
             findings.refuse(seq, "the same person has another slot in the same window")
 
 
+class Unknown(Exception):
+    """A rule that is no plain data: the project's own verifier (audit verify --deep) asks it."""
+
+
+def accepts(rule: dict[str, Any], features: list[float], group: Any) -> bool:
+    """What one rule of a policy says of a person."""
+    kind = rule["kind"]
+    if kind == "constant":
+        return bool(rule["accept"])
+    if kind == "threshold":
+        return bool((features[rule["column"]] >= rule["value"]) == rule["at_least"])
+    if kind == "linear":
+        score = rule["weights"][0] * features[0]
+        for weight, value in zip(rule["weights"][1:], features[1:], strict=True):
+            score += weight * value
+        return bool(score >= rule["threshold"])
+    if kind == "group":
+        return bool(group == rule["value"])
+    if kind == "per-group":
+        (mine,) = (part for part in rule["parts"] if part["group"] == group)
+        return accepts(mine["hypothesis"], features, group)
+    if kind == "tree":
+        node = 0
+        while rule["column"][node] >= 0:
+            value = struct.unpack("f", struct.pack("f", features[rule["column"][node]]))[0]
+            node = rule["left" if value <= rule["value"][node] else "right"][node]
+        return bool(rule["accept"][node])
+    raise Unknown(kind)
+
+
+def acceptance(policy: dict[str, Any], features: list[float], group: Any) -> float:
+    """P[accept] = min(1, sum of the weights of the rules that accept), added up one after the
+    other, rules of one kind together, kinds in the order of their first appearance.
+    """
+    kinds: dict[str, list[dict[str, Any]]] = {}
+    for part in policy["parts"]:
+        kinds.setdefault(part["hypothesis"]["kind"], []).append(part)
+    seen, total = group if policy["group_use"] == "decide" else None, 0.0
+    for parts in kinds.values():
+        for part in parts:
+            if accepts(part["hypothesis"], features, seen):
+                total += part["weight"]
+    return min(total, 1.0)
+
+
+def check_acceptance(row: dict[str, Any], state: State, findings: Findings) -> None:
+    """The probability is the policy's, where the features are opened and the rules are data."""
+    body, opened = row["body"], row.get("open", {})
+    policy = state.policies.get(body["policy"])
+    if "features" not in opened or policy is None or "parts" not in policy:
+        return
+    group = opened.get("group", {}).get("value")
+    if policy["group_use"] == "decide" and "group" not in opened:
+        return
+    try:
+        found = acceptance(policy, opened["features"]["value"]["features"], group)
+    except Unknown:
+        findings.rules_unknown += 1
+        return
+    except (LookupError, ValueError, TypeError, OverflowError):
+        found = math.nan
+    findings.acceptances += 1
+    if found != body["acceptance"]:
+        findings.refuse(row["seq"], "the acceptance is not the policy's")
+
+
+# Proofs: a Merkle tree over the hashes of the rows (RFC 6962), whose root is in a signed note (C2SP
+# tlog-checkpoint): origin, number of rows, root, and signatures. Witnesses may cosign it.
+
+
+def leaf_hash(row_hash: bytes) -> bytes:
+    """SHA-256(0x00 | hash of the row)."""
+    return hashlib.sha256(b"\0" + row_hash).digest()
+
+
+def node_hash(left: bytes, right: bytes) -> bytes:
+    """SHA-256(0x01 | left | right)."""
+    return hashlib.sha256(b"\1" + left + right).digest()
+
+
+def included(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes | None:
+    """The root that a path leads to from leaf `index` of `size`; None if it has not the right
+    length.
+    """
+    if not 0 <= index < size:
+        return None
+    here, last, found = index, size - 1, leaf
+    for other in path:
+        if last == 0:
+            return None
+        if here % 2 or here == last:
+            found = node_hash(other, found)
+            while not here % 2 and here:
+                here, last = here >> 1, last >> 1
+        else:
+            found = node_hash(found, other)
+        here, last = here >> 1, last >> 1
+    return found if last == 0 else None
+
+
+def consistent(old: tuple[int, bytes], new: tuple[int, bytes], path: list[bytes]) -> bool:
+    """Whether the tree (size, root) `new` begins with all of the tree `old`."""
+    (size, root), (newer, target) = old, new
+    if size == newer or size == 0:
+        return not path and (size == 0 or root == target)
+    if size > newer or not path:
+        return False
+    here, last, rest = size - 1, newer - 1, list(path)
+    while here % 2:
+        here, last = here >> 1, last >> 1
+    first = root if here == 0 else rest.pop(0)
+    one, two = first, first
+    for other in rest:
+        if last == 0:
+            return False
+        if here % 2 or here == last:
+            one, two = node_hash(other, one), node_hash(other, two)
+            while not here % 2 and here:
+                here, last = here >> 1, last >> 1
+        else:
+            two = node_hash(two, other)
+        here, last = here >> 1, last >> 1
+    return last == 0 and (one, two) == (root, target)
+
+
+@dataclass(frozen=True)
+class Note:
+    """A checkpoint: the text that is signed, and (name, 4 bytes of key id, signature) of each."""
+
+    text: str
+    signatures: tuple[tuple[str, bytes, bytes], ...]
+
+    @classmethod
+    def parse(cls, note: str) -> "Note":
+        """ValueError if it is none."""
+        text, _, lines = note.partition("\n\n")
+        signatures = []
+        for line in lines.splitlines():
+            dash, name, coded = line.split(" ")
+            if dash != "\u2014":
+                raise ValueError("a signature line begins with a dash")
+            raw = base64.b64decode(coded, validate=True)
+            signatures.append((name, raw[:4], raw[4:]))
+        found = cls(text + "\n", tuple(signatures))
+        if len(found.text.splitlines()) < 3 or len(found.root) != 32 or found.size < 0:
+            raise ValueError("a checkpoint has an origin, a size and a root")
+        return found
+
+    @property
+    def origin(self) -> str:
+        """Whose tree it is."""
+        return self.text.splitlines()[0]
+
+    @property
+    def size(self) -> int:
+        """How many rows it has."""
+        return int(self.text.splitlines()[1])
+
+    @property
+    def root(self) -> bytes:
+        """Its root."""
+        return base64.b64decode(self.text.splitlines()[2], validate=True)
+
+    def signed_by(self, public_key: bytes) -> bool:
+        """Whether the ledger's key (Ed25519) signed it under the name of its origin."""
+        key = key_id(self.origin, 1, public_key)
+        return any(
+            (name, number) == (self.origin, key)
+            and ed25519_verifies(public_key, self.text.encode(), signature)
+            for name, number, signature in self.signatures
+        )
+
+    def cosigned_by(self, name: str, public_key: bytes) -> int | None:
+        """When a witness cosigned it (cosignature/v1), in seconds; None if it did not."""
+        for other, number, signature in self.signatures:
+            if (other, number) == (name, key_id(name, 4, public_key)) and len(signature) == 72:
+                at = int.from_bytes(signature[:8], "big")
+                message = f"cosignature/v1\ntime {at}\n{self.text}".encode()
+                if ed25519_verifies(public_key, message, signature[8:]):
+                    return at
+        return None
+
+
+def key_id(name: str, algorithm: int, public_key: bytes) -> bytes:
+    """SHA-256(name | newline | algorithm | key)[:4]; 1 is Ed25519, 4 a cosignature by it."""
+    text = name.encode() + b"\n" + bytes([algorithm]) + public_key
+    return hashlib.sha256(text).digest()[:4]
+
+
+# Ed25519 (RFC 8032), so that nothing has to be installed: a few milliseconds for a signature
+
+P = 2**255 - 19
+L = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, P - 2, P) % P
+Point = tuple[int, int, int, int]
+"""(X, Y, Z, T): x = X / Z, y = Y / Z, x y = T / Z."""
+
+
+def point_sum(one: Point, other: Point) -> Point:
+    """The group law of the curve -x^2 + y^2 = 1 + d x^2 y^2."""
+    a = (one[1] - one[0]) * (other[1] - other[0]) % P
+    b = (one[1] + one[0]) * (other[1] + other[0]) % P
+    c, d = 2 * one[3] * other[3] * D % P, 2 * one[2] * other[2] % P
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return e * f % P, g * h % P, f * g % P, e * h % P
+
+
+def times(number: int, point: Point) -> Point:
+    """number * point."""
+    found: Point = (0, 1, 1, 0)
+    while number:
+        found = point_sum(found, point) if number & 1 else found
+        point, number = point_sum(point, point), number >> 1
+    return found
+
+
+def point_of(code: bytes) -> Point | None:
+    """The point with this code of 32 bytes; None if there is none."""
+    y = int.from_bytes(code, "little")
+    sign, y = y >> 255, y & (2**255 - 1)
+    if y >= P:
+        return None
+    squared = (y * y - 1) * pow(D * y * y + 1, P - 2, P) % P
+    x = pow(squared, (P + 3) // 8, P)
+    if (x * x - squared) % P:
+        x = x * pow(2, (P - 1) // 4, P) % P
+    if (x * x - squared) % P or (x == 0 and sign):
+        return None
+    x = P - x if x % 2 != sign else x
+    return x, y, 1, x * y % P
+
+
+def ed25519_verifies(public_key: bytes, message: bytes, signature: bytes) -> bool:
+    """Whether s B = R + SHA-512(R | key | message) A."""
+    if len(public_key) != 32 or len(signature) != 64:
+        return False
+    a, r = point_of(public_key), point_of(signature[:32])
+    s = int.from_bytes(signature[32:], "little")
+    base = point_of((4 * pow(5, P - 2, P) % P).to_bytes(32, "little"))
+    if a is None or r is None or base is None or s >= L:
+        return False
+    digest = hashlib.sha512(signature[:32] + public_key + message).digest()
+    left, right = times(s, base), point_sum(r, times(int.from_bytes(digest, "little") % L, a))
+    same_x = (left[0] * right[2] - right[0] * left[2]) % P == 0
+    return same_x and (left[1] * right[2] - right[1] * left[2]) % P == 0
+
+
+def check_proof(proof: dict[str, Any], known_key: str | None = None) -> list[str]:
+    """What is wrong with the proof that one row is in the ledger; `known_key`: the ledger's public
+    key, in hexadecimal, from elsewhere.
+    """
+    row, wrong = proof["row"], []
+    note = Note.parse(proof["checkpoint"])
+    key = bytes.fromhex(known_key or proof["public_key"])
+    if not note.signed_by(key):
+        wrong.append("the ledger's key did not sign the checkpoint")
+    if not note.origin.endswith(proof["ledger"]):
+        wrong.append("the checkpoint is that of another ledger")
+    leaf = leaf_hash(link(bytes.fromhex(proof["previous"]), row))
+    path = [base64.b64decode(part) for part in proof["path"]]
+    if included(leaf, row["seq"] - 1, note.size, path) != note.root:
+        wrong.append(f"row {row['seq']} is not in the tree of the checkpoint")
+    for name, part in row.get("open", {}).items():
+        found = commitment(bytes.fromhex(part["salt"]), part["value"])
+        if found != row["body"]["commit"].get(name):
+            wrong.append(f"the opened {name} is not what was committed to")
+    if "since" in proof:
+        old = Note.parse(proof["since"]["checkpoint"])
+        way = [base64.b64decode(part) for part in proof["since"]["path"]]
+        if not (old.signed_by(key) and old.origin == note.origin):
+            wrong.append("the ledger's key did not sign the earlier checkpoint")
+        if not consistent((old.size, old.root), (note.size, note.root), way):
+            wrong.append("the tree of the checkpoint does not begin with that of the earlier one")
+    return wrong
+
+
+def prove(path: Path, known_key: str | None) -> int:
+    """Print what a proof shows; 0 if it holds."""
+    proof = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        wrong = check_proof(proof, known_key)
+        note = Note.parse(proof["checkpoint"])
+    except (ValueError, KeyError, TypeError, IndexError) as error:
+        sys.stdout.write(f"this is no proof: {type(error).__name__}: {error}\n")
+        return 1
+    lines = wrong or [
+        f"row {proof['row']['seq']} is one of the {note.size:,} rows of the ledger {note.origin}",
+        "the key of the checkpoint was given"
+        if known_key
+        else f"the proof brings its own key, {proof['public_key']}: compare it, or --public-key",
+    ]
+    sys.stdout.write("\n".join([*lines, f"problems: {len(wrong)}"]) + "\n")
+    return 1 if wrong else 0
+
+
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of an export."""
     with path.open(encoding="utf-8") as lines:
@@ -280,7 +707,7 @@ def read(path: Path) -> Iterator[dict[str, Any]]:
 
 def erased_rows(path: Path) -> frozenset[int]:
     """Rows that an erasure lists."""
-    listed = (row["body"]["rows"] for row in read(path) if row["kind"] == "erasure")
+    listed = (row["body"]["rows"] for row in read(path) if row.get("kind") == "erasure")
     return frozenset(seq for rows in listed for seq in rows)
 
 
@@ -289,29 +716,52 @@ def main(words: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         description="Check an exported ledger with the standard library alone."
     )
-    parser.add_argument("export", type=Path)
+    parser.add_argument("export", type=Path, nargs="?")
+    parser.add_argument("--proof", type=Path, help="check the proof of one row instead")
+    parser.add_argument("--public-key", metavar="HEX", help="the ledger's key, from elsewhere")
     parser.add_argument(
         "--secret", action="append", default=[], metavar="WINDOW=HEX", help="a revealed secret"
     )
     parser.add_argument("--secrets", type=Path, help="a JSON file {window: hex}")
     parser.add_argument("--head", type=Path, help="a published signed head")
+    parser.add_argument("--pack", type=Path, help="the signed list of hashes of a pack")
     arguments = parser.parse_args(words)
+    if arguments.proof is not None:
+        return prove(arguments.proof, arguments.public_key)
+    if arguments.export is None:
+        parser.error("give an export, or --proof FILE")
     given = dict(word.split("=", 1) for word in arguments.secret)
     given |= json.loads(arguments.secrets.read_text()) if arguments.secrets else {}
     secrets = {name: bytes.fromhex(secret) for name, secret in given.items()}
     findings = check(read(arguments.export), secrets, erased_rows(arguments.export))
     if arguments.head:
-        # the export must hold the row of the head, with its hash; the signature of the head needs
-        # Ed25519, which the standard library does not have: `evenhand audit verify` checks it
+        # the export must hold the row of the head, with its hash, and its key must have signed it
         head = json.loads(arguments.head.read_text())
+        signed = canonical({name: head[name] for name in ("ledger", "seq", "hash", "at")})
+        key, signature = (bytes.fromhex(head[name]) for name in ("public_key", "signature"))
+        if arguments.public_key not in (None, head["public_key"]) or not ed25519_verifies(
+            key, signed.encode(), signature
+        ):
+            findings.refuse(head["seq"], "the published head is not signed by the ledger's key")
         hashes = [row["hash"] for row in read(arguments.export) if row["seq"] == head["seq"]]
         if hashes[-1:] != [head["hash"]]:
             what = "the published head is not in this export: it was truncated or rewritten"
             findings.refuse(head["seq"], what)
+    if arguments.pack:
+        # it binds the rows that are given by their hash alone, and so the rows after them
+        listed = json.loads(arguments.pack.read_text())
+        if hashes_of(arguments.export) != (listed["rows"], listed["hashes"]):
+            findings.refuse(0, "the hashes of the rows are not those that the pack was signed with")
+    elif findings.hidden:
+        findings.refuse(
+            0, "rows are given by their hash alone; give --pack pack.json, which binds them"
+        )
     lines = [
-        f"rows checked: {findings.rows:,}",
+        f"rows checked: {findings.rows:,} ({findings.hidden:,} of others, by their hash alone)",
         f"draws recomputed: {findings.recomputed:,} of {findings.decisions - findings.erased:,} "
         f"({findings.erased:,} erased, {findings.secret_missing:,} without a secret)",
+        f"acceptances recomputed: {findings.acceptances:,} of {findings.decisions:,} "
+        f"({findings.rules_unknown:,} by rules that are no plain data)",
         f"uniformity of first draws: sqrt(n) D = {uniformity(findings.draws):.3f} "
         "(above 1.95 once in 1,000)",
         *(f"row {problem.seq}: {problem.what}" for problem in findings.problems[:100]),

@@ -193,7 +193,7 @@ def plan_from_sample(
     ...     people, eh.ScoreThresholds(), limit=0.2, horizon=2_000, lives=1
     ... )
     >>> launch.population["source"]
-    '400 rows, their score in bins'
+    'all 400 rows, 178 kinds of people, 100 rules'
     """
     people = _require_horizon(horizon, per_day, days)
     terms = _terms(limit, failure_probability, people, prices, rate, audit_budget)
@@ -319,10 +319,10 @@ class _Launch:
 
     @property
     def answer(self) -> Answer:
-        """Clear, where the band over runs lies on one side of zero."""
+        """Clear, where the interval of one more life's saving lies on one side of zero."""
         if self.possible <= 1e-9 * self.terms.horizon:
             return "nothing to gain"
-        band = Spread.of(self.saving)
+        band = Spread.of_next(self.saving)
         if band.low > 0:
             return "worth it"
         return "close call" if band.high > 0 else "not worth it"
@@ -364,7 +364,7 @@ class _Launch:
             bill_beyond_constant=Spread.of(runs.audited * beyond),
             half=Milestone.of(0.5, runs.rounds, self.weights),
             full=Milestone.of(0.95, runs.rounds, self.weights),
-            saving=Spread.of(saving),
+            saving=Spread.of_next(saving),
             saving_share=float(saving.mean() / possible) if possible > 0 else 0.0,
             break_even=self.break_even,
             final_share=self.final_share,
@@ -474,7 +474,8 @@ class _Launch:
         """Whether a launch with other terms is ahead of the constant, and not held back, in two
         simulated runs.
         """
-        other = _Launch(self.population, terms, range(2))
+        first = self.seeds.start
+        other = _Launch(self.population, terms, range(first, first + 2))
         if other.full_weight == 0:
             return False
         ahead = terms.horizon * self.constant_cost - other.runs.cost[:, -1]

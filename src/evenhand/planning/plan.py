@@ -2,18 +2,24 @@
 that say so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from math import inf, isfinite
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from evenhand.learners.certified.forecast import RateForecast, sentences
+from evenhand.shown import BAND, INK, LIMIT, Shown
 from evenhand.words import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Answer = Literal["worth it", "close call", "not worth it", "nothing to gain"]
 
+SURE = 0.99
+"""How often the interval of the saving holds the saving of one more life."""
 MARGIN = 0.80
 """Bands hold the middle 80% of the simulated runs."""
 
@@ -56,6 +62,36 @@ class Spread:
         """
         low, high = np.quantile(values, [(1 - MARGIN) / 2, (1 + MARGIN) / 2])
         return cls(float(np.mean(values)), float(low), float(high))
+
+    @classmethod
+    def of_next(cls, values: FloatArray) -> "Spread":
+        """Predict the value of one more run.
+
+        Parameters
+        ----------
+        values : array of float
+            One value per run.
+
+        Returns
+        -------
+        Spread
+            The mean, and the interval that holds the next value with probability SURE if values
+            are normal: mean -+ t s sqrt(1 + 1/n). Of a single run nothing is known of the
+            spread: then the interval reaches from minus to plus the size of the value, and further.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> Spread.of_next(np.array([9.0, 10.0, 11.0, 10.0])).describe()
+        '10 (5 to 15)'
+        """
+        count, mean = len(values), float(np.mean(values))
+        if count == 1:
+            return cls(mean, -2 * abs(mean), 2 * abs(mean))
+        from scipy.special import stdtrit
+
+        half = stdtrit(count - 1, (1 + SURE) / 2) * np.std(values, ddof=1) * np.sqrt(1 + 1 / count)
+        return cls(mean, mean - float(half), mean + float(half))
 
     def describe(self) -> str:
         """Write the figure as text.
@@ -252,7 +288,7 @@ class Course:
 
 
 @dataclass(frozen=True, eq=False)
-class LaunchPlan:
+class LaunchPlan(Shown):
     """What a launch of the certified learner is expected to cost and to bring, by simulation.
 
     Costs are in units of the prices (errors, if both are 1).
@@ -310,8 +346,10 @@ class LaunchPlan:
     ... )
     >>> launch.horizon, launch.days(1_000), launch.unit, launch.certified.name
     (5000, '20 days', 'errors', 'certified')
-    >>> print(launch.describe().splitlines()[0][:8])
-    Worth it
+    >>> print(launch.describe().splitlines()[0][:12])
+    A close call
+    >>> launch.to_frame().columns.tolist()[:3]
+    ['round', 'weight', 'weight_low']
     """
 
     limit: float
@@ -365,6 +403,30 @@ class LaunchPlan:
     def unit(self) -> str:
         """What costs are counted in."""
         return "errors" if self.prices == (1.0, 1.0) else "units of cost"
+
+    def _headline(self) -> str:
+        return self.verdict
+
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        named = {"weight": self.weight, "audit": self.audit, "gap": self.gap}
+        return {
+            "round": self.rounds.tolist(),
+            **{
+                f"{name}{suffix}": getattr(curve, part).tolist()
+                for name, curve in named.items()
+                for suffix, part in (("", "mean"), ("_low", "low"), ("_high", "high"))
+            },
+        }
+
+    def _draw(self, axes: "Axes") -> None:
+        axes.fill_between(self.rounds, self.weight.low, self.weight.high, color=BAND, linewidth=0)
+        axes.plot(self.rounds, self.weight.mean, color=INK, linewidth=2, label="certified weight")
+        axes.plot(self.rounds, self.audit.mean, color=LIMIT, linestyle=(0, (4, 2)), label="audited")
+        axes.set_ylim(0, 1.02)
+        axes.set_xlim(0, self.horizon)
+        axes.set_xlabel("people decided about")
+        axes.set_ylabel("share (of full weight; of people)")
+        axes.legend(frameon=False, fontsize="small", title=f"middle 80% of {self.lives} lives")
 
     def days(self, people: float) -> str:
         """Write a number of people as days.
@@ -466,5 +528,6 @@ ASSUMPTIONS = (
     "people arrive independently from one population that does not change",
     "labels of accepted people arrive before the next epoch; a maturity window delays every "
     "milestone by its length",
-    "bands hold the middle 80% of the simulated lives",
+    "bands hold the middle 80% of the simulated lives, the saving's interval that of one more life "
+    "with probability 99%",
 )

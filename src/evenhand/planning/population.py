@@ -15,7 +15,7 @@ rates, so a limit costs something; shifts of 0 are the easy case in which no thr
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import scipy
@@ -24,7 +24,8 @@ from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClas
 from evenhand.environments import Discrete
 from evenhand.environments.population import ZERO_ONE
 from evenhand.errors import InvalidInput
-from evenhand.faircsc import solve_fair
+from evenhand.estimation.log import find_contexts, numbered
+from evenhand.faircsc import FairCSC, bind_fair
 from evenhand.hypotheses import Estimator, Linear, ScoreThresholds, Stumps
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
 
@@ -44,6 +45,8 @@ at all.
 """
 STUMP_CUTS = 64
 """Cuts per column that the certified learner starts with."""
+FEW_RULES = 16
+"""Thresholds that spread evenly over a fitted score, besides those of the cheapest policies."""
 FITTED_RULES = 30
 """What the fourth nominated rule costs, as the size of a finite class: pi^2 N^2 / 6. Half of the
 weight is on the first few of them. Chosen with four tables in view, on which 1,000 made forecasts
@@ -199,35 +202,41 @@ def from_table(
     rules: int | None,
     terms: LaunchTerms,
 ) -> PlannedPopulation:
-    """The table as a population. Thresholds: its score in bins; finite classes and stumps: all its
-    rows; fitted classes: an out-of-fold score of the same kind of model in bins.
+    """The table as a population, with all its rows. Fitted classes: thresholds on an out-of-fold
+    score of the same kind of model. Where every group has a threshold of its own: the score in
+    bins.
     """
     sample.require_two_groups()
-    people = f"{len(sample):,} rows"
-    if isinstance(hypotheses, ScoreThresholds):
-        use: GroupUse = "decide" if hypotheses.per_group else group_use
-        world = _score_bins(sample, sample.features[:, hypotheses.column], use)
+    people, fitted = f"all {len(sample):,} rows", False
+    scored = isinstance(hypotheses, ScoreThresholds)
+    if isinstance(hypotheses, ScoreThresholds) and (hypotheses.per_group or group_use == "decide"):
+        world = _score_bins(sample, sample.features[:, hypotheses.column], "decide")
         size = paid_rules(rules, THRESHOLD_RULES, world)
         return PlannedPopulation(world, size, f"{people}, their score in bins")
-    fitted = isinstance(hypotheses, Linear | Estimator)
-    bound = None if fitted else hypotheses.bind(sample.features, None)
-    if isinstance(bound, Enumeration):
-        world = _rows(sample, hypotheses, bound, terms)
-        size = len(world.hypotheses)
-        if isinstance(hypotheses, Stumps):
-            size = 2 * STUMP_CUTS * sample.features.shape[1]
-        size = paid_rules(rules, size, world)
-        source = f"all {people}, {len(world):,} kinds of people, {len(world.accepts)} rules"
-        return PlannedPopulation(world, size, source)
-    world = _score_bins(sample, _out_of_fold(sample, hypotheses), group_use)
-    size = paid_rules(rules, FITTED_RULES, world)
-    return PlannedPopulation(world, size, f"{people}, an out-of-fold score in bins", fitted=True)
+    fair = None
+    if not isinstance(hypotheses, Linear | Estimator):
+        fair = bind_fair(hypotheses, sample.features, None, terms.rates, sample, terms.limit)
+    if fair is None or not isinstance(fair.oracle, Enumeration):
+        fitted, people = True, f"{people}, an out-of-fold score"
+        score = _out_of_fold(sample, hypotheses)[:, np.newaxis]
+        sample = LabelledSample(score, sample.group, sample.label, sample.weight)
+        fair = bind_fair(ScoreThresholds(), score, None, terms.rates, sample, terms.limit)
+    most = FEW_RULES if fitted else THRESHOLD_RULES if scored else MOST_RULES
+    world = _rows(sample, fair, terms, most)
+    size = len(world.hypotheses)
+    if isinstance(hypotheses, Stumps):
+        size = 2 * STUMP_CUTS * sample.features.shape[1]
+    elif fitted or scored:
+        size = FITTED_RULES if fitted else THRESHOLD_RULES
+    source = f"{people}, {len(world):,} kinds of people, {len(world.accepts)} rules"
+    return PlannedPopulation(world, paid_rules(rules, size, world), source, fitted=fitted)
 
 
 def _codes(sample: LabelledSample) -> IntArray:
     """The place of each row's group."""
+    values, code = numbered(sample.group)
     place = {group: code for code, group in enumerate(sample.groups)}
-    return np.array([place[value] for value in sample.group.tolist()])
+    return np.array([place[value] for value in values])[code]
 
 
 def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) -> Discrete:
@@ -249,21 +258,25 @@ def _score_bins(sample: LabelledSample, score: FloatArray, group_use: GroupUse) 
     return binned(good, bad, list(sample.groups), group_use, "table")
 
 
-def _rows(
-    sample: LabelledSample, hypotheses: HypothesisClass, bound: Enumeration, terms: LaunchTerms
-) -> Discrete:
+def _rows(sample: LabelledSample, fair: FairCSC, terms: LaunchTerms, most: int) -> Discrete:
     """All rows; those that no rule of the plan tells apart are one kind of people.
 
     The plan has the rules of the cheapest policies within limits around the one that is planned
     for, and without a limit, so that the best policy is that of `solve`; and as many others, evenly
-    spread over the class, as leave at most MOST_CONTEXTS kinds of people.
+    spread over the class and at most `most`, as leave at most MOST_CONTEXTS kinds of people.
     """
+    bound = cast(Enumeration, fair.oracle)
     size = bound.totals(np.zeros((1, len(sample)))).shape[1]
-    best = [] if size <= MOST_RULES else _cheapest_rules(sample, hypotheses, terms)
-    codes, spread = _codes(sample), min(size, 4 if best else MOST_RULES)
+    best: list[Hypothesis] = []
+    if size > most:
+        limits = sorted({min(1.0, multiple * terms.limit) for multiple in FRONTIER} | {1.0})
+        problem = terms.prices.problem(sample.features, sample.group, sample.label)
+        solved = fair.solve_at(limits, problem.acceptance_cost)
+        best = [rule for solution in solved for rule in solution.policy.hypotheses]
+    codes, spread = _codes(sample), min(size, 4 if best else most)
     accepts, first, place = _kinds(sample, codes, best, bound, size, spread)
-    while best and spread < min(size, MOST_RULES):  # more rules, while the kinds are not too many
-        spread = min(size, 2 * spread, MOST_RULES)
+    while best and spread < min(size, most):  # more rules, while the kinds are not too many
+        spread = min(size, 2 * spread, most)
         more = _kinds(sample, codes, best, bound, size, spread)
         if len(more[1]) > MOST_CONTEXTS:
             break
@@ -294,26 +307,15 @@ def _kinds(
             "every rule of the class accepts everybody or nobody on this table; "
             "there is nothing to learn."
         )
-    accepts = np.unique(table, axis=0)
+    # each rule once, in the order of their answers
+    different = {answers.tobytes(): rule for rule, answers in enumerate(np.packbits(table, axis=1))}
+    accepts = table[[different[answers] for answers in sorted(different)]]
     # the group and the answers of all rules, as a few bytes per row
     answers = np.packbits(accepts, axis=0).T
-    pattern = np.ascontiguousarray(np.column_stack([codes.astype(np.uint8), answers]))
-    _, first, place = np.unique(
-        pattern.view(f"V{pattern.shape[1]}").ravel(), return_index=True, return_inverse=True
-    )
-    return accepts, first, place
-
-
-def _cheapest_rules(
-    sample: LabelledSample, hypotheses: HypothesisClass, terms: LaunchTerms
-) -> list[Hypothesis]:
-    problem = terms.prices.problem(sample.features, sample.group, sample.label)
-    limits = {min(1.0, multiple * terms.limit) for multiple in FRONTIER} | {1.0}
-    return [
-        rule
-        for limit in sorted(limits)
-        for rule in solve_fair(problem, hypotheses, terms.rates, sample, limit).policy.hypotheses
-    ]
+    pattern = np.column_stack([codes, answers]).astype(np.float64)
+    kinds = find_contexts(pattern, None)
+    order = np.lexsort(pattern[kinds.first].T[::-1])
+    return accepts, kinds.first[order], np.argsort(order)[kinds.index]
 
 
 def _out_of_fold(sample: LabelledSample, hypotheses: HypothesisClass) -> FloatArray:

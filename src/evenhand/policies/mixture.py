@@ -7,18 +7,20 @@ kinds in order of first appearance, and the terms are added one after the other.
 probability is therefore the same alone and among a million others.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from itertools import compress
 from operator import add
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand.canonical import canonical_digest
 from evenhand.contracts import Batch, GroupUse, Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput
+from evenhand.schema import Schema
 from evenhand.words import BoolArray, FloatArray, GroupArray, as_features, as_group
 
 ANY_WIDTH, NO_WIDTH = 0, -1
@@ -107,6 +109,9 @@ class Mixture(DeployedPolicy):
         pi(h_k), at least 0 each; they sum to 1.
     group_use : "certify_only" or "decide", default "certify_only"
         With "certify_only" the group is never shown to a hypothesis.
+    schema : Schema, optional
+        The columns of the people, if they come in frames: frames are then put in order by name, and
+        arrays are taken as rows that the schema has encoded.
 
     Raises
     ------
@@ -130,6 +135,7 @@ class Mixture(DeployedPolicy):
     hypotheses: tuple[Hypothesis, ...]
     weights: tuple[float, ...]
     group_use: GroupUse = "certify_only"
+    schema: Schema | None = None
 
     def __post_init__(self) -> None:
         if len(self.hypotheses) != len(self.weights) or not self.weights:
@@ -170,8 +176,9 @@ class Mixture(DeployedPolicy):
 
         Parameters
         ----------
-        features : array_like, shape (rows, columns)
-            One person per row.
+        features : array_like of shape (rows, columns), or frame
+            One person per row. A policy with a schema finds the columns of a frame by name, in any
+            order, and refuses a frame in which one is missing, unknown or of another kind.
         group : array_like, shape (rows,), optional
             Their groups; looked at with group_use="decide" only.
 
@@ -180,7 +187,7 @@ class Mixture(DeployedPolicy):
         array, shape (rows,)
             P[pi(x) = +1].
         """
-        rows = as_features(features)
+        rows = as_features(features) if self.schema is None else self.schema.encode(features)
         if group is None or self.group_use != "decide":
             return self._compiled.acceptance(rows, None)
         return self._compiled.acceptance(rows, as_group(group, len(rows)))
@@ -202,13 +209,15 @@ class Mixture(DeployedPolicy):
         Parameters
         ----------
         names : sequence of str, optional
-            The names of the columns.
+            The names of the columns; those of the schema by default.
 
         Returns
         -------
         str
             One line per hypothesis: "with probability 0.73: accept if score >= 612".
         """
+        if names is None and self.schema is not None:
+            names = self.schema.slots
         if len(self.weights) == 1:
             return f"always: {self.hypotheses[0].describe(names)}"
         parts = sorted(zip(self.weights, self.hypotheses, strict=True), key=lambda part: -part[0])
@@ -217,8 +226,14 @@ class Mixture(DeployedPolicy):
             for weight, hypothesis in parts
         )
 
-    def to_json(self) -> Json:
+    def to_json(self, models: MutableMapping[str, Json] | None = None) -> Json:
         """Plain JSON.
+
+        Parameters
+        ----------
+        models : dict, optional
+            Where fitted models are put, each once, by their sha256 and as JSON; the document then
+            refers to them. By default they stand in the document itself.
 
         Returns
         -------
@@ -230,14 +245,104 @@ class Mixture(DeployedPolicy):
         NotSerialisable
             If a hypothesis has no plain JSON form.
         """
-        return {
-            "kind": "mixture",
-            "group_use": self.group_use,
-            "parts": [
-                {"weight": w, "hypothesis": h.to_json()}
-                for w, h in zip(self.weights, self.hypotheses, strict=True)
-            ],
-        }
+        parts = [
+            {"weight": w, "hypothesis": h.to_json()}
+            for w, h in zip(self.weights, self.hypotheses, strict=True)
+        ]
+        named = {} if self.schema is None else {"schema": self.schema.to_json()}
+        data = {"kind": "mixture", "group_use": self.group_use, "parts": parts, **named}
+        return data if models is None else models_apart(data, models)
+
+    @cached_property
+    def models(self) -> tuple[str, ...]:
+        """The sha256 of each fitted model in it, each once, in order."""
+        held: dict[str, Json] = {}
+        self.to_json(held)
+        return tuple(held)
+
+    @cached_property
+    def sha256(self) -> str:
+        """The hash of its canonical JSON, in which models are referred to by their own hashes.
+
+        Raises
+        ------
+        NotSerialisable
+            If a hypothesis has no plain JSON form.
+        """
+        return canonical_digest(self.to_json({}))
+
+
+def models_apart(data: Any, models: MutableMapping[str, Json]) -> Any:
+    """Plain JSON in which stored models are referred to by their hash.
+
+    A stored model is an object with "format", "sha256" and "data", wherever it stands.
+
+    Parameters
+    ----------
+    data : object
+        Plain JSON.
+    models : dict
+        Where the models are put, each once, by their sha256.
+
+    Returns
+    -------
+    object
+        The same JSON without their "data".
+
+    Examples
+    --------
+    >>> models = {}
+    >>> rule = {"kind": "fitted", "model": {"format": "skops", "sha256": "f00", "data": "UEsD"}}
+    >>> models_apart(rule, models)
+    {'kind': 'fitted', 'model': {'format': 'skops', 'sha256': 'f00'}}
+    >>> models_inside(models_apart(rule, {}), models) == rule
+    True
+    """
+    if isinstance(data, list):
+        return [models_apart(item, models) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if {"format", "sha256", "data"} <= data.keys():
+        models[data["sha256"]] = data
+        return {name: value for name, value in data.items() if name != "data"}
+    return {name: models_apart(value, models) for name, value in data.items()}
+
+
+def models_inside(data: Any, models: Mapping[str, Json]) -> Any:
+    """The inverse of `models_apart`.
+
+    Parameters
+    ----------
+    data : object
+        Plain JSON in which models are referred to by their hash.
+    models : mapping
+        The models by their sha256.
+
+    Returns
+    -------
+    object
+        The same JSON with their "data".
+
+    Raises
+    ------
+    InvalidInput
+        If a model is not there.
+    """
+    if isinstance(data, list):
+        return [models_inside(item, models) for item in data]
+    if not isinstance(data, dict):
+        return data
+    if {"format", "sha256"} <= data.keys() and "data" not in data:
+        stored = models.get(data["sha256"])
+        if stored is None:
+            raise InvalidInput(
+                f"the policy refers to a model of the hash {data['sha256']}, which is not among "
+                f"the {len(models)} models that were given.",
+                hint="policy_from_json(document, models=...) takes what to_json(models) has put "
+                "apart.",
+            )
+        return {**data, "data": stored["data"]}
+    return {name: models_inside(value, models) for name, value in data.items()}
 
 
 @dataclass(frozen=True, eq=False)

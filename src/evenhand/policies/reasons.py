@@ -13,12 +13,16 @@ those before it:
 The values add up to p(x) - 1/n sum_i p(b_i), a column that no rule uses has 0, and two columns that
 do the same have the same. They are linear in p, so each rule of a mixture is done on its own
 columns: a rule on one column costs one evaluation, a rule on m columns 2^m.
+
+A column is what a person is asked for. In the matrix it may take several numbers, as a text does
+(`evenhand.schema`), which then stand or fall together.
 """
 
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -29,6 +33,10 @@ Acceptance = Callable[[FloatArray], FloatArray]
 
 MOST_EVALUATIONS = 2**18
 """Above this many rows the orders of the columns are sampled, and the standard error is told."""
+AT_ONCE = 2**14
+"""Rows that a rule is asked about in one call."""
+MOST_POINTS = 20_000
+"""Changes of two columns that are tried, the nearest first."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +50,7 @@ class WeightedRule:
     accepts : callable
         (rows, columns) -> (rows,), 0 or 1 (or a probability).
     columns : tuple of int
-        The columns that it may look at.
+        The columns that it may look at: indices of the matrix, or of `places` where given.
     """
 
     weight: float
@@ -77,6 +85,7 @@ def attribution(
     person: FloatArray,
     comparison: FloatArray,
     most_evaluations: int = MOST_EVALUATIONS,
+    places: Sequence[slice] | None = None,
 ) -> Attribution:
     """Share out a person's acceptance probability among the columns by exact Shapley values.
 
@@ -90,6 +99,8 @@ def attribution(
         The people whom the person is compared with.
     most_evaluations : int
         How many rows one rule may be asked about before the orders of its columns are sampled.
+    places : sequence of slice, optional
+        Where each column stands in the matrix; without it, each number is a column.
 
     Returns
     -------
@@ -107,21 +118,23 @@ def attribution(
     >>> reasons.acceptance, reasons.baseline
     (0.0, 0.75)
     """
-    values = np.zeros(len(person))
+    if places is None:
+        places = [slice(j, j + 1) for j in range(len(person))]
+    values, variance = np.zeros(len(places)), np.zeros(len(places))
     baseline = acceptance = 0.0
-    variance = np.zeros(len(person))
     for rule in rules:
-        # A column on which the comparison person equals this one cannot matter.
-        used = [j for j in rule.columns if np.any(comparison[:, j] != person[j])]
+        # A column on which the comparison people equal this one cannot matter.
+        used = [j for j in rule.columns if np.any(comparison[:, places[j]] != person[places[j]])]
         if not used:
             alone = float(rule.accepts(person[None, :])[0])
             baseline, acceptance = baseline + rule.weight * alone, acceptance + rule.weight * alone
             continue
+        slots = [places[j] for j in used]
         if len(comparison) << len(used) <= most_evaluations:
-            shares, own, others = _exact(rule.accepts, person, comparison, used)
+            shares, own, others = _exact(rule.accepts, person, comparison, slots)
         else:
             shares, own, others, error = _sampled(
-                rule.accepts, person, comparison, used, most_evaluations
+                rule.accepts, person, comparison, slots, most_evaluations
             )
             variance[used] += (rule.weight * error) ** 2
         values[used] += rule.weight * shares
@@ -130,15 +143,21 @@ def attribution(
 
 
 def _exact(
-    accepts: Acceptance, person: FloatArray, comparison: FloatArray, used: Sequence[int]
+    accepts: Acceptance, person: FloatArray, comparison: FloatArray, slots: Sequence[slice]
 ) -> tuple[FloatArray, float, float]:
-    m = len(used)
+    m, people = len(slots), len(comparison)
     worth = np.empty(1 << m)
-    for subset in range(1 << m):
-        rows = comparison.copy()
-        known = [used[k] for k in range(m) if subset >> k & 1]
-        rows[:, known] = person[known]
-        worth[subset] = accepts(rows).mean()
+    together = max(1, AT_ONCE // people)  # a model is asked about many rows at once
+    for start in range(0, 1 << m, together):
+        subsets = range(start, min(start + together, 1 << m))
+        rows = np.tile(comparison, (len(subsets), 1))
+        for place, subset in enumerate(subsets):
+            mine = slice(place * people, (place + 1) * people)
+            for k in range(m):
+                if subset >> k & 1:
+                    rows[mine, slots[k]] = person[slots[k]]
+        answers = np.asarray(accepts(rows), dtype=np.float64).reshape(len(subsets), people)
+        worth[start : start + len(subsets)] = answers.mean(axis=1)
     sizes = np.array([subset.bit_count() for subset in range(1 << m)])
     orders = [
         math.factorial(size) * math.factorial(m - size - 1) / math.factorial(m) for size in range(m)
@@ -155,12 +174,12 @@ def _sampled(
     accepts: Acceptance,
     person: FloatArray,
     comparison: FloatArray,
-    used: Sequence[int],
+    slots: Sequence[slice],
     most_evaluations: int,
 ) -> tuple[FloatArray, float, float, FloatArray]:
     """Random orders, each followed by its reverse; a fixed stream, so an answer can be checked."""
     rng = np.random.default_rng(0)
-    m, people = len(used), len(comparison)
+    m, people = len(slots), len(comparison)
     pairs = max(32, most_evaluations // (2 * people * (m + 1)))
     gains = np.zeros((pairs, m))
     for pair in range(pairs):
@@ -170,11 +189,38 @@ def _sampled(
             before = float(accepts(rows).mean())
             others = before
             for k in way:
-                rows[:, used[k]] = person[used[k]]
+                rows[:, slots[k]] = person[slots[k]]
                 after = float(accepts(rows).mean())
                 gains[pair, k] += 0.5 * (after - before)
                 before = after
     return gains.mean(0), before, others, gains.std(0, ddof=1) / math.sqrt(pairs)
+
+
+@dataclass(frozen=True)
+class Changeable:
+    """What may be proposed for one column.
+
+    Parameters
+    ----------
+    place : slice
+        Where it stands in the matrix.
+    kind : {"number", "name", "fixed"}
+        A number moves along its range, and its change is measured in units of its spread (the
+        standard deviation among the comparison people). A name, as a category is one, becomes
+        another one that was observed, and that counts as 1. What is fixed is never proposed.
+    missing : float, optional
+        The code of a missing value: it is never proposed, and giving a number where there was none
+        counts as 1.
+
+    Examples
+    --------
+    >>> Changeable(slice(0, 1)).kind
+    'number'
+    """
+
+    place: slice
+    kind: Literal["number", "name", "fixed"] = "number"
+    missing: float | None = None
 
 
 @dataclass(frozen=True)
@@ -190,7 +236,7 @@ class Change:
     acceptance : float
         The probability of being accepted then.
     size : float
-        The sum of the changes, each divided by its column's spread.
+        The sum of the changes, each in units of its column's spread.
     """
 
     columns: tuple[int, ...]
@@ -202,15 +248,18 @@ class Change:
 def least_change(
     acceptance: Acceptance,
     person: FloatArray,
-    candidates: Sequence[Sequence[float]],
+    borders: tuple[FloatArray, FloatArray],
     comparison: FloatArray,
     coin: float,
+    columns: Sequence[Changeable] | None = None,
 ) -> Change | None:
     """Find the least change of one column, else of two, with which the same coin accepts.
 
     The person is accepted iff ``coin < p(x)``. Only values within the range of the comparison
-    people are proposed, and a change is measured in units of its column's spread (the standard
-    deviation among them).
+    people are proposed. p changes where a row of the borders has w.x = c, and nowhere else; so the
+    least change lies on such a line, or where two lines, or a line and the end of a range, cross.
+    Numbers that are whole for everybody stay whole; others are rounded, by at most a hundredth of
+    the spread, such that the rounded value is accepted.
 
     Parameters
     ----------
@@ -218,12 +267,15 @@ def least_change(
         (rows, columns) -> (rows,), the policy.
     person : array of shape (columns,)
         The person who was rejected.
-    candidates : sequence of sequences of float
-        For each column the values at which a rule changes its answer.
+    borders : (array of shape (lines, columns), array of shape (lines,))
+        w and c of every line w.x = c at which a rule changes its answer. For a rule whose lines are
+        not known: values to try, each as a line of its column.
     comparison : array of shape (people, columns)
         The people whose values bound what is proposed.
     coin : float
         Where the person's coin fell.
+    columns : sequence of Changeable, optional
+        What may be proposed for each column; without it, all are numbers.
 
     Returns
     -------
@@ -235,33 +287,176 @@ def least_change(
     >>> people = np.array([[20.0, 1.0], [40.0, 9.0], [50.0, 2.0], [60.0, 3.0]])
     >>> def policy(rows):
     ...     return 0.75 * (rows[:, 0] >= 30.0) + 0.25 * (rows[:, 1] < 5.0)
-    >>> least_change(policy, np.array([25.0, 9.0]), [[30.0], [4.0]], people, coin=0.5).values
+    >>> lines = np.eye(2), np.array([30.0, 5.0])
+    >>> least_change(policy, np.array([25.0, 9.0]), lines, people, coin=0.5).values
     (30.0,)
     """
-    lower, upper, spread = comparison.min(0), comparison.max(0), comparison.std(0)
-    allowed = {
-        j: [v for v in set(values) if lower[j] <= v <= upper[j] and v != person[j]]
-        for j, values in enumerate(candidates)
-        if spread[j] > 0
-    }
-
-    def tried(columns: tuple[int, ...]) -> Iterator[Change]:
-        grid = list(itertools.product(*(allowed[j] for j in columns)))
-        if not grid:
-            return
-        rows = np.tile(person, (len(grid), 1))
-        rows[:, list(columns)] = grid
-        for values, p in zip(grid, acceptance(rows), strict=True):
-            if coin < p:
-                moved = (
-                    abs(v - person[j]) / spread[j] for j, v in zip(columns, values, strict=True)
-                )
-                yield Change(columns, tuple(map(float, values)), float(p), float(sum(moved)))
-
+    if columns is None:
+        columns = [Changeable(slice(j, j + 1)) for j in range(len(person))]
+    space = _Space(person, borders, comparison, columns)
     for together in (1, 2):
-        changes = [
-            c for columns in itertools.combinations(allowed, together) for c in tried(columns)
-        ]
-        if changes:
-            return min(changes, key=lambda change: (change.size, change.columns, change.values))
+        for chosen, points, sizes in space.changes(together):
+            found = _first_accepted(acceptance, space, chosen, points, sizes, coin)
+            if found is not None:
+                space.best = min(filter(None, (space.best, found)), key=lambda c: c.size)
+        if space.best is not None:
+            return space.rounded(acceptance, space.best, coin)
     return None
+
+
+def _first_accepted(
+    acceptance: Acceptance,
+    space: "_Space",
+    chosen: tuple[int, ...],
+    points: FloatArray,
+    sizes: FloatArray,
+    coin: float,
+) -> Change | None:
+    """The nearest of the points that is accepted, if it is nearer than the best so far."""
+    limit = math.inf if space.best is None else space.best.size
+    order = np.argsort(sizes, kind="stable")
+    order = order[sizes[order] < limit][:MOST_POINTS]
+    for start in range(0, len(order), 512):
+        part = order[start : start + 512]
+        answers = acceptance(space.rows(chosen, points[part]))
+        good = np.flatnonzero(answers > coin)
+        if len(good):
+            first = part[good[0]]
+            values = tuple(points[first].tolist())
+            return Change(chosen, values, float(answers[good[0]]), float(sizes[first]))
+    return None
+
+
+class _Space:
+    """The values that may be proposed to one person, column by column and pair by pair."""
+
+    def __init__(
+        self,
+        person: FloatArray,
+        borders: tuple[FloatArray, FloatArray],
+        comparison: FloatArray,
+        columns: Sequence[Changeable],
+    ) -> None:
+        self.person, self.lines, self.columns = person, borders, columns
+        self.best: Change | None = None
+        self.spread = np.ones(len(columns))
+        self.whole = np.zeros(len(columns), dtype=bool)
+        self.range = np.zeros((len(columns), 2))
+        self.names: dict[int, FloatArray] = {}
+        self.open: list[int] = []
+        for j, column in enumerate(columns):
+            at = column.place.start
+            seen = comparison[:, at]
+            seen = seen if column.missing is None else seen[seen != column.missing]
+            if column.kind == "fixed" or not len(seen):
+                continue
+            if column.kind == "name":
+                self.names[j] = np.setdiff1d(seen, [person[at]])
+                self.open += [j] if len(self.names[j]) else []
+                continue
+            if seen.min() == seen.max():  # nothing else was observed
+                continue
+            self.range[j], self.spread[j] = (seen.min(), seen.max()), seen.std()
+            self.whole[j] = bool(np.all(seen == np.floor(seen)) and person[at] % 1 == 0)
+            self.open.append(j)
+
+    def rows(self, chosen: tuple[int, ...], points: FloatArray) -> FloatArray:
+        """The person with other values in these columns."""
+        rows = np.tile(self.person, (len(points), 1))
+        rows[:, [self.columns[j].place.start for j in chosen]] = points
+        return rows
+
+    def changes(self, together: int) -> Iterator[tuple[tuple[int, ...], FloatArray, FloatArray]]:
+        """(columns, points, sizes) for each column, or each pair of columns."""
+        for chosen in itertools.combinations(self.open, together):
+            points = self._points(chosen)
+            if len(points):
+                inside = np.ones(len(points), dtype=bool)
+                for k, j in enumerate(chosen):
+                    if j not in self.names:
+                        low, high = self.range[j]
+                        inside &= (points[:, k] >= low) & (points[:, k] <= high)
+                points = np.unique(points[inside], axis=0)
+                yield chosen, points, self.sizes(chosen, points)
+
+    def sizes(self, chosen: tuple[int, ...], points: FloatArray) -> FloatArray:
+        """How large each change is, in units of spread."""
+        total = np.zeros(len(points))
+        for k, j in enumerate(chosen):
+            now = self.person[self.columns[j].place.start]
+            moved = np.abs(points[:, k] - now) / self.spread[j]
+            named = j in self.names or now == self.columns[j].missing
+            total += np.where(points[:, k] != now, 1.0, 0.0) if named else moved
+        return total
+
+    def _points(self, chosen: tuple[int, ...]) -> FloatArray:
+        if len(chosen) == 1:
+            return self._values(chosen[0])[:, None]
+        if any(j in self.names for j in chosen):
+            pairs = itertools.product(*(self._values(j).tolist() for j in chosen))
+            return np.array(list(pairs), dtype=np.float64).reshape(-1, 2)
+        # lines a u + b v = d in the plane of the two columns, and the ends of their ranges
+        slots = [self.columns[j].place.start for j in chosen]
+        weights, right = self.lines
+        a, b = weights[:, slots[0]], weights[:, slots[1]]
+        d = right - weights @ self._without(slots)
+        in_plane = (a != 0) | (b != 0)
+        ends = self.range[list(chosen)]
+        a = np.r_[a[in_plane], 1.0, 1.0, 0.0, 0.0]
+        b = np.r_[b[in_plane], 0.0, 0.0, 1.0, 1.0]
+        d = np.r_[d[in_plane], ends[0], ends[1]]
+        first, second = np.triu_indices(len(a), 1)
+        det = a[first] * b[second] - a[second] * b[first]
+        cross = np.flatnonzero(det)
+        first, second, det = first[cross], second[cross], det[cross]
+        u = (d[first] * b[second] - d[second] * b[first]) / det
+        v = (a[first] * d[second] - a[second] * d[first]) / det
+        near = [self._nudged(j, w) for j, w in zip(chosen, (u, v), strict=True)]
+        return np.concatenate(
+            [np.stack([one, other], axis=1) for one in near[0].T for other in near[1].T]
+        )
+
+    def _values(self, j: int) -> FloatArray:
+        """The values of one column at which the answer may change, the others being as they are."""
+        if j in self.names:
+            return self.names[j]
+        at, (weights, right) = self.columns[j].place.start, self.lines
+        crossing = np.flatnonzero(weights[:, at])
+        rest = right[crossing] - weights[crossing] @ self._without([at])
+        value = rest / weights[crossing, at]
+        return np.unique(self._nudged(j, np.r_[value, self.range[j]]))
+
+    def _without(self, slots: Sequence[int]) -> FloatArray:
+        rest = self.person.copy()
+        rest[slots] = 0.0
+        return rest
+
+    def _nudged(self, j: int, values: FloatArray) -> FloatArray:
+        """The values and their neighbours on both sides, shape (values, neighbours)."""
+        if self.whole[j]:
+            low, high = np.floor(values), np.ceil(values)
+            return np.stack([low - 1, low, high, high + 1], axis=1)
+        step = 1e-9 * np.maximum(1.0, np.abs(values))
+        return np.stack([values - step, values, values + step], axis=1)
+
+    def rounded(self, acceptance: Acceptance, change: Change, coin: float) -> Change:
+        """The same change with fewer digits, if the rounded values are accepted too."""
+        values = np.array(change.values)
+        for k, j in enumerate(change.columns):
+            if j in self.names or self.whole[j]:
+                continue
+            up = values[k] > self.person[self.columns[j].place.start]
+            finest = math.floor(math.log10(0.01 * self.spread[j]))
+            for exponent in range(finest, finest - 9, -1):
+                tick = 10.0**exponent
+                turned = math.ceil(values[k] / tick) if up else math.floor(values[k] / tick)
+                tried = values.copy()
+                tried[k] = round(turned * tick, max(-exponent, 0))
+                inside = self.range[j][0] <= tried[k] <= self.range[j][1]
+                if inside and acceptance(self.rows(change.columns, tried[None, :]))[0] > coin:
+                    values = tried
+                    break
+        point = values[None, :]
+        answer = float(acceptance(self.rows(change.columns, point))[0])
+        size = float(self.sizes(change.columns, point)[0])
+        return Change(change.columns, tuple(values.tolist()), answer, size)

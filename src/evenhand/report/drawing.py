@@ -111,6 +111,8 @@ PURPOSES = {
     "jinja2": ("writing a report", "plots"),
     "matplotlib": ("drawing a figure", "plots"),
     "pyarrow": ("writing the table of a study's results", "study"),
+    "vowpalwabbit": ("a learner of Vowpal Wabbit", "vw"),
+    "distributed": ("--dask", "dask"),
 }
 """What a package is needed for, and the extra that brings it."""
 
@@ -124,7 +126,8 @@ def require(*packages: str) -> None:
             purpose, extra = PURPOSES[package]
             raise EvenhandError(
                 f"{purpose} needs {package}, which is not installed.",
-                hint=f"pip install 'evenhand[{extra}]'",
+                hint=f"pip install 'evenhand[{extra}]' (in a checkout: pip install -e "
+                f"'.[{extra}]').",
             ) from error
 
 

@@ -3,18 +3,21 @@
 import asyncio
 import contextlib
 import sys
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
+from functools import partial
 from typing import Any
 
 from fastapi import FastAPI
+from prometheus_client import Counter
 
 from evenhand.errors import EvenhandError
 from evenhand.ledger import Ledger
 from evenhand.service import dashboard, routes
 from evenhand.service.keys import KeyStore
 from evenhand.service.problems import ANSWERED_ERRORS, answer_error
-from evenhand.service.request_guard import RequestGuard
-from evenhand.service.settings import Product, Settings
+from evenhand.service.request_guard import PUBLIC, RequestGuard
+from evenhand.service.schemas import ProblemDocument
+from evenhand.service.settings import Settings
 from evenhand.service.state import LOG, Service
 
 LOCAL_HOSTS = ("127.0.0.1", "localhost", "[::1]")
@@ -52,7 +55,7 @@ def create_app(
     >>> from pathlib import Path
     >>> from starlette.testclient import TestClient
     >>> from evenhand.ledger import Keyring
-    >>> from evenhand.service import render
+    >>> from evenhand.service import Product, render
     >>> place = Path(tempfile.mkdtemp()) / "ledger.sqlite"
     >>> settings = Settings((Product("bank", "loan", ("score",)),))
     >>> keys = KeyStore(None)
@@ -70,18 +73,30 @@ def create_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await asyncio.to_thread(service.witnesses.start)
         await asyncio.to_thread(service.begin)
-        step = service.train if train else service.decider.refresh
-        task = asyncio.create_task(keep_up(service, step))
+        products, metrics = service.settings.products if train else (), service.metrics
+        trainings = {f"training product {p.name}": partial(service.train, p) for p in products}
+        looking = {"looking at the ledger": service.decider.keep_up}
+        counting = {f"counting {p}": counts.refresh for (_, p), counts in service.counts.items()}
+        often = min(settings.train_every, settings.refresh_limit / 3)
+        # apart, because a training may take longer than the limit
+        tasks = [
+            asyncio.create_task(repeat(looking, often, metrics.failed_refreshes)),
+            asyncio.create_task(repeat(trainings, settings.train_every, metrics.failed_trainings)),
+            asyncio.create_task(repeat(counting, settings.train_every, metrics.failed_refreshes)),
+        ]
         before = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_INTERVAL)
         try:
             yield
         finally:
             sys.setswitchinterval(before)
-        task.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.to_thread(service.witnesses.close)
+        await asyncio.to_thread(service.release)
 
     app = FastAPI(
         title="evenhand",
@@ -92,23 +107,47 @@ def create_app(
         lifespan=lifespan,
     )
     app.state.service = service
+    written = app.openapi
+    app.openapi = lambda: described(app, written)  # type: ignore[method-assign]
     app.include_router(routes.ROUTER)
     app.include_router(dashboard.ROUTER)
     for error in ANSWERED_ERRORS:
         app.add_exception_handler(error, answer_error)
     hosts = frozenset(name.lower() for name in (*LOCAL_HOSTS, *settings.allowed_hosts))
-    return RequestGuard(app, hosts=hosts, max_body=settings.max_body, max_depth=settings.max_depth)
+    return RequestGuard(app, service, hosts, routes.QUICK)
 
 
-async def keep_up(service: Service, step: Callable[[Product], Any]) -> None:
-    """Every few seconds, off the event loop: train, or only take up what another process has
-    published. A step that fails is tried again and never stops the deciding.
+def described(app: FastAPI, write: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The OpenAPI document, with the key that most routes need and what a problem looks like."""
+    if app.openapi_schema is not None:
+        return app.openapi_schema
+    document = write()
+    parts = document.setdefault("components", {})
+    parts["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
+    parts["schemas"]["ProblemDocument"] = ProblemDocument.model_json_schema()
+    for name in ("HTTPValidationError", "ValidationError"):
+        parts["schemas"].pop(name, None)
+    for path, operations in document["paths"].items():
+        for operation in operations.values():
+            if path not in PUBLIC:
+                operation["security"] = [{"key": []}]
+    return document
+
+
+async def repeat(
+    steps: Mapping[str, Callable[[], None]], seconds: float, failures: Counter
+) -> None:
+    """Every so many seconds, off the event loop, for ever: whatever a step raises is logged and
+    counted, and the next one comes all the same.
     """
     while True:
-        await asyncio.sleep(service.settings.train_every)
-        for product in service.settings.products:
+        await asyncio.sleep(seconds)
+        for what, step in steps.items():
             try:
-                await asyncio.to_thread(step, product)
+                await asyncio.to_thread(step)
             except EvenhandError as refusal:
-                LOG.warning("product %s is not trained: %s", product.name, refusal)
-                service.metrics.failed_trainings.inc()
+                LOG.warning("%s: %s", what, refusal)
+                failures.inc()
+            except Exception as error:  # noqa: BLE001 - its message may quote what was written
+                LOG.error("%s failed with %s; it is tried again", what, type(error).__name__)
+                failures.inc()

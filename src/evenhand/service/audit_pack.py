@@ -4,7 +4,7 @@ with which chance, and what became of it; and decisions in the formats of other 
 
 import csv
 import json
-import shutil
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -16,8 +16,9 @@ import numpy as np
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.evaluation import DecisionLog, write_log, write_parquet
-from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger import Ledger, Row, TooEarly, export, standalone_verifier
+from evenhand.ledger.audit import for_owner
+from evenhand.service.decider import stored_mixture
 from evenhand.service.explanations import AS_DRAWN, mark_of_older_rules
 from evenhand.service.settings import Product
 
@@ -26,8 +27,9 @@ DRAW_LAW = (
     "accept iff U < acceptance; audit iff U < audit_weight"
 )
 DECISION_COLUMNS = (
-    "row", "at", "window", "policy", "epoch", "accept", "acceptance", "propensity", "u", "audit",
-    "audit_weight", "group", "group_late", "status", "label", "settled", "overruled", "erased",
+    "row", "key", "at", "window", "policy", "epoch", "accept", "acceptance", "propensity", "u",
+    "audit", "audit_weight", "group", "group_late", "status", "label", "settled", "overruled",
+    "erased",
 )  # fmt: skip
 OVERRULED_COLUMNS = ("group", "drawn", "people_did", "decisions")
 SELECTION_COLUMNS = ("group", "people", "accepted", "rate", "ratio", "four_fifths")
@@ -60,11 +62,13 @@ class Period:
 def pack(
     ledger: Ledger, product: Product, period: Period, target: Path, *, reveal_by: str | None = None
 ) -> Path:
-    """Write the pack into a new directory; `pages/pack-readme.md` says what is in it.
+    """Write the pack into a new directory that only its owner can read; `pages/pack-readme.md` says
+    what is in it. Rows of other tenants are in it by their hashes alone.
 
     `reveal_by`: reveal the secrets of ended windows in this person's name.
     """
-    target.mkdir(parents=True)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.mkdir(mode=0o700)
     every = ledger.history(*product.names, usable_only=False, maturity=product.maturity)
     rows = [row for row in every if period.holds(row.at)]
     secrets: dict[str, str] = {}
@@ -73,7 +77,10 @@ def pack(
             secrets[window.name] = ledger.reveal(window.name, str(reveal_by)).hex()
         except TooEarly:  # the window still decides
             continue
-    export(ledger, target / "ledger.jsonl", opened=("who",))
+    export(ledger, target / "ledger.jsonl", opened=("who",), tenant=product.tenant)
+    number, hashes = standalone_verifier.hashes_of(target / "ledger.jsonl")
+    listed: Json = {"tenant": product.tenant, "product": product.name, "rows": number}
+    listed |= {"hashes": hashes, "public_key": ledger.keyring.public_key}
     overrides = [row for row in rows if row.overruled]
     _write_csv(target / "decisions.csv", DECISION_COLUMNS, map(_decision, rows))
     _write_csv(target / "overrides.csv", DECISION_COLUMNS, map(_decision, overrides))
@@ -85,6 +92,7 @@ def pack(
     ]
     documents: dict[str, Any] = {
         "head.json": ledger.signed_head().to_json(),
+        "pack.json": {**listed, "signature": ledger.keyring.sign(listed)},
         "policies.json": policies_json(ledger, product),
         "certificates.json": _certificates(ledger, product, period),
         "randomisation.json": {"law": DRAW_LAW, "windows": windows},
@@ -92,36 +100,43 @@ def pack(
         "events.json": events,
     }
     for name, document in documents.items():
-        text = json.dumps(document, indent=1, sort_keys=True) + "\n"
-        (target / name).write_text(text, encoding="utf-8")
-    shutil.copyfile(Path(standalone_verifier.__file__), target / "verifier.py")
+        _write_text(target / name, json.dumps(document, indent=1, sort_keys=True) + "\n")
+    _write_text(target / "verifier.py", Path(standalone_verifier.__file__).read_text("utf-8"))
     readme = (Path(__file__).parent / "pages" / "pack-readme.md").read_text(encoding="utf-8")
     filled = readme.format(
         product=product.name, tenant=product.tenant, decisions=len(rows), as_drawn=AS_DRAWN
     )
-    (target / "README.md").write_text(filled, encoding="utf-8")
+    _write_text(target / "README.md", filled)
     return target
+
+
+def _write_text(path: Path, text: str) -> None:
+    with open(path, "w", encoding="utf-8", opener=for_owner) as file:
+        file.write(text)
 
 
 def _decision(row: Row) -> tuple[Any, ...]:
     propensity = row.acceptance if row.accept else 1.0 - row.acceptance
     return (
-        row.seq, row.at, row.window, row.policy, row.epoch, int(row.accept), repr(row.acceptance),
-        repr(propensity), repr(row.u), int(row.audit), repr(row.audit_weight),
+        row.seq, row.key or "", row.at, row.window, row.policy, row.epoch, int(row.accept),
+        repr(row.acceptance), repr(propensity), repr(row.u), int(row.audit), repr(row.audit_weight),
         "" if row.group is None else row.group, int(row.group_late), row.status, row.label,
         row.settled, int(row.overruled), int(row.erased),
     )  # fmt: skip
 
 
 def _write_csv(path: Path, header: Sequence[str], lines: Iterable[tuple[Any, ...]]) -> None:
-    formulas = ("=", "@", "\t", "\r")  # such a text gets an apostrophe, for spreadsheets
-    with path.open("w", newline="", encoding="utf-8") as file:
+    formulas = ("=", "@", "\t", "\r", "+", "-")  # such a text gets an apostrophe, for spreadsheets
+
+    def cell(x: Any) -> Any:
+        danger = isinstance(x, str) and x.startswith(formulas)
+        return f"'{x}" if danger and not re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", x) else x
+
+    with open(path, "w", newline="", encoding="utf-8", opener=for_owner) as file:
         writer = csv.writer(file)
         writer.writerow(header)
         for line in lines:
-            writer.writerow(
-                f"'{x}" if isinstance(x, str) and x.startswith(formulas) else x for x in line
-            )
+            writer.writerow(map(cell, line))
 
 
 def selection(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
@@ -160,7 +175,7 @@ def policies_json(ledger: Ledger, product: Product) -> list[Json]:
             **policy.signed,
             "signature": policy.signature,
             "row": policy.seq,
-            "words": policy_from_json(policy.document).describe(product.features),
+            "words": stored_mixture(ledger, policy, product.trusted).describe(product.slots),
         }
         for policy in ledger.policies(*product.names)
     ]
@@ -180,11 +195,21 @@ def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:
     ]
     last = max(lineage, default=None)
     return {
-        "promise": {**asdict(product), "digest": product.digest},
+        "promise": {**product.promise, "digest": product.digest},
         "about": AS_DRAWN,
         "certificates": certificates,
         "delta_ledger": [] if last is None else lineage[last].info.get("delta", []),
     }
+
+
+def _distinct(slots: Sequence[str]) -> tuple[str, ...]:
+    """A text takes several numbers: name, name.2, name.3."""
+    seen: Counter[str] = Counter()
+    names = []
+    for name in slots:
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name}.{seen[name]}")
+    return tuple(names)
 
 
 def export_decisions(rows: Iterable[Row], product: Product, path: Path, format: str) -> int:
@@ -204,7 +229,7 @@ def export_decisions(rows: Iterable[Row], product: Product, path: Path, format: 
         [row.acceptance for row in kept],
         [row.label if row.accept else 0 for row in kept],
         group=[row.group for row in kept],
-        names=product.features,
+        names=_distinct(product.slots),
         id=[row.seq for row in kept],
         source="the ledger",
     )

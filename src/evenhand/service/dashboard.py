@@ -6,23 +6,27 @@ content policy allows no inline script or style.
 """
 
 import asyncio
+import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, urlencode, urlsplit
 
 from fastapi import APIRouter, Depends, Request, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from evenhand.errors import EvenhandError
-from evenhand.service.dashboard_data import PublishedPolicy, read_dashboard
+from evenhand.ledger import Invalid, Wanted, list_decisions
+from evenhand.ledger.decision_list import OUTCOMES_LISTED
+from evenhand.service.dashboard_data import Deciding, PublishedPolicy, read_dashboard
 from evenhand.service.explanations import AS_DRAWN, explain
-from evenhand.service.keys import SESSION_SECONDS, address_of
+from evenhand.service.keys import SESSION_SECONDS
 from evenhand.service.problems import ProblemError
-from evenhand.service.settings import Product
+from evenhand.service.settings import DAY, Product
 from evenhand.service.state import Service
 
 ROUTER = APIRouter(include_in_schema=False)
@@ -56,6 +60,25 @@ class Axes:
         share = (inside - self.lowest) / (self.highest - self.lowest)
         return self.top + (self.bottom - self.top) * (1 - share)
 
+    def stacked(
+        self, past: Sequence[Deciding], names: Sequence[str]
+    ) -> Iterator[tuple[str, list[str]]]:
+        """The corners of one area per name, each upon the ones before it."""
+        ends = [*(part.at for part in past[1:]), self.last]
+        below = [0.0] * len(past)
+        for name in names:
+            above = [b + getattr(part, name) for b, part in zip(below, past, strict=True)]
+            edges = [
+                [
+                    f"{self.x(at):.1f},{self.y(value):.1f}"
+                    for part, end, value in zip(past, ends, values, strict=True)
+                    for at in (part.at, end)
+                ]
+                for values in (above, below)
+            ]
+            yield name, edges[0] + edges[1][::-1]
+            below = above
+
     def steps(self, past: Sequence[PublishedPolicy], name: str) -> list[str]:
         """The corners of a step function: each policy's value holds until the next one, or the
         end.
@@ -78,11 +101,23 @@ def _environment() -> Environment:
     )
     made.filters.update(
         stamp=lambda at: time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(at)),
+        moment=lambda at: time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(at)),
         day=lambda at: time.strftime("%Y-%m-%d", time.gmtime(at)),
+        shown=_shown_value,
         percent=lambda share: f"{share:.1%}",
         number=lambda number: f"{number:,}",
     )
     return made
+
+
+def _shown_value(value: float | bool | str | None) -> str:
+    """A feature's value for the eye."""
+    if value is None:
+        return "missing"
+    if isinstance(value, bool | str):
+        text = str(value)
+        return text if len(text) <= 80 else text[:77] + "..."
+    return f"{value:.10g}" if value == round(value, 6) else f"{value:.6g}"
 
 
 def _page(name: str, status: int = 200, **values: Any) -> Response:
@@ -106,7 +141,11 @@ class Visitor:
 
 async def _visitor(request: Request) -> Visitor:
     service: Service = request.app.state.service
-    tenant = service.sessions.tenant(request.cookies.get(COOKIE))
+    tenant = service.people_of_proxy.tenant(request)
+    cookie = request.cookies.get(COOKIE)
+    if tenant is None and cookie is not None:
+        await service.decider.current()  # another replica may have revoked the key
+        tenant = await asyncio.to_thread(service.sessions.tenant, cookie)
     products = [
         product
         for product in service.settings.products
@@ -145,6 +184,7 @@ async def _dashboard(visitor: Visitor, template: str) -> Response:
     counts = service.counts[product.names]
     data = await asyncio.to_thread(read_dashboard, service.decider, product, counts)
     first, last = (data.history[0].at, data.history[-1].at) if data.history else (0.0, 0.0)
+    last = max([last, *(one.at for one in data.deciding)])
     until, highest = max(data.now, last + 1.0), max(1.35 * product.limit, 1e-3)
     return _page(
         template,
@@ -154,8 +194,90 @@ async def _dashboard(visitor: Visitor, template: str) -> Response:
         as_drawn=AS_DRAWN,
         products=visitor.products,
         product=product,
+        page="overview",
         open=service.settings.open_dashboard,
     )
+
+
+FILTERS = ("decision", "outcome", "group", "policy", "from", "to")
+"""By what the list of decisions is filtered, as the form names it."""
+
+
+@ROUTER.get("/dashboard/decisions")
+async def decisions(request: Request, visitor: Visiting) -> Response:
+    """The list of decisions: filtered, page by page, each key a link to its explanation."""
+    service, product = visitor.service, visitor.product
+    if product is None:
+        return _redirect("/dashboard/login")
+    asked = request.query_params
+    chosen = {name: asked[name][:200] for name in FILTERS if asked.get(name)}
+    policies = await asyncio.to_thread(service.ledger.policies, *product.names)
+    refused, listed = None, None
+    try:
+        wanted = _wanted(chosen, {policy.id for policy in policies})
+        before, after = (
+            _row_number(asked[name]) if asked.get(name) else None for name in ("before", "after")
+        )
+        listed = await asyncio.to_thread(
+            lambda: list_decisions(
+                service.ledger, *product.names, wanted, before=before, after=after
+            )
+        )
+    except EvenhandError as refusal:
+        refused = str(refusal)
+    return _page(
+        "decisions.html",
+        200 if refused is None else 422,
+        listed=listed,
+        refusal=refused,
+        chosen=chosen,
+        query=urlencode({"product": product.name, **chosen}),
+        outcomes=OUTCOMES_LISTED,
+        policies=policies[::-1],
+        products=visitor.products,
+        product=product,
+        page="decisions",
+        open=service.settings.open_dashboard,
+    )
+
+
+def _wanted(chosen: Mapping[str, str], policies: set[str]) -> Wanted:
+    """The conditions of a form; Invalid names the field, its value and what it may be."""
+    choices = {"decision": ("accepted", "rejected"), "group": ("known", "unknown")}
+    flags: dict[str, bool | None] = {}
+    for name, (yes, no) in choices.items():
+        if chosen.get(name, yes) not in (yes, no):
+            raise Invalid(f"{name} is {chosen[name][:40]!r}.", hint=f"it is {yes} or {no}.")
+        flags[name] = chosen[name] == yes if name in chosen else None
+    if chosen.get("policy", "") not in {"", *policies}:
+        raise Invalid(
+            f"policy {chosen['policy'][:64]!r} is none of this product's policies.",
+            hint="choose one of the list.",
+        )
+    times: dict[str, float | None] = {"from": None, "to": None}
+    for name in times.keys() & chosen.keys():
+        try:
+            day = datetime.strptime(chosen[name], "%Y-%m-%d").replace(tzinfo=UTC)
+        except ValueError:
+            raise Invalid(
+                f"{name} is {chosen[name][:40]!r}, which is no day.",
+                hint="days are written like 2026-01-31 and begin at midnight UTC.",
+            ) from None
+        times[name] = day.timestamp() + (DAY if name == "to" else 0.0)
+    return Wanted(
+        flags["decision"],
+        chosen.get("outcome"),
+        flags["group"],
+        chosen.get("policy"),
+        times["from"],
+        times["to"],
+    )
+
+
+def _row_number(text: str) -> int:
+    if not re.fullmatch("[0-9]{1,18}", text):
+        raise Invalid(f"{text[:40]!r} is no row.", hint="begin again at the newest decisions.")
+    return int(text)
 
 
 @ROUTER.get("/dashboard/decision")
@@ -178,6 +300,7 @@ async def decision(request: Request, visitor: Visiting) -> Response:
         products=visitor.products,
         product=product,
         key=key[:200],
+        page="decision",
         open=service.settings.open_dashboard,
     )
 
@@ -196,19 +319,24 @@ async def login(request: Request) -> Response:
     """Exchange a key for a session. The key goes into no URL and no log."""
     _require_same_site(request)
     service: Service = request.app.state.service
-    wait = service.key_guard.by_address.take(address_of(request))
+    wait = service.key_guard.by_address.take(service.people_of_proxy.client(request.scope))
     token = parse_qs((await request.body()).decode("ascii", "replace")).get("key", [""])[0].strip()
+    if wait == 0:
+        await service.decider.current()
     name = service.sessions.begin(token) if wait == 0 else None
     if name is None:
         return _page("login.html", 403, refused=True, open=False)
-    return _redirect("/dashboard", _cookie(name, SESSION_SECONDS, request.url.scheme == "https"))
+    # a proxy in front may end TLS; whoever lies about it keeps a cookie from themselves
+    schemes = (request.url.scheme, request.headers.get("x-forwarded-proto"))
+    return _redirect("/dashboard", _cookie(name, SESSION_SECONDS, "https" in schemes))
 
 
 @ROUTER.post("/dashboard/logout")
 async def logout(request: Request) -> Response:
     """End the session."""
     _require_same_site(request)
-    request.app.state.service.sessions.end(request.cookies.get(COOKIE))
+    sessions = request.app.state.service.sessions
+    await asyncio.to_thread(sessions.end, request.cookies.get(COOKIE))
     return _redirect("/dashboard/login", _cookie("", 0, secure=False))
 
 

@@ -4,6 +4,7 @@ Groups of fewer than SMALLEST_GROUP people are not named in it.
 """
 
 import itertools
+import math
 import threading
 from collections import Counter
 from collections.abc import Sequence
@@ -12,9 +13,10 @@ from typing import Any, Literal
 
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Certificate, plain_label
-from evenhand.hypotheses.serialise import policy_from_json
 from evenhand.ledger import RULES, CertificateRow, Counts, Event, Ledger, Policy
-from evenhand.service.decider import ActivePolicy, Decider, audit_and_learned_weight
+from evenhand.ledger.counting import KEEP_EVERY
+from evenhand.ledger.publishing import active
+from evenhand.service.decider import ActivePolicy, Decider
 from evenhand.service.explanations import mark_of_older_rules
 from evenhand.service.settings import Product
 
@@ -22,6 +24,8 @@ SMALLEST_GROUP = 10
 """People that a group must have to be shown."""
 ROWS_AT_ONCE = 20_000
 """Rows that one refresh reads at most."""
+MOST_CHANGES = 300
+"""Changes of who decides that are drawn."""
 
 State = Literal[
     "broken", "killed", "uncertified", "suspended", "shadow", "older rules", "learning", "certified"
@@ -54,14 +58,22 @@ class ProductCounts:
     overruled: Counter[tuple[Any, bool]] = field(default_factory=Counter)
     _last_decision: int = 0
     _last_row: int = 0
+    _kept: int = 0
+    _whole: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def refresh(self, rows: int | None = None) -> None:
-        """Read all groups and overrides that were told since, and `rows` new decisions at most."""
+        """Read all groups and overrides that were told since, and `rows` new decisions at most. A
+        new process goes on from what another has kept.
+        """
         names = self.product.names
         limit = ROWS_AT_ONCE if rows is None else rows
         with self._lock:
+            if self._last_row == 0:
+                self._resume()
             since, upto = self._last_row, self.ledger.head().seq
+            if upto == since and self._whole:
+                return
             for late in self.ledger.late_groups(*names, since, upto):
                 for group, change in ((late.before, -1), (late.now, 1)):
                     if late.seq <= self._last_decision:
@@ -71,10 +83,34 @@ class ProductCounts:
             for one in self.ledger.overruled(*names, since, upto):
                 self.overruled[one.group, one.accept] += 1
             history = self.ledger.history(*names, after=self._last_decision, upto=upto)
+            read = 0
             for row in itertools.islice(history, limit):
                 self._count(row.group, row.accept, 1)
                 self._last_decision = row.seq
-            self._last_row = upto
+                read += 1
+            self._last_row, self._whole = upto, read < limit
+            if upto - self._kept >= KEEP_EVERY:
+                self._keep()
+
+    def _resume(self) -> None:
+        found = self.ledger.summary(*self.product.names, "groups")
+        if found is not None:
+            self._last_row = self._kept = found[0]
+            self._last_decision = found[1]["last_decision"]
+            self.people, self.accepted = (
+                Counter(dict(map(tuple, found[1][name]))) for name in ("people", "accepted")
+            )
+            self.overruled = Counter({(g, accept): n for g, accept, n in found[1]["overruled"]})
+
+    def _keep(self) -> None:
+        self._kept = self._last_row
+        found: Json = {
+            "last_decision": self._last_decision,
+            "people": [[group, number] for group, number in self.people.items()],
+            "accepted": [[group, number] for group, number in self.accepted.items()],
+            "overruled": [[*which, number] for which, number in self.overruled.items()],
+        }
+        self.ledger.keep_summary(*self.product.names, "groups", self._last_row, found)
 
     def _count(self, group: Any, accept: bool, people: int) -> None:
         self.people[group] += people
@@ -111,9 +147,53 @@ class GroupLine:
 
 
 @dataclass(frozen=True)
+class Deciding:
+    """Who decides from a time on: rules that were learned, accepting everybody (the audit coin),
+    rejecting everybody. The three add up to 1.
+    """
+
+    at: float
+    learned: float
+    audit: float
+    rejecting: float
+
+    @classmethod
+    def of(cls, at: float, policy: Policy) -> "Deciding":
+        """Read from a policy."""
+        # from the document: nothing is loaded for it
+        parts = policy.document["parts"]
+        constants = {
+            accept: sum(
+                part["weight"]
+                for part in parts
+                if part["hypothesis"] == {"kind": "constant", "accept": accept}
+            )
+            for accept in (True, False)
+        }
+        audit, rejecting = constants[True], constants[False]
+        return cls(at, max(1.0 - audit - rejecting, 0.0), audit, rejecting)
+
+
+def who_decided(
+    policies: Sequence[Policy], events: Sequence[Event], certified: Sequence[CertificateRow]
+) -> tuple[Deciding, ...]:
+    """What was in force, from each change on: publications, rollbacks and the kill switch."""
+    published = {row.epoch: row.at for row in certified}
+    changes = [(p.seq, published[p.epoch]) for p in policies if p.in_lineage]
+    changes += [(e.seq, e.at) for e in events if e.action in ("kill", "revive", "rollback")]
+    found: list[Deciding] = []
+    for seq, at in sorted(changes)[-MOST_CHANGES:]:
+        before = [policy for policy in policies if policy.seq <= seq]
+        force = active([*before], [event for event in events if event.seq <= seq])
+        if force is not None:
+            found.append(Deciding.of(at, force.policy))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
 class PublishedPolicy:
-    """A policy of the past: when it was published, the widest interval of its gaps, its weights,
-    and the people behind its certificate.
+    """A policy of the past: when it was published, the widest interval of its gaps, its weights
+    (they add up to 1), and the people behind its certificate.
     """
 
     at: float
@@ -123,28 +203,32 @@ class PublishedPolicy:
     upper: float
     learned: float
     audit: float
+    rejecting: float
     people: int
 
     @classmethod
     def of(cls, policy: Policy, row: CertificateRow) -> "PublishedPolicy":
         """Read from the policy and its certificate."""
         gaps, window = row.document["gaps"], row.document["window"]
-        audit, learned = audit_and_learned_weight(policy_from_json(policy.document))
+        parts = Deciding.of(row.at, policy)
         return cls(
             at=row.at,
             epoch=policy.epoch,
             rules=policy.rules,
             lower=min((gap["low"] for gap in gaps), default=0.0),
             upper=max((gap["high"] for gap in gaps), default=0.0),
-            learned=learned,
-            audit=audit,
+            learned=parts.learned,
+            audit=parts.audit,
+            rejecting=parts.rejecting,
             people=max(window[1] - window[0], 0),
         )
 
 
 @dataclass(frozen=True)
 class DashboardData:
-    """Everything on the page of a product; `newest` is what the newest policy says of itself."""
+    """Everything on the page of a product; `newest` is what the newest policy says of itself, and
+    `booked` the sum of its bookings, whatever decides at the moment.
+    """
 
     broken: str | None
     active: ActivePolicy
@@ -156,7 +240,9 @@ class DashboardData:
     groups: tuple[GroupLine, ...]
     hidden: bool
     history: tuple[PublishedPolicy, ...]
+    deciding: tuple[Deciding, ...]
     newest: Json
+    booked: float
     drift: tuple[Json, ...]
     notes: tuple[str, ...]
     events: tuple[Event, ...]
@@ -184,17 +270,19 @@ def read_dashboard(decider: Decider, product: Product, counts: ProductCounts) ->
     """Read the ledger once."""
     ledger, names = decider.ledger, product.names
     counts.refresh()
-    active, rows = decider.active(product), {r.epoch: r for r in ledger.certificates(*names)}
-    issued = rows.get(active.policy.epoch)
+    in_force, certificates = decider.active(product), ledger.certificates(*names)
+    rows = {row.epoch: row for row in certificates}
+    issued = rows.get(in_force.policy.epoch)
     certificate = None if issued is None else Certificate.from_json(issued.document)
-    lineage = [policy for policy in ledger.policies(*names) if policy.in_lineage]
+    policies, events = ledger.policies(*names), ledger.events(*names)
+    lineage = [policy for policy in policies if policy.in_lineage]
     newest = lineage[-1].info if lineage else {}
     shown = {str(plain_label(group)) for group in counts.shown}
     gaps = () if certificate is None else certificate.gaps
-    mark = {} if certificate is None else mark_of_older_rules(ledger, product, active.policy)
+    mark = {} if certificate is None else mark_of_older_rules(ledger, product, in_force.policy)
     return DashboardData(
         broken=ledger.broken,
-        active=active,
+        active=in_force,
         certificate=certificate,
         older_rules=mark,
         gaps=tuple(g.describe() for g in gaps if {str(g.group), str(g.reference)} <= shown),
@@ -203,10 +291,16 @@ def read_dashboard(decider: Decider, product: Product, counts: ProductCounts) ->
         groups=tuple(GroupLine(str(g), counts.people[g], counts.accepted[g]) for g in counts.shown),
         hidden=any(0 < n < SMALLEST_GROUP for g, n in counts.people.items() if g is not None),
         history=tuple(PublishedPolicy.of(policy, rows[policy.epoch]) for policy in lineage),
+        deciding=who_decided(policies, events, certificates),
         newest=newest,
-        drift=tuple(one for one in newest.get("drift", ()) if one["people"] >= SMALLEST_GROUP),
+        booked=math.fsum(one["share"] for one in newest.get("delta", ())),
+        drift=tuple(
+            {**one, "share_of_alarm": one["evidence"] / one["alarm_at"]}
+            for one in newest.get("drift", ())
+            if one["people"] >= SMALLEST_GROUP
+        ),
         notes=tuple(_without_small_groups(note, shown) for note in newest.get("notes", ())),
-        events=tuple(ledger.events(*names)[-8:][::-1]),
+        events=tuple(events[-8:][::-1]),
         now=ledger.clock(),
     )
 

@@ -3,11 +3,17 @@
     active policy -> terms (probability, audit weight) -> the ledger draws and writes -> answer
 
 A policy is loaded only if its signature verifies. Requests that come in together share a commit.
+Terms rest on a basis: the newest rows that changed what decides and who may ask. If another replica
+has changed it by the time of the transaction, nothing is drawn, and new terms are made.
 """
 
 import asyncio
 import contextlib
-from collections.abc import Iterator, Sequence
+import itertools
+import math
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -22,23 +28,29 @@ from evenhand.ledger import (
     RULES,
     Answer,
     Application,
+    Basis,
     Damaged,
     Drawn,
     Invalid,
     Ledger,
+    LedgerUnavailable,
     Mode,
     NotFound,
     Policy,
     Refusal,
+    Switched,
     Terms,
 )
+from evenhand.ledger.refusals import DatabaseAway
 from evenhand.policies import Mixture
-from evenhand.service.schemas import Asked
+from evenhand.service.keys import KeyStore
+from evenhand.service.schemas import AnyAsked as Asked
 from evenhand.service.settings import Product
 
 Action = Literal["kill", "revive", "rollback", "shadow", "live"]
 Question = tuple[Application, Terms]
 Answers = list[Answer | Refusal]
+Given = Sequence[float | bool | str | None] | Mapping[str, float | bool | str | None]
 Waiting = tuple[Sequence[Question], "asyncio.Future[Answers]"]
 """The questions of one request, and where its answers are awaited."""
 
@@ -48,6 +60,12 @@ QUIET_TURNS = 4
 """Turns of the event loop without a new request after which a group is complete. From the last
 byte of a request to the decider it takes at most so many turns.
 """
+
+
+TRIES = 20
+"""How often terms are made anew for one request, while others switch what decides."""
+REFRESH_LIMIT = 30.0
+"""Seconds after which a replica that could not look at the ledger refuses to decide."""
 
 
 def render(drawn: Drawn) -> bytes:
@@ -106,12 +124,37 @@ class ActivePolicy:
         return audit_and_learned_weight(self.mixture)[1]
 
 
-def verified_mixture(policy: Policy, public_key: str) -> Mixture:
-    """The mixture of a policy whose record is signed by the ledger's key; else Damaged."""
+def verified_mixture(
+    policy: Policy, public_key: str, ledger: Ledger | None = None, trusted: Sequence[str] = ()
+) -> Mixture:
+    """The mixture of a policy whose record is signed by the ledger's key; else Damaged.
+
+    `ledger`: where its fitted models are, if it has some.
+    """
     if policy.signature != policy.signature.lower():
         raise Damaged("the signature is not written as it was made.")  # capitals: another record
     policy.verify(public_key)
-    return policy_from_json(policy.document)
+    if ledger is None:
+        return policy_from_json(policy.document)
+    return stored_mixture(ledger, policy, trusted)
+
+
+def stored_mixture(ledger: Ledger, policy: Policy, trusted: Sequence[str] = ()) -> Mixture:
+    """The mixture of a policy, its fitted models read from the ledger by their hashes."""
+    known = _MIXTURES.get(policy.id)  # the id is the hash of the document
+    if known is None:
+        models = ledger.models(policy.document)
+        known = policy_from_json(policy.document, models=models, trusted=trusted)
+        if models:
+            _MIXTURES[policy.id] = known
+            while len(_MIXTURES) > MOST_LOADED:
+                _MIXTURES.pop(next(iter(_MIXTURES)), None)
+    return known
+
+
+MOST_LOADED = 32
+_MIXTURES: dict[str, Mixture] = {}
+"""Policies whose models have been loaded, the oldest first."""
 
 
 def certified_policies(ledger: Ledger, product: Product) -> list[str]:
@@ -186,17 +229,22 @@ class GroupCommit:
                 questions = [question for asked, _ in group for question in asked]
                 try:
                     answers = iter(await self.ledger.decide_async(questions))
-                except EvenhandError as refusal:
-                    if len(group) > 1:  # one by one, so that nobody suffers for another
+                except Exception as error:  # noqa: BLE001 - whoever waits must be told
+                    # one by one, so that nobody suffers for another
+                    if len(group) > 1 and not isinstance(error, DatabaseAway):
                         groups += [[one] for one in reversed(group)]
-                    elif not group[0][1].done():
-                        group[0][1].set_exception(refusal)
+                        continue
+                    for _, future in group:
+                        if not future.done():
+                            future.set_exception(error)
                     continue
                 for asked, future in group:
                     part = [next(answers) for _ in asked]
                     if not future.done():  # the client may have gone
                         future.set_result(part)
         finally:
+            for _, future in itertools.chain(group, *groups):
+                future.cancel()  # nobody is left waiting, however this ended
             self._busy -= 1
             self._watch()
 
@@ -204,14 +252,36 @@ class GroupCommit:
 class Decider:
     """Decides about the applications of every product, and switches what is active.
 
-    A decision is drawn by the policy that was active when the request came.
+    A decision is drawn by the policy, and in the mode, that is active inside its transaction.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        Where decisions are written.
+    products : sequence of Product
+        What is decided about.
+    keys : KeyStore, optional
+        The API keys, which change with the basis too.
+    refresh_limit : float
+        Seconds after which a decider that could not look at the ledger refuses.
     """
 
-    def __init__(self, ledger: Ledger, products: Sequence[Product]) -> None:
-        self.ledger = ledger
+    def __init__(
+        self,
+        ledger: Ledger,
+        products: Sequence[Product],
+        keys: KeyStore | None = None,
+        refresh_limit: float = REFRESH_LIMIT,
+    ) -> None:
+        self.ledger, self.keys, self.refresh_limit = ledger, keys, refresh_limit
         self.products = {product.names: product for product in products}
         self._active: dict[tuple[str, str], ActivePolicy] = {}
         self._commits = GroupCommit(ledger)
+        self._basis = Basis(-1, -1)
+        self._looked = -math.inf
+        self._looking = threading.Lock()
+        self._turn = asyncio.Lock()
+        self._next_look: asyncio.Task[None] | None = None
 
     def product(self, tenant: str, name: str) -> Product:
         """The product; NotFound names those that the tenant has."""
@@ -221,6 +291,39 @@ class Decider:
         return self.products[tenant, name]
 
     # which policy is active
+
+    @property
+    def refresh_age(self) -> float:
+        """Seconds since the ledger was last asked what decides, and who may ask."""
+        return time.monotonic() - self._looked
+
+    def keep_up(self) -> None:
+        """Ask the ledger whether anything has changed, and take it up; blocks."""
+        with self._looking:
+            began = time.monotonic()
+            # read before what it stands for: at worst terms rest on too old a basis, and are made
+            # anew
+            basis = self.ledger.basis()
+            if self.keys is not None and basis.keys != self._basis.keys:
+                self.keys.refresh()
+            if basis.switched != self._basis.switched:
+                for product in self.products.values():
+                    self.refresh(product)
+            self._basis, self._looked = basis, began
+
+    async def current(self) -> None:
+        """As `keep_up`; those who wait share a look at the ledger that begins after they came."""
+        if self.ledger.store.path is not None and self.ledger.basis() == self._basis:
+            self._looked = time.monotonic()
+            return  # this process alone writes, and knows
+        if self._next_look is None:
+            self._next_look = asyncio.create_task(self._look())
+        await asyncio.shield(self._next_look)
+
+    async def _look(self) -> None:
+        async with self._turn:  # the look that is on its way may have begun too early
+            self._next_look = None
+            await asyncio.to_thread(self.keep_up)
 
     def active(self, product: Product) -> ActivePolicy:
         """The policy that decides now."""
@@ -248,7 +351,9 @@ class Decider:
 
         for policy, its_mode, reason in candidates():
             with contextlib.suppress(EvenhandError):
-                mixture = verified_mixture(policy, self.ledger.keyring.public_key)
+                mixture = verified_mixture(
+                    policy, self.ledger.keyring.public_key, self.ledger, product.trusted
+                )
                 active = ActivePolicy(policy, mixture, its_mode, reason)
                 self._active[product.names] = active
                 return active
@@ -300,16 +405,62 @@ class Decider:
         else:
             policy = None
         self.ledger.operate(*product.names, action, by, note, policy)
-        return self.refresh(product)
+        self.keep_up()
+        return self.active(product)
 
     # deciding
 
-    async def decide(self, tenant: str, asked: Sequence[Asked]) -> list[Answer | EvenhandError]:
-        """An answer or a refusal for each application, in their order."""
-        prepared = self.prepare(tenant, asked)
+    async def decide(
+        self,
+        tenant: str,
+        asked: Sequence[Asked],
+        still_allowed: Callable[[], None] = lambda: None,
+    ) -> list[Answer | EvenhandError]:
+        """An answer or a refusal for each application, in their order.
+
+        `still_allowed` raises if the caller may not ask any more; it is asked whenever terms are
+        made.
+        """
+        if self.refresh_age > self.refresh_limit:
+            await self._refreshed()
+        answers: dict[int, Answer | EvenhandError] = {}
+        waiting: Sequence[int] = range(len(asked))
+        for _ in range(TRIES):
+            part = [asked[place] for place in waiting]
+            if any(self._has_model(tenant, one.product) for one in part):
+                prepared = await asyncio.to_thread(self.prepare, tenant, part)  # models take time
+            else:
+                prepared = self.prepare(tenant, part)
+            if all(isinstance(one, EvenhandError) for one in prepared):
+                await self.current()  # no transaction will ask
+            still_allowed()
+            answers |= dict(zip(waiting, await self._answers(prepared), strict=True))
+            waiting = [p for p in waiting if isinstance(answers[p], Switched)]
+            if not waiting:
+                break
+            await self.current()
+        return [answers[place] for place in range(len(asked))]
+
+    async def _refreshed(self) -> None:
+        try:
+            await self.current()
+        except Exception as error:
+            raise LedgerUnavailable(
+                f"for {self.refresh_age:.0f} s this replica could not see what decides; "
+                f"after {self.refresh_limit:g} s it refuses.",
+                hint="ask another replica, and look at the database and the log.",
+            ) from error
+
+    async def _answers(
+        self, prepared: list[Question | EvenhandError]
+    ) -> list[Answer | EvenhandError]:
         sound = [one for one in prepared if not isinstance(one, EvenhandError)]
         answers = iter(await self._commits.decide(sound) if sound else [])
         return [one if isinstance(one, EvenhandError) else next(answers) for one in prepared]
+
+    def _has_model(self, tenant: str, name: str) -> bool:
+        product = self.products.get((tenant, name))
+        return product is not None and product.schema is not None
 
     def prepare(self, tenant: str, asked: Sequence[Asked]) -> list[Question | EvenhandError]:
         """Each application with its terms, or why it is refused.
@@ -318,6 +469,7 @@ class Decider:
         one does not depend on the others by a single bit.
         """
         prepared: list[Any] = []
+        basis = self._basis
         places: dict[str, list[int]] = {}
         for place, one in enumerate(asked):
             try:
@@ -331,10 +483,20 @@ class Decider:
             features = np.array([person.features for person in people], dtype=np.float64)
             by_group = product.group_use == "decide"
             group = np.array([one.group for one in people], dtype=object) if by_group else None
-            chances = active.mixture.acceptance_of_checked(features, group).tolist()
+            try:
+                chances = active.mixture.acceptance_of_checked(features, group).tolist()
+            except EvenhandError as refusal:  # a model that cannot deal with somebody
+                if len(rows) > 1:  # one by one, so that nobody suffers for another
+                    for row in rows:
+                        (prepared[row],) = self.prepare(tenant, [asked[row]])
+                else:
+                    prepared[rows[0]] = refusal
+                continue
             policy, audit = active.policy, active.audit_weight
             for row, chance in zip(rows, chances, strict=True):
-                terms = Terms(policy.id, chance, min(audit, chance), policy.epoch, active.mode)
+                terms = Terms(
+                    policy.id, chance, min(audit, chance), policy.epoch, active.mode, basis
+                )
                 prepared[row] = (prepared[row], terms)
         return prepared
 
@@ -345,19 +507,7 @@ def _application(product: Product, asked: Asked) -> Application:
             "group is missing or none of the product's groups, but this product decides by group.",
             hint="send one of the groups of the settings.",
         )
-    features, names, prices = asked.features, product.features, asked.prices
-    if isinstance(features, dict):
-        if set(features) != set(names):
-            raise Invalid(
-                "features does not name the product's features.",
-                hint=f"they are {', '.join(names)}.",
-            )
-        features = [features[name] for name in names]
-    if len(features) != len(names):
-        raise Invalid(
-            f"features has {len(features)} numbers; this product has {len(names)} features.",
-            hint=f"send {', '.join(names)}, in this order or by name.",
-        )
+    features, prices = encoded(product, asked.features), asked.prices
     if product.prices_per_person != (prices is not None):
         raise Invalid(
             f"prices must {'' if product.prices_per_person else 'not '}be given for this product.",
@@ -373,3 +523,84 @@ def _application(product: Product, asked: Asked) -> Application:
     return Application(
         product.tenant, asked.key, asked.person, asked.product, features, asked.group, priced
     )
+
+
+class FeatureRefused(Invalid):
+    """A feature of a person is not what it may be; `field` says which one, as the API names it."""
+
+    def __init__(self, detail: str, *, hint: str, field: str) -> None:
+        super().__init__(detail, hint=hint)
+        self.field = field
+
+
+def encoded(product: Product, given: Given) -> list[float]:
+    """Put the features of a person in order, check them, and encode them as numbers.
+
+    Parameters
+    ----------
+    product : Product
+        The product; its schema says what each feature may hold.
+    given : list or dict
+        The values in the order of the features, or by name.
+
+    Returns
+    -------
+    list of float
+        Finite numbers.
+
+    Raises
+    ------
+    Invalid
+        If a feature is missing, unknown or not what it may be; the message names it.
+
+    Examples
+    --------
+    >>> loan = Product("bank", "loan", ("score", "income"))
+    >>> encoded(loan, {"income": 30.5, "score": 2})
+    [2.0, 30.5]
+    >>> encoded(loan, {"income": "high", "score": 2})
+    Traceback (most recent call last):
+        ...
+    evenhand.service.decider.FeatureRefused: feature 'income' is a text; it must be a number. ...
+    """
+    names, by_name = product.features, isinstance(given, Mapping)
+    if product.schema is None:
+        for place, value in given.items() if isinstance(given, Mapping) else enumerate(given):
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                kind = {str: "a text", bool: "true or false"}.get(type(value), "null")
+                which = place if isinstance(place, str) else names[min(place, len(names) - 1)]
+                raise FeatureRefused(
+                    f"feature {which!r} is {kind}; it must be a number.",
+                    hint="the settings describe features that hold anything else.",
+                    field=f"features.{place}",
+                )
+    if isinstance(given, Mapping):
+        lacking = [name for name in names if name not in given]
+        strange = [name for name in given if name not in names]
+        if lacking or strange:
+            which = f"lacks {lacking[0]!r}" if lacking else f"has the unknown {strange[0][:60]!r}"
+            raise Invalid(
+                f"features does not name the product's features: it {which}.",
+                hint=f"they are {', '.join(names)}.",
+            )
+        given = [given[name] for name in names]
+    if len(given) != len(names):
+        raise Invalid(
+            f"features has {len(given)} values; this product has {len(names)} features.",
+            hint=f"send {', '.join(names)}, in this order or by name.",
+        )
+    if product.schema is None:
+        return [float(value) for value in given]  # type: ignore[arg-type]
+    row: list[float] = []
+    for place, (column, value) in enumerate(zip(product.schema.columns, given, strict=True)):
+        try:
+            row += column.encode([value])[0].tolist()
+        except EvenhandError as refusal:
+            detail = str(refusal).removesuffix(f" Hint: {refusal.hint}")
+            detail = detail.replace("the column ", "feature ", 1).replace(" in row 0", "", 1)
+            raise FeatureRefused(
+                detail,
+                hint=f"the settings declare {column.describe()}.",
+                field=f"features.{column.name if by_name else place}",
+            ) from refusal
+    return row

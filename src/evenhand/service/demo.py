@@ -3,15 +3,17 @@ day.
 """
 
 import heapq
+import json
 import logging
 import threading
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
+from urllib.request import Request, urlopen
 
-import httpx2
 import numpy as np
 
+from evenhand.contracts import Json
 from evenhand.environments import Scores
 from evenhand.environments.scores import ScoreGroup
 from evenhand.service.settings import DAY, Product, Settings
@@ -82,22 +84,26 @@ class DemoPopulation:
 
     def _run(self) -> None:
         generator = np.random.default_rng(self.seed)
-        headers = {"Authorization": f"Bearer {self.token}"}
-        with httpx2.Client(base_url=self.url, headers=headers, timeout=30.0) as client:
-            while not self.stop.wait(TICK):
-                try:
-                    self._apply(client, generator)
-                    due: list[dict[str, object]] = []
-                    while self._waiting and self._waiting[0][0] <= self.clock() and len(due) < 1000:
-                        _, key, label = heapq.heappop(self._waiting)
-                        due.append({"key": key, "label": label})
-                    if due:
-                        reported = client.post("/v1/outcomes/batch", json={"outcomes": due})
-                        reported.raise_for_status()
-                except httpx2.HTTPError as error:
-                    LOG.debug("the demo's client waits: %s", type(error).__name__)
+        while not self.stop.wait(TICK):
+            try:
+                self._apply(generator)
+                due: list[dict[str, object]] = []
+                while self._waiting and self._waiting[0][0] <= self.clock() and len(due) < 1000:
+                    _, key, label = heapq.heappop(self._waiting)
+                    due.append({"key": key, "label": label})
+                if due:
+                    self._post("/v1/outcomes/batch", {"outcomes": due})
+            except OSError as error:  # refused, or not there yet
+                LOG.debug("the demo's client waits: %s", type(error).__name__)
 
-    def _apply(self, client: httpx2.Client, generator: np.random.Generator) -> None:
+    def _post(self, path: str, body: object) -> Json:
+        headers = {"Authorization": f"Bearer {self.token}", "Content-Type": "application/json"}
+        request = Request(self.url + path, json.dumps(body).encode(), headers)
+        with urlopen(request, timeout=30.0) as answer:
+            decoded: Json = json.load(answer)
+            return decoded
+
+    def _apply(self, generator: np.random.Generator) -> None:
         sample = POPULATION.draw(PEOPLE_PER_TICK, generator)
         asked = [
             {
@@ -109,10 +115,9 @@ class DemoPopulation:
             }
             for row in range(PEOPLE_PER_TICK)
         ]
-        answer = client.post("/v1/decisions/batch", json={"decisions": asked})
-        answer.raise_for_status()
+        answer = self._post("/v1/decisions/batch", {"decisions": asked})
         self.applied += PEOPLE_PER_TICK
-        for one, label in zip(answer.json()["decisions"], sample.label, strict=True):
+        for one, label in zip(answer["decisions"], sample.label, strict=True):
             if one.get("accept") and generator.random() >= NEVER_TOLD:
                 when = self.clock() + DAY * generator.uniform(1.0, 6.0)
                 heapq.heappush(self._waiting, (when, one["key"], int(label)))

@@ -7,25 +7,34 @@ the same time (`evenhand.policies.reasons`). For a rejected person the least cha
 units of spread and within what was observed, with which the same coin would have accepted.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from evenhand.contracts import Hypothesis, Json
-from evenhand.ledger import RULES, Drawn, Explained, Ledger, Policy
+from evenhand.hypotheses import REJECT_ALL
+from evenhand.ledger import RULES, Drawn, Explained, Ledger, Policy, Standing, list_decisions
 from evenhand.policies import Mixture
-from evenhand.policies.reasons import Acceptance, WeightedRule, attribution, least_change
+from evenhand.policies.reasons import (
+    MOST_EVALUATIONS,
+    Acceptance,
+    Changeable,
+    WeightedRule,
+    attribution,
+    least_change,
+)
+from evenhand.schema import MISSING
 from evenhand.service.decider import Decider, verified_mixture
 from evenhand.service.settings import Product
 from evenhand.words import FloatArray, GroupArray
 
 COMPARED, LOOKED_AT = 200, 2_000
 """People whom somebody is compared with, and rows of the chain among which they are looked for."""
-ROUNDING = 1e-12
-WITH_BORDERS = ("constant", "group", "threshold", "per-group", "tree", "linear", "table")
-"""Kinds of rules whose every change of answer is known, see `borders`."""
+ROUNDING, TIED = 1e-12, 1e-9
+WITH_BORDERS = ("constant", "group", "threshold", "per-group", "tree", "linear")
+"""Kinds of rules whose every change of answer is known, see `hyperplanes`."""
 
 AS_DRAWN = (
     "The certificate is about the policy as drawn, before people overrule it. "
@@ -33,6 +42,10 @@ AS_DRAWN = (
     "it counts at its worst."
 )
 """What the claim of every certificate is about."""
+
+
+Value = float | bool | str | None
+"""Of a feature, as it is sent; None where it is missing."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +62,7 @@ class Reason:
     """What a feature did to the probability, compared with other people: its Shapley value."""
 
     feature: str
-    value: float
+    value: Value
     share: float
 
 
@@ -60,10 +73,11 @@ class LeastChange:
     """
 
     features: tuple[str, ...]
-    now: tuple[float, ...]
-    values: tuple[float, ...]
+    now: tuple[Value, ...]
+    values: tuple[Value, ...]
     acceptance: float
     size: float
+    words: str
 
 
 @dataclass(frozen=True)
@@ -83,6 +97,7 @@ class Explanation:
     status: str
     overruled: bool
     usable: bool
+    learned_from: str
     parts: tuple[RulePart, ...]
     compared_with: int
     usual: float | None
@@ -101,34 +116,41 @@ def explain(decider: Decider, tenant: str, key: str) -> Explanation:
     known = decider.ledger.explain(tenant, key)
     drawn, product = known.drawn, decider.product(tenant, known.drawn.product)
     mixture = verified_mixture(
-        decider.ledger.policy(drawn.policy), decider.ledger.keyring.public_key
+        decider.ledger.policy(drawn.policy),
+        decider.ledger.keyring.public_key,
+        decider.ledger,
+        product.trusted,
     )
     by_group = mixture.group_use == "decide"
     group = np.array([known.group], dtype=object) if by_group else None
     row, rules = np.array([known.features]), zip(mixture.hypotheses, mixture.weights, strict=True)
     parts = tuple(
-        RulePart(weight, rule.describe(product.features), bool(rule.accepts(row, group)[0]))
+        RulePart(weight, _in_words(rule, product), bool(rule.accepts(row, group)[0]))
         for rule, weight in sorted(rules, key=lambda part: -part[1])
     )
     others = _comparison(decider.ledger, product, drawn)
-    usual, error, change = None, 0.0, None
+    usual, error, change, compared = None, 0.0, None, 0
     reasons: tuple[Reason, ...] = ()
     if len(others):
-        documents = [rule.to_json() for rule in mixture.hypotheses]
+        asked_of = others[-_fitting(mixture, product) :]
         found = attribution(
             [
-                WeightedRule(weight, _answers(rule, group), _columns(document, len(known.features)))
-                for rule, weight, document in zip(
-                    mixture.hypotheses, mixture.weights, documents, strict=True
-                )
+                WeightedRule(weight, _answers(rule, group), _columns(rule.to_json(), product))
+                for rule, weight in zip(mixture.hypotheses, mixture.weights, strict=True)
             ],
             row[0],
-            others,
+            asked_of,
+            places=_places(product),
         )
-        usual, error = found.baseline, found.standard_error
-        named = zip(product.features, known.features, found.values.tolist(), strict=True)
-        told = [Reason(*one) for one in named if abs(one[2]) > ROUNDING]
-        reasons = tuple(sorted(told, key=lambda one: -abs(one.share)))
+        usual, error, compared = found.baseline, found.standard_error, len(asked_of)
+        told = [
+            Reason(name, value, share)
+            for (name, value), share in zip(
+                _shown(product, known.features).items(), found.values.tolist(), strict=True
+            )
+            if abs(share) > ROUNDING
+        ]
+        reasons = tuple(sorted(told, key=lambda one: -round(abs(one.share), 9)))
         if not drawn.accept:
             change = _change(known, mixture, product, group, others)
     return Explanation(
@@ -145,28 +167,64 @@ def explain(decider: Decider, tenant: str, key: str) -> Explanation:
         status=known.standing.status,
         overruled=known.standing.overruled,
         usable=drawn.usable,
+        learned_from=learned_from(drawn, known.standing),
         parts=parts,
-        compared_with=len(others),
+        compared_with=compared,
         usual=usual,
         reasons=reasons,
         standard_error=error,
         change=change,
-        sentence=_sentence(drawn, reasons, change),
+        sentence=_sentence(drawn, reasons, change, mixture.weight_of(REJECT_ALL)),
     )
 
 
-def _sentence(drawn: Drawn, reasons: tuple[Reason, ...], change: LeastChange | None) -> str:
+def _in_words(rule: Hypothesis, product: Product) -> str:
+    """A rule in words; fitted models are told apart by their hashes."""
+    words, model = rule.describe(product.slots), rule.to_json().get("model")
+    return words if model is None else f"{words} (model {model['sha256'][:12]})"
+
+
+def learned_from(drawn: Drawn, standing: Standing) -> str:
+    """What a decision teaches the learner, in words."""
+    if drawn.mode != "live":
+        return f"no: it was made in {drawn.mode} mode, and only live decisions are learned from"
+    if not drawn.first:
+        return "no: it is not the person's first application in the window"
+    if not drawn.accept:
+        return (
+            "yes: that this person came, and was rejected with this probability; "
+            "the outcome is never seen"
+        )
+    outcome = {
+        "pending": "the outcome counts when it is known",
+        "resolved": "the outcome is known and counts from the next closing on",
+        "disputed": "two outcomes contradict each other, so neither counts until it is settled",
+        "overruled": "people refused this person, so the outcome counts at its worst",
+    }
+    return f"yes: {outcome[standing.status]}"
+
+
+def _sentence(
+    drawn: Drawn, reasons: tuple[Reason, ...], change: LeastChange | None, everybody: float
+) -> str:
+    """In words. `everybody`: the weight of rejecting everybody."""
     done, p, u = ("Accepted" if drawn.accept else "Rejected"), drawn.acceptance, drawn.u
-    against = [one.feature for one in reasons if one.share < 0]
+    if drawn.mode == "killed":
+        return (
+            f"{done}: the kill switch was on, and everybody was {done.lower()}. "
+            "Nothing about the person had a say."
+        )
     more = ""
     if not drawn.accept:
-        more += f" What spoke most against it: {against[0]}." if against else ""
+        against = [one for one in reasons if one.share < 0]
+        most = [one for one in against if one.share <= against[0].share + TIED]
+        names = " and ".join(one.feature for one in most)
+        more += f" What spoke most against it: {names}" if most else ""
+        more += (", equally." if len(most) > 1 else ".") if most else ""
         if change is not None:
-            moved = zip(change.features, change.now, change.values, strict=True)
-            steps = " and ".join(
-                f"{name} of {to:.6g} (it was {now:.6g})" for name, now, to in moved
-            )
-            more += f" With {steps}, the same coin would have accepted."
+            more += f" With {change.words}, the same coin would have accepted."
+        elif u >= 1.0 - everybody - ROUNDING:
+            more += f" Rejecting everybody has the weight {everybody:.4g}, and the coin fell there."
     if p in (0.0, 1.0):
         return (
             f"{done}: the policy was certain (probability of being accepted {p:g}); "
@@ -187,14 +245,18 @@ def _comparison(ledger: Ledger, product: Product, drawn: Drawn) -> FloatArray:
     """The features of the people who were decided on last before this one, and of the first ones
     after it where these are few; nobody who was erased.
     """
-    before = ledger.history(*product.names, after=max(0, drawn.seq - LOOKED_AT), upto=drawn.seq - 1)
-    people = [row.features for row in before if row.features is not None][-COMPARED:]
-    if len(people) < COMPARED:
-        later = ledger.history(*product.names, after=drawn.seq, upto=drawn.seq + LOOKED_AT)
-        for row in later:
-            if row.features is not None and len(people) < COMPARED:
-                people.append(row.features)
-    return np.array(people, dtype=np.float64).reshape(len(people), len(product.features))
+    people: list[tuple[float, ...]] = []
+    for later in (False, True):
+        border: int | None = drawn.seq
+        while border is not None and len(people) < COMPARED:
+            if later:
+                page = list_decisions(ledger, *product.names, after=border)
+                rows, border = page.rows[::-1], page.newer
+            else:
+                page = list_decisions(ledger, *product.names, before=border)
+                rows, border = page.rows, page.older
+            people += [row.features for row in rows if row.features is not None]
+    return np.array(people[:COMPARED], dtype=np.float64).reshape(-1, product.width)
 
 
 def _answers(rule: Hypothesis, group: GroupArray | None) -> Acceptance:
@@ -205,18 +267,59 @@ def _answers(rule: Hypothesis, group: GroupArray | None) -> Acceptance:
     return accepts
 
 
-def _columns(document: Any, width: int) -> tuple[int, ...]:
-    """The columns that a rule may look at."""
+def _places(product: Product) -> list[slice]:
+    """Where each feature stands in the matrix."""
+    if product.schema is None:
+        return [slice(j, j + 1) for j in range(len(product.features))]
+    return [product.schema.places[name] for name in product.features]
+
+
+def _shown(product: Product, features: Sequence[float]) -> dict[str, Value]:
+    """The values of a person as they were sent, by the name of the feature."""
+    if product.schema is None:
+        return dict(zip(product.features, features, strict=True))
+    return product.schema.records(np.array([features]))[0]
+
+
+def _fitting(mixture: Mixture, product: Product) -> int:
+    """With how many people somebody is compared: fewer for a model on many columns, such that the
+    shares stay exact.
+    """
+    if all(rule.to_json()["kind"] in WITH_BORDERS for rule in mixture.hypotheses):
+        return COMPARED
+    return min(COMPARED, max(32, MOST_EVALUATIONS // 4 >> min(len(product.features), 30)))
+
+
+def _columns(document: Any, product: Product) -> tuple[int, ...]:
+    """The features that a rule may look at."""
     match document:
         case {"kind": "constant"} | {"kind": "group"}:
-            return ()
+            slots: Iterable[int] = ()
         case {"kind": "threshold", "column": column}:
-            return (column,)
+            slots = (column,)
         case {"kind": "tree", "column": columns}:
-            return tuple(sorted({column for column in columns if column >= 0}))
+            slots = (column for column in columns if column >= 0)
         case {"kind": "linear", "weights": weights}:
-            return tuple(column for column, weight in enumerate(weights) if weight)
-    return tuple(range(width))
+            slots = (column for column, weight in enumerate(weights) if weight)
+        case {"kind": "per-group", "parts": parts}:
+            return tuple(sorted({c for p in parts for c in _columns(p["hypothesis"], product)}))
+        case _:
+            return tuple(range(len(product.features)))
+    return tuple(sorted({product.features.index(product.slots[slot]) for slot in slots}))
+
+
+def _changeable(product: Product) -> list[Changeable]:
+    """What may be proposed: numbers along their range, categories and truth values that were
+    observed, and never a text, which may be somebody else's own words.
+    """
+    found: list[Changeable] = []
+    for name, place in zip(product.features, _places(product), strict=True):
+        column = None if product.schema is None else product.schema[name]
+        kind = "number" if column is None else column.kind
+        missing = MISSING if column is not None and column.missing else None
+        told = {"number": "number", "text": "fixed"}.get(kind, "name")
+        found.append(Changeable(place, cast(Any, told), missing))
+    return found
 
 
 def _change(
@@ -226,51 +329,78 @@ def _change(
     group: GroupArray | None,
     others: FloatArray,
 ) -> LeastChange | None:
-    document = mixture.to_json()
-    candidates: list[list[float]] = []
-    for column in range(len(product.features)):
-        crossed = [
-            value
-            for border in borders(document, column, known.features)
-            for step in [1e-9 * max(1.0, abs(border))]
-            for value in (border, border - step, border + step)
-        ]
+    weights, right = hyperplanes(mixture.to_json(), product.width)
+    columns = _changeable(product)
+    if any(rule.to_json()["kind"] not in WITH_BORDERS for rule in mixture.hypotheses):
         # a model without known borders is tried at the values that were observed
-        opaque = any(part["hypothesis"]["kind"] not in WITH_BORDERS for part in document["parts"])
-        seen = np.quantile(others[:, column], np.linspace(0, 1, 33)).tolist() if opaque else []
-        candidates.append([*crossed, *seen])
+        for column in columns:
+            if column.kind == "number":
+                at = column.place.start
+                seen = others[others[:, at] != MISSING, at]
+                grid = np.linspace(0, 1, 33)
+                tried = np.unique(np.quantile(seen, grid, method="nearest")) if len(seen) else seen
+                unit = np.zeros((len(tried), product.width))
+                unit[:, at] = 1.0
+                weights, right = np.vstack([weights, unit]), np.r_[right, tried]
 
     def acceptance(rows: FloatArray) -> FloatArray:
-        return mixture.acceptance(rows, None if group is None else np.repeat(group, len(rows)))
+        asked = None if group is None else np.repeat(group, len(rows))
+        return mixture.acceptance_of_checked(rows, asked)
 
     person = np.array(known.features)
-    change = least_change(acceptance, person, candidates, others, known.drawn.u)
+    change = least_change(acceptance, person, (weights, right), others, known.drawn.u, columns)
     if change is None:
         return None
-    names = tuple(product.features[column] for column in change.columns)
-    now = tuple(known.features[column] for column in change.columns)
-    return LeastChange(names, now, change.values, change.acceptance, change.size)
+    changed = person.copy()
+    for j, value in zip(change.columns, change.values, strict=True):
+        changed[columns[j].place.start] = value
+    now, then = _shown(product, known.features), _shown(product, changed.tolist())
+    names = tuple(product.features[j] for j in change.columns)
+    words = " and ".join(_moved(name, now[name], then[name]) for name in names)
+    return LeastChange(
+        names,
+        tuple(now[name] for name in names),
+        tuple(then[name] for name in names),
+        change.acceptance,
+        change.size,
+        words,
+    )
 
 
-def borders(document: Any, column: int, features: tuple[float, ...]) -> Iterator[float]:
-    """The values of one column at which a rule of a policy's document changes its answer."""
-    match document:
-        case {"kind": "threshold", "column": at, "value": value}:
-            if at == column:
-                yield value
-        case {"kind": "tree", "column": columns, "value": values}:
-            yield from (v for at, v in zip(columns, values, strict=True) if at == column)
-        case {"kind": "linear", "weights": weights, "threshold": threshold}:
-            if weights[column]:  # w.x = threshold, solved for one column
-                terms = enumerate(zip(weights, features, strict=True))
-                rest = sum(w * x for i, (w, x) in terms if i != column)
-                yield (threshold - rest) / weights[column]
-        case dict():
-            for part in document.values():
-                yield from borders(part, column, features)
-        case list():
-            for part in document:
-                yield from borders(part, column, features)
+def _moved(name: str, was: Value, to: Value) -> str:
+    """A change in words, with so many digits that the two numbers read differently."""
+    before = "missing" if was is None else str(was)
+    if isinstance(to, bool | str) or to is None:
+        return f"{name} {str(to)!r} (it was {before!r})"
+    if isinstance(was, float | int):
+        texts = (f"{was:.{digits}g}" for digits in (6, 10, 14, 17))
+        before = next((text for text in texts if float(text) != to), before)
+    return f"{name} of {to:.10g} (it was {before})"
+
+
+def hyperplanes(document: Any, width: int) -> tuple[FloatArray, FloatArray]:
+    """(w, c) of every w.x = c at which a rule of a policy's document changes its answer."""
+    found: list[tuple[FloatArray, float]] = []
+
+    def look(part: Any) -> None:
+        match part:
+            case {"kind": "threshold", "column": column, "value": value}:
+                found.append((np.eye(width)[column], value))
+            case {"kind": "tree", "column": columns, "value": values}:
+                cuts = zip(columns, values, strict=True)
+                found.extend((np.eye(width)[at], cut) for at, cut in cuts if at >= 0)
+            case {"kind": "linear", "weights": weights, "threshold": threshold}:
+                found.append((np.array(weights, dtype=np.float64), threshold))
+            case dict():
+                for inner in part.values():
+                    look(inner)
+            case list():
+                for inner in part:
+                    look(inner)
+
+    look(document)
+    right = np.array([c for _, c in found], dtype=np.float64)
+    return np.array([w for w, _ in found], dtype=np.float64).reshape(-1, width), right
 
 
 def mark_of_older_rules(ledger: Ledger, product: Product, policy: Policy) -> Json:

@@ -1,26 +1,34 @@
-"""API keys: who may do what, and how often.
+"""API keys, sessions, and people behind a proxy: who may do what, and how often.
 
 A key is 256 random bits, shown once and stored as its SHA-256 with a tenant and scopes. It cannot
-be guessed from its hash, so the hash needs neither salt nor stretching.
+be guessed from its hash, so the hash needs neither salt nor stretching. Keys are rows of the chain:
+created, and perhaps revoked. The head of the chain names the newest such row, so that every replica
+knows whether it has seen all of them.
 """
 
 import hashlib
+import hmac
+import ipaddress
 import json
 import os
 import secrets
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal, cast, get_args
 
+from starlette import types
 from starlette.requests import Request
 
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.ledger import require_name
+from evenhand.ledger import Event, Ledger, require_name
+from evenhand.ledger.ledger import KeyChange
 from evenhand.service.problems import ProblemError
+from evenhand.service.settings import Settings
 
 Scope = Literal["decide", "observe", "audit", "admin"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
@@ -52,8 +60,20 @@ def _checked_scopes(names: Iterable[str]) -> frozenset[Scope]:
     return cast(frozenset[Scope], scopes)
 
 
+def _new_key(tenant: str, scopes: Iterable[str], name: str) -> tuple[str, Key]:
+    """A token, and what is stored of it."""
+    require_name("tenant", tenant)
+    if name:
+        require_name("the name of a key", name)
+    token = PREFIX + secrets.token_urlsafe(32)
+    digest = _digest(token)
+    return token, Key(digest[:12], tenant, _checked_scopes(scopes), digest, name)
+
+
 class KeyStore:
-    """The API keys of all tenants, in a file that only its owner can read.
+    """API keys in memory, or in the file in which they were kept before they were in the ledger.
+
+    `LedgerKeys` has the same methods, and is what the service uses.
 
     Parameters
     ----------
@@ -126,11 +146,15 @@ class KeyStore:
         self._refresh()
         return [key for key in self._keys.values() if key.tenant == tenant]
 
+    def refresh(self) -> None:
+        """Take up what another process has changed."""
+        self._refresh()
+
     def __len__(self) -> int:
         self._refresh()
         return len(self._keys)
 
-    def add(self, tenant: str, scopes: Iterable[str], name: str = "") -> str:
+    def add(self, tenant: str, scopes: Iterable[str], name: str = "", by: str = "") -> str:
         """Make a key.
 
         Parameters
@@ -141,6 +165,8 @@ class KeyStore:
             What it may do: some of `SCOPES`.
         name : str
             What the key is for, in words.
+        by : str
+            Who makes it; the ledger records it.
 
         Returns
         -------
@@ -152,17 +178,14 @@ class KeyStore:
         InvalidInput
             If there is no scope, or an unknown one.
         """
-        require_name("tenant", tenant)
-        token = PREFIX + secrets.token_urlsafe(32)
-        digest = _digest(token)
-        key = Key(digest[:12], tenant, _checked_scopes(scopes), digest, name)
+        token, key = _new_key(tenant, scopes, name)
         with self._lock:
             self._read()
-            self._keys = {**self._keys, digest: key}
+            self._keys = {**self._keys, key.sha256: key}
             self._write()
         return token
 
-    def revoke(self, tenant: str, key_id: str) -> bool:
+    def revoke(self, tenant: str, key_id: str, by: str = "") -> bool:
         """Revoke a key: from now on it opens nothing.
 
         Parameters
@@ -171,6 +194,8 @@ class KeyStore:
             Whose key.
         key_id : str
             The `id` of the key.
+        by : str
+            Who revokes it; the ledger records it.
 
         Returns
         -------
@@ -225,6 +250,174 @@ class KeyStore:
         self._stamp = self._stamp_of_file()
 
 
+class LedgerKeys(KeyStore):
+    """The API keys of all tenants, in the chain of the ledger.
+
+    A key that is revoked stays so, and none is lost: creations and revocations of all replicas
+    follow one another in the chain. What is looked up is what was there at the last `refresh`, or
+    at the last change made here; the service compares it with the head of the chain.
+
+    Parameters
+    ----------
+    ledger : Ledger
+        The ledger.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from evenhand.ledger import Keyring, Ledger
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     Ledger.open(f"{folder}/l.sqlite", keyring=Keyring.generate(), clock=float) as ledger,
+    ... ):
+    ...     keys = LedgerKeys(ledger)
+    ...     key = keys.find(keys.add("bank", ["decide"], "web shop", by="Ada"))
+    ...     keys.revoke("bank", key.id, by="Ada"), [e.action for e in ledger.key_events()]
+    (True, ['key_created', 'key_revoked'])
+    """
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(None)
+        self._ledger, self._upto = ledger, 0
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Take up what was created and revoked since."""
+        self._take_up(self._ledger.key_events(self._upto))
+
+    def add(self, tenant: str, scopes: Iterable[str], name: str = "", by: str = "") -> str:
+        """Make a key; it opens every replica when this returns.
+
+        Parameters
+        ----------
+        tenant, scopes, name, by
+            As in `KeyStore.add`.
+
+        Returns
+        -------
+        str
+            The token, which is stored nowhere.
+        """
+        token, key = _new_key(tenant, scopes, name)
+        self._change(lambda _: [self._created(key, by)])
+        return token
+
+    def revoke(self, tenant: str, key_id: str, by: str = "") -> bool:
+        """Revoke a key; it opens no replica when this returns.
+
+        Parameters
+        ----------
+        tenant, key_id, by
+            As in `KeyStore.revoke`.
+
+        Returns
+        -------
+        bool
+            Whether the tenant has such a key.
+        """
+
+        def change(keys: Mapping[str, Key]) -> list[KeyChange]:
+            mine = [k for k in keys.values() if (k.tenant, k.id) == (tenant, key_id)]
+            return [_revoked(key, by) for key in mine if not key.revoked]
+
+        self._change(change)
+        return any(key.id == key_id for key in self.all(tenant))
+
+    def first(self, tenants: Iterable[str], by: str) -> dict[str, str]:
+        """Make one key with every scope for each tenant that has none.
+
+        Parameters
+        ----------
+        tenants : iterable of str
+            Whose keys.
+        by : str
+            Who makes them.
+
+        Returns
+        -------
+        dict
+            The token of each tenant that had none. Of several replicas that do this at once, one
+            gets it.
+        """
+        new = {tenant: _new_key(tenant, SCOPES, "first") for tenant in tenants}
+
+        def change(keys: Mapping[str, Key]) -> list[KeyChange]:
+            have = {key.tenant for key in keys.values()}
+            return [self._created(key, by) for _, key in new.values() if key.tenant not in have]
+
+        self._change(change)
+        return {t: token for t, (token, key) in new.items() if key.sha256 in self._keys}
+
+    def take_over(self, other: KeyStore, by: str) -> int:
+        """Take over the keys of a file, revoked ones too; a key that is known stays as it is.
+
+        Parameters
+        ----------
+        other : KeyStore
+            The keys as they were kept before.
+        by : str
+            Who takes them over.
+
+        Returns
+        -------
+        int
+            How many were new.
+        """
+        other.refresh()
+        theirs = list(other._keys.values())
+        before = len(self._keys)
+
+        def change(keys: Mapping[str, Key]) -> list[KeyChange]:
+            new = [key for key in theirs if key.sha256 not in keys]
+            made = [self._created(key, by) for key in new]
+            return made + [_revoked(key, by) for key in new if key.revoked]
+
+        self._change(change)
+        return len(self._keys) - before
+
+    # rows of the chain
+
+    def _change(self, change: Callable[[Mapping[str, Key]], list[KeyChange]]) -> None:
+        with self._lock:
+            upto, keys = self._upto, self._keys
+        self._take_up(
+            self._ledger.change_keys(lambda events: change(self._fold(keys, events)), upto)
+        )
+
+    def _take_up(self, events: Sequence[Event]) -> None:
+        with self._lock:
+            new = [event for event in events if event.seq > self._upto]
+            self._keys = self._fold(self._keys, new)
+            self._upto = max([self._upto, *(event.seq for event in new)])
+
+    def _fold(self, keys: Mapping[str, Key], events: Sequence[Event]) -> dict[str, Key]:
+        found = dict(keys)
+        for event in events:
+            info, digest = event.info, str(event.info["sha256"])
+            if event.action == "key_revoked" and digest in found:
+                found[digest] = replace(found[digest], revoked=True)
+            elif event.action == "key_created" and digest not in found:
+                scopes = _checked_scopes(info["scopes"])
+                key = Key(digest[:12], str(event.tenant), scopes, digest, info["name"])
+                # nobody who can only write the database makes a key that opens
+                if hmac.compare_digest(str(info["seal"]), self._seal(key)):
+                    found[digest] = key
+        return found
+
+    def _created(self, key: Key, by: str) -> KeyChange:
+        about: Json = {"id": key.id, "sha256": key.sha256, "name": key.name}
+        scopes = sorted(key.scopes)
+        return "key_created", key.tenant, by, about | {"scopes": scopes, "seal": self._seal(key)}
+
+    def _seal(self, key: Key) -> str:
+        parts = (key.sha256, key.tenant, key.name, *sorted(key.scopes))
+        return self._ledger.keyring.digest("api key", *parts).hex()
+
+
+def _revoked(key: Key, by: str) -> KeyChange:
+    return "key_revoked", key.tenant, by, {"id": key.id, "sha256": key.sha256, "name": key.name}
+
+
 @dataclass
 class RateLimiter:
     """Token buckets: each name has `rate` requests a second, and `burst` at once. Beyond `most`
@@ -251,21 +444,29 @@ class RateLimiter:
 
 @dataclass
 class KeyGuard:
-    """Lets requests pass whose key is valid, has the scope, and does not come too often.
+    """Lets requests pass whose key is valid and does not come too often.
 
-    by_key, by_address: the limits of valid keys, and of addresses that send none.
+    by_key, by_address: the limits of valid keys, and of addresses that send none. current: makes
+    the keys those of now, if another replica has changed them. client: the address that a request
+    comes from.
     """
 
     keys: KeyStore
     by_key: RateLimiter
     by_address: RateLimiter
+    current: Callable[[], Awaitable[None]]
+    client: Callable[[types.Scope], str]
 
-    def require(self, request: Request, scope: Scope) -> Key:
-        """The key of a request; 401 without a valid one, 403 without the scope, or 429."""
-        words = request.headers.get("authorization", "").split()
-        key = self.keys.find(words[1]) if len(words) == 2 and words[0].lower() == "bearer" else None
+    async def authenticate(self, authorization: str, scope: types.Scope) -> Key:
+        """The key in an Authorization header; 401 without a valid one, or 429.
+
+        It may have been revoked by another replica in the meantime: see `require_valid`.
+        """
+        words = authorization.split()
+        token = words[1] if len(words) == 2 and words[0].lower() == "bearer" else ""
+        key = self.keys.find(token)
         limiter = self.by_address if key is None else self.by_key
-        wait = limiter.take(address_of(request) if key is None else key.id)
+        wait = limiter.take(self.client(scope) if key is None else key.id)
         if wait > 0:
             raise ProblemError(
                 "too-many",
@@ -273,52 +474,116 @@ class KeyGuard:
                 hint="wait, or send batches.",
                 headers={"Retry-After": str(max(1, round(wait)))},
             )
+        if key is None and token.startswith(PREFIX):  # another replica may have made it
+            await self.current()
+            key = self.keys.find(token)
         if key is None:
-            raise ProblemError(
-                "unauthorised",
-                "the request carries no valid API key.",
-                hint="send Authorization: Bearer eh_...",
-                headers={"WWW-Authenticate": "Bearer"},
-            )
-        if scope not in key.scopes:
-            raise ProblemError(
-                "forbidden", f"this needs the scope {scope!r}.", hint="ask an admin for such a key."
-            )
+            raise _unauthorised()
         return key
 
+    def require_valid(self, key: Key) -> None:
+        """401 if the key has been revoked, as far as is known here."""
+        if self.keys.by_digest(key.sha256) is None:
+            raise _unauthorised()
 
-def address_of(request: Request) -> str:
-    """Where a request comes from."""
-    return request.client.host if request.client else "?"
+
+def _unauthorised() -> ProblemError:
+    return ProblemError(
+        "unauthorised",
+        "the request carries no valid API key.",
+        hint="send Authorization: Bearer eh_...",
+        headers={"WWW-Authenticate": "Bearer"},
+    )
+
+
+def require_scope(key: Key, scope: Scope) -> None:
+    """403 without the scope."""
+    if scope not in key.scopes:
+        raise ProblemError(
+            "forbidden", f"this needs the scope {scope!r}.", hint="ask an admin for such a key."
+        )
 
 
 class Sessions:
-    """Who has logged in to the dashboard, by a random name; lost with the process, on purpose.
+    """Who has logged in to the dashboard, on every replica: a signed cookie.
 
-    A session comes from a key with the scope "audit" and ends with it.
+        cookie = hash of the key . end . nonce . HMAC(keyring, all of these)
+
+    A session comes from a key with the scope "audit" and ends with it, after SESSION_SECONDS, or
+    when its owner logs out, which the database remembers for all replicas.
     """
 
-    def __init__(self, keys: KeyStore) -> None:
-        self._keys = keys
-        self._open: dict[str, tuple[str, float]] = {}
+    def __init__(self, keys: KeyStore, ledger: Ledger) -> None:
+        self._keys, self._ledger = keys, ledger
 
     def begin(self, token: str) -> str | None:
-        """The name of a new session, or None if the key may not audit."""
+        """The cookie of a new session, or None if the key may not audit."""
         key = self._keys.find(token)
         if key is None or "audit" not in key.scopes:
             return None
-        now = time.time()
-        self._open = {name: entry for name, entry in self._open.items() if entry[1] > now}
-        name = secrets.token_urlsafe(32)
-        self._open[name] = (key.sha256, now + SESSION_SECONDS)
-        return name
+        parts = (key.sha256, str(int(time.time()) + SESSION_SECONDS), secrets.token_hex(16))
+        return ".".join((*parts, self._seal(parts)))
 
-    def tenant(self, name: str | None) -> str | None:
-        """Whose session it is, while it lasts and its key is valid."""
-        digest, end = self._open.get(name or "", ("", 0.0))
-        key = self._keys.by_digest(digest) if end > time.time() else None
-        return None if key is None or "audit" not in key.scopes else key.tenant
+    def tenant(self, cookie: str | None) -> str | None:
+        """Whose session it is, while it lasts and its key is valid; asks the database."""
+        parts = self._parts(cookie)
+        key = None if parts is None else self._keys.by_digest(parts[0])
+        if parts is None or key is None or "audit" not in key.scopes:
+            return None
+        return None if self._ledger.session_ended(_session(parts)) else key.tenant
 
-    def end(self, name: str | None) -> None:
-        """Log out."""
-        self._open.pop(name or "", None)
+    def end(self, cookie: str | None) -> None:
+        """Log out, on every replica."""
+        parts = self._parts(cookie)
+        if parts is not None:
+            self._ledger.end_session(_session(parts), float(parts[1]))
+
+    def _parts(self, cookie: str | None) -> tuple[str, ...] | None:
+        *parts, seal = (cookie or "").split(".")
+        if len(parts) != 3 or not hmac.compare_digest(seal.encode(), self._seal(parts).encode()):
+            return None
+        return tuple(parts) if int(parts[1]) > time.time() else None
+
+    def _seal(self, parts: Sequence[str]) -> str:
+        return self._ledger.keyring.digest("session", *parts).hex()
+
+
+def _session(parts: Sequence[str]) -> bytes:
+    return hashlib.sha256(".".join(parts).encode()).digest()
+
+
+class PeopleOfProxy:
+    """People whom an authenticating proxy in front has let in, by a header; off by default.
+
+    The header is believed only on a connection from one of the proxy's own addresses, and only if
+    it is there once. Such people may look at the dashboard of one tenant, and nothing else.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self._header = (settings.proxy_header or "").lower().encode()
+        self._networks = [ipaddress.ip_network(one) for one in settings.proxy_addresses]
+        self._tenant = settings.proxy_tenant or settings.products[0].tenant
+
+    def tenant(self, request: Request) -> str | None:
+        """Whose dashboard the person may see, or None."""
+        if not self._header or not self.is_proxy(request.client.host if request.client else ""):
+            return None
+        names = [value for name, value in request.headers.raw if name == self._header]
+        return self._tenant if len(names) == 1 and names[0].strip() else None
+
+    def client(self, scope: types.Scope) -> str:
+        """Where a request comes from: the address of its connection, or what the proxy says."""
+        address = str(scope["client"][0]) if scope.get("client") else "?"
+        if self._networks and self.is_proxy(address):
+            told = [value for name, value in scope["headers"] if name == b"x-forwarded-for"]
+            last = b",".join(told).decode("latin-1").rsplit(",", 1)[-1].strip()
+            return last or address
+        return address
+
+    def is_proxy(self, address: str) -> bool:
+        """Whether an address is one of the proxy's."""
+        try:
+            found = ipaddress.ip_address(address)
+        except ValueError:  # no address: a socket of this machine, or a test
+            return False
+        return any(found in network for network in self._networks)

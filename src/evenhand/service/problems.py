@@ -3,6 +3,7 @@ only where it can be neither a secret nor a group.
 """
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -38,10 +39,12 @@ PROBLEMS = {
     "gap-unconfirmed": (503, "The ledger was restored and does not draw"),
     "ledger-locked": (503, "The ledger belongs to another process"),
     "ledger-unavailable": (503, "Nothing can be made durable"),
+    "not-ready": (503, "The service cannot decide now"),
     "unauthorised": (401, "A valid API key is needed"),
     "forbidden": (403, "The key lacks a scope"),
     "too-large": (413, "The body is too large"),
     "too-deep": (422, "The body is nested too deeply"),
+    "too-slow": (408, "The request came too slowly"),
     "too-many": (429, "Too many requests"),
     "wrong-host": (421, "The service does not answer for this host"),
     "bad-json": (400, "The body is no JSON"),
@@ -101,7 +104,30 @@ def refusal_problem(refusal: EvenhandError) -> Json:
     """The problem document of a refusal by the ledger or by the library."""
     kind = next(kind for known, kind in KINDS.items() if isinstance(refusal, known))
     detail = str(refusal).removesuffix(f" Hint: {refusal.hint}")
-    return problem(kind, detail, hint=refusal.hint)
+    field = getattr(refusal, "field", None)
+    if field is None:
+        return problem(kind, detail, hint=refusal.hint)
+    told = {"field": field, "law": detail.partition("; ")[2].removesuffix(".") or detail}
+    return problem(kind, detail, hint=refusal.hint, **told, errors=[told])
+
+
+ALTERNATIVES = {
+    "group": "must be printable text of 1 to 200 characters, true, false, or a number of at most "
+    "2**53",
+}
+"""The law of a field that takes several types; pydantic would tell that of each."""
+
+
+def _place(error: Mapping[str, Any]) -> list[str]:
+    """Where the error is, without pydantic's names for the alternatives of a type."""
+    parts = [part for part in error["loc"] if part not in ("body", "query", "path")]
+    kept = [str(part) for part in parts if not _INNER.match(str(part))]
+    if error["type"] == "extra_forbidden" and parts and _INNER.match(str(parts[-1])):
+        kept.append(str(parts[-1]))  # an unknown field with such a name
+    return kept
+
+
+_INNER = re.compile(r"(?:bool|int|float|str|constrained-\w+)$|[\w-]+\[.*\]$", re.S)
 
 
 def validation_problem(errors: Sequence[Mapping[str, Any]]) -> Json:
@@ -114,11 +140,13 @@ def validation_problem(errors: Sequence[Mapping[str, Any]]) -> Json:
     def printable(text: str) -> str:
         return "".join(c if c.isprintable() else "?" for c in text[:LONGEST_SHOWN])
 
-    refused: list[Json] = []
-    for error in errors[:20]:
-        place = [str(part) for part in error["loc"] if part not in ("body", "query", "path")]
+    laws: dict[str, list[str]] = {}
+    values: dict[str, Any] = {}
+    for error in errors:
+        place = _place(error)
+        field = printable(".".join(place) or "body")
         law = str(error["msg"]).removeprefix("Value error, ")
-        refused.append({"field": printable(".".join(place) or "body"), "law": law})
+        laws.setdefault(field, []).append(ALTERNATIVES.get(place[-1] if place else "", law))
         value = error.get("input")
         if (
             place
@@ -126,8 +154,13 @@ def validation_problem(errors: Sequence[Mapping[str, Any]]) -> Json:
             and isinstance(value, str | int | float | bool)
             and len(str(value)) <= LONGEST_SHOWN
         ):
-            refused[-1]["value"] = value if isinstance(value, int) else printable(str(value))
-    first, others = refused[0], len(errors) - 1
+            values[field] = value if isinstance(value, int) else printable(str(value))
+    refused: list[Json] = [
+        {"field": field, "law": " or ".join(dict.fromkeys(said))}
+        | ({"value": values[field]} if field in values else {})
+        for field, said in list(laws.items())[:20]
+    ]
+    first, others = refused[0], len(laws) - 1
     detail = f"{first['field']}: {first['law']}." + (f" (and {others} more)" if others else "")
     hint = "GET /openapi.json describes every field."
     return problem("invalid", detail, hint=hint, **first, errors=refused)

@@ -1,26 +1,31 @@
-"""What is checked of every request: first the host, and the size, the time and the depth of the
-body, before anything is parsed; then the key. Every answer gets the security headers.
+"""What is checked of every request, in this order: the host, the key, the size of the body; and for
+whoever has a key the depth of its nesting. Nothing before the key looks into the body, and nothing
+here costs more than linear time. Every answer gets the security headers.
 """
 
-import asyncio
+import os
 import re
-from collections.abc import Awaitable, Callable
+import time
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated
+from urllib.parse import unquote
 
 import numpy as np
 from fastapi import Depends, Request
 from starlette import types
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Send
 
-from evenhand.service.keys import Key, Scope
-from evenhand.service.problems import ProblemError, problem_response
+from evenhand.service import schemas
+from evenhand.service.keys import Key, Scope, require_scope
+from evenhand.service.problems import ProblemError, problem, problem_response
 from evenhand.service.state import LOG, Service
 
-MOST_DRAINED = 64 * 2**20
-"""Bytes of a refused body that are read and thrown away; then the client can read the refusal."""
-SLOWEST_BODY = 30.0
-"""Seconds that a body may take."""
+PUBLIC = ("/", "/openapi.json", "/health", "/health/live", "/health/ready")
+"""Paths that need no key; the dashboard's, which has sessions, are the others."""
+MOST_PUBLIC_BODY = 8 * 2**10
+"""Bytes of a body where no key is needed: a form with a key."""
 SECURITY_HEADERS = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"same-origin"),
@@ -34,7 +39,8 @@ SECURITY_HEADERS = (
     ),
     (b"cache-control", b"no-store"),
 )
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.S)
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.S)
+"""A string, or one that is not closed, to the end: so a quote is never looked at twice."""
 
 
 def nesting_depth(body: bytes) -> int:
@@ -45,6 +51,29 @@ def nesting_depth(body: bytes) -> int:
     return int(np.cumsum(opened.astype(np.int32) - closed.astype(np.int32)).max(initial=0))
 
 
+@dataclass(frozen=True)
+class Caller:
+    """Somebody with a valid key, and the service that answers."""
+
+    service: Service
+    key: Key
+    tenant: str
+
+    @property
+    def by(self) -> str:
+        """Who it is, for the record: the name of the key."""
+        return self.key.name or f"key {self.key.id}"
+
+    def signed(self, body: schemas.Signed) -> dict[str, str]:
+        """`by`, and the note with whom the caller names beside the key."""
+        parts = (part for part in (body.by, body.note) if part)
+        return {"by": self.by, "note": ": ".join(parts)}
+
+
+QuickRoutes = Mapping[tuple[str, str], Callable[[Caller, bytes], Awaitable[Response | None]]]
+"""By method and path: routes that may answer without FastAPI."""
+
+
 class RequestGuard:
     """The outermost ASGI application: it passes on the requests that keep the limits.
 
@@ -53,22 +82,32 @@ class RequestGuard:
     """
 
     def __init__(
-        self, app: ASGIApp, *, hosts: frozenset[str], max_body: int, max_depth: int
+        self,
+        app: ASGIApp,
+        service: Service,
+        hosts: frozenset[str],
+        quick: QuickRoutes | None = None,
     ) -> None:
-        self.app, self.hosts, self.max_body, self.max_depth = app, hosts, max_body, max_depth
+        self.app, self.service, self.hosts = app, service, hosts
+        self.quick = quick or {}
+        self.max_body, self.max_depth = service.settings.max_body, service.settings.max_depth
 
     async def __call__(self, scope: types.Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
+        began, request, status = time.perf_counter(), os.urandom(8).hex(), 0
         body: bytes | None = None
 
         async def send_with_headers(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 present = {name for name, _ in message["headers"]}
                 missing = (pair for pair in SECURITY_HEADERS if pair[0] not in present)
-                message["headers"] = [*message["headers"], *missing]
+                named = (b"x-request-id", request.encode())
+                message["headers"] = [*message["headers"], *missing, named]
             await send(message)
 
         async def receive_body_once() -> Message:
@@ -79,18 +118,58 @@ class RequestGuard:
             return {"type": "http.request", "body": content, "more_body": False}
 
         try:
-            body = await self._checked_body(dict(scope["headers"]), receive)
+            headers = dict(scope["headers"])
+            _keep_parts_whole(scope)
+            self._require_host(headers)
+            most = await self._require_key(scope, headers)
+            body = await _body(headers, receive, most)
+            if body is None:
+                return  # the client has gone
+            response = await self._quick_answer(scope, headers, body)
+            if response is None:
+                if len(body) > self.max_depth and nesting_depth(body) > self.max_depth:
+                    deep = f"the body is nested deeper than {self.max_depth} levels."
+                    raise ProblemError("too-deep", deep, hint="send plain objects.")
+                await self.app(scope, receive_body_once, send_with_headers)
+            else:
+                await response(scope, receive, send_with_headers)
         except ProblemError as refused:
             response = problem_response(refused.document, refused.headers)
             await response(scope, receive, send_with_headers)
-            return
-        try:
-            await self.app(scope, receive_body_once, send_with_headers)
-        # it has been answered; a traceback in the log could quote the request
+        # a traceback in the log could quote the request
         except Exception as error:  # noqa: BLE001
-            LOG.error("a request failed with %s", type(error).__name__)
+            LOG.error("request %s failed with %s", request, type(error).__name__)
+            if status == 0:  # FastAPI answers by itself
+                failed = "the request could not be completed."
+                document = problem("ledger-unavailable", failed, hint="try again.")
+                await problem_response(document)(scope, receive, send_with_headers)
+        finally:
+            if self.service.request_log is not None:
+                known = scope.get("evenhand.route") or getattr(scope.get("route"), "path", "-")
+                route = str(known)
+                client = scope["client"][0] if scope.get("client") else "?"
+                seconds = time.perf_counter() - began
+                self.service.request_log.request(
+                    request, scope["method"], route, status, seconds, client
+                )
 
-    async def _checked_body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes:
+    async def _quick_answer(
+        self, scope: types.Scope, headers: Mapping[bytes, bytes], body: bytes
+    ) -> Response | None:
+        """The answer of a route that is asked most; None if it is not one, or if what was sent is
+        not plainly sound: then the usual way says what is wrong with it.
+        """
+        route = self.quick.get((scope["method"], scope["path"]))
+        plain = headers.get(b"content-type", b"").startswith(b"application/json")
+        if route is None or not plain:
+            return None
+        key: Key = scope["evenhand.key"]
+        response = await route(Caller(self.service, key, key.tenant), body)
+        if response is not None:
+            scope["evenhand.route"] = scope["path"]
+        return response
+
+    def _require_host(self, headers: Mapping[bytes, bytes]) -> None:
         host = headers.get(b"host", b"").decode("latin-1")
         name = host if host.endswith("]") else host.rsplit(":", 1)[0]
         if "*" not in self.hosts and name.lower() not in self.hosts:
@@ -99,52 +178,72 @@ class RequestGuard:
                 "the Host header does not name this service.",
                 hint="list the name in allowed_hosts of the settings.",
             )
-        announced = headers.get(b"content-length", b"0")
-        keep = announced.isdigit() and len(announced) < 16 and int(announced) <= self.max_body
-        parts: list[bytes] = []
-        size, more = 0, True
+
+    async def _require_key(self, scope: types.Scope, headers: Mapping[bytes, bytes]) -> int:
+        """The bytes that the body may have; the key of the caller is left in the scope."""
+        path: str = scope["path"]
+        if path in PUBLIC or path == "/dashboard" or path.startswith("/dashboard/"):
+            return MOST_PUBLIC_BODY
+        authorization = headers.get(b"authorization", b"").decode("latin-1")
         try:
-            async with asyncio.timeout(SLOWEST_BODY):
-                while more and size <= MOST_DRAINED:
-                    message = await receive()
-                    if message["type"] == "http.disconnect":
-                        break
-                    part, more = message.get("body", b""), message.get("more_body", False)
-                    size += len(part)
-                    keep = keep and size <= self.max_body
-                    if keep:
-                        parts.append(part)
-        except TimeoutError:
-            slow = f"the body took longer than {SLOWEST_BODY:g} s."
-            raise ProblemError("too-large", slow, hint="send it at once.") from None
-        if not keep:
+            key = await self.service.key_guard.authenticate(authorization, scope)
+        except ProblemError:
+            raise
+        except Exception as error:
             raise ProblemError(
-                "too-large",
-                f"the body has more than {self.max_body:,} bytes.",
-                hint="send batches of at most 1,000.",
-                law=f"at most {self.max_body} bytes",
-            )
-        body = b"".join(parts)
-        if len(body) > self.max_depth and nesting_depth(body) > self.max_depth:
-            deep = f"the body is nested deeper than {self.max_depth} levels."
-            raise ProblemError("too-deep", deep, hint="send plain objects.")
-        return body
+                "ledger-unavailable", "the key cannot be checked now.", hint="try again."
+            ) from error
+        scope["evenhand.key"] = key
+        return self.max_body
 
 
-@dataclass(frozen=True)
-class Caller:
-    """Somebody with a valid key, and the service that answers."""
+def _keep_parts_whole(scope: types.Scope) -> None:
+    """A "/" that came encoded belongs to a part of the path, such as the key of an application: it
+    is encoded still when routes are looked up, and `PathText` decodes it.
+    """
+    raw: bytes = scope.get("raw_path") or b""
+    if b"%" in raw:
+        parts = (unquote(part) for part in raw.decode("latin-1").split("/"))
+        scope["path"] = "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
 
-    service: Service
-    key: Key
-    tenant: str
+
+async def _body(headers: Mapping[bytes, bytes], receive: Receive, most: int) -> bytes | None:
+    """The body, of at most so many bytes; None if the client has gone.
+
+    What is refused is not read: the connection throws the rest of it away.
+    """
+    announced = headers.get(b"content-length", b"0")
+    if announced.isdigit() and len(announced) < 16 and int(announced) <= most:
+        message = await receive()
+        content: bytes = message.get("body", b"")
+        parts, size = [content], len(content)
+        while message["type"] == "http.request" and message.get("more_body") and size <= most:
+            message = await receive()
+            content = message.get("body", b"")
+            parts.append(content)
+            size += len(content)
+        if message["type"] == "http.disconnect":
+            return None
+        if size <= most:
+            return b"".join(parts)
+    raise ProblemError(
+        "too-large",
+        f"the body has more than {most:,} bytes.",
+        hint="send batches of at most 1,000.",
+        law=f"at most {most} bytes",
+    )
 
 
 def _with_scope(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
     # a coroutine, because FastAPI sends plain functions through a pool of threads
     async def caller(request: Request) -> Caller:
         service: Service = request.app.state.service
-        key = service.key_guard.require(request, scope)
+        key: Key = request.scope["evenhand.key"]  # the guard has found it
+        if scope != "decide" or request.method != "POST":
+            # another replica may have revoked it; decisions ask inside of their transaction
+            await service.decider.current()
+            service.key_guard.require_valid(key)
+        require_scope(key, scope)
         return Caller(service, key, key.tenant)
 
     return caller

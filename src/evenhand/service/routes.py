@@ -5,8 +5,10 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
 
 from fastapi import APIRouter, Request, Response
+from starlette.responses import PlainTextResponse
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
@@ -22,6 +24,7 @@ from evenhand.ledger import (
     Refusal,
     Report,
     Settlement,
+    TooEarly,
     Verdict,
 )
 from evenhand.planning import plan
@@ -29,17 +32,49 @@ from evenhand.service import schemas
 from evenhand.service.audit_pack import policies_json
 from evenhand.service.decider import Action, ActivePolicy
 from evenhand.service.explanations import AS_DRAWN, explain, mark_of_older_rules
-from evenhand.service.problems import problem, problem_response, refusal_problem
-from evenhand.service.request_guard import Caller, MayAdmin, MayAudit, MayDecide, MayObserve
+from evenhand.service.problems import PROBLEMS, problem, problem_response, refusal_problem
+from evenhand.service.request_guard import (
+    Caller,
+    MayAdmin,
+    MayAudit,
+    MayDecide,
+    MayObserve,
+    QuickRoutes,
+)
 from evenhand.words import Prices
 
-ROUTER = APIRouter()
 JSON = "application/json"
+
+
+def refuses(*statuses: int) -> dict[int | str, Json]:
+    """What the OpenAPI document says of refusals by problem documents."""
+    titles: dict[int, list[str]] = {}
+    for status, title in PROBLEMS.values():
+        titles.setdefault(status, []).append(title)
+    return {
+        status: {
+            "description": "; ".join(titles[status]),
+            "content": {
+                "application/problem+json": {
+                    "schema": {"$ref": "#/components/schemas/ProblemDocument"}
+                }
+            },
+        }
+        for status in statuses
+    }
+
+
+ROUTER = APIRouter(responses=refuses(400, 401, 403, 405, 408, 413, 421, 422, 429, 503))
 
 # deciding
 
 
-@ROUTER.post("/v1/decisions", tags=["deciding"])
+@ROUTER.post(
+    "/v1/decisions",
+    tags=["deciding"],
+    response_model=schemas.Answered,
+    responses=refuses(404, 409, 410),
+)
 async def decide(body: schemas.Asked, caller: MayDecide) -> Response:
     """Decide about one application.
 
@@ -52,21 +87,28 @@ async def decide(body: schemas.Asked, caller: MayDecide) -> Response:
     return Response(answer.body, media_type=JSON, headers=replayed)
 
 
-@ROUTER.post("/v1/decisions/batch", tags=["deciding"])
+@ROUTER.post("/v1/decisions/batch", tags=["deciding"], response_model=schemas.AnsweredMany)
 async def decide_many(body: schemas.AskedMany, caller: MayDecide) -> Response:
     """Decide about up to 1,000 in one transaction: answers and problems, in the order of the
     request.
     """
+    return _batch(await _decided(caller, body.decisions))
+
+
+def _batch(answers: Sequence[Answer | EvenhandError]) -> Response:
     parts = [
         canonical(refusal_problem(one)).encode() if isinstance(one, EvenhandError) else one.body
-        for one in await _decided(caller, body.decisions)
+        for one in answers
     ]
     return Response(b'{"decisions":[' + b",".join(parts) + b"]}", media_type=JSON)
 
 
-async def _decided(caller: Caller, asked: Sequence[schemas.Asked]) -> list[Answer | EvenhandError]:
-    began, metrics = time.perf_counter(), caller.service.metrics
-    answers = await caller.service.decider.decide(caller.tenant, asked)
+async def _decided(
+    caller: Caller, asked: Sequence[schemas.AnyAsked]
+) -> list[Answer | EvenhandError]:
+    began, metrics = time.perf_counter(), caller.service.metrics.of[caller.tenant]
+    still_allowed = partial(caller.service.key_guard.require_valid, caller.key)
+    answers = await caller.service.decider.decide(caller.tenant, asked, still_allowed)
     metrics.seconds.observe(time.perf_counter() - began)
     drawn: Counter[tuple[str, str]] = Counter()
     for answer in answers:
@@ -81,8 +123,46 @@ async def _decided(caller: Caller, asked: Sequence[schemas.Asked]) -> list[Answe
     return answers
 
 
-@ROUTER.get("/v1/decisions/{key}", tags=["deciding"])
-async def stored(key: str, caller: MayDecide) -> Response:
+async def _decide_quickly(caller: Caller, body: bytes) -> Response | None:
+    """`decide` without FastAPI and pydantic, for what is plainly sound."""
+    asked = schemas.read_quickly(body)
+    if asked is None or "decide" not in caller.key.scopes:
+        return None
+    try:
+        answer = (await _decided(caller, [asked]))[0]
+    except EvenhandError as refusal:
+        answer = refusal
+    if isinstance(answer, EvenhandError):
+        return problem_response(refusal_problem(answer))
+    replayed = {"Evenhand-Replayed": "true" if answer.replayed else "false"}
+    return Response(answer.body, media_type=JSON, headers=replayed)
+
+
+async def _decide_many_quickly(caller: Caller, body: bytes) -> Response | None:
+    """`decide_many`, in the same way."""
+    asked = schemas.read_many_quickly(body)
+    if asked is None or "decide" not in caller.key.scopes:
+        return None
+    try:
+        return _batch(await _decided(caller, asked))
+    except EvenhandError as refusal:
+        return problem_response(refusal_problem(refusal))
+
+
+QUICK: QuickRoutes = {
+    ("POST", "/v1/decisions"): _decide_quickly,
+    ("POST", "/v1/decisions/batch"): _decide_many_quickly,
+}
+"""The routes that are asked most, answered before FastAPI if the body is plainly sound."""
+
+
+@ROUTER.get(
+    "/v1/decisions/{key}",
+    tags=["deciding"],
+    response_model=schemas.Answered,
+    responses=refuses(404, 410),
+)
+async def stored(key: schemas.PathText, caller: MayDecide) -> Response:
     """The stored answer; 404 if there is none, 410 if the person has been erased."""
     answer = await asyncio.to_thread(caller.service.ledger.find, caller.tenant, key)
     return Response(answer.body, media_type=JSON)
@@ -91,7 +171,7 @@ async def stored(key: str, caller: MayDecide) -> Response:
 # outcomes
 
 
-@ROUTER.post("/v1/outcomes", tags=["outcomes"])
+@ROUTER.post("/v1/outcomes", tags=["outcomes"], responses=refuses(404, 409, 410))
 async def tell(body: schemas.Told, caller: MayObserve) -> Response:
     """The outcome of an accepted person. Idempotent; a contradicting one is kept and marked
     disputed; one for a rejected person is refused (409) and quarantined."""
@@ -106,24 +186,24 @@ async def tell_many(body: schemas.ToldMany, caller: MayObserve) -> Json:
     return {"outcomes": await _report_many(caller, reports)}
 
 
-@ROUTER.post("/v1/overrides", tags=["outcomes"])
+@ROUTER.post("/v1/overrides", tags=["outcomes"], responses=refuses(404, 409, 410))
 async def override(body: schemas.OverrideTold, caller: MayObserve) -> Response:
     """A human decided. The decision stays in the certificate as it was drawn, and counts at its
     worst where its label is lost; the claim is about the policy as drawn. An override that agrees
     with the draw is on record and changes nothing."""
-    return await _reported(caller, body.key, Override(body.accept, body.by, body.note))
+    return await _reported(caller, body.key, Override(body.accept, **caller.signed(body)))
 
 
-@ROUTER.post("/v1/groups", tags=["outcomes"])
+@ROUTER.post("/v1/groups", tags=["outcomes"], responses=refuses(404, 409, 410))
 async def tell_group(body: schemas.GroupBody, caller: MayObserve) -> Response:
     """A group that became known after the decision, of accepted and rejected people alike."""
     return await _reported(caller, body.key, GroupTold(body.group))
 
 
-@ROUTER.post("/v1/settlements", tags=["outcomes"])
+@ROUTER.post("/v1/settlements", tags=["outcomes"], responses=refuses(404, 409, 410))
 async def settle(body: schemas.SettlementTold, caller: MayAdmin) -> Response:
     """Which of two disputed labels holds."""
-    return await _reported(caller, body.key, Settlement(body.label, body.by, body.note))
+    return await _reported(caller, body.key, Settlement(body.label, **caller.signed(body)))
 
 
 async def _reported(caller: Caller, key: str, report: Report) -> Response:
@@ -155,7 +235,7 @@ async def _report_many(caller: Caller, reports: Sequence[tuple[str, str, Report]
     verdicts = await asyncio.to_thread(caller.service.ledger.report_many, reports)
     for one in verdicts:
         result = "refused" if isinstance(one, Refusal) else one.result
-        caller.service.metrics.outcomes.labels(result).inc()
+        caller.service.metrics.of[caller.tenant].outcomes.labels(result).inc()
     return [document(one) for one in verdicts]
 
 
@@ -171,15 +251,40 @@ async def health(request: Request) -> Response:
     return problem_response(problem("ledger-unavailable", "nothing can be written.", hint=hint))
 
 
-@ROUTER.get("/metrics", tags=["looking"])
+@ROUTER.get("/health/live", tags=["looking"])
+async def health_live() -> Response:
+    """Whether the process answers; if it does not, restart it. Needs no key."""
+    return Response(b'{"status":"ok"}', media_type=JSON)
+
+
+@ROUTER.get("/health/ready", tags=["looking"])
+async def health_ready(request: Request) -> Response:
+    """Whether the service can decide, with a word each on the database, the disk, the refresh of
+    what is active, the certificates and the witnesses; if it cannot (503), send nobody here. Needs
+    no key.
+    """
+    words = await request.app.state.service.health.ready()
+    if words["ready"]:
+        return Response(canonical(words).encode(), media_type=JSON)
+    bad = ", ".join(f"{name} {word}" for name, word in words.items() if name != "ready")
+    document = problem("not-ready", f"{bad}.", hint="docs/operating.md says what to do.", **words)
+    return problem_response(document)
+
+
+@ROUTER.get(
+    "/metrics",
+    tags=["looking"],
+    response_class=PlainTextResponse,
+)
 async def metrics(caller: MayAudit) -> Response:
     """Prometheus' text format."""
-    text = await asyncio.to_thread(caller.service.metrics.text, caller.tenant)
+    service = caller.service
+    text = await asyncio.to_thread(service.metrics.text, caller.tenant, service.health)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
-@ROUTER.get("/v1/certificate", tags=["looking"])
-async def certificate(product: str, caller: MayAudit) -> Json:
+@ROUTER.get("/v1/certificate", tags=["looking"], responses=refuses(404))
+async def certificate(product: schemas.ProductName, caller: MayAudit) -> Json:
     """The certificate of the policy in force, with its claim in one sentence."""
     decider, ledger = caller.service.decider, caller.service.ledger
     chosen = decider.product(caller.tenant, product)
@@ -208,8 +313,8 @@ async def certificate(product: str, caller: MayAudit) -> Json:
     return await asyncio.to_thread(read)
 
 
-@ROUTER.get("/v1/policies", tags=["looking"])
-async def policies(product: str, caller: MayAudit) -> Json:
+@ROUTER.get("/v1/policies", tags=["looking"], responses=refuses(404))
+async def policies(product: schemas.ProductName, caller: MayAudit) -> Json:
     """Every policy with its parent, signature and words, oldest first; which one is in force, how,
     and why.
     """
@@ -227,8 +332,8 @@ async def policies(product: str, caller: MayAudit) -> Json:
     return await asyncio.to_thread(read)
 
 
-@ROUTER.get("/v1/plan", tags=["looking"])
-async def where_it_stands(product: str, caller: MayAudit) -> Json:
+@ROUTER.get("/v1/plan", tags=["looking"], responses=refuses(404))
+async def where_it_stands(product: schemas.ProductName, caller: MayAudit) -> Json:
     """Where the epoch stands, when the next one is due, what is still missing, and which decisions
     people overruled.
     """
@@ -256,7 +361,7 @@ async def where_it_stands(product: str, caller: MayAudit) -> Json:
     return await asyncio.to_thread(read)
 
 
-@ROUTER.post("/v1/plan", tags=["looking"])
+@ROUTER.post("/v1/plan", tags=["looking"], responses=refuses(404))
 async def launch_plan(body: schemas.LaunchQuestion, caller: MayAudit) -> Json:
     """What a launch under the product's promise is expected to cost and to bring; simulated, so it
     takes seconds.
@@ -277,8 +382,8 @@ async def launch_plan(body: schemas.LaunchQuestion, caller: MayAudit) -> Json:
     return dict(expected.to_json())
 
 
-@ROUTER.get("/v1/decisions/{key}/explanation", tags=["looking"])
-async def explanation(key: str, caller: MayAudit) -> Json:
+@ROUTER.get("/v1/decisions/{key}/explanation", tags=["looking"], responses=refuses(404, 410))
+async def explanation(key: schemas.PathText, caller: MayAudit) -> Json:
     """Why: the rules with their weights and answers, the coin, what would have changed it."""
     explained = await asyncio.to_thread(explain, caller.service.decider, caller.tenant, key)
     return explained.to_json()
@@ -291,65 +396,86 @@ async def windows(caller: MayAudit) -> Json:
     return {"windows": [asdict(window) for window in listed]}
 
 
-@ROUTER.post("/v1/windows/{name}/reveal", tags=["operating"])
-async def reveal(name: str, caller: MayAdmin) -> Json:
+@ROUTER.post("/v1/windows/{name}/reveal", tags=["operating"], responses=refuses(404, 409))
+async def reveal(name: schemas.PathText, caller: MayAdmin) -> Json:
     """The secret of a window that has ended, for an auditor; recorded."""
-    ledger, by = caller.service.ledger, f"key {caller.key.id}"
-    return {"window": name, "secret": (await asyncio.to_thread(ledger.reveal, name, by)).hex()}
+    ledger, settings = caller.service.ledger, caller.service.settings
+
+    def revealed() -> bytes:
+        # every tenant's coins follow from the secret
+        tenants = {product.tenant for product in settings.products}
+        if len(tenants) > 1:
+            asked = ledger.ask_to_reveal(name, caller.tenant, caller.by)
+            if missing := len(tenants - asked):
+                raise TooEarly(
+                    f"the secret of window {name} belongs to all tenants, and {missing} of them "
+                    "have not asked for it; that you have is on record.",
+                    hint="ask again when they have, or ask the operator.",
+                )
+        return ledger.reveal(name, caller.by)
+
+    return {"window": name, "secret": (await asyncio.to_thread(revealed)).hex()}
 
 
 @ROUTER.get("/v1/head", tags=["looking"])
 async def head(caller: MayAudit) -> Json:
-    """The signed end of the chain: keep it where the operator cannot change it."""
-    return (await asyncio.to_thread(caller.service.ledger.signed_head)).to_json()
+    """The signed end of the chain: keep it where the operator cannot change it. Where there are
+    several tenants, the chain up to the newest row of yours.
+    """
+    tenants = {product.tenant for product in caller.service.settings.products}
+    of = None if len(tenants) == 1 else caller.tenant
+    return (await asyncio.to_thread(caller.service.ledger.signed_head, of)).to_json()
 
 
 # operating: one call each, all on record
 
 
-@ROUTER.post("/v1/kill", tags=["operating"])
+@ROUTER.post("/v1/kill", tags=["operating"], responses=refuses(404, 409))
 async def kill(body: schemas.Operation, caller: MayAdmin) -> Json:
     """A constant policy at once: the product's fallback, or `constant`."""
     return await _operated(caller, body, "kill")
 
 
-@ROUTER.post("/v1/revive", tags=["operating"])
+@ROUTER.post("/v1/revive", tags=["operating"], responses=refuses(404, 409))
 async def revive(body: schemas.Operation, caller: MayAdmin) -> Json:
     """The kill switch off."""
     return await _operated(caller, body, "revive")
 
 
-@ROUTER.post("/v1/rollback", tags=["operating"])
+@ROUTER.post("/v1/rollback", tags=["operating"], responses=refuses(404, 409))
 async def rollback(body: schemas.Operation, caller: MayAdmin) -> Json:
     """Back to an earlier certified policy: `policy`, or the last one before the present."""
     return await _operated(caller, body, "rollback")
 
 
-@ROUTER.post("/v1/shadow", tags=["operating"])
+@ROUTER.post("/v1/shadow", tags=["operating"], responses=refuses(404, 409))
 async def shadow(body: schemas.Operation, caller: MayAdmin) -> Json:
     """Decide and log, do not act."""
     return await _operated(caller, body, "shadow")
 
 
-@ROUTER.post("/v1/live", tags=["operating"])
+@ROUTER.post("/v1/live", tags=["operating"], responses=refuses(404, 409))
 async def live(body: schemas.Operation, caller: MayAdmin) -> Json:
     """Shadow mode off."""
     return await _operated(caller, body, "live")
 
 
-@ROUTER.post("/v1/train", tags=["operating"])
+@ROUTER.post("/v1/train", tags=["operating"], responses=refuses(404, 409))
 async def train(body: schemas.Operation, caller: MayAdmin) -> Json:
     """Close the epoch now, train, certify and publish."""
     service = caller.service
     product = service.decider.product(caller.tenant, body.product)
     await asyncio.to_thread(service.trainer(product).close)
-    return _active_json(await asyncio.to_thread(service.decider.refresh, product))
+    await service.decider.current()
+    return _active_json(service.decider.active(product))
 
 
 async def _operated(caller: Caller, body: schemas.Operation, action: Action) -> Json:
-    decider, switches = caller.service.decider, body.model_dump(exclude={"product"})
+    decider = caller.service.decider
     product = decider.product(caller.tenant, body.product)
-    return _active_json(await asyncio.to_thread(decider.operate, product, action, **switches))
+    switch = partial(decider.operate, product, action, **caller.signed(body))
+    switched = partial(switch, policy=body.policy, constant=body.constant)
+    return _active_json(await asyncio.to_thread(switched))
 
 
 def _active_json(active: ActivePolicy) -> Json:
@@ -361,17 +487,18 @@ def _active_json(active: ActivePolicy) -> Json:
     }
 
 
-@ROUTER.post("/v1/erasures", tags=["operating"])
+@ROUTER.post("/v1/erasures", tags=["operating"], responses=refuses(404))
 async def erase(body: schemas.Erasure, caller: MayAdmin) -> Json:
     """Forget a person; the keys of their applications are Gone from then on."""
-    ledger = caller.service.ledger
-    return {"decisions": await asyncio.to_thread(ledger.erase, caller.tenant, body.person, body.by)}
+    ledger, by = caller.service.ledger, caller.by
+    return {"decisions": await asyncio.to_thread(ledger.erase, caller.tenant, body.person, by)}
 
 
-@ROUTER.post("/v1/gap", tags=["operating"])
+@ROUTER.post("/v1/gap", tags=["operating"], responses=refuses(404, 409))
 async def confirm_gap(body: schemas.Confirmation, caller: MayAdmin) -> Json:
-    """After a restore: what may be missing has been looked into; draw again."""
-    await asyncio.to_thread(caller.service.ledger.confirm_gap, body.by, body.note)
+    """After a restore: what may be missing has been looked into; draw again for your tenant."""
+    signed = caller.signed(body)
+    await asyncio.to_thread(caller.service.ledger.confirm_gap, **signed, tenant=caller.tenant)
     return {"status": "ok"}
 
 
@@ -379,7 +506,7 @@ async def confirm_gap(body: schemas.Confirmation, caller: MayAdmin) -> Json:
 async def new_key(body: schemas.NewKey, caller: MayAdmin) -> Json:
     """A new key of your tenant. The token is shown here and never again."""
     keys = caller.service.keys
-    token = await asyncio.to_thread(keys.add, caller.tenant, body.scopes, body.name)
+    token = await asyncio.to_thread(keys.add, caller.tenant, body.scopes, body.name, caller.by)
     return {"token": token, "scopes": sorted(set(body.scopes))}
 
 
@@ -394,9 +521,9 @@ async def list_keys(caller: MayAdmin) -> Json:
     }
 
 
-@ROUTER.delete("/v1/keys/{key_id}", tags=["operating"])
-async def revoke(key_id: str, caller: MayAdmin) -> Json:
+@ROUTER.delete("/v1/keys/{key_id}", tags=["operating"], responses=refuses(404))
+async def revoke(key_id: schemas.PathText, caller: MayAdmin) -> Json:
     """A key of your tenant opens nothing from now on."""
-    if not await asyncio.to_thread(caller.service.keys.revoke, caller.tenant, key_id):
+    if not await asyncio.to_thread(caller.service.keys.revoke, caller.tenant, key_id, caller.by):
         raise NotFound("this tenant has no such key.", hint="GET /v1/keys lists them.")
     return {"revoked": key_id}

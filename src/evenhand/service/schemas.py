@@ -3,28 +3,41 @@ ledger.
 """
 
 from typing import Annotated, Literal
+from urllib.parse import unquote
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+import msgspec
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainValidator,
+    WithJsonSchema,
+)
+
+from evenhand.ledger.decision_draw import PRINTABLE, is_printable
 
 MOST = 1000
 """Items in a batch."""
 
 
 def _printable(text: str) -> str:
-    if not text.isprintable():
+    if not is_printable(text):
         raise ValueError("must be printable text")
     return text
 
 
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_printable)]
-Note = Annotated[str, Field(max_length=2000), AfterValidator(_printable)]
+_PRINTED = Field(json_schema_extra={"pattern": PRINTABLE})
+Name = Annotated[str, Field(min_length=1, max_length=200), _PRINTED, AfterValidator(_printable)]
+Note = Annotated[str, Field(max_length=2000), _PRINTED, AfterValidator(_printable)]
 Number = Annotated[float, Field(allow_inf_nan=False, ge=-1e300, le=1e300)]
 Whole = Annotated[int, Field(ge=-(2**53), le=2**53)]
 
 
-def _no_huge_integer(value: object) -> object:
-    if isinstance(value, int) and abs(value) > 2**53:
-        raise ValueError("whole numbers must be exact in a double: at most 2**53")
+def _no_huge_number(value: object) -> object:
+    if isinstance(value, int | float) and abs(value) > 2**53:
+        raise ValueError("numbers must be exact in a double: at most 2**53")
     return value
 
 
@@ -34,8 +47,95 @@ def _no_truth_value(value: object) -> object:
     return value
 
 
-Group = Annotated[Name | bool | Whole | Number, BeforeValidator(_no_huge_integer)]
+Group = Annotated[
+    Name | bool | Whole | Number,
+    BeforeValidator(_no_huge_number),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "string", "minLength": 1, "maxLength": 200, "pattern": PRINTABLE},
+                {"type": "boolean"},
+                {"type": "number", "minimum": -(2**53), "maximum": 2**53},
+            ]
+        }
+    ),
+]
 Label = Annotated[Literal[-1, 1], BeforeValidator(_no_truth_value)]
+PathText = Annotated[str, AfterValidator(unquote)]
+"""A part of a path; the guard leaves "/" and "%" in it encoded, so that it stays one part."""
+ProductName = Annotated[str, Field(max_length=200)]
+
+
+def _numbers_by_name(least: int, most: int) -> WithJsonSchema:
+    """What pydantic would say of such an object leaves names that break the law unbound."""
+    return WithJsonSchema(
+        {
+            "type": "object",
+            "propertyNames": {"minLength": 1, "maxLength": 200, "pattern": PRINTABLE},
+            "additionalProperties": {"type": "number", "minimum": -1e300, "maximum": 1e300},
+            "minProperties": least,
+            "maxProperties": most,
+        }
+    )
+
+
+LONGEST_TEXT = 10_000
+"""Characters of a text among the features; the schema of a product may allow less."""
+
+
+def _features(given: object) -> object:
+    """Numbers, truth values, texts and nulls; a refusal names the feature."""
+    if isinstance(given, list):
+        named = [(f"number {place + 1} of features", value) for place, value in enumerate(given)]
+    elif isinstance(given, dict):
+        named = [(f"feature {name!r}", value) for name, value in given.items()]
+        for name in given:
+            if not 1 <= len(name) <= 200 or not is_printable(name):
+                raise ValueError("a feature's name must be printable text of 1 to 200 characters")
+    else:
+        raise ValueError("must be a list of values, or an object of values by name")
+    if not 1 <= len(named) <= 1000:
+        raise ValueError("must hold 1 to 1,000 values")
+    for name, value in named:
+        if isinstance(value, bool) or value is None:
+            continue
+        if isinstance(value, str):
+            if len(value) > LONGEST_TEXT:
+                raise ValueError(f"{name} has {len(value)} characters: at most {LONGEST_TEXT}")
+        elif not isinstance(value, int | float):
+            raise ValueError(f"{name} must be a number, true, false, a text or null")
+        elif not -1e300 <= value <= 1e300:  # NaN is refused too
+            raise ValueError(f"{name} must be a finite number between -1e300 and 1e300")
+    return given
+
+
+_VALUE = {
+    "anyOf": [
+        {"type": "number", "minimum": -1e300, "maximum": 1e300},
+        {"type": "boolean"},
+        {"type": "string", "maxLength": LONGEST_TEXT},
+        {"type": "null"},
+    ]
+}
+Features = Annotated[
+    list[float | bool | str | None] | dict[str, float | bool | str | None],
+    PlainValidator(_features),
+    WithJsonSchema(
+        {
+            "anyOf": [
+                {"type": "array", "items": _VALUE, "minItems": 1, "maxItems": 1000},
+                {
+                    "type": "object",
+                    "propertyNames": {"minLength": 1, "maxLength": 200, "pattern": PRINTABLE},
+                    "additionalProperties": _VALUE,
+                    "minProperties": 1,
+                    "maxProperties": 1000,
+                },
+            ]
+        }
+    ),
+]
+"""In the order of the product's features, or by name; what each may hold, the product says."""
 
 
 class Body(BaseModel):
@@ -60,12 +160,93 @@ class Asked(Body):
     key: Name
     person: Name
     product: Name
-    features: (
-        Annotated[list[Number], Field(min_length=1, max_length=1000)]
-        | Annotated[dict[Name, Number], Field(min_length=1, max_length=1000)]
-    )
+    features: Features
     group: Group | None = None
     prices: PricesBody | None = None
+
+
+class QuickAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    """An application as it mostly comes: a list of numbers, and no prices of its own."""
+
+    key: str
+    person: str
+    product: str
+    features: list[float]
+    group: str | bool | int | float | None = None
+    prices: None = None
+
+    @property
+    def sound(self) -> bool:
+        """Whether it keeps every law of `Asked`."""
+        group = self.group
+        texts = (self.key, self.person, self.product, *((group,) if type(group) is str else ()))
+        return (
+            all(0 < len(text) <= 200 and is_printable(text) for text in texts)
+            and 0 < len(self.features) <= 1000
+            and all(-1e300 <= x <= 1e300 for x in self.features)
+            and (not isinstance(group, int | float) or -(2**53) <= group <= 2**53)
+        )
+
+
+class _QuickAskedMany(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
+    decisions: list[QuickAsked]
+
+
+AnyAsked = Asked | QuickAsked
+_one, _many = msgspec.json.Decoder(QuickAsked).decode, msgspec.json.Decoder(_QuickAskedMany).decode
+
+
+def read_quickly(body: bytes) -> QuickAsked | None:
+    """An application; None if it is not plainly sound, and pydantic has to say why."""
+    try:
+        asked = _one(body)
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+    return asked if asked.sound else None
+
+
+def read_many_quickly(body: bytes) -> list[QuickAsked] | None:
+    """A batch, in the same way."""
+    try:
+        asked = _many(body).decisions
+    except (msgspec.MsgspecError, RecursionError, ValueError):
+        return None
+    sound = 0 < len(asked) <= MOST and all(one.sound for one in asked)
+    return asked if sound else None
+
+
+class Answered(BaseModel):
+    """The answer; `act` is false in shadow mode, where your own decision stands."""
+
+    accept: bool
+    act: bool
+    at: float
+    audit: bool
+    epoch: int
+    key: str
+    mode: Literal["live", "shadow", "killed"]
+    policy: str
+    propensity: float
+    row: int
+    window: str
+
+
+class ProblemDocument(BaseModel):
+    """Why something was refused (RFC 9457), with the field, the law and the way out."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    hint: str | None = None
+    field: str | None = None
+    law: str | None = None
+
+
+class AnsweredMany(BaseModel):
+    """Answers and problems, in the order of the request."""
+
+    decisions: list[Answered | ProblemDocument]
 
 
 class AskedMany(Body):
@@ -87,24 +268,29 @@ class ToldMany(Body):
     outcomes: Annotated[list[Told], Field(min_length=1, max_length=MOST)]
 
 
-class OverrideTold(Body):
+class Signed(Body):
+    """What is recorded under the name of the key. `by` names somebody beside it, and goes into the
+    note.
+    """
+
+    by: Name | None = None
+    note: Note = ""
+
+
+class OverrideTold(Signed):
     """A human decided, whatever the machine had drawn; the certificate keeps the decision as it was
     drawn.
     """
 
     key: Name
     accept: bool
-    by: Name
-    note: Note = ""
 
 
-class SettlementTold(Body):
+class SettlementTold(Signed):
     """Which of two disputed labels holds."""
 
     key: Name
     label: Label
-    by: Name
-    note: Note = ""
 
 
 class GroupBody(Body):
@@ -114,27 +300,23 @@ class GroupBody(Body):
     group: Group
 
 
-class Operation(Body):
+class Operation(Signed):
     """Who does it, and why; `policy` for a rollback, `constant` for the kill switch."""
 
     product: Name
-    by: Name
-    note: Note = ""
     policy: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     constant: Literal["accept", "reject"] | None = None
 
 
-class Erasure(Body):
+class Erasure(Signed):
     """Whom to forget."""
 
     person: Name
-    by: Name
 
 
-class Confirmation(Body):
+class Confirmation(Signed):
     """Who looked, and what was checked."""
 
-    by: Name
     note: Annotated[Note, Field(min_length=1)]
 
 
@@ -144,14 +326,18 @@ class NewKey(Body):
     scopes: Annotated[
         list[Literal["decide", "observe", "audit", "admin"]], Field(min_length=1, max_length=4)
     ]
-    name: Annotated[str, Field(max_length=100), AfterValidator(_printable)] = ""
+    name: Annotated[str, Field(max_length=100), _PRINTED, AfterValidator(_printable)] = ""
 
 
 class LaunchQuestion(Body):
     """What is known about the people who will come."""
 
     product: Name
-    group_shares: Annotated[dict[Name, Number], Field(min_length=2, max_length=10)]
-    bad_rates: Annotated[dict[Name, Number], Field(min_length=2, max_length=10)]
+    group_shares: Annotated[
+        dict[Name, Number], Field(min_length=2, max_length=10), _numbers_by_name(2, 10)
+    ]
+    bad_rates: Annotated[
+        dict[Name, Number], Field(min_length=2, max_length=10), _numbers_by_name(2, 10)
+    ]
     auc: Annotated[Number, Field(gt=0.5, lt=1)]
     horizon: Annotated[int, Field(ge=1000, le=200_000)]

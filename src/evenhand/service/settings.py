@@ -6,30 +6,40 @@ about, and what is promised for each.
 """
 
 import hashlib
+import io
+import ipaddress
 import json
+import re
+import sys
 import tomllib
+import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, fields
-from functools import wraps
+from functools import cache, cached_property, wraps
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import ConfigDict, Field, Strict, ValidationError, WrapValidator
 from pydantic.dataclasses import dataclass
 
-from evenhand.contracts import GroupUse, HypothesisClass
+from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, as_rates
-from evenhand.hypotheses import ScoreThresholds
+from evenhand.hypotheses import Estimator, ScoreThresholds
+from evenhand.hypotheses.models import StoredModel, load_model
 from evenhand.hypotheses.named import CLASSES
 from evenhand.learners import CertifiedLearner
+from evenhand.ledger.decision_draw import is_printable
+from evenhand.ledger.witness import witness_of
+from evenhand.schema import Column, Schema
 from evenhand.words import Prices
 
 DAY = 86400.0
 """Seconds."""
 Record = TypeVar("Record")
 Names = Annotated[tuple[str, ...], Strict(False)]
-Positive = Annotated[float, Field(gt=0)]
+Positive = Annotated[float, Field(gt=0, lt=1e12)]
 STRICT = ConfigDict(strict=True, extra="forbid")
 
 
@@ -75,10 +85,43 @@ def _refusal(part: str, record: Any, error: ValidationError) -> InvalidInput:
             f"{part} lacks the setting {name!r}.", hint="docs/operating.md shows a file."
         )
     law = first["msg"].removeprefix("Input ").removeprefix("Value ")
+    if first["type"] == "tuple_type":
+        law = "should be a list of texts"
     return InvalidInput(
         f"{name} of {part} is {first['input']!r}; it {law}.",
-        hint="docs/operating.md describes the settings.",
+        hint=WAYS_OUT.get(name, "docs/operating.md describes the settings."),
     )
+
+
+DATABASES = ("postgresql", "postgresql+psycopg", "postgres")
+WAYS_OUT = {
+    "rate": "requests a second that one key may send, such as 500.",
+    "burst": "requests that one key may send at once, such as 1000.",
+    "window_days": "days in which somebody who comes back meets the same coin, such as 30.",
+    "port": "a free port, such as 8377; 0 lets the system choose one.",
+    "host": '"127.0.0.1" for this machine alone, "0.0.0.0" for all networks.',
+    "allowed_hosts": 'names as in a Host header, such as ["decisions.bank.example"]; "*" is any.',
+    "ledger": 'a path, such as "ledger.sqlite", or a URL "postgresql://user@host/database".',
+    "keyring": 'a path, such as "keyring.json".',
+    "keys": 'a path, such as "keys.json".',
+    "train_every": "seconds between two looks of the trainer, such as 2.",
+    "max_body": "bytes, such as 2097152; a batch of 1,000 needs about 200,000.",
+    "tenant": "a short name, such as bank.",
+    "name": "a short name, such as loan.",
+    "features": 'the names of the features, such as ["score", "income"].',
+}
+"""What to write instead, by the name of the setting."""
+
+
+def _require(part: str, name: str, value: Any, law: str, *, holds: bool) -> None:
+    if not holds:
+        raise InvalidInput(
+            f"{name} of {part} is {value!r}; it should be {law}.", hint=WAYS_OUT[name]
+        )
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= 200 and is_printable(text) and text.strip() == text
 
 
 @_refusing("[[product]]")
@@ -95,7 +138,8 @@ class Product:
     features : tuple of str
         The names of the features, in the order in which policies see them.
     hypotheses : str
-        The class of rules: "stumps", "thresholds" or "linear"; `class` in the file.
+        The class of rules, by its name in the registry: "stumps", "thresholds", "linear", "tree"
+        or one of another package, or "estimator", a model of your own; `class` in the file.
     score : str, optional
         The feature that "thresholds" look at; the first one by default.
     rates : tuple of str
@@ -120,6 +164,16 @@ class Product:
         The cost that may be spent on accepting people at random.
     seed : int
         The seed of the learner.
+    columns : dict, optional
+        What features hold that are no plain numbers: for a name the parts of an
+        `evenhand.Column`, such as kind, categories and missing. In the file these may stand among
+        the features: ``features = ["age", {name = "city", kind = "text", missing = true}]``.
+    model : str, optional
+        For the class "estimator": "package.module:object", a classifier or pipeline or a function
+        that makes one, or the path of a file that skops wrote.
+    trusted : tuple of str
+        Full names of types beyond scikit-learn's that a skops file, or a model in the ledger, may
+        hold.
 
     Raises
     ------
@@ -154,8 +208,16 @@ class Product:
     prices_per_person: bool = False
     audit_budget: Kept | None = None
     seed: int = 0
+    columns: Annotated[dict[str, dict[str, Any]] | None, Strict(False)] = None
+    model: str | None = None
+    trusted: Names = ()
 
     def __post_init__(self) -> None:
+        law = "printable text of 1 to 200 characters without spaces around it"
+        for name, value in (("tenant", self.tenant), ("name", self.name)):
+            _require("[[product]]", name, value, law, holds=_is_name(value))
+        for feature in self.features:
+            _require("[[product]]", "features", feature, law, holds=_is_name(feature))
         if not self.features or len(set(self.features)) < len(self.features):
             raise InvalidInput(
                 f"product {self.name!r} needs at least one feature, each named once."
@@ -168,6 +230,18 @@ class Product:
             raise InvalidInput(
                 f"product {self.name!r} decides by group, so its groups must be listed."
             )
+        strange = [name for name in self.columns or {} if name not in self.features]
+        if strange:
+            raise InvalidInput(
+                f"columns of product {self.name!r} describes {strange[0]!r}, which is no feature.",
+                hint=f"the features are {', '.join(self.features)}.",
+            )
+        if (self.hypotheses == "estimator") != (self.model is not None):
+            raise InvalidInput(
+                f"product {self.name!r} has the class {self.hypotheses!r} and the model "
+                f"{self.model!r}; a model belongs to the class estimator, and the other way round.",
+                hint='class = "estimator" and model = "package.module:object" or "model.skops".',
+            )
         self.learner()  # refuses what is wrong with the rest
 
     @property
@@ -179,15 +253,25 @@ class Product:
     def hypothesis_class(self) -> HypothesisClass:
         """The class of rules from which a policy is learned."""
         if self.hypotheses == "thresholds":
+            if self.schema is not None:
+                self.schema.require_plain("the class thresholds")
             if self.score is not None and self.score not in self.features:
                 raise InvalidInput(
                     f"score is {self.score!r}, but the features are {', '.join(self.features)}."
                 )
             column = 0 if self.score is None else self.features.index(self.score)
             return ScoreThresholds(column, per_group=self.group_use == "decide")
-        if self.hypotheses not in ("stumps", "linear"):
+        if self.model is not None:
+            return Estimator(own_model(self.model, self.trusted), self.schema)
+        if self.schema is not None and self.hypotheses in CLASSES:
+            made = CLASSES[self.hypotheses]()
+            if isinstance(made, Estimator):
+                return made.reading(self.schema)
+            self.schema.require_plain(f"the class {self.hypotheses}")
+        if self.hypotheses not in CLASSES:
             raise InvalidInput(
-                f"hypotheses is {self.hypotheses!r}; the service knows stumps, thresholds, linear."
+                f"class is {self.hypotheses!r}; the classes known here are {', '.join(CLASSES)}.",
+                hint="another package adds one by an entry point of the group evenhand.classes.",
             )
         return CLASSES[self.hypotheses]()
 
@@ -201,7 +285,46 @@ class Product:
         """The fingerprint of the promise; a ledger that was written under another one is not
         continued. It is stored, so its JSON stays as it is (with spaces, unlike `canonical`).
         """
-        return hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()
+        return hashlib.sha256(json.dumps(self.promise, sort_keys=True).encode()).hexdigest()
+
+    @property
+    def promise(self) -> Json:
+        """Everything that was settled, as plain JSON. What came with the models of one's own stands
+        in it only where it is used; a file with a model is named by its hash.
+        """
+        settled = asdict(self)
+        for name in ("columns", "model", "trusted"):
+            if not settled[name]:
+                del settled[name]
+        if self.schema is not None:
+            settled["columns"] = self.schema.to_json()
+        if self.model is not None and not MODULE.fullmatch(self.model):
+            settled["model"] = hashlib.sha256(_archive(self.model)).hexdigest()
+        return settled
+
+    @cached_property
+    def schema(self) -> Schema | None:
+        """What the features hold; None where all are plain numbers for rules on numbers."""
+        if not self.columns and self.model is None:
+            return None
+        parts = self.columns or {}
+        try:
+            return Schema(tuple(Column(name, **parts.get(name, {})) for name in self.features))
+        except TypeError as error:
+            raise InvalidInput(
+                f"columns of product {self.name!r} cannot be read: {error}.",
+                hint="a column has kind, categories, missing, unseen, ordered, length and dtype.",
+            ) from None
+
+    @property
+    def width(self) -> int:
+        """How many numbers of the matrix a person takes."""
+        return len(self.features) if self.schema is None else self.schema.width
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """The name of the feature to which each number of the matrix belongs."""
+        return self.features if self.schema is None else self.schema.slots
 
     def learner(self) -> CertifiedLearner:
         """Make a new learner under this promise.
@@ -226,6 +349,81 @@ class Product:
         )
 
 
+MODULE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
+
+
+def _archive(path: str) -> bytes:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise InvalidInput(
+            f"the model {path!r} cannot be read: {error.strerror}.",
+            hint='name a file that skops wrote, or "package.module:object".',
+        ) from None
+    if not zipfile.is_zipfile(io.BytesIO(data)):
+        raise InvalidInput(
+            f"the model {path!r} is no skops file; a pickle or a joblib file is never loaded, "
+            "since loading it runs whatever code is in it.",
+            hint="skops.io.dump(model, file) writes one.",
+        )
+    return data
+
+
+@cache
+def own_model(name: str, trusted: tuple[str, ...] = ()) -> Any:
+    """Load a model of one's own.
+
+    Parameters
+    ----------
+    name : str
+        "package.module:object", or the path of a file that skops wrote.
+    trusted : tuple of str
+        Full names of types beyond scikit-learn's that the file may hold.
+
+    Returns
+    -------
+    object
+        A classifier or a pipeline. Something that has no `fit`, or is a class, is called first.
+
+    Raises
+    ------
+    InvalidInput
+        If it cannot be imported or read, or holds a type that is not trusted.
+
+    Examples
+    --------
+    >>> own_model("sklearn.naive_bayes:GaussianNB")
+    GaussianNB()
+    """
+    if not MODULE.fullmatch(name):
+        data = _archive(name)
+        try:
+            stored = StoredModel(data, (), hashlib.sha256(data).hexdigest())
+            return load_model(stored, trusted)
+        except InvalidInput as refusal:
+            detail = str(refusal).removesuffix(f" Hint: {refusal.hint}")
+            raise InvalidInput(
+                f"the model {name!r}: {detail}",
+                hint="name its types under trusted, if you know where it comes from.",
+            ) from refusal
+        except Exception as error:
+            raise InvalidInput(
+                f"the model {name!r} is no file that skops can read: {error}.",
+                hint="skops.io.dump(model, file) writes one.",
+            ) from error
+    module, _, path = name.partition(":")
+    try:
+        found: Any = import_module(module)
+        for part in path.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise InvalidInput(
+            f"the model {name!r} cannot be imported: {error}.",
+            hint="put the module beside the settings, or install its package.",
+        ) from error
+    return found() if isinstance(found, type) or not hasattr(found, "fit") else found
+
+
 @_refusing("[service]")
 @dataclass(frozen=True, config=STRICT)
 class Settings:
@@ -237,8 +435,11 @@ class Settings:
         What is decided about; at least one, none twice.
     ledger : str
         A path (SQLite, for one process) or the URL of a PostgreSQL database.
-    keyring, keys : str
-        The files with the secrets of the ledger and with the API keys.
+    keyring : str
+        The file with the secrets of the ledger, a variable ("env:NAME"), or a command that prints
+        them ("command:...").
+    keys : str
+        The file in which API keys were kept before they were in the ledger; taken over once.
     window_days : float
         How long somebody who applies again meets the same coin.
     host, port : str, int
@@ -251,12 +452,33 @@ class Settings:
         The files for TLS.
     max_body, max_depth : int
         The bytes of a request body, and how deeply its JSON may be nested.
+    max_connections, max_connections_per_client : int
+        Open connections in all, and from one address (a proxy in front is one address). Beyond
+        them, whoever has been silent for longest is disconnected.
     rate, burst : float
         Requests of one key: so many a second, and so many at once.
     train_every : float
         The seconds between two looks of the trainer.
+    refresh_limit : float
+        The seconds after which a replica that could not look at the ledger refuses to decide.
+    witnesses : tuple of dict
+        Where signed heads of the ledger go by themselves; `[[witness]]` in the file.
+    witness_seconds, witness_rows : float, int
+        After how many seconds, or rows, the next head goes out.
+    witness_required_seconds : float, optional
+        Draw nothing when no witness has taken a head for so long; without it, nothing waits.
+    proxy_header : str, optional
+        The header by which an authenticating proxy names the person in front of the dashboard.
+        Off by default.
+    proxy_addresses : tuple of str
+        The addresses or networks of that proxy; from anywhere else the header is not believed.
+    proxy_tenant : str, optional
+        Whose dashboard those people see; necessary if there are several tenants.
     open_dashboard : bool
         Only for the demonstration: show the dashboard without a key, on this machine alone.
+    log_requests : bool
+        Whether one line of JSON is written for each request, to standard error; no person, key or
+        group is in it.
 
     Raises
     ------
@@ -281,17 +503,91 @@ class Settings:
     plain_http: bool = False
     tls_certificate: str | None = None
     tls_key: str | None = None
-    max_body: Annotated[int, Field(ge=1)] = 2 * 2**20
+    max_body: int = 2 * 2**20
     max_depth: Annotated[int, Field(ge=1)] = 12
+    max_connections: Annotated[int, Field(ge=1)] = 2000
+    max_connections_per_client: Annotated[int, Field(ge=1)] = 1000
     rate: Positive = 500.0
     burst: Positive = 1000.0
     train_every: Positive = 2.0
+    refresh_limit: Positive = 30.0
+    witnesses: Annotated[tuple[dict[str, Any], ...], Strict(False)] = ()
+    witness_seconds: Positive = 60.0
+    witness_rows: Annotated[int, Field(ge=1)] = 10_000
+    witness_required_seconds: Positive | None = None
+    proxy_header: str | None = None
+    proxy_addresses: Names = ()
+    proxy_tenant: str | None = None
     open_dashboard: bool = False
+    log_requests: bool = True
 
     def __post_init__(self) -> None:
         names = [product.names for product in self.products]
+        for table in self.witnesses:
+            witness_of(table)  # refuses what is wrong with it
+        if self.witness_required_seconds is not None and not self.witnesses:
+            raise InvalidInput(
+                f"witness_required_seconds is {self.witness_required_seconds:g}, "
+                "but there is no [[witness]].",
+                hint="add one; docs/operating.md shows each kind.",
+            )
         if not names or len(set(names)) < len(names):
-            raise InvalidInput("the service needs at least one product, and no product twice.")
+            raise InvalidInput(
+                "the service needs at least one product, and no product twice.",
+                hint="write a [[product]] for each, with a name of its own.",
+            )
+        texts = {name: str(getattr(self, name)) for name in ("ledger", "keyring", "keys", "host")}
+        database = texts["ledger"].split("://")[0] in DATABASES
+        laws = [
+            ("window_days", "at least 0.001 and at most 36500", 1e-3 <= self.window_days <= 36500),
+            ("burst", "at least 1, or no request would pass", self.burst >= 1),
+            ("max_body", "at least 1024", self.max_body >= 1024),
+            ("train_every", "at most 86400, one day", self.train_every <= DAY),
+            ("host", "an address or a name", _is_name(self.host) and " " not in self.host),
+            ("ledger", "a path or a URL of PostgreSQL", database or "://" not in self.ledger),
+            *((name, "no empty text", bool(value.strip())) for name, value in texts.items()),
+        ]
+        for name, law, holds in laws:
+            _require("[service]", name, getattr(self, name), law, holds=holds)
+        for host in self.allowed_hosts:
+            plain = _is_name(host) and not set(host.replace("[::1]", "")) & set("/:@ ")
+            law = "the name of a host alone, without scheme, port or path"
+            _require("[service]", "allowed_hosts", host, law, holds=plain)
+        self._require_safe_proxy()
+
+    def _require_safe_proxy(self) -> None:
+        for address in self.proxy_addresses:
+            try:
+                network = ipaddress.ip_network(address)
+            except ValueError as error:
+                raise InvalidInput(
+                    f"proxy_addresses has {address!r}; it must be an address or a network.",
+                    hint='write "10.0.0.5" or "10.0.0.0/28".',
+                ) from error
+            if network.prefixlen < 8:
+                raise InvalidInput(
+                    f"proxy_addresses has {address!r}: half of the world could name itself.",
+                    hint="list the addresses of the proxy alone.",
+                )
+        if self.proxy_header is None:
+            return
+        if not re.fullmatch(r"[A-Za-z0-9-]+", self.proxy_header):
+            raise InvalidInput(
+                f"proxy_header is {self.proxy_header!r}; it must be the name of a header.",
+                hint='for instance "X-Auth-Request-Email".',
+            )
+        if not self.proxy_addresses:
+            raise InvalidInput(
+                f"proxy_header is {self.proxy_header!r}, but proxy_addresses is empty: "
+                "anybody could send it.",
+                hint="list the addresses of the proxy.",
+            )
+        tenants = {product.tenant for product in self.products}
+        if self.proxy_tenant not in tenants and (self.proxy_tenant or len(tenants) > 1):
+            raise InvalidInput(
+                f"proxy_tenant is {self.proxy_tenant!r}; it must be one of the tenants.",
+                hint=f"they are {', '.join(sorted(tenants))}.",
+            )
 
 
 def load_settings(path: Path) -> Settings:
@@ -327,19 +623,45 @@ def load_settings(path: Path) -> Settings:
             f"{path} is no TOML: {error}.", hint="docs/operating.md shows a file."
         ) from error
     tables, service = document.pop("product", []), document.pop("service", {})
+    witnesses = document.pop("witness", [])
     if document:
         raise InvalidInput(
             f"{path} has the unknown part {next(iter(document))!r}; "
-            "it knows [service] and [[product]]."
+            "it knows [service], [[product]] and [[witness]]."
         )
     files = {"ledger": "ledger.sqlite", "keyring": "keyring.json", "keys": "keys.json"}
     for name, value in (files | service).items():
         # a file lies beside the settings; a database has a URL
         is_file = name in (*files, "tls_certificate", "tls_key") and isinstance(value, str)
-        if is_file and "://" not in value:
+        if is_file and "://" not in value and not value.startswith(("env:", "command:")):
             service[name] = str(path.parent / value)
-    products = [
-        Product(**{"hypotheses" if name == "class" else name: v for name, v in table.items()})
-        for table in tables
-    ]
+    for table in witnesses:
+        beside = {n: str(path.parent / table[n]) for n in ("path", "root") if n in table}
+        service["witnesses"] = [*service.get("witnesses", []), {**table, **beside}]
+    products = [Product(**_product_settings(table, path.parent)) for table in tables]
     return Settings(products=tuple(products), **service)
+
+
+def _product_settings(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """The parts of a [[product]]: described features apart, files beside the settings."""
+    found = {"hypotheses" if name == "class" else name: value for name, value in table.items()}
+    given = found.get("features")
+    if isinstance(given, list):
+        described = [one for one in given if isinstance(one, dict)]
+        for one in described:
+            if "name" not in one:
+                raise InvalidInput(f"the feature {one!r} of [[product]] has no name.")
+        found["features"] = [one["name"] if isinstance(one, dict) else one for one in given]
+        columns = {
+            one["name"]: {part: value for part, value in one.items() if part != "name"}
+            for one in described
+        }
+        if columns:
+            found["columns"] = columns | found.get("columns", {})
+    model = found.get("model")
+    if isinstance(model, str) and MODULE.fullmatch(model):
+        if str(folder.absolute()) not in sys.path:
+            sys.path.append(str(folder.absolute()))  # last, so that it hides no package
+    elif isinstance(model, str):
+        found["model"] = str(folder / model)
+    return found

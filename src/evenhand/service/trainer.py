@@ -17,6 +17,7 @@ Two trainers never publish the same epoch: the lease keeps the second one waitin
 off one that was asleep, and the parent's id decides the rest.
 """
 
+import contextlib
 import itertools
 import math
 import re
@@ -29,10 +30,13 @@ import numpy as np
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
 from evenhand.fairness.delta_ledger import Booking
-from evenhand.hypotheses.serialise import policy_from_json
+from evenhand.hypotheses.models import trusting
 from evenhand.learners import CertifiedLearner
 from evenhand.learners.rounds import Block
 from evenhand.ledger import RULES, Damaged, Lease, LeaseHeld, Ledger, Policy, Row, StalePolicy
+from evenhand.policies import Mixture
+from evenhand.policies.mixture import models_apart, models_inside
+from evenhand.service.decider import stored_mixture
 from evenhand.service.settings import Product
 from evenhand.words import Prices
 
@@ -95,6 +99,7 @@ class Trainer:
     ) -> None:
         self.ledger, self.product = ledger, product
         self.holder, self.lease_seconds = holder, lease_seconds
+        self._leased: str | None = None
         self._names = product.names
         self._busy = threading.RLock()
         self._forget()
@@ -191,7 +196,16 @@ class Trainer:
 
     def _lease(self) -> Lease:
         name = f"train/{self.product.tenant}/{self.product.name}"
+        self._leased = name
         return self.ledger.acquire_lease(name, self.holder, self.lease_seconds)
+
+    def release(self) -> None:
+        """Give the lease back: who trains next need not wait for its end."""
+        with self._busy:
+            if self._leased is not None:
+                with contextlib.suppress(LeaseHeld):
+                    self.ledger.acquire_lease(self._leased, self.holder, 0.0)
+            self._leased = None
 
     def _publish(self, lease: Lease) -> Policy:
         learner, parent = self._learner, self._last
@@ -208,6 +222,7 @@ class Trainer:
             "drift": [
                 {
                     "stream": name,
+                    "rule": self._watched_rule(name),
                     "people": int(sum(test.total)),
                     "evidence": test.peak,
                     "alarm_at": -math.log(test.false_alarm),
@@ -218,20 +233,30 @@ class Trainer:
             "notes": list(report.notes),
             "forecast": list(report.forecast),
         }
+        models: dict[str, Json] = {}
         self._last = self.ledger.publish(
             *self._names,
-            learner.policy.to_json(),
+            models_apart(learner.policy.to_json(), models),
             epoch=epoch.number,
             parent=None if parent is None else parent.id,
-            checkpoint=learner.checkpoint(),
+            checkpoint=models_apart(learner.checkpoint(), models),
             certificate=learner.certificate.to_json(),
             info=info,
             lease=lease,
+            models=models,
         )
         if parent is not None:
             note = str(self._closing.upto)
             self.ledger.operate(*self._names, "epoch_closed", self.holder, note=note)
         return self._last
+
+    def _watched_rule(self, stream: str) -> str | None:
+        """The rule that a stream of the drift test is about, in words."""
+        watched = self._learner.state.run.watched
+        for number, rule in zip(watched.numbers, watched.rules, strict=True) if watched else ():
+            if stream.endswith(f" accepted by rule {number}"):
+                return rule.describe(self.product.slots)
+        return None
 
     # learning
 
@@ -265,9 +290,15 @@ class Trainer:
                         then, now = Closing.of(before), Closing.of(after)
                         rows = self._rows(then.closed, now.closed, known=now.upto)
                         cohorts += self._blocks(rows, then.people)
-                policies = [policy_from_json(policy.document) for policy in lineage]
-                self._learner.resume(self.ledger.checkpoint(newest), policies, cohorts)
+                policies = [self._mixture(policy) for policy in lineage]
+                written = self.ledger.checkpoint(newest)
+                with trusting(self.product.trusted):
+                    whole = models_inside(written, self.ledger.models(written))
+                    self._learner.resume(whole, policies, cohorts)
             self._last, self._closing = newest, Closing.of(newest)
+
+    def _mixture(self, policy: Policy) -> Mixture:
+        return stored_mixture(self.ledger, policy, self.product.trusted)
 
     def _lineage(self) -> list[Policy]:
         """The published policies, oldest first, each signed by this ledger's key and under this
@@ -301,7 +332,7 @@ class Trainer:
         lives = [int(life) for note in notes for life in re.findall(r"this is life (\d+)", note)]
         self._learner = self.product.learner()
         self._learner.succeed(
-            [policy_from_json(policy.document) for policy in lineage],
+            [self._mixture(policy) for policy in lineage],
             [Booking(**entry) for entry in last.info["delta"]],
             people,
             f"epochs 1 to {last.epoch} were published under rules {last.rules}, "
@@ -339,7 +370,7 @@ class Trainer:
 
     def _blocks(self, rows: Sequence[Row], first: int) -> list[Block]:
         lineage = {p.epoch: p.id for p in self.ledger.policies(*self._names) if p.in_lineage}
-        return list(blocks_of(rows, lineage, first=first, columns=len(self.product.features)))
+        return list(blocks_of(rows, lineage, first=first, columns=self.product.width))
 
     def _matured(self, row: Row, at: float) -> bool:
         window = self.product.maturity

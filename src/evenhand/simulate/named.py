@@ -248,6 +248,7 @@ LEARNERS: Registry[Entry] = Registry(
 """The learners by name."""
 
 COMPARED = (
+    "certified",
     "two-phase",
     "explore-then-commit",
     "explore-then-commit-same",

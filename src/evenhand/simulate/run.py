@@ -9,10 +9,10 @@ O(rounds).
 
 import heapq
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -22,7 +22,11 @@ from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
 from evenhand.learners import EpochLearner
 from evenhand.randomness import stream
+from evenhand.shown import INK, Shown, draw_limit
 from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Engine = Literal["auto", "events", "counts"]
 Played = TypeVar("Played", bound=Learner)
@@ -82,7 +86,7 @@ class Stretches:
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Stretches, Generic[Played]):
+class Run(Stretches, Shown, Generic[Played]):
     """What happened in a simulated run, epoch by epoch.
 
     All arrays have one entry per epoch; the last epoch may have been cut off by the end of the run.
@@ -124,6 +128,8 @@ class Run(Stretches, Generic[Played]):
     (100, 100, 0.0)
     >>> bool(run.regret_at(50) == run.regret[-1] / 2), run.share_above(0.1)
     (True, 0.0)
+    >>> run.to_frame().columns.tolist()
+    ['round', 'phase', 'gap', 'loss', 'regret', 'accepted']
     """
 
     rounds: IntArray
@@ -138,6 +144,32 @@ class Run(Stretches, Generic[Played]):
     seconds: float
     seed: int
     learner: Played
+
+    def _headline(self) -> str:
+        return (
+            f"{type(self.learner).__name__}: {int(self.rounds[-1]):,} rounds, regret "
+            f"{float(self.regret[-1]):,.1f}, largest true gap {self.worst_gap:.3f}"
+        )
+
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        return {
+            "round": self.rounds.tolist(),
+            "phase": self.phases,
+            "gap": self.gaps.tolist(),
+            "loss": self.losses.tolist(),
+            "regret": self.regret.tolist(),
+            "accepted": self.accepted.tolist(),
+        }
+
+    def _draw(self, axes: "Axes") -> None:
+        axes.stairs(self.gaps, np.r_[0, self.rounds], color=INK, linewidth=2, baseline=None)
+        limit = getattr(self.learner, "allowed_gap", None)
+        if limit is not None:
+            draw_limit(axes, limit)
+        axes.set_ylim(bottom=0, top=1.25 * max(self.worst_gap, limit or 0.0) or 0.1)
+        axes.set_xlim(0, int(self.rounds[-1]))
+        axes.set_xlabel("round")
+        axes.set_ylabel("true gap of the deployed policy")
 
 
 def simulate(

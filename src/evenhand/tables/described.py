@@ -1,20 +1,27 @@
 """What the columns of a table mean, and every complaint about a table that does not keep the law.
 
-    path = "loans.csv"            # beside the description; .csv or .parquet
+    path = "loans.csv"            # beside the description; any format that `read_frame` knows
     label = "repaid"              # the outcome
     good = "yes"                  # its good value
-    group = "sex"                 # whose rates are compared
+    group = "sex"                 # whose rates are compared; "sex,race" joins two columns
 
     # only where needed
     bad = ["no", "late"]          # its bad values, if there is more than one
     groups = ["f", "m"]           # keep these groups only
     features = ["income", "age"]  # default: all columns but label, group, id and decision
+    leave_out = ["name"]          # no features
     id = "customer"               # refused if it names somebody twice
     encode = true                 # text columns become one 0/1 column per value
     drop_missing = true           # leave out rows with a missing value
     decision = "granted"          # the historic decision, never a feature
     unlabelled = "drop"           # leave out people without a label: those who were rejected
-    delimiter = ";"
+    delimiter = ";"               # default: what the first lines show
+    encoding = "cp1252"           # default: UTF-8, or what a byte order mark says
+    decimal = ","                 # default: what the columns show
+    dates = "day-first"           # or month-first; "text" leaves dates alone
+    header = false                # the first line is a person; columns are column1, column2, ...
+    skip_lines = 2                # lines above the header
+    sheet = "2023"                # of an Excel file
     missing = ["-99"]             # how a missing value is written, instead of NA, ? and so on
     needed = ["amount"]           # further columns that must have a value in every row
     fewest = 10                   # people with each outcome that every group needs
@@ -29,12 +36,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
 
 from evenhand.errors import BadLabel, InvalidInput
 from evenhand.tables.frame import Frame, LabelledFrame, listed, number, same_value
+from evenhand.tables.notation import FALSE, TRUE
 from evenhand.tables.published import TABLES
 from evenhand.tables.reading import read_frame
 from evenhand.words import FloatArray, GroupArray, IntArray
@@ -43,6 +52,17 @@ FEWEST = 10
 """People with each outcome that every group needs: with fewer no rate can be estimated, let alone
 certified."""
 MOST_GROUPS = 30
+READING = (
+    "delimiter",
+    "encoding",
+    "decimal",
+    "dates",
+    "header",
+    "skip_lines",
+    "sheet",
+    "missing",
+)
+"""The keys that say how a file is written."""
 
 
 @dataclass(frozen=True)
@@ -52,11 +72,11 @@ class Description:
     Parameters
     ----------
     path : Path
-        The file: CSV or Parquet.
+        The file, of any kind that `read_frame` reads.
     label : str
         The column of the outcome.
     group : str
-        The column of the group.
+        The column of the group; several with commas between them are joined: "sex,race".
     good : str, optional
         The good outcome; by default 1 where the label holds 0 and 1, or -1 and 1.
     bad : tuple of str
@@ -65,6 +85,8 @@ class Description:
         The groups to keep; by default all.
     features : tuple of str
         What a decision may look at; by default all columns but label, group, id and decision.
+    leave_out : tuple of str
+        Columns that are no features.
     id : str, optional
         A column that names people; it is no feature, and nobody may occur twice.
     encode : bool
@@ -75,8 +97,8 @@ class Description:
         A column with the historic decision, which is no feature.
     unlabelled : str, optional
         "drop" leaves out people without an outcome.
-    delimiter : str
-        What separates the cells of a CSV.
+    delimiter, encoding, decimal, dates, header, skip_lines, sheet
+        How the file is written: fields of `FileReading`, where the file does not show it.
     missing : tuple of str, optional
         How a missing value is written, instead of the usual ways (`MISSING`).
     needed : tuple of str
@@ -106,12 +128,19 @@ class Description:
     bad: tuple[str, ...] = ()
     groups: tuple[str, ...] = ()
     features: tuple[str, ...] = ()
+    leave_out: tuple[str, ...] = ()
     id: str | None = None
     encode: bool = False
     drop_missing: bool = False
     decision: str | None = None
     unlabelled: str | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    dates: str | None = None
+    header: bool = True
+    skip_lines: int = 0
+    sheet: str | None = None
     missing: tuple[str, ...] | None = None
     needed: tuple[str, ...] = ()
     fewest: int | None = None
@@ -120,9 +149,14 @@ class Description:
     caveat: str = ""
     name: str = ""
 
+    @property
+    def reading(self) -> dict[str, Any]:
+        """What `read_frame` is told about the file."""
+        return {key: getattr(self, key) for key in READING}
+
     def __post_init__(self) -> None:
         if not self.name:
-            object.__setattr__(self, "name", self.path.stem)
+            object.__setattr__(self, "name", self.path.name.partition(".")[0] or self.path.name)
         if self.unlabelled not in (None, "drop"):
             raise InvalidInput(
                 f'unlabelled is {self.unlabelled!r}; it is "drop", or left out.',
@@ -198,14 +232,14 @@ def read_description(path: Path) -> Description:
 
 def _value(source: Path, key: str, value: Any) -> Any:
     """The value of a key; InvalidInput if it has another type than the key's."""
-    if key in ("bad", "groups", "features", "missing", "needed"):
+    if key in ("bad", "groups", "features", "leave_out", "missing", "needed"):
         several = value if isinstance(value, list) else [value]
         return tuple(_value(source, "an entry of " + key, item) for item in several)
-    if key in ("encode", "drop_missing"):
+    if key in ("encode", "drop_missing", "header"):
         if not isinstance(value, bool):
             raise InvalidInput(f"{source}: {key} is {value!r}; it is true or false.")
         return value
-    if key == "fewest" and isinstance(value, int):
+    if key in ("fewest", "skip_lines") and isinstance(value, int):
         return value
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise InvalidInput(
@@ -220,9 +254,9 @@ def describe(source: str | Path, **meaning: Any) -> Description | None:
     Parameters
     ----------
     source : str or Path
-        The name of a published table, a description (.toml), or a CSV or Parquet file.
+        The name of a published table, a description (.toml), or a file of rows.
     **meaning
-        For a CSV or Parquet file: the fields of `Description`. The others know it themselves.
+        For a file of rows: the fields of `Description`. The others know it themselves.
 
     Returns
     -------
@@ -245,7 +279,8 @@ def describe(source: str | Path, **meaning: Any) -> Description | None:
         raise InvalidInput(
             f"there is no table {name!r}.",
             hint=f"known are {', '.join(TABLES)}; "
-            "or give the path of a CSV or Parquet file, or of a description (.toml).",
+            "or give the path of a file (CSV, Excel, Parquet, JSON lines), or of a description "
+            "(.toml).",
         )
     if published:
         return None
@@ -267,7 +302,7 @@ def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) 
     Parameters
     ----------
     source : str, Path, Description or data frame
-        The name of a published table, a description (.toml), a CSV or Parquet file, a
+        The name of a published table, a description (.toml), a file of rows, a
         `Description`, or a frame of pandas, polars or pyarrow.
     fewest_by_default : int
         What `fewest` is where neither `meaning` nor a description says it.
@@ -308,9 +343,10 @@ def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) 
             raise InvalidInput(
                 f"there is no file {source.path}.", hint="path is relative to the description."
             )
-        frame = read_frame(source.path, source.delimiter, source.missing)
+        frame = read_frame(source.path, **source.reading)
     else:
-        frame = read_frame(source, missing=meaning.get("missing"))
+        told = {key: meaning[key] for key in READING if meaning.get(key) is not None}
+        frame = read_frame(source, **told)
         source = Description(Path("frame"), **meaning)
     fewest = fewest_by_default if source.fewest is None else source.fewest
     return _checked(frame, replace(source, fewest=fewest))
@@ -323,22 +359,25 @@ def _published(name: str, given: dict[str, Any]) -> LabelledFrame:
             raise InvalidInput(
                 f"--{key.replace('_', '-')} cannot be given for {name}, "
                 "which says itself what its columns mean.",
-                hint="leave the option out, or name the columns of a CSV or Parquet file.",
+                hint="leave the option out, or name the columns of a file of rows.",
             )
     table = TABLES[name].read(given.get("group"))
     table.frame.require([*given.get("features", ()), *given.get("needed", ())])
     return replace(table, features=given.get("features", table.features))
 
 
-def _features(frame: Frame, described: Description) -> tuple[str, ...]:
+def _features(
+    frame: Frame, described: Description, reserved: tuple[str | None, ...]
+) -> tuple[str, ...]:
     """The columns that a decision may look at; all columns that are named exist."""
     if len(frame.lines) < 2:
         raise InvalidInput(
             f"{frame.source} has one row; rates of groups need many people.",
             hint="a table needs people with each outcome in every group.",
         )
-    reserved = (described.label, described.group, described.id, described.decision)
-    names = described.features or tuple(name for name in frame.columns if name not in reserved)
+    frame.require(described.leave_out)
+    left = {*reserved, *described.leave_out}
+    names = tuple(n for n in described.features or frame.columns if n not in left)
     frame.require([described.label, described.group, *names, *described.needed])
     if not names:
         raise InvalidInput(
@@ -360,18 +399,21 @@ def _features(frame: Frame, described: Description) -> tuple[str, ...]:
 
 def _checked(frame: Frame, described: Description) -> LabelledFrame:
     """The rows that a decision can be learnt from; every complaint about the table is made here."""
-    names = _features(frame, described)
-    notes: list[str] = []
+    frame, parts = frame.with_joined(described.group)
+    reserved = (described.label, described.group, *parts, described.id, described.decision)
+    in_both = [part for part in parts if part in described.features]
+    if in_both or described.label in parts:
+        raise InvalidInput(
+            f"{(in_both or [described.label])[0]!r} belongs to --group {described.group}; "
+            "it cannot be a feature or the label as well.",
+            hint="name other columns.",
+        )
+    names = _features(frame, described, reserved)
+    notes = list(frame.notes)
     kept = _complete(_labelled(frame, described, notes), described, names, notes)
-    label, good = _labels(kept, described)
-    group = _groups(kept, described, label)
-    for name in names:
-        texts = kept.columns[name].texts
-        if len(set(texts)) == len(texts) and all(text and text.isdecimal() for text in texts):
-            notes.append(
-                f"{name!r} is another whole number in every row; if it names people, leave it out: "
-                f"id = {name!r} in a description, or --features"
-            )
+    label, good = _labels(kept, described, notes)
+    group = _groups(kept, described, label, notes)
+    notes += _columns_to_note(kept, names)
     return LabelledFrame(
         name=described.name,
         frame=kept,
@@ -385,6 +427,32 @@ def _checked(frame: Frame, described: Description) -> LabelledFrame:
         dropped=len(frame.lines) - len(kept.lines),
         notes=tuple(notes),
     )
+
+
+def _columns_to_note(frame: Frame, names: tuple[str, ...]) -> list[str]:
+    """What is to be said about features: how they are written, which ones say nothing, and which
+    ones name people.
+    """
+    notes = []
+    for name in names:
+        column, read = frame.columns[name], frame.columns[name].numbers
+        if read is None:
+            continue
+        value, first = float(read[0]), column.cells[0]
+        if column.notation is not None and column.notation.kind == "date":
+            notes.append(f"{name!r} holds dates, as days since 1970-01-01: {first} is {value:g}")
+        elif column.notation is not None and column.notation.kind == "flag":
+            notes.append(f"{name!r} holds yes and no, as 1 and 0: {first} is {value:g}")
+        elif column.written is not None and isinstance(first, str) and number(first) != value:
+            notes.append(f"{name!r} is written like {first!r}, which is read as {value:.10g}")
+        if len(read) > 1 and (read == value).all():
+            notes.append(f"{name!r} is {first} in every row and tells nothing")
+        elif (read == np.floor(read)).all() and len(np.unique(read)) == len(read):
+            notes.append(
+                f"{name!r} is another whole number in every row; if it names people, leave it "
+                f"out: --id {quote(name)}, or --leave-out {quote(name)}"
+            )
+    return notes
 
 
 def _labelled(frame: Frame, described: Description, notes: list[str]) -> Frame:
@@ -417,13 +485,7 @@ def _complete(
     frame: Frame, described: Description, names: tuple[str, ...], notes: list[str]
 ) -> Frame:
     """The rows of the chosen groups in which nothing that is used is missing."""
-    if described.groups:
-        texts = frame.columns[described.group].texts
-        where = f"the group column {described.group!r}"
-        chosen = {
-            text for wanted in described.groups for text in _spelt(wanted, texts, where, "--groups")
-        }
-        frame = frame.where(np.array([text in chosen for text in texts], dtype=bool))
+    frame = chosen_groups(frame, described.group, described.groups)
     used = (described.group, *names, *described.needed)
     gaps = {name: frame.columns[name].missing for name in used}
     incomplete, nobody = np.any(list(gaps.values()), axis=0), gaps[described.group]
@@ -435,7 +497,7 @@ def _complete(
     if described.drop_missing:
         raise InvalidInput(
             f"{frame.source}: every row lacks a value in one of {', '.join(used)}.",
-            hint="choose other --features.",
+            hint="leave columns out with --leave-out, or choose other --features.",
         )
     if nobody.any():
         raise InvalidInput(
@@ -450,23 +512,96 @@ def _complete(
         f"{frame.source}: the value of {next(name for name in used if gaps[name][row])!r} is "
         f"missing in row {row + 1} (line {frame.lines[row]}); {incomplete.sum():,} of "
         f"{len(frame.lines):,} rows lack a value in a column that is used.",
-        hint="fill them in, leave the column out with --features, or add --drop-missing to leave "
+        hint="fill them in, leave the column out with --leave-out, or add --drop-missing to leave "
         "these rows out; if the text is a value of its own, --missing says how a missing one is "
         "written.",
     )
 
 
-def _spelt(value: str, texts: Iterable[str | None], where: str, option: str) -> list[str]:
-    """`value` as the column spells it, which may be in several ways: 1 and 1.0."""
+def chosen_groups(frame: Frame, name: str, groups: tuple[str, ...]) -> Frame:
+    """Keep the rows of some groups.
+
+    Parameters
+    ----------
+    frame : Frame
+        The rows.
+    name : str
+        The column of the group.
+    groups : tuple of str
+        The groups; empty for all.
+
+    Returns
+    -------
+    Frame
+        The rows of these groups.
+
+    Raises
+    ------
+    InvalidInput
+        If one of them does not occur.
+
+    Examples
+    --------
+    >>> from evenhand.tables.frame import TableColumn
+    >>> frame = Frame("toy", {"sex": TableColumn(("f", "m", "x"))}, (2, 3, 4))
+    >>> chosen_groups(frame, "sex", ("f", "m")).lines
+    (2, 3)
+    """
+    if not groups:
+        return frame
+    texts, where = frame.columns[name].texts, f"the group column {name!r}"
+    chosen = {text for wanted in groups for text in spelt(wanted, texts, where, "--groups")}
+    return frame.where(np.array([text in chosen for text in texts], dtype=bool))
+
+
+def spelt(value: str, texts: Iterable[str | None], where: str, option: str) -> list[str]:
+    """Find a value as a column spells it, which may be in several ways: 1 and 1.0, yes and Yes; and
+    Y, if the column holds nothing but words for yes and no.
+
+    Parameters
+    ----------
+    value : str
+        The value as it was asked for.
+    texts : iterable of str or None
+        The values of the column.
+    where, option : str
+        The column and the option in words, for the message.
+
+    Returns
+    -------
+    list of str
+        The spellings, that of `value` first.
+
+    Raises
+    ------
+    InvalidInput
+        If it does not occur.
+
+    Examples
+    --------
+    >>> spelt("Yes", ["yes", "Y", "n", None], "the label", "--good")
+    ['Y', 'yes']
+    """
     distinct = sorted({text for text in texts if text is not None})
-    same = [text for text in distinct if same_value(text, value)]
+    same = [text for text in distinct if _alike(text, value)]
+    words = {text.lower() for text in distinct}
+    side = next((side for side in (TRUE, FALSE) if value.strip().lower() in side), frozenset())
+    if words <= TRUE | FALSE and side and any(number(word) is None for word in words):
+        same = [text for text in distinct if text.lower() in side]
+    same.sort(key=lambda text: text != value)
     if not same:
         raise InvalidInput(
             f"{option} {value!r} does not occur in {where}; "
             f"its values are: {listed(distinct, 10)}.",
-            hint="values are compared letter by letter, upper and lower case included.",
+            hint="name a value that occurs; blanks around it and upper or lower case do not "
+            "matter.",
         )
     return same
+
+
+def _alike(text: str, other: str) -> bool:
+    """Whether two values are one: equal numbers, or texts that differ in case alone."""
+    return same_value(text, other) or text.casefold() == other.strip().casefold()
 
 
 @dataclass(frozen=True)
@@ -563,10 +698,12 @@ def two_values(
         chosen = [read[1.0]]
     else:
         where = f"the {words.noun} column {name!r}"
-        chosen = _spelt(first, distinct, where, words.option)
+        chosen = spelt(first, distinct, where, words.option)
     rest = [text for text in distinct if text not in chosen]
-    named = [text for text in rest if any(same_value(text, other) for other in others)]
-    if len(named) < len(rest) and (others or len(rest) > 1):
+    named = [text for text in rest if any(_alike(text, other) for other in others)]
+    flags = {text.lower() for text in distinct} <= TRUE | FALSE
+    one = flags or all(_alike(text, rest[0]) for text in rest)
+    if len(named) < len(rest) and (others or not one):
         shown = ", ".join(map(repr, rest[:5]))
         raise BadLabel(
             f"{frame.source}: besides {chosen[0]!r} the {words.noun} {name!r} has the values "
@@ -580,9 +717,13 @@ def two_values(
     return np.array(values, dtype=np.float64), chosen[0]
 
 
-def _labels(frame: Frame, described: Description) -> tuple[IntArray, str]:
+def _labels(frame: Frame, described: Description, notes: list[str]) -> tuple[IntArray, str]:
     """+1 where the outcome is the good one, -1 elsewhere; and the value taken as good."""
     label, good = two_values(frame, described.label, described.good, described.bad)
+    pairs = zip(frame.columns[described.label].texts, label, strict=True)
+    spelt = sorted({str(text) for text, value in pairs if value > 0})
+    if len(spelt) > 1:
+        notes.append(f"the good outcome {good} is written in several ways: {', '.join(spelt)}")
     if not (label < 0).any():
         raise BadLabel(
             f"{frame.source}: every row has {described.label} = {good}; "
@@ -592,9 +733,48 @@ def _labels(frame: Frame, described: Description) -> tuple[IntArray, str]:
     return label.astype(np.int64), good
 
 
-def _groups(frame: Frame, described: Description, label: IntArray) -> GroupArray:
+def group_texts(frame: Frame, name: str, notes: list[str]) -> list[str | None]:
+    """Read the group of each row; groups whose names differ in case alone are one.
+
+    Parameters
+    ----------
+    frame : Frame
+        The rows.
+    name : str
+        The column.
+    notes : list of str
+        Gets a note where names were joined.
+
+    Returns
+    -------
+    list of str or None
+        The group of each row, None where it is missing.
+
+    Examples
+    --------
+    >>> from evenhand.tables.frame import TableColumn
+    >>> frame = Frame("toy", {"sex": TableColumn(("f", "F", "f", "m"))}, (2, 3, 4, 5))
+    >>> notes = []
+    >>> group_texts(frame, "sex", notes), notes
+    (['f', 'f', 'f', 'm'], ["the groups F, f of 'sex' are taken for one, f"])
+    """
+    texts = frame.columns[name].texts
+    sizes = Counter(texts)
+    folded: dict[str, list[str]] = {}
+    for text in sorted(text for text in sizes if text is not None):
+        folded.setdefault(text.casefold(), []).append(text)
+    shown: dict[str | None, str | None] = {None: None}
+    for several in folded.values():
+        most = max(several, key=lambda text: sizes[text])
+        shown |= dict.fromkeys(several, most)
+        if len(several) > 1:
+            notes.append(f"the groups {', '.join(several)} of {name!r} are taken for one, {most}")
+    return [shown[text] for text in texts]
+
+
+def _groups(frame: Frame, described: Description, label: IntArray, notes: list[str]) -> GroupArray:
     """The group of each row; there must be at least two, each with enough people."""
-    group = np.array(frame.columns[described.group].texts)
+    group = np.array(group_texts(frame, described.group, notes))
     distinct = sorted(set(group.tolist()))
     if len(distinct) > MOST_GROUPS:
         raise InvalidInput(

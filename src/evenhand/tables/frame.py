@@ -4,6 +4,8 @@ it is. The last step, `LabelledFrame.encoded`, turns them into numbers.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
+from difflib import get_close_matches
 from functools import cached_property
 from itertools import compress
 from types import NoneType
@@ -13,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.tables.notation import PLAIN, Notation, days_of, find_notation
+from evenhand.tables.packed import find_missing, plain_numbers
 from evenhand.words import (
     BoolArray,
     CostSensitiveProblem,
@@ -24,7 +28,7 @@ from evenhand.words import (
 )
 
 Cells = Sequence[Any] | NDArray[Any]
-MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none"})
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a"})
 """How a missing value is written, in any case. Every reader of evenhand uses this set; an empty
 cell is always missing."""
 MOST_CATEGORIES = 50
@@ -100,6 +104,33 @@ def listed(values: Iterable[str], most: int = 6) -> str:
     return ", ".join(every[:most]) + (", ..." if len(every) > most else "")
 
 
+@dataclass(frozen=True)
+class Written:
+    """What is known about how the numbers of a file are written.
+
+    Parameters
+    ----------
+    decimal : {".", ","}, optional
+        What --decimal says.
+    dates : {"day-first", "month-first", "text"}, optional
+        What --dates says.
+    guess : {".", ","}, optional
+        The decimal mark that other columns of the file show.
+    fixed : Notation, optional
+        The notation of this column, where a policy has fixed it.
+
+    Examples
+    --------
+    >>> TableColumn(("51,000", "800"), written=Written(decimal=",")).numbers.tolist()
+    [51.0, 800.0]
+    """
+
+    decimal: str | None = None
+    dates: str | None = None
+    guess: str = ""
+    fixed: Notation | None = None
+
+
 @dataclass(frozen=True, eq=False)
 class TableColumn:
     """One column: its cells as the source holds them, read as texts or as numbers.
@@ -107,9 +138,11 @@ class TableColumn:
     Parameters
     ----------
     cells : sequence
-        Texts, numbers, or None; an array of numbers is kept as it is.
+        Texts, numbers, dates, or None; an array of numbers is kept as it is.
     markers : frozenset of str
         The texts, in small letters, that mean that a value is missing.
+    written : Written, optional
+        How numbers may be written beyond the plain way; by default in the plain way only.
 
     Examples
     --------
@@ -122,18 +155,28 @@ class TableColumn:
 
     cells: Cells
     markers: frozenset[str] = MISSING
+    written: Written | None = None
 
     def __len__(self) -> int:
         return len(self.cells)
+
+    @property
+    def _packed(self) -> bool:
+        """Whether the cells are the texts of a long table, as an array of bytes."""
+        return isinstance(self.cells, np.ndarray) and self.cells.dtype.kind == "S"
 
     @cached_property
     def texts(self) -> tuple[str | None, ...]:
         """The cells as texts, None where a value is missing."""
         cells = self.cells.tolist() if isinstance(self.cells, np.ndarray) else self.cells
         markers = self.markers
+        if self._packed:
+            value = {cell: cell.decode() for cell in set(cells)}
+            known = {c: None if t.lower() in markers else t for c, t in value.items()}
+            return tuple(known[cell] for cell in cells)
         return tuple(
             None
-            if cell is None or cell != cell or (text := str(cell).strip()).lower() in markers
+            if cell is None or cell != cell or (text := _text(cell)).lower() in markers
             else text
             for cell in cells
         )
@@ -141,9 +184,59 @@ class TableColumn:
     @cached_property
     def numbers(self) -> FloatArray | None:
         """The cells as numbers, NaN where a value is missing; None for a category."""
+        return self._read[0]
+
+    @property
+    def notation(self) -> Notation | None:
+        """How the numbers are written; None for a category."""
+        return None if isinstance(self._read[1], str) else self._read[1]
+
+    @property
+    def doubt(self) -> str | None:
+        """Why numbers or dates that the column seems to hold are not read, in words."""
+        return self._read[1] if isinstance(self._read[1], str) else None
+
+    @cached_property
+    def _read(self) -> tuple[FloatArray | None, Notation | str | None]:
+        """The numbers, and the notation or the doubt about it."""
         if isinstance(self.cells, np.ndarray) and self.cells.dtype.kind in "iuf":
-            return self.cells.astype(np.float64)
-        kinds = set(map(type, self.cells))
+            return self.cells.astype(np.float64), PLAIN
+        written = self.written
+        kinds: set[type] = {bytes} if self._packed else set(map(type, self.cells))
+        if kinds - {NoneType} and all(issubclass(kind, date | NoneType) for kind in kinds):
+            days = [np.nan if c is None or c != c else days_of(c) for c in self.cells]
+            return np.array(days, dtype=np.float64), Notation("date")
+        if written is None or (
+            (written.fixed or PLAIN) == PLAIN and "," not in (written.decimal or written.guess)
+        ):
+            plain = self._plain(kinds)
+            if plain is not None:
+                return plain, PLAIN
+        if written is None:
+            return None, None
+        distinct = set(self.texts) - {None}
+        known = sorted(text for text in distinct if text is not None)
+        found = written.fixed or find_notation(known, written.decimal, written.dates, written.guess)
+        if not isinstance(found, Notation):
+            return None, found
+        value: dict[str | None, float | None] = {text: found.value(text) for text in known}
+        value[None] = np.nan
+        strange = [text for text, read in value.items() if read is None]
+        if strange:
+            return None, f"{strange[0]!r} is not written like the other values"
+        return np.array([value[text] for text in self.texts], dtype=np.float64), found
+
+    def _plain(self, kinds: set[type]) -> FloatArray | None:
+        """The numbers if all are written plainly."""
+        if self._packed:
+            plain = plain_numbers(np.asarray(self.cells), self.missing)
+            if plain is not None:
+                return plain
+            cells = np.where(self.missing, b"nan", self.cells)
+            try:
+                return cells.astype(np.float64)
+            except ValueError:
+                return None
         # none of the usual markers is a number, so that most columns can be read at once
         if self.markers <= MISSING and (kinds == {str} or kinds <= {int, float, NoneType}):
             try:
@@ -164,6 +257,8 @@ class TableColumn:
     @cached_property
     def missing(self) -> BoolArray:
         """Where a value is missing."""
+        if self._packed:
+            return find_missing(np.asarray(self.cells), self.markers)
         if isinstance(self.cells, np.ndarray) and self.numbers is not None:
             return np.isnan(self.numbers)
         return np.array([text is None for text in self.texts], dtype=bool)
@@ -186,7 +281,14 @@ class TableColumn:
             if isinstance(self.cells, np.ndarray)
             else tuple(compress(self.cells, rows.tolist()))
         )
-        return TableColumn(kept, self.markers)
+        return TableColumn(kept, self.markers, self.written)
+
+
+def _text(cell: Any) -> str:
+    """A cell as a text; 1.0, which other libraries make of 1, is 1."""
+    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
+        return str(int(cell))
+    return str(cell).strip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,6 +303,8 @@ class Frame:
         The columns by name, in the order of the source.
     lines : sequence of int
         The line of the source in which each row stands.
+    notes : tuple of str
+        What was done to read it, in words.
 
     Examples
     --------
@@ -217,6 +321,7 @@ class Frame:
     source: str
     columns: Mapping[str, TableColumn]
     lines: Sequence[int]
+    notes: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.lines)
@@ -244,8 +349,66 @@ class Frame:
             raise MissingColumn(
                 f"{self.source} has no column {', '.join(map(repr, absent))}; "
                 f"it has: {', '.join(self.columns)}.",
-                hint="names are compared letter by letter, upper and lower case included.",
+                hint=self.missing_hint(absent[0]),
             )
+
+    def missing_hint(self, name: str) -> str:
+        """Say what may help somebody who named a column that is not there.
+
+        Parameters
+        ----------
+        name : str
+            The name that no column has.
+
+        Returns
+        -------
+        str
+            The way out, in words.
+        """
+        folded = {known.lower(): known for known in self.columns}
+        near = get_close_matches(name.lower(), folded, 1, 0.7)
+        if any(number(known) is not None for known in self.columns):
+            return (
+                "the first line looks like data and not like names; if there are none, add "
+                "--no-header, which calls the columns column1, column2, ..."
+            )
+        if {f"{name}.1", f"{name}.2"} <= set(self.columns):
+            return (
+                f"several columns are called {name!r}, and are told apart as '{name}.1', "
+                f"'{name}.2', ...; give the right one a name of its own in the file."
+            )
+        if near:
+            return f"did you mean {folded[near[0]]!r}? Names are compared letter by letter."
+        return "names are compared letter by letter, upper and lower case included."
+
+    def with_joined(self, name: str) -> tuple["Frame", tuple[str, ...]]:
+        """Add a column that joins several, if `name` names several with commas between them.
+
+        Parameters
+        ----------
+        name : str
+            A column, or "sex,race".
+
+        Returns
+        -------
+        tuple
+            The frame, which has a column `name` if that is possible; and the columns it is made of.
+
+        Examples
+        --------
+        >>> columns = {"sex": TableColumn(("f", "m")), "race": TableColumn(("a", None))}
+        >>> Frame("toy", columns, (2, 3)).with_joined("sex,race")[0]["sex,race"].texts
+        ('f & a', None)
+        """
+        parts = tuple(part.strip() for part in name.split(",") if part.strip())
+        if name in self.columns or len(parts) < 2:
+            return self, (name,)
+        self.require(parts)
+        rows = zip(*(self.columns[part].texts for part in parts), strict=True)
+        cells = tuple(
+            None if None in row else " & ".join(text for text in row if text) for row in rows
+        )
+        return replace(self, columns={**self.columns, name: TableColumn(cells)}), parts
 
     def where(self, rows: BoolArray) -> "Frame":
         """Keep some rows.
@@ -263,7 +426,7 @@ class Frame:
         if rows.all():
             return self
         columns = {name: column.where(rows) for name, column in self.columns.items()}
-        return Frame(self.source, columns, tuple(compress(self.lines, rows.tolist())))
+        return replace(self, columns=columns, lines=tuple(compress(self.lines, rows.tolist())))
 
     def finite(self, name: str) -> FloatArray:
         """Read a column of which every value must be a finite number.
@@ -285,6 +448,12 @@ class Frame:
         """
         column = self[name]
         read = column.numbers
+        if column.doubt is not None:
+            raise InvalidInput(
+                f"{self.source}: the numbers of {name!r} are in doubt: {column.doubt}.",
+                hint="if they are to be texts, --dates text leaves dates alone; "
+                "--features or --leave-out leave a column out.",
+            )
         if read is None:
             bad = [text is None or number(text) is None for text in column.texts].index(True)
         elif np.isfinite(read).all():
@@ -325,6 +494,37 @@ class GroupFigures:
     good_rate: float
 
 
+@dataclass(frozen=True)
+class RecipeColumn:
+    """How one column of a raw table becomes numbers.
+
+    Parameters
+    ----------
+    name : str
+        The column.
+    notation : Notation, optional
+        How its numbers are written; None for a category.
+    categories : tuple of str
+        The values of a category that have a 0/1 column.
+    base : str, optional
+        Of two values, the one that needs no column.
+
+    Examples
+    --------
+    >>> RecipeColumn("city", categories=("Bern", "Ulm", "Wien")).notation is None
+    True
+    """
+
+    name: str
+    notation: Notation | None = None
+    categories: tuple[str, ...] = ()
+    base: str | None = None
+
+
+Recipe = tuple[RecipeColumn, ...]
+"""How the columns of a raw table become the numbers that a policy sees, in their order."""
+
+
 @dataclass(frozen=True, eq=False)
 class Table:
     """A table of numbers that people can be decided by.
@@ -347,6 +547,8 @@ class Table:
         What was done to the rows on the way here, in words.
     encoded : mapping of str to tuple of str
         Which text column became which 0/1 columns.
+    recipe : tuple of RecipeColumn
+        How the columns of a new table become the same features.
 
     Examples
     --------
@@ -363,6 +565,7 @@ class Table:
     generated: bool = False
     notes: tuple[str, ...] = ()
     encoded: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    recipe: Recipe = ()
 
     def __len__(self) -> int:
         return len(self.label)
@@ -388,6 +591,23 @@ class Table:
                 float((self.label[here] == 1).mean()),
             )
             for value in self.sample.groups
+        )
+
+    def rows(self, chosen: BoolArray) -> "Table":
+        """Keep some rows.
+
+        Parameters
+        ----------
+        chosen : array of bool
+            Which rows are kept.
+
+        Returns
+        -------
+        Table
+            The same columns with these rows.
+        """
+        return replace(
+            self, features=self.features[chosen], group=self.group[chosen], label=self.label[chosen]
         )
 
     def subset(self, rows: int, seed: int = 0) -> "Table":
@@ -522,6 +742,9 @@ class LabelledFrame:
             a number is infinite.
         """
         texts = [name for name in self.features if self.frame.columns[name].numbers is None]
+        for name in texts:
+            if self.frame.columns[name].doubt is not None:
+                self.frame.finite(name)  # refuses it
         if texts and not self.encode:
             examples = [
                 next(text for text in self.frame[name].texts if text and number(text) is None)
@@ -532,7 +755,7 @@ class LabelledFrame:
             raise InvalidInput(
                 f"{self.frame.source}: {shown} {'is' if len(texts) == 1 else 'are'} not numeric.",
                 hint="add --encode for one 0/1 column per value, "
-                "or choose numeric columns with --features.",
+                "or leave the column out: --leave-out, --features.",
             )
         parts: dict[str, FloatArray] = {}
         encoded: dict[str, tuple[str, ...]] = {}
@@ -556,7 +779,18 @@ class LabelledFrame:
             self.label,
             notes=tuple(notes),
             encoded=encoded,
+            recipe=tuple(
+                RecipeColumn(name, self.frame.columns[name].notation)
+                if name not in encoded
+                else self._recipe_of_texts(name, encoded[name])
+                for name in self.features
+            ),
         )
+
+    def _recipe_of_texts(self, name: str, columns: tuple[str, ...]) -> RecipeColumn:
+        values = tuple(one.removeprefix(f"{name}=") for one in columns)
+        left = {text for text in self.frame.columns[name].texts if text} - set(values)
+        return RecipeColumn(name, None, values, next(iter(left), None))
 
     def _one_hot(self, name: str) -> dict[str, FloatArray]:
         """{"purpose=car": 0/1, ...}."""
@@ -566,7 +800,7 @@ class LabelledFrame:
             raise InvalidInput(
                 f"{self.frame.source}: the text column {name!r} has {len(distinct)} distinct "
                 f"values; --encode takes at most {MOST_CATEGORIES}.",
-                hint="leave it out with --features; "
+                hint=f"leave it out with --leave-out {name}; "
                 "names and identifiers say nothing about a new person.",
             )
         values = np.array(column.texts)

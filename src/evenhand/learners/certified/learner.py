@@ -15,7 +15,7 @@ policy ever deployed keeps the limit.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,7 +27,7 @@ from evenhand.estimation import RoundLog
 from evenhand.fairness.certificate import RULES, Certificate
 from evenhand.fairness.delta_ledger import Booking, DeltaLedger
 from evenhand.fairness.drift import DriftMonitor
-from evenhand.fairness.rates import Rate, as_rates
+from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified.deploy import SCHEDULE, Ahead, Chosen, Situation
 from evenhand.learners.certified.evidence import (
@@ -61,7 +61,11 @@ from evenhand.learners.storage import (
 )
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
+from evenhand.shown import BAND, INK, LIMIT, draw_limit
 from evenhand.words import BoolArray, Decisions, FloatArray, Prices, as_group
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 FIRST_ROUNDS = 100
 FIRST_FITTED = 1000
@@ -95,8 +99,8 @@ class CertifiedLearner(EpochLearner):
 
     Parameters
     ----------
-    hypotheses : HypothesisClass
-        The rules that may be mixed.
+    hypotheses : HypothesisClass or classifier
+        The rules that may be mixed; a scikit-learn classifier or pipeline becomes an `Estimator`.
     rate : Rate, str, or a sequence of them
         Whose gap is kept below the limit.
     allowed_gap : float
@@ -154,7 +158,7 @@ class CertifiedLearner(EpochLearner):
     def __init__(
         self,
         hypotheses: HypothesisClass,
-        rate: Rate | Sequence[Rate],
+        rate: RateLike,
         allowed_gap: float,
         failure_probability: float,
         *,
@@ -187,7 +191,8 @@ class CertifiedLearner(EpochLearner):
             drift_false_alarm=drift_false_alarm,
             seed=seed,
         )
-        self.hypotheses, self.horizon, self.maturity = hypotheses, horizon, maturity
+        self.hypotheses, self.horizon = self.settings.hypotheses, horizon
+        self.maturity = maturity
         self.rates = as_rates(rate)
         self.allowed_gap = self.comparator_gap = float(allowed_gap)
         self.failure_probability, self.drift_false_alarm = failure_probability, drift_false_alarm
@@ -258,6 +263,14 @@ class CertifiedLearner(EpochLearner):
                     hint="pass at=...",
                 )
             return super().decide(features, group, prices=prices)
+
+    def _require_readable(self, rows: FloatArray) -> None:
+        process, alone = self.state.run.process, len(rows) == 1 and self._left > 0
+        # one person in the midst of an epoch: the policy asks its own rules, before the coin
+        own = self.epoch.mixture.hypotheses if alone and not self.state.overdue else ()
+        for member in () if process is None else process.members:
+            if getattr(member, "schema", None) is not None and id(member) not in map(id, own):
+                member.accepts(rows, None)
 
     def _audited(self, accepted: bool, chance: float) -> bool:
         share = self._audit_weight / chance if chance > 0 else 0.0
@@ -427,7 +440,7 @@ class CertifiedLearner(EpochLearner):
         state.round = rounds
         self._look_at([from_block(block) for block in played])
         planned = self._choose(self.epoch.number + 1, rounds)
-        opened = planned if published is None else replace(planned, policy=published)
+        opened = self._named(planned if published is None else replace(planned, policy=published))
         self._prepare_for(opened)
         state.epochs.append(opened)
         return self.epoch
@@ -515,8 +528,8 @@ class CertifiedLearner(EpochLearner):
 
     def _frozen(self, number: int, round: int) -> Epoch:
         """The audit budget is spent: the best certified policy, without audits, for good."""
-        policy, deployable = self._situation(number, round).without_audits()
-        gaps = deployable.gaps(policy)
+        chosen, deployable = self._situation(number, round).without_audits()
+        policy, gaps = replace(chosen, schema=self.state.schema), deployable.gaps(chosen)
         self.state.certified_gaps[number] = gaps
         self.state.frozen_certificate = self.state.run.certificate(policy, gaps, FOREVER)
         self.state.run.frozen = True
@@ -631,6 +644,27 @@ class CertifiedLearner(EpochLearner):
         gaps, zero = self.state.certified_gaps, np.zeros(1)
         return tuple((epoch, *gaps.get(epoch.number, (zero, zero))) for epoch in self.state.epochs)
 
+    def _columns(self) -> dict[str, Sequence[Any]]:
+        with self._lock:
+            trail = self.trail
+            return {
+                **super()._columns(),
+                "gap_low": [float(lower.min(initial=0.0)) for _, lower, _ in trail],
+                "gap_high": [float(upper.max(initial=0.0)) for _, _, upper in trail],
+            }
+
+    def _draw(self, axes: "Axes") -> None:
+        columns = self._columns()
+        edges = np.r_[columns["first_round"], self.round]
+        axes.stairs(columns["gap_high"], edges, baseline=columns["gap_low"], fill=True, color=BAND)
+        for side in ("gap_high", "gap_low"):
+            axes.stairs(columns[side], edges, color=INK, baseline=None)
+        draw_limit(axes, self.allowed_gap)
+        axes.axhline(-self.allowed_gap, color=LIMIT, linestyle=(0, (4, 2)), linewidth=1.2)
+        axes.set_xlim(0, max(self.round, 1))
+        axes.set_xlabel("round")
+        axes.set_ylabel("gaps of the deployed policy\nare certified to lie here")
+
     @property
     def learned_weight(self) -> float:
         """How much of the deployed policy is not a constant."""
@@ -725,6 +759,7 @@ class CertifiedLearner(EpochLearner):
             "_life": replace(state.run, evidence=evidence),
             "_epochs": shells,
             "_frozen_certificate": state.frozen_certificate,
+            **({} if state.schema is None else {"_schema": state.schema}),
         }
         encoded = encoder.encode(kept)
         arrays = {name: array_to_json(array) for name, array in encoder.arrays.items()}
@@ -833,4 +868,4 @@ class CertifiedLearner(EpochLearner):
         state.epochs = [
             Epoch(n, "older rules", 0, round, policy) for n, policy in enumerate(policies, start=1)
         ]
-        state.epochs.append(self._choose(len(policies) + 1, round))
+        state.epochs.append(self._named(self._choose(len(policies) + 1, round)))

@@ -28,7 +28,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from evenhand.contracts import Hypothesis, HypothesisClass
-from evenhand.errors import CannotEstimateRate
+from evenhand.errors import CannotEstimateRate, InvalidInput
 from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.outcomes import OutcomeRegression
 from evenhand.faircsc import bind_fair
@@ -88,7 +88,10 @@ def nominees(
     known = process.table(people.features, shown)
     chosen: list[Hypothesis] = []
     for hypothesis in _supports(run, hypotheses, people, _thinned(log), regression, loss):
-        accepts = hypothesis.accepts(people.features, shown)
+        try:
+            accepts = hypothesis.accepts(people.features, shown)
+        except InvalidInput:  # a model that cannot read everybody whom it would have to judge
+            continue
         alike = (known == accepts) @ people.weight
         if alike.max(initial=0.0) >= ALIKE * people.weight.sum() or is_constant(hypothesis):
             continue

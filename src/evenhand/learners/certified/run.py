@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from evenhand.bounds import BettingBound
-from evenhand.canonical import canonical_digest
 from evenhand.contracts import Enumeration, FixedCountBound, GroupUse, Hypothesis, HypothesisClass
 from evenhand.errors import CannotCertify, InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog
@@ -419,8 +418,9 @@ class CertificationRun:
         groups, maturity = self.groups or (), guarantee.maturity
         pairs = guarantee.pairs(groups)
         lower, upper = gaps if gaps is not None else (np.zeros(len(pairs)), np.zeros(len(pairs)))
+        models: tuple[str, ...] = ()
         try:
-            fingerprint = canonical_digest(policy.to_json())
+            fingerprint, models = policy.sha256, policy.models
         except NotSerialisable:
             fingerprint = f"not serialisable: {policy.describe()}"
         certificate = Certificate(
@@ -458,6 +458,9 @@ class CertificationRun:
             overruled=_draws(evidence.overruled),
             late_groups=_draws(evidence.late_groups),
             erased=int(evidence.erased),
+            models=models,
+            schema=None if policy.schema is None else policy.schema.sha256,
+            columns="" if policy.schema is None else policy.schema.describe(),
         )
         reasons = self.alarms or (() if self.started else self.ended)
         return certificate.suspend("; ".join(reasons)) if reasons else certificate

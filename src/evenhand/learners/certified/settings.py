@@ -7,7 +7,8 @@ from typing import Any, Literal
 
 from evenhand.contracts import FixedCountBound, GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import Rate, as_rates
+from evenhand.fairness.rates import RateLike, as_rates
+from evenhand.hypotheses.estimator import as_class
 from evenhand.learners.certified.intervals import AUDIT_BOUNDS
 from evenhand.learners.certified.run import MOST_LOG_SIZE, Guarantee
 from evenhand.learners.settings import (
@@ -15,7 +16,6 @@ from evenhand.learners.settings import (
     require_delta,
     require_gap,
     require_horizon,
-    require_hypotheses,
     require_number,
 )
 from evenhand.words import Prices
@@ -28,7 +28,7 @@ class CertifiedSettings:
     """The arguments of a `CertifiedLearner`, and what must be true of them."""
 
     hypotheses: HypothesisClass
-    rate: Rate | Sequence[Rate]
+    rate: RateLike
     allowed_gap: float
     failure_probability: float
     horizon: int | None
@@ -44,7 +44,7 @@ class CertifiedSettings:
     seed: int | None
 
     def __post_init__(self) -> None:
-        require_hypotheses(self.hypotheses)
+        object.__setattr__(self, "hypotheses", as_class(self.hypotheses))
         require_gap(self.allowed_gap)
         require_delta(self.failure_probability)
         if isinstance(self.bound, FixedCountBound):

@@ -154,6 +154,8 @@ class SemiLogistic(EpochLearner):
     2
     """
 
+    compares_numbers = True
+
     def __init__(
         self,
         rate: Rate | Sequence[Rate],
@@ -264,6 +266,8 @@ class ExploreExploit(EpochLearner):
     """
 
     needs_group = False
+
+    compares_numbers = True
 
     def __init__(
         self,

@@ -62,6 +62,8 @@ class VwBandit(EpochLearner):
     needs_group = False
     _not_stored = EpochLearner._not_stored | {"_workspace"}
 
+    compares_numbers = True
+
     def __init__(
         self,
         rate: Rate | Sequence[Rate],

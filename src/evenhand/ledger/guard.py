@@ -1,0 +1,251 @@
+"""What must hold before the chain is extended: its end was sealed by the keyring, it has not gone
+back to an earlier state, and time has not jumped ahead.
+
+    seal of the head = HMAC(keyring, head)     else somebody wrote the database without the keyring
+    seq >= the last seq that was seen here     else an older state of the database was put back
+    time of day - time since boot <= its first value + 60 s     else a clock was moved
+
+Moving a ledger's time ahead cannot be undone, and waiting can, so a clock that is doubtful is
+refused. Where the database has a clock (PostgreSQL), that one counts, and the host's is compared
+with it. A long quiet time is no jump, because the time since boot goes on with it.
+"""
+
+import json
+import logging
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from evenhand.canonical import canonical
+from evenhand.contracts import Json
+from evenhand.ledger.keyring import Keyring
+from evenhand.ledger.refusals import ClockJumped, Tampered
+
+LOG = logging.getLogger("evenhand.ledger")
+Clock = Callable[[], float]
+MOST_JUMP = 60.0
+"""Seconds by which a clock may run ahead of the others."""
+_MARK_SIZE = 512
+
+
+def since_boot() -> float:
+    """Seconds since this machine was booted, suspensions included; no setting of the time of day
+    changes it.
+    """
+    try:
+        with open("/proc/uptime", "rb") as file:
+            return float(file.read(64).split()[0])
+    except (OSError, ValueError):  # no Linux
+        return time.monotonic()
+
+
+def boot_id() -> str:
+    """The name of this boot of this machine; empty where there is none."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return ""
+
+
+class SystemClock:
+    """The time of day, believed only as far as other clocks bear it out.
+
+    On PostgreSQL a transaction is dated by the database's clock. A reading is refused when it is
+    more than a minute ahead of what the time since boot allows, of this machine's clock (for the
+    database's), or of an outside clock that was told (`corroborate`).
+
+    Parameters
+    ----------
+    wall : callable
+        The time of day of this machine, in seconds.
+    elapsed : callable
+        A time that only goes forward, at the same speed: the seconds since boot.
+
+    Examples
+    --------
+    >>> wall = [1000.0]
+    >>> clock = SystemClock(wall=lambda: wall[0], elapsed=lambda: 5.0)
+    >>> clock.read(None)
+    1000.0
+    >>> wall[0] += 400 * 86400.0
+    >>> clock.read(None)
+    Traceback (most recent call last):
+        ...
+    evenhand.ledger.refusals.ClockJumped: the clock of this machine is 34560000 s ahead of ...
+    """
+
+    def __init__(self, wall: Clock = time.time, elapsed: Clock = since_boot) -> None:
+        self._wall, self._elapsed = wall, elapsed
+        self.offset: float | None = None
+        """Time of day less time since boot, when it was first read."""
+        self._outside: float | None = None
+        self._alarmed = False
+
+    def __call__(self) -> float:
+        """Tell the time.
+
+        Returns
+        -------
+        float
+            Seconds since the epoch: by the first reading and the time since boot, once there is
+            one, so that a clock that is moved under way moves nothing.
+        """
+        return self._wall() if self.offset is None else self.offset + self._elapsed()
+
+    def read(self, database: float | None) -> float:
+        """Date a transaction.
+
+        Parameters
+        ----------
+        database : float or None
+            What the database's clock says, if it has one.
+
+        Returns
+        -------
+        float
+            Seconds since the epoch.
+
+        Raises
+        ------
+        ClockJumped
+            If a clock is more than a minute ahead of the others.
+        """
+        elapsed, host = self._elapsed(), self._wall()
+        now, name = (host, "this machine") if database is None else (database, "the database")
+        if database is not None:
+            self._alarm(abs(host - database) > MOST_JUMP, host - database)
+            _refuse(now - host, name, "that of this machine")
+        if self._outside is not None:
+            _refuse(now - (self._outside + elapsed), name, "that of a witness")
+        if self.offset is None:
+            self.offset = now - elapsed
+        _refuse(now - elapsed - self.offset, name, "the time that has passed")
+        return now
+
+    def corroborate(self, outside: float) -> None:
+        """Take the time of an outside clock (of a witness): no row may be dated later.
+
+        Parameters
+        ----------
+        outside : float
+            What it says now, in seconds since the epoch.
+        """
+        self._outside = outside - self._elapsed()
+
+    @property
+    def skew(self) -> float:
+        """Seconds by which this machine's clock differs from the one that dates the ledger."""
+        return self._wall() - self()
+
+    def restart(self) -> None:
+        """Believe the clock as it stands now; an operator has looked at it."""
+        self.offset = None
+
+    def _alarm(self, wrong: bool, ahead: float) -> None:
+        if wrong and not self._alarmed:
+            LOG.error(
+                "the clock of this machine differs from the database's by %.0f s; "
+                "the database's counts",
+                ahead,
+            )
+        self._alarmed = wrong
+
+
+def _refuse(ahead: float, name: str, what: str) -> None:
+    if ahead > MOST_JUMP:
+        raise ClockJumped(
+            f"the clock of {name} is {ahead:.0f} s ahead of {what}; "
+            f"more than {MOST_JUMP:.0f} s would date the ledger wrongly for good, "
+            "so nothing is written.",
+            hint="set the clock right; if it is right, evenhand audit confirm-clock.",
+        )
+
+
+class LockedHead(NamedTuple):
+    """The end of the chain as a transaction finds it, and the time by the database's clock."""
+
+    seq: int
+    hash: bytes
+    at: float
+    seal: bytes
+    database: float | None
+
+
+class Mark:
+    """A file beside a SQLite ledger that remembers how far the chain went and how the clock stood:
+    an older copy of the database in its place is seen, and a clock that was moved between two
+    starts. It is written after the commit and may lag behind; it is never ahead.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._handle: int | None = None
+        self._boot = boot_id()
+
+    def load(self) -> Json:
+        """What was remembered; empty if there is no such file, or it is none of ours."""
+        try:
+            found = json.loads(self._path.read_bytes())
+            return found if isinstance(found, dict) else {}
+        except (OSError, ValueError):
+            return {}
+
+    def clock_offset(self) -> float | None:
+        """Time of day less time since boot as it was in this boot, or None."""
+        found = self.load()
+        same = self._boot and found.get("boot") == self._boot
+        return float(found["offset"]) if same and found.get("offset") is not None else None
+
+    def save(self, seq: int, digest: bytes, offset: float | None) -> None:
+        """Remember; nobody waits for the disk."""
+        if self._handle is None:
+            self._handle = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        document = {"seq": seq, "hash": digest.hex(), "boot": self._boot, "offset": offset}
+        os.pwrite(self._handle, canonical(document).encode().ljust(_MARK_SIZE), 0)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
+
+
+class HeadGuard:
+    """Looks at the end of the chain before every transaction."""
+
+    def __init__(self, keyring: Keyring, clock: Clock, mark: Mark | None = None) -> None:
+        self.keyring, self.clock, self.mark = keyring, clock, mark
+        self._seq, self._hash = 0, bytes(32)
+        if mark is not None and isinstance(clock, SystemClock) and clock.offset is None:
+            clock.offset = mark.clock_offset()
+
+    def admit(self, head: LockedHead) -> float:
+        """The time by which the transaction is dated; Tampered or ClockJumped if nothing may be
+        appended to this head.
+        """
+        if head.seq and not self.keyring.sealed_head(head.seq, head.hash, head.seal):
+            raise Tampered(
+                f"the seal of row {head.seq}, the end of the chain, is not the keyring's: "
+                "the database was changed by somebody without the keyring; nothing is appended.",
+                hint="find out what was changed (evenhand audit verify --deep), then restore.",
+            )
+        back = head.seq < self._seq
+        if back or (head.seq == self._seq and head.seq and head.hash != self._hash):
+            raise Tampered(
+                f"the chain ends at row {head.seq}, but row {self._seq} had been written: "
+                "an older state of the database was put in its place; nothing is appended.",
+                hint="start again, and confirm the gap (evenhand audit confirm-gap).",
+            )
+        self._seq, self._hash = head.seq, head.hash
+        if isinstance(self.clock, SystemClock):
+            return self.clock.read(head.database)
+        return self.clock()
+
+    def committed(self, seq: int, digest: bytes) -> None:
+        """The chain has been extended up to this row."""
+        self._seq, self._hash = seq, digest
+        if self.mark is not None:
+            offset = self.clock.offset if isinstance(self.clock, SystemClock) else None
+            self.mark.save(seq, digest, offset)

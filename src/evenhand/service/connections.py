@@ -1,0 +1,264 @@
+"""Connections: how long a client may take, how many may be open, and how they end.
+
+    head     HEAD_SECONDS from the first byte (of a new connection: from its beginning), MOST_HEAD
+    body     BODY_SECONDS from the end of the head
+    idle     IDLE_SECONDS between two requests
+    answer   WRITE_SECONDS in which a client that has stopped reading takes some of it
+
+uvicorn knows the third alone. The times are absolute: a client that sends a byte now and then gains
+nothing. One timer looks at all connections, so a request costs no timer of its own.
+"""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import inf
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from evenhand.contracts import Json
+from evenhand.service.problems import problem
+
+HEAD_SECONDS = 5.0
+BODY_SECONDS = 30.0
+IDLE_SECONDS = 30.0
+WRITE_SECONDS = 30.0
+FAREWELL_SECONDS = 2.0
+"""How long a connection that is being closed may take to read its last answer."""
+SWEEP_SECONDS = 0.5
+"""Between two looks at all connections."""
+MOST_HEAD = 64 * 2**10
+"""Bytes of a head."""
+MOST_UNREAD = 64 * 2**20
+"""Bytes of a refused body that are thrown away; then the client can read the refusal."""
+DRAIN_SECONDS = 5.0
+"""After a signal to stop: how long those who are still asking are answered."""
+DRAIN_IDLE_SECONDS = 1.0
+"""After a signal to stop: how long a kept connection may stay silent, and the port stays open."""
+
+
+def _raw_answer(document: Json) -> bytes:
+    """A problem document as the whole answer, after which the connection is closed."""
+    body = json.dumps(document).encode()
+    reason = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
+    head = (
+        f"HTTP/1.1 {document['status']} {reason.get(document['status'], 'Service Unavailable')}\r\n"
+        f"content-type: application/problem+json\r\ncontent-length: {len(body)}\r\n"
+        "connection: close\r\n\r\n"
+    )
+    return head.encode() + body
+
+
+@dataclass
+class Crowd:
+    """All connections of a server: at most `most`, and `most_per_client` of one address.
+
+    Where there are too many, the one that has been silent for longest is closed; if every
+    connection is busy with a request, the newcomer is refused.
+    """
+
+    most: int
+    most_per_client: int
+    draining: bool = False
+    closed_slow: int = 0
+    closed_for_others: int = 0
+    _all: "dict[Connection, None]" = field(default_factory=dict)
+    _silent: "dict[Connection, None]" = field(default_factory=dict)
+    _per_client: Counter[str] = field(default_factory=Counter)
+    _timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def enter(self, one: "Connection") -> bool:
+        """Count a new connection; False if there is no room for it."""
+        mine = self._per_client[one.address] >= self.most_per_client
+        if mine or len(self._all) >= self.most:
+            silent = (c for c in self._silent if not mine or c.address == one.address)
+            victim = next(silent, None)
+            if victim is None:
+                return False
+            self.closed_for_others += 1
+            self.leave(victim)
+            victim.transport.abort()
+        self._all[one] = self._silent[one] = None
+        self._per_client[one.address] += 1
+        if self._timer is None:
+            self._timer = one.loop.call_later(SWEEP_SECONDS, self._sweep, one.loop)
+        return True
+
+    def leave(self, one: "Connection") -> None:
+        """Forget a connection."""
+        self._silent.pop(one, None)
+        if self._all.pop(one, one) is None:
+            self._per_client[one.address] -= 1
+            if not self._per_client[one.address]:
+                del self._per_client[one.address]
+
+    def busy(self, one: "Connection") -> None:
+        """A connection has sent a whole head."""
+        self._silent.pop(one, None)
+
+    def silent(self, one: "Connection") -> None:
+        """A connection waits for the next request."""
+        if one in self._all:
+            self._silent[one] = None
+
+    def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        for one in [one for one in self._all if one.deadline < now]:
+            self.closed_slow += 1
+            one.expire(now)
+        self._timer = loop.call_later(SWEEP_SECONDS, self._sweep, loop) if self._all else None
+
+    async def drain(self, stop: Callable[[], bool]) -> None:
+        """Answer who is still asking, say goodbye with each answer, and close who stays silent."""
+        self.draining = True
+        loop = asyncio.get_running_loop()
+        began = loop.time()
+        for one in self._all:
+            if one not in self._silent:
+                one.cycle.keep_alive = False
+        while not stop():
+            passed = loop.time() - began
+            if passed > DRAIN_IDLE_SECONDS:
+                for one in list(self._silent):
+                    one.transport.close()
+                if not self._all or passed > DRAIN_SECONDS:
+                    return
+            await asyncio.sleep(0.05)
+
+
+class Connection(HttpToolsProtocol):
+    """One connection, which keeps the times of this module."""
+
+    def __init__(self, crowd: Crowd, **given: Any) -> None:
+        super().__init__(**given)
+        self.crowd, self.deadline, self.address = crowd, inf, "?"
+        self._begun = False  # some of the head is here
+        self._in_head = True
+        self._head = self._unread = self._messages = 0
+        self._whole = True  # no body is awaited
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Somebody has connected."""
+        super().connection_made(transport)
+        self.address = self.client[0] if self.client else "?"
+        self.deadline = self.loop.time() + HEAD_SECONDS
+        if not self.crowd.enter(self):
+            busy = "too many connections are open."
+            self._refuse(problem("too-many", busy, hint="try again later.") | {"status": 503})
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """It is over."""
+        self.crowd.leave(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes."""
+        if not self._begun:
+            self._begun = True
+            self.deadline = min(self.deadline, self.loop.time() + HEAD_SECONDS)
+        before = self._messages
+        super().data_received(data)
+        if self._in_head and self._messages == before:
+            self._head += len(data)
+            if self._head > MOST_HEAD and not self.transport.is_closing():
+                long = f"the head of the request has more than {MOST_HEAD:,} bytes."
+                self._refuse(problem("too-large", long, hint="send less.") | {"status": 431})
+
+    def on_headers_complete(self) -> None:
+        """A whole head: the request begins."""
+        super().on_headers_complete()
+        self._in_head = self._whole = False
+        self._head = self._unread = 0
+        self.deadline = self.loop.time() + BODY_SECONDS
+        self.crowd.busy(self)
+        if self.crowd.draining:
+            self.cycle.keep_alive = False
+
+    def on_body(self, body: bytes) -> None:
+        """Some of the body."""
+        if self.cycle.response_complete:
+            self._unread += len(body)
+            if self._unread > MOST_UNREAD:
+                self.transport.abort()
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """The whole body."""
+        self._whole = self._in_head = True
+        self._begun = False
+        self._messages += 1
+        super().on_message_complete()
+        self.deadline = inf
+        if self.cycle.response_complete:
+            self._rest()
+
+    def on_response_complete(self) -> None:
+        """The whole answer is written; uvicorn's way, without its timer for each request."""
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        self.flow.resume_reading()
+        if self.pipeline:
+            cycle, app = self.pipeline.pop()
+            self._start_asgi_task(cycle, app)
+        elif self._whole:
+            self._rest()
+        else:  # answered before the body was there: the rest of it is not worth much waiting
+            self.deadline = min(self.deadline, self.loop.time() + HEAD_SECONDS)
+
+    def _rest(self) -> None:
+        self.deadline = self.loop.time() + IDLE_SECONDS
+        self.crowd.silent(self)
+
+    def pause_writing(self) -> None:
+        """The client does not read."""
+        super().pause_writing()
+        self.deadline = self.loop.time() + WRITE_SECONDS
+
+    def resume_writing(self) -> None:
+        """The client reads again."""
+        super().resume_writing()
+        self.deadline = inf if self._whole else self.loop.time() + BODY_SECONDS
+
+    def expire(self, now: float) -> None:
+        """The time is over: an answer that says so if one can be heard, and the end."""
+        answering = not self._in_head and self.cycle.response_started
+        if self.transport.is_closing() or self.flow.write_paused:
+            self.transport.abort()
+        elif not self._begun or answering:
+            self.transport.close()
+        else:
+            part, seconds = ("head", HEAD_SECONDS) if self._in_head else ("body", BODY_SECONDS)
+            slow = f"the {part} of the request took longer than {seconds:g} s."
+            self._refuse(problem("too-slow", slow, hint="send it at once."))
+        self.deadline = now + FAREWELL_SECONDS
+
+    def send_400_response(self, msg: str) -> None:
+        """What is no HTTP is answered as all else that is refused."""
+        self._refuse(problem("bad-json", "this is no HTTP request.", hint="speak HTTP/1.1."))
+
+    def _refuse(self, document: Json) -> None:
+        self.transport.write(_raw_answer(document))
+        self.transport.close()
+        self.deadline = self.loop.time() + FAREWELL_SECONDS
+
+
+class DrainingServer(uvicorn.Server):
+    """A server that answers everybody who is still asking before it stops."""
+
+    def __init__(self, config: uvicorn.Config, crowd: Crowd, on_drain: Callable[[], None]) -> None:
+        super().__init__(config)
+        self.crowd, self.on_drain = crowd, on_drain
+
+    async def shutdown(self, sockets: Any = None) -> None:
+        """Drain first; a second signal cuts it short."""
+        self.on_drain()
+        await self.crowd.drain(lambda: self.force_exit)
+        await super().shutdown(sockets)

@@ -1,0 +1,166 @@
+"""How results show themselves: as a table in a notebook, as a frame, as a picture.
+
+A result says what its columns are and how it is drawn; everything else is here. pandas, polars and
+matplotlib are imported where they are used.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+from evenhand.errors import EvenhandError, InvalidInput
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ROWS_SHOWN = 8
+"""A notebook shows so many rows of a longer table, from both of its ends."""
+
+INK, LIMIT, BAND, MUTED_INK = "#117733", "#c4400c", "#cfe8d6", "#5c636b"
+"""Colours of lines, of limits, of bands, and of what stands beside."""
+
+FrameLibrary = Literal["pandas", "polars"]
+
+
+class Shown(ABC):
+    """A result that can be looked at: `to_frame`, `plot`, and a table in notebooks.
+
+    A class of your own gets all three if it has `_columns`, `_headline` and `_draw`.
+
+    Examples
+    --------
+    >>> class Counts(Shown):
+    ...     def _headline(self):
+    ...         return "Two groups"
+    ...     def _columns(self):
+    ...         return {"group": ["a", "b"], "people": [3, 5]}
+    ...     def _draw(self, axes):
+    ...         axes.bar(*self._columns().values())
+    >>> Counts().to_frame()["people"].sum()
+    np.int64(8)
+    >>> "<td>b</td><td>5</td>" in Counts()._repr_html_()
+    True
+    """
+
+    @abstractmethod
+    def _headline(self) -> str:
+        """What it is, in one sentence."""
+
+    @abstractmethod
+    def _columns(self) -> Mapping[str, Sequence[Any]]:
+        """The table, column by column."""
+
+    @abstractmethod
+    def _draw(self, axes: "Axes") -> None:
+        """Draw it into the axes."""
+
+    def to_frame(self, library: FrameLibrary = "pandas") -> Any:
+        """Return the figures as a frame, one row for each line of the table.
+
+        Parameters
+        ----------
+        library : {"pandas", "polars"}
+            Whose frame.
+
+        Returns
+        -------
+        pandas.DataFrame or polars.DataFrame
+            The columns are named after what they hold.
+
+        Raises
+        ------
+        InvalidInput
+            If the library is neither of the two.
+        EvenhandError
+            If it is not installed.
+        """
+        if library not in ("pandas", "polars"):
+            raise InvalidInput(
+                f"library is {library!r}; frames are those of pandas and of polars.",
+                hint='to_frame("polars")',
+            )
+        columns = {name: list(values) for name, values in self._columns().items()}
+        return _imported(library, "making a frame").DataFrame(columns)
+
+    def plot(self, axes: "Axes | None" = None) -> "Axes":
+        """Draw the figures.
+
+        Parameters
+        ----------
+        axes : matplotlib.axes.Axes, optional
+            Where to draw; by default a new figure, which a notebook shows by itself.
+
+        Returns
+        -------
+        matplotlib.axes.Axes
+            What was drawn into; `.figure.savefig(...)` writes it to a file.
+
+        Raises
+        ------
+        EvenhandError
+            If matplotlib is not installed.
+        """
+        if axes is None:
+            pyplot = _imported("matplotlib.pyplot", "drawing a figure")
+            axes = pyplot.subplots(figsize=(6.4, 3.8), layout="constrained")[1]
+        axes.spines[["top", "right"]].set_visible(False)
+        self._draw(axes)
+        return axes
+
+    def _repr_html_(self) -> str:
+        """A headline and a short table, for notebooks."""
+        columns = self._columns()
+        rows = list(zip(*columns.values(), strict=True))
+        left_out = len(rows) - ROWS_SHOWN
+        lines = [[_cell(value) for value in row] for row in rows]
+        if left_out > 0:
+            half = ROWS_SHOWN // 2
+            dots = ["…"] * len(columns)
+            lines = [*lines[:half], dots, *lines[-half:]]
+        head = "".join(f"<th>{escape(name)}</th>" for name in columns)
+        body = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines
+        )
+        told = f"<p>{len(rows):,} rows</p>" if left_out > 0 else ""
+        return (
+            f"<div><p><b>{escape(self._headline())}</b></p><table><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{told}</div>"
+        )
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, str | bool):
+        return str(value)
+    number = float(value)
+    return f"{int(number):,}" if number.is_integer() else f"{number:.4g}"
+
+
+def _imported(package: str, purpose: str) -> Any:
+    """A package that is needed here alone."""
+    try:
+        return import_module(package)
+    except ImportError as error:
+        name = package.split(".")[0]
+        extra = "pip install 'evenhand[plots]'" if name == "matplotlib" else f"pip install {name}"
+        raise EvenhandError(
+            f"{purpose} needs {name}, which is not installed.", hint=extra
+        ) from error
+
+
+def draw_limit(axes: "Axes", limit: float) -> None:
+    """A line at the limit, named."""
+    axes.axhline(limit, color=LIMIT, linestyle=(0, (4, 2)), linewidth=1.2)
+    axes.annotate(
+        f"limit {limit:g}",
+        (1.0, limit),
+        xycoords=("axes fraction", "data"),
+        xytext=(-2, 3),
+        textcoords="offset points",
+        ha="right",
+        color=LIMIT,
+        fontsize="small",
+    )

@@ -1,0 +1,269 @@
+"""The recipe from the columns of a raw table to the numbers that a policy sees.
+
+It is made when a table is encoded, stored in the policy file, and followed to the letter for every
+new table: columns are found by name in any order, numbers are read in the notation they had, and a
+category keeps the 0/1 columns it had. A column that is not there, a value that is missing and a
+category that the policy has never seen are refused, or settled by an option.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+
+from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.tables.frame import Frame, Recipe, RecipeColumn, Written, listed
+from evenhand.tables.notation import PLAIN, Notation
+from evenhand.words import BoolArray, FloatArray
+
+KINDS = {"number": "number", "flag": "boolean", "date": "number"}
+"""Notations and the kinds of a column that `evenhand.Schema` has for them."""
+
+
+def recipe_to_json(recipe: Recipe) -> list[dict[str, Any]]:
+    """Write a recipe as plain JSON.
+
+    Parameters
+    ----------
+    recipe : tuple of RecipeColumn
+        The columns.
+
+    Returns
+    -------
+    list of dict
+        One per column: name and kind (number, boolean or category), with the notation or the
+        categories.
+
+    Examples
+    --------
+    >>> recipe_to_json((RecipeColumn("city", categories=("Bern", "Ulm")),))
+    [{'name': 'city', 'kind': 'category', 'categories': ['Bern', 'Ulm'], 'base': None}]
+    """
+    return [
+        {
+            "name": column.name,
+            "kind": "category",
+            "categories": list(column.categories),
+            "base": column.base,
+        }
+        if column.notation is None
+        else {
+            "name": column.name,
+            "kind": KINDS[column.notation.kind],
+            "notation": column.notation.to_json(),
+        }
+        for column in recipe
+    ]
+
+
+def recipe_from_json(document: Sequence[Mapping[str, Any]]) -> Recipe:
+    """Read a recipe back.
+
+    Parameters
+    ----------
+    document : list of dict
+        What `recipe_to_json` wrote.
+
+    Returns
+    -------
+    tuple of RecipeColumn
+        The columns.
+
+    Raises
+    ------
+    InvalidInput
+        If it is no recipe.
+
+    Examples
+    --------
+    >>> recipe_from_json([{"name": "city", "kind": "category", "categories": ["Bern"]}])[0].name
+    'city'
+    """
+    try:
+        return tuple(
+            RecipeColumn(
+                str(one["name"]), None, tuple(map(str, one["categories"])), one.get("base")
+            )
+            if one["kind"] == "category"
+            else RecipeColumn(str(one["name"]), Notation.from_json(one["notation"]))
+            for one in document
+        )
+    except (KeyError, TypeError) as error:
+        raise InvalidInput(
+            f"the recipe of the policy cannot be read ({error!r}).",
+            hint="evenhand solve ... --out policy.json writes one.",
+        ) from error
+
+
+def recipe_of_names(names: Sequence[str], encoded: Mapping[str, Sequence[str]]) -> Recipe:
+    """Make the recipe of a policy file of an earlier version, which names its columns only.
+
+    Parameters
+    ----------
+    names : sequence of str
+        The columns that the policy sees.
+    encoded : mapping of str to sequence of str
+        Which text column became which of them.
+
+    Returns
+    -------
+    tuple of RecipeColumn
+        The columns.
+
+    Examples
+    --------
+    >>> [c.name for c in recipe_of_names(["age", "sex=f"], {"sex": ["sex=f"]})]
+    ['age', 'sex']
+    """
+    owner = {column: name for name, several in encoded.items() for column in several}
+    recipe: dict[str, RecipeColumn] = {}
+    for column in names:
+        name = owner.get(column, column)
+        if name == column:
+            recipe[name] = RecipeColumn(name, PLAIN)
+        else:
+            values = tuple(one.removeprefix(f"{name}=") for one in encoded[name])
+            recipe[name] = RecipeColumn(name, None, values)
+    return tuple(recipe.values())
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedTable:
+    """The rows of a new table as a policy sees them.
+
+    Parameters
+    ----------
+    features : array of float
+        The numbers of the complete rows.
+    complete : array of bool
+        Which rows of the table they are.
+    notes : tuple of str
+        What was done on the way, in words.
+
+    Examples
+    --------
+    >>> PreparedTable(np.zeros((1, 2)), np.array([True, False])).complete.sum()
+    np.int64(1)
+    """
+
+    features: FloatArray
+    complete: BoolArray
+    notes: tuple[str, ...] = ()
+
+
+def prepare(
+    frame: Frame,
+    recipe: Recipe,
+    *,
+    drop_missing: bool = False,
+    unseen: Literal["refuse", "ignore"] = "refuse",
+) -> PreparedTable:
+    """Follow a recipe on a new table.
+
+    Parameters
+    ----------
+    frame : Frame
+        The new table; other columns than those of the recipe are ignored.
+    recipe : tuple of RecipeColumn
+        The columns.
+    drop_missing : bool
+        Whether rows with a missing value are left out; otherwise they are refused.
+    unseen : {"refuse", "ignore"}
+        What is done with a category that the recipe does not know: refuse the table, or let the
+        person have none of the known ones.
+
+    Returns
+    -------
+    PreparedTable
+        The numbers, and the rows they belong to.
+
+    Raises
+    ------
+    InvalidInput
+        If a column or a value is missing, or a value cannot be read as the recipe says.
+
+    Examples
+    --------
+    >>> from evenhand.tables import TableColumn
+    >>> frame = Frame("new", {"city": TableColumn(("Ulm",)), "age": TableColumn(("7",))}, (2,))
+    >>> recipe = (RecipeColumn("age", PLAIN), RecipeColumn("city", categories=("Bern", "Ulm")))
+    >>> prepare(frame, recipe).features.tolist()
+    [[7.0, 0.0, 1.0]]
+    """
+    names = [column.name for column in recipe]
+    absent = [name for name in names if name not in frame.columns]
+    if absent:
+        raise MissingColumn(
+            f"{frame.source} has no column {', '.join(map(repr, absent))}, which the policy was "
+            f"made with; it has: {', '.join(frame.columns)}.",
+            hint=frame.missing_hint(absent[0]),
+        )
+    gaps = np.any([frame.columns[name].missing for name in names], axis=0)
+    if gaps.any() and not drop_missing:
+        row = int(np.argmax(gaps))
+        name = next(name for name in names if frame.columns[name].missing[row])
+        raise InvalidInput(
+            f"{frame.source}: the value of {name!r} is missing in row {row + 1} (line "
+            f"{frame.lines[row]}); {gaps.sum():,} of {len(frame.lines):,} rows lack a value.",
+            hint="fill them in, or add --drop-missing: nothing is decided about these rows.",
+        )
+    kept, notes = frame.where(~gaps), []
+    if gaps.any():
+        notes.append(f"{gaps.sum():,} rows with a missing value were left out")
+    parts: list[FloatArray] = []
+    for column in recipe:
+        if column.notation is not None:
+            parts.append(_numbers(kept, column.name, column.notation))
+        else:
+            base = () if column.base is None else (column.base,)
+            known = {value.casefold(): value for value in (*column.categories, *base)}
+            texts = [str(text) for text in kept.columns[column.name].texts]
+            strange = sorted({text for text in texts if text.casefold() not in known})
+            told = bool(base) or len(column.categories) > 1  # older files do not tell the base
+            if strange and told and unseen == "refuse":
+                raise InvalidInput(
+                    f"{frame.source}: {column.name!r} holds {listed(map(repr, strange))}, which "
+                    f"the policy has never seen; it knows "
+                    f"{listed((*column.categories, *base), 10)}.",
+                    hint="correct the values, or add --unseen ignore: these people then have none "
+                    "of the known values.",
+                )
+            if strange and told:
+                notes.append(
+                    f"{column.name!r}: {listed(strange)} is none of the values that the policy "
+                    "knows"
+                )
+            values = np.array([known.get(text.casefold(), "") for text in texts])
+            parts += [(values == value).astype(np.float64) for value in column.categories]
+    return PreparedTable(np.column_stack(parts), ~gaps, tuple(notes))
+
+
+def _numbers(frame: Frame, name: str, notation: Notation) -> FloatArray:
+    """A column of numbers: in its own notation if that means the same, else as the recipe says."""
+    column = frame.columns[name]
+    own = column.notation
+    if own is None or (own.kind, own.percent) != (notation.kind, notation.percent):
+        fixed = replace(column, written=replace(column.written or Written(), fixed=notation))
+        if fixed.numbers is None:
+            raise InvalidInput(
+                f"{frame.source}: {name!r} is not written as in the table that the policy was "
+                f"made with: {fixed.doubt}.",
+                hint="write it in the same way: dates as dates, percent with a sign, and so on.",
+            )
+        if own is None and notation.kind == "number":
+            _refuse_doubt(frame, name, notation)
+        frame = replace(frame, columns={**frame.columns, name: fixed})
+    return frame.finite(name)
+
+
+def _refuse_doubt(frame: Frame, name: str, notation: Notation) -> None:
+    """Refuse numbers in two currencies, and a comma whose meaning neither file shows: plain numbers
+    have the notation with a decimal point too, so that only a decimal comma is known from before.
+    """
+    column = frame.columns[name]
+    if notation.decimal == ",":
+        written = column.written or Written()
+        column = replace(column, written=replace(written, decimal=written.decimal or ","))
+    if column.doubt is not None:
+        raise InvalidInput(f"{frame.source}: {name!r} cannot be read as numbers: {column.doubt}.")

@@ -1,0 +1,160 @@
+"""Laws of all commands: --json is one document with the figures of the text, tables fit 80 columns,
+a missing extra is a sentence before any work, and no figure is a negative zero.
+"""
+
+import json
+import re
+import sys
+
+import pytest
+from tests.cli.conftest import LENDING
+
+from evenhand.cli import COMMANDS, main
+from evenhand.cli.demo import make_lending_table
+
+PLAYED = ("--rounds", "2000", "--environment", "lending")
+CALLS = {
+    "demo": ("demo", "--seeds", "0"),
+    "solve": ("solve", "l.csv", *LENDING, "--holdout", "0.3"),
+    "frontier": ("frontier", "l.csv", *LENDING, "--limits", "0,0.1"),
+    "simulate": ("simulate", "--learner", "fair-on-gathered", *PLAYED),
+    "compare": ("compare", "--learner", "accept-all", *PLAYED, "--seeds", "2", "--jobs", "1"),
+    "plan": (
+        *("plan", "--shares", "a=0.6,b=0.4", "--bad-rates", "a=0.2,b=0.3", "--auc", "0.76"),
+        *("--people", "2000", "--lives", "1"),
+    ),
+    "data list": ("data", "list"),
+    "data get": ("data", "get", "lending"),
+    "data show": ("data", "show", "l.csv", *LENDING),
+    "study": (
+        *("study", "l.csv", *LENDING, "--learner", "accept-all", "--rounds", "500"),
+        *("--seeds", "1", "--jobs", "1"),
+    ),
+    "apply": ("apply", "p.json", "new.csv"),
+    "measure": (
+        *("measure", "d.csv", "--decision", "approved", "--accepted", "yes", "--group", "sex"),
+    ),
+    "test": ("test", "p.json", "new.csv"),
+    "evaluate": ("evaluate", "demo", "--policy", "accept-all"),
+    "keys list": ("keys", "list", "--config", "service.toml"),
+    "audit verify": ("audit", "verify", "--config", "service.toml"),
+}
+OTHERS = ("serve", "train", "db")
+"""Commands of the service: they run on, or write what auditors check."""
+
+
+@pytest.fixture
+def call(run, lending, service_toml, tmp_path, monkeypatch):
+    (tmp_path / "l.csv").write_text(lending.read_text())
+    (tmp_path / "new.csv").write_text(make_lending_table(7, 400))
+    (tmp_path / "d.csv").write_text("sex,approved\n" + "f,yes\nf,no\nm,yes\nm,yes\n" * 20)
+    monkeypatch.setenv("COLUMNS", "80")
+
+    def call(name, *more):
+        if "p.json" in CALLS[name]:
+            assert run("solve", "l.csv", *LENDING, "--out", "p.json").exit_code == 0
+        if "service.toml" in CALLS[name]:
+            assert run("keys", "first", "--config", "service.toml").exit_code == 0
+        return run(*CALLS[name], *more)
+
+    return call
+
+
+def test_every_command_is_called():
+    assert {name.split()[0] for name in CALLS} | set(OTHERS) >= set(COMMANDS)
+    assert main.commands == {}
+
+
+def numbers(value):
+    if isinstance(value, dict):
+        for one in value.values():
+            yield from numbers(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from numbers(one)
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield float(value)
+    elif isinstance(value, str):
+        yield from (float(text) for text in re.findall(r"\d+\.\d+", value))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_json_is_one_document_with_the_figures_of_the_text(call, name):
+    told = call(name, "--json")
+    assert told.exit_code == 0, told.output
+    known = list(numbers(json.loads(told.stdout)))
+    text = call(name).stdout
+    if name == "demo":
+        text = text.partition("2. Now the gap")[2].partition("3. And other")[0]
+    text = re.sub(r"(?m)^.*(/run|\d s\.|\[default|worth |Forecast|probability 0\.95).*$", "", text)
+    for figure in re.findall(r"(?<![\d.,\w/])\d+\.\d{3,4}(?![\d%])", text):
+        digits = len(figure.partition(".")[2])
+        close = 0.5000001 * 10**-digits
+        assert any(abs(abs(value) - float(figure)) <= close for value in known), figure
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_tables_fit_80_columns_and_no_zero_is_negative(call, name):
+    done = call(name)
+    assert done.exit_code == 0, done.output
+    assert "…" not in done.stdout
+    assert not re.search(r"-0\.0+(?!\d)", done.stdout)
+    wide = [line for line in done.stdout.splitlines() if len(line) > 80 and "  " in line.strip()]
+    assert not [line for line in wide if "evenhand " not in line and "/" not in line], wide
+
+
+EXTRAS = {
+    "frontier": ("matplotlib",),
+    "compare": ("matplotlib", "jinja2"),
+    "study": ("matplotlib", "jinja2", "pyarrow"),
+}
+FIGURES = {"simulate": "--figure", "evaluate": "--figure", "plan": "--out"}
+
+
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [(name, package) for name, several in EXTRAS.items() for package in several],
+)
+def test_a_missing_extra_is_a_sentence_before_the_work(call, monkeypatch, name, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    refused_at_once(call(name), package)
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_figure_without_matplotlib_is_refused_at_once(call, monkeypatch, name):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    refused_at_once(call(name, FIGURES[name], "f.png"), "matplotlib")
+
+
+def refused_at_once(done, package):
+    assert done.exit_code == 2, done.output
+    assert done.stdout == ""
+    assert re.search(rf"{package}.*not installed", " ".join(done.stderr.split()))
+    assert "pip install -e '.[" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("package", ["python_calamine", "pyarrow"])
+@pytest.mark.parametrize("name", [n for n in CALLS if "new.csv" in CALLS[n] or "l.csv" in CALLS[n]])
+def test_a_format_without_its_package(call, run, monkeypatch, tmp_path, name, package):
+    if package == "pyarrow" and name == "study":
+        pytest.skip("a study needs pyarrow whatever it reads")
+    call("apply")
+    monkeypatch.setitem(sys.modules, package, None)
+    magic = b"PAR1" if package == "pyarrow" else b"PK\x03\x04"
+    for place in ("l.csv", "new.csv"):
+        (tmp_path / place).write_bytes(magic)
+    refused = run(*CALLS[name])
+    assert refused.exit_code == 2, refused.output
+    assert "not installed" in refused.stderr
+    assert "pip install -e '.[tables]'" in " ".join(refused.stderr.split())
+
+
+@pytest.mark.parametrize("learner", ["vw-squarecb"])
+def test_a_learner_without_its_package(run, monkeypatch, tmp_path, learner):
+    monkeypatch.setitem(sys.modules, "vowpalwabbit", None)
+    for words in (
+        ("simulate", "--learner", learner, *PLAYED),
+        ("compare", "--learner", "accept-all", "--learner", learner, *PLAYED),
+        ("study", "lending", "--learner", learner),
+    ):
+        refused_at_once(run(*words), "vowpalwabbit")

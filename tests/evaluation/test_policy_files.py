@@ -1,0 +1,39 @@
+import json
+
+import pytest
+
+from evenhand.errors import InvalidInput
+from evenhand.evaluation import PolicyFile
+from evenhand.hypotheses import ACCEPT_ALL
+from evenhand.policies import Mixture
+
+POLICY = Mixture((ACCEPT_ALL,), (1.0,)).to_json()
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("nonsense", "it is no JSON"),
+        ("[1]", "does not say"),
+        (json.dumps({"policy": POLICY}), "does not say"),
+        (json.dumps({"policy": POLICY, "columns": ["x"], "recipe": []}), "makes 0 columns"),
+    ],
+)
+def test_what_is_no_policy_file(tmp_path, document, message):
+    path = tmp_path / "policy.json"
+    path.write_text(document)
+    with pytest.raises(InvalidInput, match=message):
+        PolicyFile.read(path)
+    with pytest.raises(InvalidInput, match="there is no policy file"):
+        PolicyFile.read(tmp_path / "nowhere.json")
+
+
+def test_a_file_of_an_earlier_version(tmp_path):
+    path = tmp_path / "policy.json"
+    said = {"label": {"column": "ok", "good": "1"}, "group": {"column": "sex", "use": "decide"}}
+    prices = {"prices": {"false_accept": "2", "false_reject": "1"}}
+    path.write_text(json.dumps({"policy": POLICY, "columns": ["x"], **said, **prices}))
+    file = PolicyFile.read(path)
+    assert [one.name for one in file.recipe] == ["x"]
+    assert (file.label, file.good, file.group, file.uses_group) == ("ok", "1", "sex", True)
+    assert file.prices == (2.0, 1.0)

@@ -1,0 +1,218 @@
+"""Before the chain is extended: the seal, the way forward, and the clocks."""
+
+import logging
+import shutil
+
+import pytest
+from tests.ledger.helpers import DAY, KEYRING, Clock, decided, opened, person, published
+from tests.torture.integrity import Intruder
+from tests.torture.run import TrustingLedger
+
+from evenhand.ledger import (
+    ClockJumped,
+    GapUnconfirmed,
+    Invalid,
+    Ledger,
+    SystemClock,
+    Tampered,
+    Terms,
+    TooEarly,
+    WindowPlan,
+    verify,
+)
+from evenhand.ledger.guard import HeadGuard, LockedHead, Mark, boot_id, since_boot
+
+
+def test_a_forged_chain_is_read_and_never_extended(where, caplog):
+    with opened(where) as ledger:
+        policy = published(ledger)
+        decided(ledger, policy, range(20))
+    row = Intruder(where).flip()
+    with opened(where) as ledger, caplog.at_level(logging.CRITICAL):
+        for _ in range(2):
+            with pytest.raises(Exception, match="not the keyring's"):
+                ledger.decide(person(30), Terms(policy, 0.5))
+        assert "not the keyring's" in ledger.broken
+        assert row in [problem.seq for problem in verify(ledger, deep=True).problems]
+        assert not verify(ledger).ok
+    with opened(where) as ledger, pytest.raises(Exception, match="not the keyring's"):
+        ledger.operate("bank", "loan", "note", "operator")
+
+
+@pytest.mark.parametrize("plausible", [False, True])
+def test_deep_finds_what_was_laundered(path, plausible):
+    with opened(path, kind=TrustingLedger) as ledger:
+        policy = published(ledger)
+        decided(ledger, policy, range(20))
+    row = Intruder(path).flip(plausible=plausible)
+    path.with_name(path.name + ".mark").unlink()
+    with opened(path, kind=TrustingLedger) as ledger:
+        decided(ledger, policy, [30])
+        assert verify(ledger).ok
+        assert {problem.seq for problem in verify(ledger, deep=True).problems} == {row}
+
+
+def test_a_running_ledger_notices_that_an_older_state_was_put_back(postgres_url):
+    with opened(postgres_url) as ledger:
+        policy = published(ledger)
+        decided(ledger, policy, range(5))
+        intruder = Intruder(postgres_url)
+        kept = intruder.run("SELECT seq, hash, at, seal FROM head").fetchone()
+        intruder.connection.commit()
+        decided(ledger, policy, range(5, 9))
+        intruder.unguard()
+        for table in ("decisions", "personal"):
+            intruder.run(f"DELETE FROM {table} WHERE seq > ?", kept[0])
+        intruder.run("UPDATE head SET seq = ?, hash = ?, at = ?, seal = ?", *kept)
+        intruder.connection.commit()
+        intruder.connection.close()
+        with pytest.raises(Tampered, match="older state"):
+            ledger.decide(person(20), Terms(policy, 0.5))
+
+
+def test_an_older_file_in_its_place_draws_nothing_until_the_gap_is_confirmed(path, tmp_path):
+    with opened(path) as ledger:
+        policy = published(ledger)
+        decided(ledger, policy, range(5))
+    shutil.copyfile(path, tmp_path / "older")
+    with opened(path) as ledger:
+        decided(ledger, policy, range(5, 10))
+    shutil.copyfile(tmp_path / "older", path)
+    for _ in range(2):
+        with opened(path) as ledger, pytest.raises(GapUnconfirmed):
+            ledger.decide(person(7), Terms(policy, 0.5))
+    with opened(path) as ledger:
+        assert [event.action for event in ledger.events()].count("restored") == 1
+        ledger.confirm_gap("operator", "looked")
+        decided(ledger, policy, [7])
+        assert verify(ledger, deep=True).ok
+
+
+def clocks(wall=1_800_000_000.0, elapsed=1000.0):
+    times = {"wall": wall, "elapsed": elapsed}
+    return times, SystemClock(lambda: times["wall"], lambda: times["elapsed"])
+
+
+def test_a_jump_is_refused_and_a_quiet_time_is_not():
+    times, clock = clocks()
+    assert clock.read(None) == times["wall"]
+    times["wall"], times["elapsed"] = times["wall"] + 90 * DAY, times["elapsed"] + 90 * DAY
+    assert clock.read(None) == times["wall"]
+    times["wall"] += 59
+    assert clock.read(None) == times["wall"]
+    times["wall"] += 2  # small steps do not add up
+    with pytest.raises(ClockJumped):
+        clock.read(None)
+    assert clock.skew == pytest.approx(61)
+    times["wall"] -= 3600
+    clock.read(None)
+    times["wall"] += 400 * DAY
+    with pytest.raises(ClockJumped, match="ahead of the time that has passed"):
+        clock.read(None)
+    clock.restart()
+    assert clock.read(None) == times["wall"]
+
+
+def test_the_database_s_clock_counts_unless_it_is_ahead_of_ours(caplog):
+    times, clock = clocks()
+    now = times["wall"]
+    times["wall"] += 400 * DAY
+    assert clock.read(now) == now
+    assert "the clock of this machine differs" in caplog.text
+    assert clock() == now  # the trainer sees it too
+    times["wall"] -= 800 * DAY
+    with pytest.raises(ClockJumped, match="the clock of the database"):
+        clock.read(now)
+
+
+def test_the_time_of_a_witness_binds():
+    times, clock = clocks()
+    clock.corroborate(times["wall"] - 400 * DAY)
+    with pytest.raises(ClockJumped, match="witness"):
+        clock.read(None)
+
+
+def test_a_clock_that_was_moved_between_two_starts(path):
+    times, clock = clocks()
+    with Ledger.open(path, keyring=KEYRING, clock=clock) as ledger:
+        policy = published(ledger)
+        window = ledger.window()
+    times["wall"] += 400 * DAY
+    _, moved = None, SystemClock(lambda: times["wall"], lambda: times["elapsed"])
+    with Ledger.open(path, keyring=KEYRING, clock=moved) as ledger:
+        with pytest.raises(ClockJumped):
+            ledger.decide(person(1), Terms(policy, 0.5))
+        with pytest.raises(ClockJumped):
+            ledger.reveal(window.name, "auditor")
+        with pytest.raises(Invalid):
+            ledger.confirm_clock("operator", "")
+        times["wall"] -= 400 * DAY
+        decided(ledger, policy, [1])
+        with pytest.raises(TooEarly):
+            ledger.reveal(window.name, "auditor")
+        times["wall"] += 400 * DAY
+        ledger.confirm_clock("operator", "the first clock was wrong")
+        decided(ledger, policy, [2])
+        assert verify(ledger, deep=True).ok
+
+
+def test_postgresql_dates_the_rows(postgres_url):
+    _, clock = clocks(wall=4e9, elapsed=5.0)
+    with Ledger.open(postgres_url, keyring=KEYRING, clock=clock) as ledger:
+        policy = published(ledger)
+        (answer,) = decided(ledger, policy, [1])
+        intruder = Intruder(postgres_url)
+        (now,) = intruder.run("SELECT extract(epoch FROM now())::float8").fetchone()
+        assert abs(answer.drawn.at - now) < 300
+        intruder.connection.close()
+
+
+def test_the_mark_is_what_was_saved(tmp_path):
+    mark = Mark(tmp_path / "mark")
+    assert mark.load() == {}
+    mark.save(7, bytes(32), 12.5)
+    mark.save(8, bytes(32), 12.5)
+    assert (mark.load()["seq"], mark.clock_offset()) == (8, 12.5 if boot_id() else None)
+    mark.close()
+    (tmp_path / "mark").write_text("[]")
+    assert mark.load() == {}
+    assert since_boot() > 0
+
+
+def test_an_empty_head_needs_no_seal():
+    guard = HeadGuard(KEYRING, Clock())
+    assert guard.admit(LockedHead(0, bytes(32), 0.0, bytes(32), None)) == Clock().now
+    with pytest.raises(Tampered):
+        guard.admit(LockedHead(1, bytes(32), 0.0, bytes(32), None))
+
+
+# windows
+
+
+def test_another_plan_is_refused_and_a_new_one_begins_where_the_old_ends(where):
+    clock = Clock()
+    with opened(where, clock) as ledger:
+        policy = published(ledger)
+        first = ledger.window()
+        decided(ledger, policy, [1])
+    for plan in (WindowPlan(15 * DAY), WindowPlan(30 * DAY, origin=1.0)):
+        with pytest.raises(Invalid, match="windows of 30 days"):
+            Ledger.open(where, keyring=KEYRING, clock=clock, windows=plan)
+    with Ledger.open(where, keyring=KEYRING, clock=clock) as ledger:  # as the ledger has it
+        plan = ledger.plan_windows(15 * DAY, "operator", "quarter")
+        assert plan.origin == first.ends
+        with pytest.raises(Invalid, match="begin in"):
+            ledger.plan_windows(1 * DAY, "operator")
+        assert ledger.window() == first
+        clock.now = first.ends
+        second = ledger.window()
+        assert (second.name, second.starts, second.ends) == (
+            "p1w0",
+            first.ends,
+            first.ends + 15 * DAY,
+        )
+        decided(ledger, policy, [1001])
+        assert verify(ledger, deep=True).ok
+    with pytest.raises(Invalid):
+        opened(where, clock)
+    Ledger.open(where, keyring=KEYRING, clock=clock, windows=WindowPlan(15 * DAY)).close()

@@ -1,0 +1,219 @@
+"""Heads go to witnesses by themselves, and what a witness saw cannot be rewritten unseen."""
+
+import base64
+import json
+import shutil
+import sqlite3
+
+import pytest
+from tests.ledger.helpers import KEYRING, TENANT, Clock, decided, opened, person, published
+from tests.ledger.loopback_witnesses import Cosigner, Keeper, TimestampAuthority, served
+from tests.torture.integrity import Intruder
+
+from evenhand.ledger import GapUnconfirmed, Invalid, Ledger, SystemClock, Terms, verify
+from evenhand.ledger.standalone_verifier import Note
+from evenhand.ledger.witness import (
+    CosignWitness,
+    FileWitness,
+    HeadWitnesses,
+    HttpWitness,
+    TimestampWitness,
+    WitnessRules,
+    read_entries,
+    stamped,
+    witness_of,
+)
+
+
+def rewritten(path):
+    """By somebody with the database and the keyring: an old row is another one, and everything
+    after it fits; (row, whether it verifies without a witness).
+    """
+    row = Intruder(path).flip(plausible=True)
+    with sqlite3.connect(path) as connection:
+        seq, digest = connection.execute("SELECT seq, hash FROM head").fetchone()
+        connection.execute("UPDATE head SET seal = ?", [KEYRING.head_seal(seq, digest)])
+    connection.close()
+    path.with_name(path.name + ".mark").unlink()
+    return row
+
+
+def test_the_first_row_that_differs_is_named(path, tmp_path):
+    keeper, file = Keeper(), tmp_path / "heads.jsonl"
+    with served(keeper) as url:
+        with opened(path) as ledger:
+            policy = published(ledger)
+            kept = [
+                FileWitness(file),
+                HttpWitness(url),
+                HttpWitness(f"{url}/{{seq}}", "PUT", {}, "o"),
+            ]
+            witnesses = HeadWitnesses(ledger, kept)
+            for start in (0, 20, 40):
+                decided(ledger, policy, range(start, start + 20))
+                witnesses.publish()
+            assert [s.failures for s in witnesses.standings.values()] == [0, 0, 0]
+            assert verify(ledger, witnessed=read_entries(str(file)), deep=True).ok
+        assert len(keeper.objects) == 3
+        row = rewritten(path)
+        with opened(path) as ledger:
+            assert verify(ledger).ok
+            for place in (str(file), url):
+                (problem,) = verify(ledger, witnessed=read_entries(place)).problems
+                assert (problem.seq, "rewritten here" in problem.what) == (row, True)
+            # heads without the rows between them say between which rows it was
+            heads = [{k: v for k, v in e.items() if k != "rows"} for e in read_entries(str(file))]
+            (problem,) = verify(ledger, witnessed=heads).problems
+            assert f"between rows 1 and {heads[0]['seq']}" in problem.what
+            # and so do checkpoints alone
+            notes = [{"checkpoint": entry["checkpoint"]} for entry in heads]
+            (problem,) = verify(ledger, witnessed=notes).problems
+            assert problem.seq == heads[0]["seq"]
+
+
+def test_a_rollback_to_an_older_file_is_seen(path, tmp_path):
+    file = tmp_path / "heads.jsonl"
+    with opened(path) as ledger:
+        policy = published(ledger)
+        decided(ledger, policy, range(10))
+    shutil.copyfile(path, tmp_path / "older")
+    with opened(path) as ledger:
+        decided(ledger, policy, range(10, 20))
+        HeadWitnesses(ledger, [FileWitness(file)]).publish()
+    shutil.copyfile(tmp_path / "older", path)
+    path.with_name(path.name + ".mark").unlink()  # the whole directory was put back
+    with opened(path) as ledger:
+        assert verify(ledger).ok
+        (problem,) = verify(ledger, witnessed=read_entries(str(file))).problems
+        assert "rolled back" in problem.what
+        witnesses = HeadWitnesses(ledger, [FileWitness(file)])
+        witnesses.start()
+        with pytest.raises(GapUnconfirmed):
+            ledger.decide(person(12), Terms(policy, 0.5))
+        ledger.confirm_gap("operator", "looked")
+        decided(ledger, policy, [12])
+        witnesses.close()
+    with opened(path) as ledger:  # it is known by now
+        again = HeadWitnesses(ledger, [FileWitness(file)])
+        again.start()
+        decided(ledger, policy, [13])
+        again.close()
+
+
+def test_a_witness_that_is_away_holds_nothing_up_unless_it_must(ledger, policy, caplog):
+    keeper, now = Keeper(), [0.0]
+    with served(keeper) as url:
+        rules = WitnessRules(required_seconds=100.0)
+        witnesses = HeadWitnesses(ledger, [HttpWitness(url)], rules, lambda: now[0])
+        ledger.draw_only_if(witnesses.refusal)
+        witnesses.publish()
+        assert witnesses.lag()["https"][1:] == (0, 0)
+        keeper.away, now[0] = True, 90.0
+        decided(ledger, policy, range(5))
+        witnesses.publish()
+        assert "has not taken the head" in caplog.text
+        assert witnesses.lag()["https"] == (90.0, 6, 1)
+        now[0] = 101.0
+        with pytest.raises(Exception, match="no witness has taken a head"):
+            ledger.decide(person(7), Terms(policy, 0.5))
+        assert ledger.decide(person(1), Terms(policy, 0.5)).replayed
+        keeper.away = False
+        witnesses.publish()
+        decided(ledger, policy, [7])
+        assert keeper.lines.count(b"\n") == 2
+
+
+def test_a_time_stamp_authority(ledger, policy, tmp_path):
+    authority = TimestampAuthority(tmp_path)
+    with served(authority) as url:
+        witness = TimestampWitness(url, tmp_path / "tokens.jsonl", authority.root)
+        witnesses = HeadWitnesses(ledger, [witness])
+        decided(ledger, policy, range(5))
+        witnesses.publish()
+        assert witnesses.standings["rfc3161"].error is None
+    (entry,) = read_entries(str(tmp_path / "tokens.jsonl"))
+    token = base64.b64decode(entry.pop("token"))
+    assert stamped(entry, token, authority.root) > 1.7e9
+    assert verify(ledger, witnessed=[entry]).ok
+    with pytest.raises(Invalid, match="does not verify"):
+        stamped({**entry, "seq": 1}, token, authority.root)
+    other = tmp_path / "other"
+    other.mkdir()
+    with pytest.raises(Invalid):
+        stamped(entry, token, TimestampAuthority(other).root)
+
+
+def test_a_cosigning_witness(ledger, policy, tmp_path):
+    cosigner = Cosigner(KEYRING.public_key)
+    key = cosigner.public_key.hex()
+    with served(cosigner) as url:
+        made = {"kind": "tlog", "url": url, "key": key, "name": cosigner.name}
+        witness = witness_of({**made, "path": str(tmp_path / "notes.jsonl")})
+        witnesses = HeadWitnesses(ledger, [witness])
+        for start in (0, 7, 300):
+            decided(ledger, policy, range(start, start + 7))
+            witnesses.publish()
+            assert witnesses.standings[cosigner.name].error is None
+        fresh = CosignWitness(url, key, tmp_path / "again.jsonl", cosigner.name)
+        again = HeadWitnesses(ledger, [fresh])  # it asks the witness where it stands
+        decided(ledger, policy, [999])
+        again.publish()
+        assert again.standings[cosigner.name].error is None
+        cosigner.seen = (cosigner.seen[0], bytes(32))  # it has seen another tree
+        decided(ledger, policy, [1000])
+        again.publish()
+        assert "422" in again.standings[cosigner.name].error
+    notes = [Note.parse(e["checkpoint"]) for e in read_entries(str(tmp_path / "notes.jsonl"))]
+    assert [note.cosigned_by(cosigner.name, cosigner.public_key) for note in notes] == [
+        cosigner.at
+    ] * 3
+    assert notes[0].cosigned_by(cosigner.name, bytes(32)) is None
+
+
+def test_the_date_of_a_witness_binds_the_clock(path):
+    wall = [4e9]
+    clock = SystemClock(lambda: wall[0], lambda: wall[0] - 3.9e9)
+    with served(Keeper()) as url, Ledger.open(path, keyring=KEYRING, clock=clock) as ledger:
+        policy = published(ledger)
+        HeadWitnesses(ledger, [HttpWitness(url)]).publish()  # its Date is that of now
+        with pytest.raises(Exception, match="ahead of that of a witness"):
+            ledger.decide(person(1), Terms(policy, 0.5))
+
+
+def test_a_thread_sends_them(ledger, policy):
+    from tests.without_clocks import until
+
+    keeper = Keeper()
+    with served(keeper) as url:
+        witnesses = HeadWitnesses(ledger, [HttpWitness(url)], WitnessRules(every_seconds=0.01))
+        witnesses.start()
+        decided(ledger, policy, range(5))
+        until(lambda: f'"seq":{ledger.head().seq}' in keeper.lines.decode(), "the head")
+        decided(ledger, policy, [9])
+        witnesses.close()
+        assert f'"seq":{ledger.head().seq}' in keeper.lines.decode()
+
+
+def test_entries_of_others_and_settings_that_are_none(ledger, policy, tmp_path, monkeypatch):
+    decided(ledger, policy, [1])
+    file = tmp_path / "heads.jsonl"
+    with opened(tmp_path / "other.sqlite", Clock()) as other:
+        HeadWitnesses(other, [FileWitness(file)]).publish()
+    (problem,) = verify(ledger, witnessed=read_entries(str(file))).problems
+    assert "not this ledger's" in problem.what
+    (tmp_path / "none").write_text("nothing of the kind")
+    with pytest.raises(Invalid):
+        read_entries(str(tmp_path / "none"))
+    for table in ({"kind": "fax"}, {"kind": "file"}, {"kind": "file", "path": "x", "url": "y"}):
+        with pytest.raises(Invalid):
+            witness_of(table)
+    with pytest.raises(Invalid, match="EVENHAND_NO_TOKEN"):
+        witness_of({"kind": "https", "url": "https://x", "headers": {"A": "$EVENHAND_NO_TOKEN"}})
+    monkeypatch.setenv("EVENHAND_TOKEN", "secret")
+    made = witness_of({"kind": "object", "url": "https://x", "headers": {"A": "$EVENHAND_TOKEN"}})
+    assert (made.headers, made.method) == ({"A": "secret"}, "PUT")
+    witnesses = HeadWitnesses(ledger, [HttpWitness("http://example.com")])
+    witnesses.publish()
+    assert "over https" in witnesses.standings["https"].error
+    assert json.loads(file.read_text())["ledger"] != ledger.id
+    assert ledger.find(TENANT, "k1")

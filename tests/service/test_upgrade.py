@@ -1,0 +1,89 @@
+"""A ledger of the version before keys were in the chain: it opens, its keys go on, and a replica of
+that version may work beside this one.
+
+`tests/fixtures/upgrade` was written by that version (commit 9747444): 12 decisions, an outcome, an
+erasure, a switch to shadow mode, on both databases.
+"""
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from evenhand.ledger import verify
+from evenhand.ledger.chain import read_basis
+from evenhand.ledger.database import schema_version
+from evenhand.service import Product, Settings
+from evenhand.service.server import open_keys, open_ledger
+from evenhand.service.state import Service
+
+PAST = Path(__file__).parents[1] / "fixtures" / "upgrade"
+ANSWERS = json.loads((PAST / "answers.json").read_text())
+LOAN = Product("bank", "loan", ("score",), hypotheses="thresholds", limit=0.2)
+LATER = 1_900_000_000.0
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def past(request, tmp_path):
+    """(settings, the answer to o3) of the ledger that the version before left."""
+    for name in ("keyring.json", "keys.json"):
+        shutil.copy(PAST / name, tmp_path / name)
+    script = (PAST / f"{request.param}.sql").read_text()
+    if request.param == "sqlite":
+        where = str(tmp_path / "ledger.sqlite")
+        database = sqlite3.connect(where)
+        database.executescript(script)
+        database.close()
+    else:
+        import psycopg
+
+        where = request.getfixturevalue("postgres_url")
+        with psycopg.connect(where) as connection:
+            connection.execute(script)
+    files = {name: str(tmp_path / f"{name}.json") for name in ("keyring", "keys")}
+    return Settings((LOAN,), ledger=where, **files), ANSWERS[request.param].encode()
+
+
+def test_it_opens_verifies_and_goes_on(past):
+    settings, answer = past
+    with open_ledger(settings, lambda: LATER) as ledger:
+        assert verify(ledger, deep=True).ok
+        keys, made = open_keys(ledger, settings)
+        assert made == {}
+        assert keys.find(ANSWERS["token"]).name == "first"
+        service = Service(ledger, settings, keys)
+        service.begin()
+        assert service.decider.active(LOAN).mode == "shadow"
+        assert ledger.find("bank", "o3").body == answer
+        service.decider.operate(LOAN, "live", by="first")
+        assert service.decider.active(LOAN).mode == "live"
+        assert verify(ledger, deep=True).ok
+    with open_ledger(settings, lambda: LATER) as ledger:
+        assert open_keys(ledger, settings)[1] == {}
+        assert verify(ledger, deep=True).ok
+
+
+def test_a_replica_of_the_version_before_may_work_beside_it(past):
+    """It names the columns that it knows, and its schema version is still the newest; what it
+    switches moves the head by a trigger.
+    """
+    settings, _ = past
+    moved = "UPDATE head SET seq = seq + 1, hash = hash, at = at, seal = seal"
+    killed = (
+        "INSERT INTO events (seq, at, action, tenant, product, body, hash) "
+        "SELECT seq + 1, at, 'kill', 'bank', 'loan', '{}', hash FROM head"
+    )
+    with (
+        open_ledger(settings, lambda: LATER) as ledger,
+        ledger.store.writer.begin() as connection,
+    ):
+        before = read_basis(connection)
+        assert schema_version(connection) == 3
+        connection.exec_driver_sql(killed)
+        connection.exec_driver_sql(moved)
+        after = read_basis(connection)
+        connection.rollback()
+    assert after.switched > before.switched
+    assert after.keys == before.keys

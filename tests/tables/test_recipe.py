@@ -1,0 +1,96 @@
+"""A policy file's recipe is followed to the letter on new tables."""
+
+import numpy as np
+import pytest
+
+from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.tables import (
+    Notation,
+    RecipeColumn,
+    prepare,
+    read_frame,
+    read_table,
+    recipe_from_json,
+    recipe_of_names,
+    recipe_to_json,
+)
+
+OLD = (
+    "pay,joined,owner,town,share,sex,ok\n"
+    '"$51,000",13/4/2021,yes,Bern,45%,f,1\n"$48,500",2/1/2021,no,Ulm,5%,m,0\n'
+    '"$900",3/1/2021,no,Wien,15%,f,0\n"$1,200",4/1/2021,yes,Bern,25%,m,1\n'
+)
+
+
+@pytest.fixture
+def table(tmp_path):
+    (tmp_path / "old.csv").write_text(OLD)
+    return read_table(
+        tmp_path / "old.csv", label="ok", group="sex", encode=True, fewest=0
+    ).encoded()
+
+
+@pytest.fixture
+def new(tmp_path):
+    def new(text, **how):
+        (tmp_path / "new.csv").write_text(text)
+        return read_frame(tmp_path / "new.csv", **how)
+
+    return new
+
+
+def test_the_same_table_gives_the_same_features(table, new):
+    stored = recipe_from_json(recipe_to_json(table.recipe))
+    assert stored == table.recipe
+    np.testing.assert_array_equal(prepare(new(OLD), stored).features, table.features)
+
+
+def test_order_and_notation_may_differ(table, new):
+    text = "town;share;owner;pay;joined;more\nbern;45%;Y;51000;2/1/2021;x\n"
+    (row,) = prepare(new(text), table.recipe).features.tolist()
+    assert row == [51000.0, 18629.0, 1.0, 1.0, 0.0, 0.0, 0.45]  # 2/1 is 2 January, as before
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("pay,joined,owner,town\n1,1.1.2021,y,Bern\n", "no column 'share', which the policy"),
+        ("pay,joined,owner,town,share\n1,1.1.2021,y,Rom,5%\n", "'Rom', which the policy has never"),
+        ("pay,joined,owner,town,share\n1,1.1.2021,y,Bern,0.05\n", "not written as in the table"),
+        ("pay,joined,owner,town,share\n,1.1.2021,y,Bern,5%\n", "'pay' is missing in row 1"),
+        ("pay,joined,owner,town,share\n1,later,y,Bern,5%\n", "'later' is not written like"),
+    ],
+)
+def test_what_does_not_fit_is_refused(table, new, text, message):
+    with pytest.raises(InvalidInput, match=message):
+        prepare(new(text), table.recipe)
+
+
+def test_a_comma_in_doubt_is_read_as_before_only_if_it_was_a_decimal_comma(new):
+    text = "x;y\n1,500;a\n2,250;b\n"
+    point, comma = ((RecipeColumn("x", Notation("number", decimal=mark)),) for mark in ".,")
+    with pytest.raises(InvalidInput, match=r"'1,500' may be 1500 or 1.5; say --decimal"):
+        prepare(new(text), point)
+    assert prepare(new(text, decimal="."), point).features.tolist() == [[1500], [2250]]
+    assert prepare(new(text), comma).features.tolist() == [[1.5], [2.25]]
+    for recipe in (point, comma):
+        with pytest.raises(InvalidInput, match=r"the amounts are in \$ and €; convert"):
+            prepare(new("x;y\n$5;a\n€5;b\n"), recipe)
+
+
+def test_options_settle_it(table, new):
+    text = "pay,joined,owner,town,share\n1,1.1.2021,y,Rom,5%\n,1.1.2021,y,Bern,5%\n"
+    ready = prepare(new(text), table.recipe, drop_missing=True, unseen="ignore")
+    assert ready.complete.tolist() == [True, False]
+    assert ready.features[0, 3:6].tolist() == [0, 0, 0]
+    assert len(ready.notes) == 2
+
+
+def test_a_file_of_an_earlier_version(new):
+    recipe = recipe_of_names(["age", "sex=f", "x"], {"sex": ["sex=f"]})
+    rows = prepare(new("x,sex,age\n3,f,7\n4,m,8\n"), recipe).features
+    assert rows.tolist() == [[7, 1, 3], [8, 0, 4]]
+    with pytest.raises(InvalidInput, match="recipe of the policy"):
+        recipe_from_json([{"name": "x"}])
+    with pytest.raises(MissingColumn):
+        prepare(new("x,age\n1,2\n"), recipe)

@@ -1,0 +1,148 @@
+"""Results show themselves: as frames, as pictures, as tables of a notebook."""
+
+import subprocess
+import sys
+
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import evenhand as eh
+from evenhand.errors import EvenhandError, InvalidInput
+from evenhand.fairness.certificate import Certificate, GapInterval, standard_assumptions
+from evenhand.learners import AcceptAll
+from evenhand.shown import ROWS_SHOWN, Shown
+
+mpl.use("Agg")
+WORLD = eh.environments.lending()
+FPR = eh.FalsePositiveRate()
+
+
+def traced():
+    score, group = np.arange(8.0)[:, None], np.array(list("abaabaab"))
+    sample = eh.LabelledSample(score, group, [-1, -1, 1, 1, -1, 1, 1, 1])
+    problem = eh.Prices().problem(score, group, sample.label)
+    return eh.frontier(problem, eh.Stumps(), FPR, sample, [0.0, 0.25, 1.0])
+
+
+def run():
+    learner = eh.CertifiedLearner(WORLD.hypotheses, FPR, 0.1, 0.05)
+    return eh.simulate(learner, WORLD, rounds=20_000, seed=0, comparator_gap=0.1)
+
+
+def planned():
+    return eh.plan(
+        limit=0.1,
+        group_shares={"a": 0.6, "b": 0.4},
+        bad_rates=0.4,
+        auc=0.85,
+        per_day=50,
+        days=100,
+        lives=1,
+    )
+
+
+def certificate(*gaps):
+    return Certificate(
+        limit=0.05,
+        failure_probability=0.05,
+        spent=0.045,
+        bound="betting cell by cell",
+        policy="0" * 64,
+        window=(0, 9999),
+        assumptions=standard_assumptions(),
+        gaps=gaps,
+        groups=("<a>", "b"),
+    )
+
+
+MADE = {
+    "frontier": traced,
+    "run": run,
+    "plan": planned,
+    "certificate": lambda: certificate(GapInterval("FPR", "b", "<a>", -0.01, 0.04)),
+    "constant": certificate,
+    "certified learner": lambda: run().learner,
+    "accept all": lambda: eh.simulate(AcceptAll(), WORLD, rounds=10, seed=0).learner,
+}
+
+
+@pytest.fixture(scope="module", params=MADE)
+def shown(request):
+    return MADE[request.param]()
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_a_frame_holds_the_columns(shown, library):
+    frame = shown.to_frame(library)
+    columns = shown._columns()
+    assert list(frame.columns) == list(columns)
+    assert all(list(frame[name]) == list(values) for name, values in columns.items())
+
+
+def test_it_draws_into_axes_of_one_s_own_or_new_ones(shown):
+    from matplotlib import pyplot
+
+    _, axes = pyplot.subplots()
+    assert shown.plot(axes) is axes
+    drawn = shown.plot()
+    assert drawn is not axes
+    assert drawn.has_data() or drawn.texts
+    drawn.figure.canvas.draw()
+    pyplot.close("all")
+
+
+def test_a_notebook_shows_a_headline_and_a_short_table(shown):
+    html = shown._repr_html_()
+    assert html.count("<tr>") <= 2 + ROWS_SHOWN
+    assert "<a>" not in html, "labels of groups are escaped"
+    assert "<b>" in html
+
+
+def test_figures_are_those_of_the_result():
+    result = run()
+    frame = result.to_frame()
+    assert frame["gap"].max() == result.worst_gap
+    assert frame["round"].iloc[-1] == 20_000
+    assert frame["accepted"].sum() == result.accepted.sum()
+    learner = result.learner.to_frame()
+    assert learner["rounds"].sum() == result.learner.round
+    assert (learner["gap_high"] <= 0.1 + 1e-9).all()
+    assert (learner["gap_low"] >= -0.1 - 1e-9).all()
+
+
+def test_a_long_table_is_shown_from_both_ends():
+    class Long(Shown):
+        def _headline(self):
+            return "long"
+
+        def _columns(self):
+            return {"n": list(range(100))}
+
+        def _draw(self, axes):
+            axes.plot(self._columns()["n"])
+
+    html = Long()._repr_html_()
+    assert "<td>0</td>" in html
+    assert "<td>99</td>" in html
+    assert "<td>50</td>" not in html
+    assert "100 rows" in html
+
+
+def test_an_unknown_library_is_refused_with_those_that_are_known():
+    with pytest.raises(InvalidInput, match=r"'dask'.*pandas and of polars"):
+        certificate().to_frame("dask")
+
+
+@pytest.mark.parametrize(("missing", "call"), [("pandas", "to_frame()"), ("matplotlib", "plot()")])
+def test_a_missing_package_is_named_with_the_way_out(missing, call):
+    code = (
+        f"import sys; sys.modules[{missing!r}] = None; sys.modules['{missing}.pyplot'] = None\n"
+        "import evenhand as eh\n"
+        "try:\n    eh.simulate(eh.learners.AcceptAll(), eh.environments.lending(), 5, 0)."
+        f"{call}\nexcept eh.EvenhandError as error:\n    print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert f"needs {missing}" in done.stdout, done.stderr
+    assert "Hint: pip install" in done.stdout
+    assert issubclass(InvalidInput, EvenhandError)
