@@ -286,12 +286,14 @@ def canaries(quick):
             root,
             secret,
         ],
-        "in the file of keys": [token, fresh],
+        "in the database": [token, fresh],
     }
     texts = {
         "in the log": log,
         "in a refusal": "\n".join(said),
-        "in the file of keys": (place / "keys.json").read_text(),
+        "in the database": "".join(
+            path.read_bytes().decode("latin-1") for path in place.glob("ledger.sqlite*")
+        ),
     }
     hits = {
         where: [word for word in words if word in texts[where]] for where, words in hidden.items()
@@ -299,7 +301,7 @@ def canaries(quick):
     number = sum(map(len, hits.values()))
     figure = (
         f"{len(log.splitlines()):,} lines of log at DEBUG, {len(said)} refusals and metrics, "
-        f"the file of keys: {number} hits"
+        f"the database: {number} hits"
     )
     found = "; ".join(f"{where}: {len(words)}" for where, words in hits.items() if words)
     lively = len(log) > 10_000 and "SELECT" in log and len(said) > 20

@@ -3,6 +3,7 @@ verified, its service restarted.
 """
 
 import asyncio
+import http.client
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import time
 from pathlib import Path
 
 from tests.torture.serving import Process, application, folder
+from tests.torture.speed import processor
 
 from evenhand.ledger import Application, Terms, export, verify
 from evenhand.ledger import standalone_verifier as verifier
@@ -142,3 +144,65 @@ def restarted(place):
 def restart_and_verify(quick, place):
     one, other = restarted(place), verified(place)
     return f"restart {one[0]}; full verify {other[0]}", f"{one[1]}; {other[1]}", one[2] and other[2]
+
+
+# what looking costs
+
+
+def _looked(place, idle):
+    """(CPU milliseconds of a dashboard, of /metrics, and percent of a core while nothing happens)
+    of a service on a folder; what it counts first is not counted here.
+    """
+    with Process(Path(place)).running() as process:
+        connection = http.client.HTTPConnection("127.0.0.1", process.port)
+        connection.request("POST", "/dashboard/login", f"key={process.token}")
+        answer = connection.getresponse()
+        answer.read()
+        cookie = {"Cookie": answer.headers["set-cookie"].split(";")[0]}
+        key = {"Authorization": f"Bearer {process.token}"}
+
+        def get(path, headers):
+            connection.request("GET", path, headers=headers)
+            answer = connection.getresponse()
+            body = answer.read()
+            assert answer.status == 200, (path, answer.status, body[:300])
+
+        costs = []
+        settled(process)
+        for path, headers in (("/dashboard", cookie), ("/metrics", key)):
+            get(path, headers)
+            before = processor(process)
+            for _ in range(20):
+                get(path, headers)
+            costs.append(1000 * (processor(process) - before) / 20)
+        before, began = processor(process), time.monotonic()
+        time.sleep(idle)
+        return *costs, 100 * (processor(process) - before) / (time.monotonic() - began)
+
+
+def settled(process):
+    """Wait until the background has counted everybody: twice in a row it uses little."""
+    quiet = 0
+    while quiet < 3:
+        before = processor(process)
+        time.sleep(1.0)
+        quiet = quiet + 1 if processor(process) - before < 0.1 else 0
+
+
+def looking(quick, place):
+    """A ledger of 10,000 beside the large one."""
+    small = folder()
+    fill(small, 500 if quick else 10_000, time.time)
+    idle = 2 if quick else 20
+    (page, text, _), (large_page, large_text, core) = _looked(small, 0), _looked(place, idle)
+    figure = (
+        f"dashboard {large_page / page:.1f} times ({large_page:.0f} and {page:.0f} ms of "
+        f"processor), /metrics {large_text / text:.1f} times ({large_text:.0f} and {text:.0f} ms); "
+        f"idle {core:.1f}% of a core"
+    )
+    held = large_page <= 3 * page and large_text <= 3 * text and core < 1
+    return (
+        "dashboard and /metrics <= 3 times their cost at 1e4 rows; idle < 1% of a core",
+        figure,
+        held,
+    )

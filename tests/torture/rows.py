@@ -5,11 +5,29 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tests.torture.chaos import chaos
 from tests.torture.disk import no_disk
 from tests.torture.doors import attackers, canaries, fuzz, monsters
+from tests.torture.edge import (
+    and_mutant,
+    drain,
+    hostile_bodies,
+    impossible_settings,
+    openapi,
+    silent_connections,
+)
 from tests.torture.identity import identical_requests, interleavings, late_retries, other_body
+from tests.torture.integrity import (
+    appending_role,
+    clocks,
+    erased_keys,
+    laundering,
+    one_plan,
+    restored,
+    witnessed,
+)
 from tests.torture.kills import fsync_first, kill_nine
-from tests.torture.million import draws, restart_and_verify
+from tests.torture.million import draws, looking, restart_and_verify
 from tests.torture.policies import (
     damaged_logs,
     flipped_bytes,
@@ -17,7 +35,9 @@ from tests.torture.policies import (
     service_and_library,
     swaps_under_load,
 )
-from tests.torture.speed import throughput
+from tests.torture.replicas import and_mutant as of_three
+from tests.torture.replicas import first_starts, keys_race, paused, switches, tenants
+from tests.torture.speed import beside_an_insert, throughput
 
 Result = tuple[str, str, bool]
 
@@ -53,8 +73,28 @@ ROWS = (
     Row("draws recomputed from the revealed secret", draws, leaves=True),
     Row("disk full, fsync error", no_disk),
     Row("durable throughput, 64 clients, SQLite FULL", throughput, alone=True),
+    Row("CPU per decision beside a plain insert", beside_an_insert, alone=True),
     Row("restart; full verify", restart_and_verify, alone=True, takes=True),
+    Row("looking at a large ledger", looking, alone=True, takes=True),
     Row("service lifetime against the library", service_and_library),
+    Row("hostile bodies without a key", and_mutant(hostile_bodies, "looks first"), alone=True),
+    Row("silent connections", and_mutant(silent_connections, "patient")),
+    Row("impossible settings", impossible_settings),
+    Row("the OpenAPI document (schemathesis)", and_mutant(openapi, "undocumented")),
+    Row("SIGTERM under load", and_mutant(drain, "abrupt")),
+    Row("seal laundering: an old row flipped, hashes recomputed, one request", laundering),
+    Row("windows of another length at each start", one_plan),
+    Row("a clock 400 days ahead (libfaketime)", clocks),
+    Row("history rewritten with keyring and database, witnesses", witnessed),
+    Row("a dump loaded by hand and by command (PostgreSQL)", restored),
+    Row("a role that can append and nothing else (PostgreSQL)", appending_role),
+    Row("wrapped keys in the pages after an erasure (PostgreSQL)", erased_keys),
+    Row("switches under load, three replicas", of_three(switches, "unaware")),
+    Row("keys made and revoked at once, three replicas", of_three(keys_race, "own keys")),
+    Row("one replica paused in a transaction", of_three(paused, "endless")),
+    Row("three first starts on an empty database", of_three(first_starts, "eager")),
+    Row("two tenants on three replicas", of_three(tenants, "one for all")),
+    Row("faults under load, three replicas, the recorded history", chaos),
 )
 
 

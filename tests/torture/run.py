@@ -5,22 +5,43 @@ python -m tests.torture.run CONFIG KIND LOG        one service
 python -m tests.torture.run --nursery              one for each line of input, forked
 """
 
+import asyncio
+import contextlib
 import json
 import logging
 import os
+import re
 import resource
 import signal
+import sqlite3
 import sys
+import threading
 import time
+from functools import partial
 from pathlib import Path
 
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel
 from tests.ledger.crash import HastyLedger
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
-from evenhand.ledger import Answer, Drawn, Ledger, WindowPlan
+from evenhand.ledger import (
+    Answer,
+    Drawn,
+    Ledger,
+    LedgerUnavailable,
+    SystemClock,
+    Terms,
+    WindowPlan,
+    database,
+    postgres,
+)
+from evenhand.ledger.guard import HeadGuard
 from evenhand.ledger.standalone_verifier import uniform
 from evenhand.policies import Mixture
-from evenhand.service import create_app, load_settings, render
+from evenhand.service import connections, create_app, decider, load_settings, metrics, render
+from evenhand.service.request_guard import RequestGuard
 from evenhand.service.server import make_server, open_keyring, open_keys, run
 
 SECRET = bytes(32)
@@ -45,6 +66,27 @@ def _drawn(a, terms):
     )  # fmt: skip
 
 
+class ObligingLedger(Ledger):
+    """The mutant that answers what it could not write."""
+
+    async def decide_async(self, asked):
+        try:
+            return await super().decide_async(asked)
+        except LedgerUnavailable:
+            return [Answer(render(drawn), drawn) for drawn in (_drawn(a, t) for a, t in asked)]
+
+
+class TrustingGuard(HeadGuard):
+    """The mutant that extends whatever chain it finds, by whatever clock."""
+
+    def admit(self, head):
+        return time.time()
+
+
+class TrustingLedger(Ledger):
+    guard_class = TrustingGuard
+
+
 def _told(train):
     """The trainer's turn, and a line in the log when it is over, however it ended."""
 
@@ -57,12 +99,146 @@ def _told(train):
     return turn
 
 
+class LooksFirst(RequestGuard):
+    """A mutant: it looks into the body before it asks for the key, by the regular expression that
+    began anew at every quote.
+    """
+
+    strings = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.S)
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "http" and scope["method"] == "POST":
+            parts, more = [], True
+            while more:
+                message = await receive()
+                parts.append(message.get("body", b""))
+                more = message.get("more_body", False)
+            body = b"".join(parts)
+            self.strings.sub(b"", body)
+
+            async def again():
+                return {"type": "http.request", "body": body, "more_body": False}
+
+            await super().__call__(scope, again, send)
+        else:
+            await super().__call__(scope, receive, send)
+
+
+class PlainAsked(BaseModel):
+    """What the plain application takes."""
+
+    key: str
+    person: str
+    product: str
+    features: list[float]
+    group: str | None = None
+
+
+def plain_app(place):
+    """FastAPI, pydantic, one INSERT and one COMMIT that waits for the disk: what deciding is
+    compared with.
+    """
+    connection = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
+    for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+        connection.execute(f"PRAGMA {pragma}").fetchall()
+    connection.execute("CREATE TABLE IF NOT EXISTS d (key TEXT PRIMARY KEY, body TEXT, accept INT)")
+    app, one = FastAPI(), threading.Lock()
+
+    def insert(asked):
+        with one:
+            connection.execute("BEGIN IMMEDIATE")
+            row = (asked.key, asked.model_dump_json(), 1)
+            connection.execute("INSERT INTO d VALUES (?, ?, ?)", row)
+            connection.execute("COMMIT")
+
+    @app.post("/v1/decisions")
+    async def decide(asked: PlainAsked):
+        await asyncio.to_thread(insert, asked)
+        return {"key": asked.key, "accept": True}
+
+    return app
+
+
+def _mutated(running, kind):
+    """patient: it waits for silent clients as long as they like. abrupt: it closes kept connections
+    as soon as it is told to stop, as uvicorn does. undocumented: its OpenAPI document does not know
+    what it answers.
+    """
+    if kind == "patient":
+        connections.HEAD_SECONDS = connections.BODY_SECONDS = 1e9
+    if kind == "undocumented":
+        for operations in running.config.app.app.openapi()["paths"].values():
+            for operation in operations.values():
+                operation["responses"].pop("404", None)
+                operation["responses"].pop("422", None)
+    if kind == "abrupt":
+        running.shutdown = partial(uvicorn.Server.shutdown, running)
+
+
+def without_basis(*terms):
+    """Terms as an older evenhand makes them: nobody asks whether they still hold."""
+    return Terms(*terms[:5])
+
+
+class PausingLedger(Ledger):
+    """It stops its own process in the middle of a transaction, with the head in its hand, when
+    there is a file `pause` in the working directory.
+    """
+
+    def __init__(self, *given, **named):
+        super().__init__(*given, **named)
+        draw = self._drawer.draw
+
+        def pause_and_draw(transaction, asked):
+            with contextlib.suppress(FileNotFoundError):
+                PAUSE.unlink()
+                os.kill(os.getpid(), signal.SIGSTOP)
+            return draw(transaction, asked)
+
+        self._drawer.draw = pause_and_draw
+
+
+def _mutated_replica(kind, config):
+    """Before the ledger is opened. unaware: it draws on terms that nobody compares. own keys: it
+    knows the keys that it has made or was started with. endless: its transactions may be silent.
+    one for all: it counts all tenants together.
+    """
+    global PAUSE
+    PAUSE = Path(config).parent / "pause"
+    if kind in ("unaware", "own keys"):
+        decider.Terms = without_basis
+    if kind == "own keys":
+
+        async def as_it_was(self):
+            return None
+
+        decider.Decider.current = as_it_was
+    if kind == "endless":
+        database.TIMEOUTS.clear()
+    if kind == "one for all":
+        shared = metrics.TenantMetrics()
+        metrics.TenantMetrics = lambda: shared
+
+
 KINDS = {
+    "unaware": Ledger,
+    "own keys": Ledger,
+    "pausing": PausingLedger,
+    "endless": PausingLedger,
+    "one for all": Ledger,
     "real": Ledger,
+    "looks first": Ledger,
+    "patient": Ledger,
+    "abrupt": Ledger,
+    "plain": Ledger,
+    "undocumented": Ledger,
     "verbose": Ledger,
     "cramped": Ledger,
     "mutant": HastyLedger,
     "dry": DryLedger,
+    "trusting": TrustingLedger,
+    "forgetful": Ledger,
+    "obliging": ObligingLedger,
 }
 
 
@@ -75,33 +251,45 @@ def main(config, kind, log):
         logging.basicConfig(level=logging.DEBUG)
         for name in ("sqlalchemy", "sqlalchemy.engine", "sqlalchemy.pool"):
             logging.getLogger(name).setLevel(logging.DEBUG)
+    _mutated_replica(kind, config)
     settings = load_settings(Path(config))
-    keys, fresh = open_keys(settings)
-    if fresh:
-        (Path(config).parent / "token").write_text(fresh["bank"])
+    if kind == "plain":
+        (Path(config).parent / "token").write_text("none")
+        run(make_server(plain_app(settings.ledger + ".plain"), settings))
+        return
     where = settings.ledger if kind != "dry" else settings.ledger + ".dry"
+    if kind == "forgetful":  # the mutant that takes any database for its own
+        postgres.instance = lambda connection: "anywhere"
     ledger = KINDS[kind].open(
         where,
         keyring=open_keyring(settings),
-        clock=time.time,
-        windows=WindowPlan(30 * 86400.0),
+        clock=SystemClock(),
+        windows=WindowPlan(settings.window_days * 86400.0),
         render=render,
     )
+    keys, fresh = open_keys(ledger, settings)
+    if fresh:
+        (Path(config).parent / "token").write_text(fresh["bank"])
     app = create_app(ledger, settings, keys, train=kind == "verbose")
+    if kind == "looks first":
+        app = LooksFirst(app.app, app.service, app.hosts)
     service = app.app.state.service
     service.begin()
-    product = settings.products[0]
-    if (
-        service.decider.active(product).policy.epoch == 1 and kind != "verbose"
-    ):  # a coin, so that draws matter
+    product = next(one for one in settings.products if one.tenant == "bank")
+    published = {policy.epoch for policy in ledger.policies("bank", "loan")}
+    if max(published) == 1 and kind != "verbose":  # a coin, so that draws matter
         first = service.decider.active(product).policy
         coin = Mixture((ACCEPT_ALL, REJECT_ALL), (0.5, 0.5)).to_json()
-        ledger.publish("bank", "loan", coin, epoch=2, parent=first.id, checkpoint={})
+        issued = ledger.certificates("bank", "loan")[-1].document  # what the dashboard looks for
+        ledger.publish(
+            "bank", "loan", coin, epoch=2, parent=first.id, checkpoint={}, certificate=issued
+        )
         service.decider.refresh(product)
     if kind == "cramped":
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (1_000_000, 1_000_000))
     running = make_server(app, settings)
+    _mutated(running, kind)
     if kind == "verbose":
         service.train = _told(service.train)
         for name in (

@@ -23,7 +23,7 @@ port = {port}
 rate = 1e9
 burst = 1e9
 train_every = {train_every}
-
+{more}
 [[product]]
 tenant = "bank"
 name = "loan"
@@ -83,7 +83,7 @@ class Process:
     nothing) or verbose (logs everything). With `under` (strace and its options) it is started as a
     command of its own, otherwise it is forked."""
 
-    def __init__(self, folder, kind="real", under=(), log=None, train_every=0.5):
+    def __init__(self, folder, kind="real", under=(), log=None, train_every=0.5, more=""):
         self.folder, self.kind, self.under, self.train_every = (
             folder,
             kind,
@@ -91,12 +91,12 @@ class Process:
             train_every,
         )
         self.log = log or folder / "log"
-        self.pid = self.command = None
+        self.pid, self.command, self.more = None, None, more
 
     def start(self):
         self.port = free_port()
         config = self.folder / "service.toml"
-        config.write_text(TOML.format(port=self.port, train_every=self.train_every))
+        config.write_text(TOML.format(port=self.port, train_every=self.train_every, more=self.more))
         if self.under:
             words = [
                 *self.under,
@@ -114,7 +114,9 @@ class Process:
         if not self.answers():
             shown = self.log.read_text()[-2000:] if self.log.exists() else ""
             raise RuntimeError(f"the service did not start: {shown}")
-        self.pid = self.pid or int((self.folder / "ledger.sqlite.lock").read_text())
+        holder = self.folder / "ledger.sqlite.pid"
+        known = holder.exists()
+        self.pid = self.pid or (int(holder.read_text()) if known else self.command.pid)
         return self
 
     def answers(self):

@@ -95,3 +95,46 @@ def _ratios(rates):
         float(np.median(many / single)),
         np.median(rates, axis=0),
     )
+
+
+# beside a plain insert
+
+
+def processor(process):
+    """Seconds of processor that a service has used, all threads."""
+    with open(f"/proc/{process.pid}/stat") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _cost(process, seconds, batch):
+    """Microseconds of processor per durable answer, of 64 clients."""
+    before, began = processor(process), time.monotonic()
+    answered = asyncio.run(rate(process, seconds, 64, batch)) * (time.monotonic() - began)
+    return 1e6 * (processor(process) - before) / max(answered, 1)
+
+
+def beside_an_insert(quick):
+    """CPU per decision beside a FastAPI application that does one plain insert into SQLite, behind
+    the same server, left to the scheduler, in turns; medians of the ratios.
+    """
+    turns = 2 if quick else 15
+    with contextlib.ExitStack() as stack:
+        plain, real = (
+            stack.enter_context(Process(folder(), kind).running()) for kind in ("plain", "real")
+        )
+        for process, batch in ((plain, 1), (real, 1), (real, 100)):
+            _cost(process, 0.5, batch)  # warm
+        found = [
+            [_cost(plain, 1.0, 1), _cost(real, 1.0, 1), _cost(real, 1.0, 100)] for _ in range(turns)
+        ]
+    insert, single, many = np.array(found).T
+    ratio, gain = float(np.median(single / insert)), float(np.median(single / many))
+    middle = np.median(found, axis=0)
+    figure = (
+        f"{ratio:.2f} times a plain insert ({middle[1]:.0f} and {middle[0]:.0f} us of processor), "
+        f"batches of 100 {gain:.1f} times as many per processor second ({middle[2]:.0f} us each); "
+        f"medians of {turns} turns"
+    )
+    target = "CPU per decision <= 1.15 times a plain insert's; batches >= 6 times singles"
+    return target, figure, ratio <= 1.15 and gain >= 6

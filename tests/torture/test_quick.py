@@ -27,9 +27,9 @@ def test_a_row_holds(row, tmp_path, monkeypatch):
 
 
 def test_the_table_is_the_issue_s_one():
-    """Nineteen rows, of which exactly one leaves a folder to exactly one other."""
-    assert len(ROWS) == 19
-    assert [sum(row.leaves for row in ROWS), sum(row.takes for row in ROWS)] == [1, 1]
+    """No name twice, and exactly one row leaves a folder, to exactly two others."""
+    assert len({row.name for row in ROWS}) == len(ROWS)
+    assert [sum(row.leaves for row in ROWS), sum(row.takes for row in ROWS)] == [1, 2]
 
 
 def test_one_broken_row_makes_the_whole_table_fail(monkeypatch, capsys):

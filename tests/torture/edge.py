@@ -1,0 +1,318 @@
+"""The edge of the service, over real sockets: hostile bodies without a key, silent connections, and
+a signal to stop under load. Each has a mutant of the service (tests/torture/run.py) that fails it.
+"""
+
+import asyncio
+import contextlib
+import json
+import os
+import resource
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+import time
+from math import inf
+from pathlib import Path
+
+import numpy as np
+from tests.torture.serving import ROOT, TOML, Process, application, folder, free_port
+from tests.without_clocks import until
+
+MEGABYTE = 2**20
+HOSTILE = {
+    "escaped quotes": b'\\"',
+    "open strings": b'"a',
+    "open arrays": b"[",
+    "open objects": b'{"a":',
+    "backslashes": b"\\",
+    "numbers": b"0,",
+}
+"""What a body of 2 MB is made of; a regular expression, a parser or a stack may suffer from it."""
+
+
+def and_mutant(row, kind):
+    """The row; at full size, a mutant of the service has to fail it."""
+
+    def run(quick):
+        target, figure, held = row(quick)
+        if quick:
+            return target, figure, held
+        _, told, passed = row(True, kind)
+        return target, f"{figure}. The mutant {kind!r}: {told}", held and not passed
+
+    return run
+
+
+def attack(port, number, size):
+    """Send so many hostile bodies without a key, and print how many were answered 401 or 429."""
+    os.nice(19)  # enemies come from elsewhere and do not share our processor
+    refused = 0
+    bodies = [part * (size // len(part)) for part in HOSTILE.values()]
+    for i in range(number):
+        body = bodies[i % len(bodies)]
+        head = (
+            f"POST /v1/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\n\r\n"
+        )
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as one:
+            one.sendall(head.encode() + body)
+            refused += one.recv(12)[9:12] in (b"401", b"429")
+    print(refused, flush=True)
+
+
+@contextlib.contextmanager
+def attackers(process, number, size, workers=4):
+    """Attackers in processes of their own; at the end they are awaited."""
+    words = [sys.executable, "-m", "tests.torture.edge", process.port, number // workers, size]
+    running = [
+        subprocess.Popen([*map(str, words)], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+        for _ in range(workers)
+    ]
+    try:
+        yield running
+    finally:
+        for one in running:
+            one.kill()
+            one.wait()
+
+
+async def _health(process, enough):
+    """Milliseconds of each answer of /health, on a kept connection, until it is enough."""
+    client, times = process.client(), []
+    while not enough(times):
+        began = time.perf_counter()
+        answer = await client.get("/health")
+        times.append(1000 * (time.perf_counter() - began))
+        assert answer is not None
+        assert answer[0] == 200
+        await asyncio.sleep(0.002)
+    client.close()
+    return times
+
+
+def hostile_bodies(quick, kind="real"):
+    """p99 of /health without and with the attack; a signal to stop while it goes on."""
+    number, size = (4, MEGABYTE // 32) if quick else (1000, 2 * MEGABYTE)
+    with Process(folder(), kind).running() as process:
+        calm = asyncio.run(_health(process, lambda times: len(times) >= 600))
+        with attackers(process, number, size) as running:
+            busy = asyncio.run(
+                _health(process, lambda times: all(one.poll() is not None for one in running))
+            )
+            refused = sum(int(one.stdout.read()) for one in running)
+        with attackers(process, number, size) as running:
+            began = time.perf_counter()
+            os.kill(process.pid, signal.SIGTERM)
+            until(lambda: not process.alive(), "the end of the service under attack")
+            stopped = time.perf_counter() - began
+    before, under = (float(np.quantile(times, 0.99)) for times in (calm, busy))
+    figure = (
+        f"{refused:,} of {number:,} bodies of {size / MEGABYTE:g} MB refused; p99 of /health "
+        f"{under:.1f} ms, calm {before:.1f} ms ({under / before:.1f} times, of {len(busy):,}); "
+        f"stopped under attack within {stopped:.1f} s"
+    )
+    target = "p99 of /health at most 3 times its calm value; SIGTERM works meanwhile"
+    return target, figure, refused == number and under <= 3 * before and stopped < 10
+
+
+# silent connections
+
+
+def _open(port, number):
+    """Connections that say nothing, half a head, or a head without its body, in turns."""
+    half = b"POST /v1/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+    starts = (b"", half, half + b"Content-Length: 100\r\n\r\n")
+    made = []
+    for i in range(number):
+        one = socket.create_connection(("127.0.0.1", port))
+        one.sendall(starts[i % 3])
+        one.setblocking(False)
+        made.append(one)
+    return made
+
+
+def _closed(waiting):
+    """Take those that the service has closed out of the selector; how many are left."""
+    for key, _ in waiting.select(0):
+        with contextlib.suppress(BlockingIOError):
+            try:
+                gone = key.fileobj.recv(4096) == b""
+            except ConnectionError:
+                gone = True
+            if gone:
+                waiting.unregister(key.fileobj)
+    return len(waiting.get_map())
+
+
+async def _others(process, number, name):
+    """How many of so many requests are answered, each on a connection of its own."""
+    answered = 0
+    for i in range(number):
+        client = process.client()
+        answer = await client.post("/v1/decisions", application(f"{name}{i}"))
+        answered += answer is not None and answer[0] == 200
+        client.close()
+    return answered
+
+
+def silent_connections(quick, kind="real"):
+    """More connections than the service keeps, none of which says a whole word."""
+    number = 90 if quick else 2100
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    with Process(folder(), kind).running() as process, contextlib.ExitStack() as stack:
+        began = time.monotonic()
+        silent = [stack.enter_context(one) for one in _open(process.port, number)]
+        waiting = selectors.DefaultSelector()
+        for one in silent:
+            waiting.register(one, selectors.EVENT_READ)
+        during = asyncio.run(_others(process, 30, "during"))
+        patience = inf if kind == "real" else 10
+        until(
+            lambda: not _closed(waiting) or time.monotonic() - began > patience,
+            "the end of silent connections",
+        )
+        left, seconds = len(waiting.get_map()), time.monotonic() - began
+        after = asyncio.run(_others(process, 30, "after"))
+    figure = (
+        f"{number - left:,} of {number:,} closed after {seconds:.1f} s; others meanwhile: "
+        f"{during} of 30 answered, afterwards {after} of 30"
+    )
+    target = "all are closed after a few seconds (at most 10); others are served"
+    return target, figure, left == 0 and (during, after) == (30, 30) and (quick or seconds <= 10)
+
+
+# a signal to stop
+
+
+async def _until_goodbye(process, name, asking, stopping, rests=False):
+    """(answers, requests without one): one after another on a kept connection, until an answer says
+    that it was the last, or nobody listens any more. Who rests asks once, and again when somebody
+    else has been told goodbye.
+    """
+    answers = 0
+    try:
+        reader, writer = await asyncio.open_connection("127.0.0.1", process.port)
+    except ConnectionRefusedError:
+        return 0, 0  # nothing was asked, so nothing was lost
+    while True:
+        body = json.dumps(application(f"{name}-{answers}")).encode()
+        head = (
+            f"POST /v1/decisions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n"
+            f"Authorization: Bearer {process.token}\r\nContent-Type: application/json\r\n\r\n"
+        )
+        try:
+            writer.write(head.encode() + body)
+            told = (await reader.readuntil(b"\r\n\r\n")).lower()
+            await reader.readexactly(int(told.split(b"content-length: ")[1].split(b"\r\n")[0]))
+        except (OSError, asyncio.IncompleteReadError):
+            return answers, 1
+        answers += told.startswith(b"http/1.1 200")
+        if answers == (1 if rests else 5):
+            asking.release()
+        if b"connection: close" in told:
+            stopping.set()
+            writer.close()
+            return answers, 0
+        if rests:
+            await stopping.wait()
+
+
+async def _stopped_under_load(process, clients):
+    asking, stopping = asyncio.Semaphore(0), asyncio.Event()
+    tasks = [
+        asyncio.create_task(_until_goodbye(process, f"c{i}", asking, stopping, rests=i % 3 == 0))
+        for i in range(clients)
+    ]
+    for _ in tasks:
+        await asking.acquire()
+    os.kill(process.pid, signal.SIGTERM)
+    newcomers = [
+        asyncio.create_task(_until_goodbye(process, f"n{i}", asking, stopping)) for i in range(5)
+    ]
+    return await asyncio.gather(*tasks, *newcomers)
+
+
+def drain(quick, kind="real"):
+    """Of 30 clients 20 ask without a pause while the service is told to stop, and 10 ask again
+    after that; three times over.
+    """
+    lives, answered, lost = (1 if quick else 3), 0, 0
+    for _ in range(lives):
+        with Process(folder(), kind).running() as process:
+            found = asyncio.run(_stopped_under_load(process, 30))
+            until(lambda p=process: not p.alive(), "the end of the service")
+        answered += sum(answers for answers, _ in found)
+        lost += sum(one for _, one in found)
+    figure = f"{lives} stops under 30 clients and 5 newcomers: {answered:,} answered, {lost} reset"
+    return "0 requests reset", figure, lost == 0 and answered > 60 * lives
+
+
+# the OpenAPI document
+
+
+def openapi(quick, kind="real"):
+    """schemathesis plays the document against the service: data that keep it and data that do not,
+    and sequences of requests. What is simulated for seconds (POST /v1/plan) is left out.
+    """
+    with Process(folder(), kind).running() as process:
+        words = [
+            sys.executable, "-m", "schemathesis.cli",
+            "--config-file", str(Path(__file__).parent / "schemathesis.toml"),
+            "run", f"http://127.0.0.1:{process.port}/openapi.json",
+            "--header", f"Authorization: Bearer {process.token}",
+            "--seed", "7", "--max-examples", "3" if quick else "50", "--no-color",
+            "--exclude-path", "/v1/plan", "--generation-database", "none",
+            "--phases", "fuzzing,stateful" if quick else "examples,coverage,fuzzing,stateful",
+        ]  # fmt: skip
+        if quick:
+            words += ["--include-path-regex", "head|windows|keys|health|decisions/{key}$|metrics"]
+        done = subprocess.run(
+            words, cwd=process.folder, capture_output=True, text=True, check=False
+        )
+    lines = done.stdout.splitlines()
+    counted = [line.strip() for line in lines if " generated, " in line]
+    failed = [line.strip(" \u274c") for line in lines if "\u274c ST" in line]
+    figure = "; ".join([*counted, *failed]) or done.stdout[-500:] + done.stderr[-500:]
+    return "0 failures, the stateful phase included", figure, done.returncode == 0 and bool(counted)
+
+
+# settings
+
+IMPOSSIBLE = (
+    ("rate", "-1"), ("rate", '"fast"'), ("rate", "inf"), ("burst", "0.5"), ("window_days", "0"),
+    ("window_days", "nan"), ("port", "99999"), ("port", '"80"'), ("host", '""'),
+    ("tls_certificate", '"nowhere.pem"'), ("tls_key", '"nowhere.pem"'),
+    ("allowed_hosts", '"bank.example"'), ("allowed_hosts", '["https://bank.example"]'),
+    ("max_body", "7"), ("max_depth", "true"), ("train_every", "-2"), ("plain_http", '"yes"'),
+    ("ledger", '"mysql://db/x"'), ("ledger", '"nowhere/ledger.sqlite"'), ("nonsense", "1"),
+)  # fmt: skip
+
+
+def impossible_settings(quick):
+    """`evenhand serve` with each of them: an error that names it and a way out, and no service."""
+    chosen, wrong = (IMPOSSIBLE[::7] if quick else IMPOSSIBLE), []
+    for name, value in chosen:
+        place = folder()
+        path = place / "service.toml"
+        text = TOML.format(port=free_port(), train_every=2.0, more="")
+        kept = [line for line in text.splitlines() if not line.startswith(f"{name} =")]
+        path.write_text("\n".join([kept[0], f"{name} = {value}", *kept[1:]]))
+        words = [sys.executable, "-m", "evenhand", "serve", "--config", str(path)]
+        done = subprocess.run(
+            [*words, "--seconds", "0"], capture_output=True, text=True, check=False
+        )
+        told = done.stderr
+        refused = done.returncode != 0 and name in told and "Traceback" not in told
+        wrong += [] if refused else [f"{name} = {value}"]
+    figure = f"{len(chosen) - len(wrong)} of {len(chosen)} refused by name" + (
+        f"; accepted or unnamed: {', '.join(wrong)}" if wrong else ""
+    )
+    return "each is refused at start by name, value, law and way out", figure, not wrong
+
+
+if __name__ == "__main__":
+    attack(*map(int, sys.argv[1:]))

@@ -1,0 +1,458 @@
+"""Three replicas on PostgreSQL over real sockets: what one of them acknowledges holds on all, none
+stops the others, and they may begin at the same time.
+"""
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+from sqlalchemy import select
+from tests.torture.policies import database
+from tests.torture.serving import ROOT, TOML, Client, Process, application, folder, free_port
+from tests.without_clocks import until
+
+from evenhand.ledger import Keyring, Ledger, SystemClock, WindowPlan, verify
+from evenhand.ledger.database import DECISIONS
+from evenhand.ledger.publishing import active
+from evenhand.service import SCOPES, LedgerKeys
+
+ABSENT = "PostgreSQL is absent: apt-get install postgresql"
+MORE = """ledger = "{url}"
+keyring = "{keyring}"
+refresh_limit = 10000.0
+{settings}
+"""
+"""They look at the ledger once an hour, so that only what is compared in a transaction helps."""
+
+
+class Replica(Process):
+    """One of several services; the first that is started makes the key."""
+
+    def __init__(self, shared, url, kind="real", settings=""):
+        keyring = shared / "keyring.json"
+        more = MORE.format(url=url, keyring=keyring, settings=settings)
+        super().__init__(folder(), kind, train_every=3600.0, more=more)
+        self.shared = shared
+
+    def start(self):
+        super().start()
+        made = self.folder / "token"
+        if made.exists():
+            (self.shared / "token").write_text(made.read_text())
+        return self
+
+    @property
+    def token(self):
+        return (self.shared / "token").read_text()
+
+
+@contextlib.contextmanager
+def three(url, kind="real", settings=""):
+    """Three replicas; the last one is of another kind, perhaps."""
+    shared = folder()
+    with contextlib.ExitStack() as stack:
+        kinds = ("real", "real", kind)
+        yield [stack.enter_context(Replica(shared, url, one, settings).running()) for one in kinds]
+
+
+@contextlib.contextmanager
+def ledger_of(replicas, url):
+    keyring = Keyring.load(replicas[0].shared / "keyring.json")
+    with Ledger.open(
+        url, keyring=keyring, clock=SystemClock(), windows=WindowPlan(30 * 86400.0)
+    ) as ledger:
+        yield ledger
+
+
+def and_mutant(row, kind):
+    """A row that holds for the service, and does not for a mutant of it."""
+
+    def both(quick):
+        found = []
+        for one in ("real", kind):
+            with database() as url:
+                if url is None:
+                    return row(quick, None, one)[0], ABSENT, False
+                found.append(row(quick, url, one))
+        (target, figure, held), (_, wrong, mutant) = found
+        return target, f"{figure}; a mutant ({kind}): {wrong}", held and not mutant
+
+    return both
+
+
+# what is active
+
+
+async def _switch_under_load(replicas, url, cycles):
+    """How many were answered. The next switch comes when every client has had two answers after the
+    last one; in each cycle the database ends all connections once.
+    """
+    answered, done = [0] * 6, asyncio.Event()
+
+    async def ask(number):
+        client = replicas[number % 3].client()
+        i = 0
+        while not done.is_set():
+            found = await client.post("/v1/decisions", application(f"{number}-{i}"))
+            if found is not None and found[0] == 200:
+                answered[number] += 1
+                i += 1
+        client.close()
+
+    async def progress():
+        before = list(answered)
+        while not all(now >= then + 2 for now, then in zip(answered, before, strict=True)):
+            await asyncio.sleep(0)
+
+    tasks = [asyncio.create_task(ask(number)) for number in range(6)]
+    operators = [replica.client() for replica in replicas]
+    for number in range(cycles):
+        for action in ("kill", "revive", "shadow", "live"):
+            who = operators[(number + len(action)) % 3]
+            found = await who.post(f"/v1/{action}", {"product": "loan", "note": "torture"})
+            if found is not None and found[0] == 200:
+                await progress()
+        _end_all_connections(url)
+        await progress()
+    done.set()
+    await asyncio.gather(*tasks)
+    return sum(answered)
+
+
+def _end_all_connections(url):
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+
+
+def _not_active(ledger):
+    """(decisions, those whose policy or mode was not active when they were written, switches)."""
+    policies, events = ledger.policies("bank", "loan"), ledger.events("bank", "loan")
+    with ledger.store.reader.connect() as connection:
+        rows = connection.execute(
+            select(DECISIONS.c.seq, DECISIONS.c.body).order_by(DECISIONS.c.seq)
+        ).all()
+    wrong = 0
+    for seq, text in rows:
+        body = json.loads(text)
+        then = active([p for p in policies if p.seq < seq], [e for e in events if e.seq < seq])
+        wrong += (body["policy"], body["mode"]) != (then.policy.id, then.mode)
+    return len(rows), wrong, len(events)
+
+
+def switches(quick, url, kind):
+    target = "0 decisions under a policy or mode that is not active when they are written"
+    if url is None:
+        return target, ABSENT, False
+    with three(url, kind) as replicas:
+        answered = asyncio.run(_switch_under_load(replicas, url, 1 if quick else 12))
+        with ledger_of(replicas, url) as ledger:
+            written, wrong, number = _not_active(ledger)
+            sound = verify(ledger, deep=True).ok
+    figure = f"{written:,} decisions, {number} switches: {wrong} not active"
+    return target, figure, wrong == 0 and sound and written >= answered
+
+
+# keys
+
+
+async def _race_for_keys(replicas, workers, turns):
+    """(tokens that must open, times that a revoked key opened, times that a new one did not)."""
+    kept, opened, unknown = [], 0, 0
+
+    async def opens(token, number, later=(503, 429)):
+        """Whether it opens; somebody who is told to try again later does so. An address that has
+        sent many revoked keys is such a one, so a 429 says that a revoked key did not open.
+        """
+        client, found = Client(replicas[number % 3].port, token), []
+        for method, path, body in (
+            ("GET", "/v1/windows", b""),
+            ("POST", "/v1/decisions", json.dumps(application(f"key-{number % 3}")).encode()),
+        ):
+            answer = (503, b"")
+            while answer is None or answer[0] in later:
+                answer = await client.call(method, path, body)
+            if answer[0] not in (200, 401, 429):
+                raise AssertionError(f"{method} {path} was answered by {answer}")
+            found.append(answer[0] == 200)
+        client.close()
+        return tuple(found)
+
+    async def work(number):
+        nonlocal opened, unknown
+        operators = [replica.client() for replica in replicas]
+        for turn in range(turns):
+            made = {"scopes": ["decide", "audit"], "name": f"{number}-{turn}"}
+            tokens = []
+            for _ in range(2):
+                answer = await operators[(number + turn) % 3].post("/v1/keys", made)
+                tokens.append(json.loads(answer[1])["token"])
+            kept.append(tokens[0])
+            for place in range(3):
+                unknown += (await opens(tokens[1], place)) != (True, True)
+            path = f"/v1/keys/{hashlib.sha256(tokens[1].encode()).hexdigest()[:12]}"
+            gone = await operators[(number + turn + 1) % 3].call("DELETE", path, b"")
+            for place in range(3) if gone[0] == 200 else ():
+                opened += sum(await opens(tokens[1], place, later=(503,)))
+        for client in operators:
+            client.close()
+
+    await asyncio.gather(*(work(number) for number in range(workers)))
+    for token in kept:
+        for place in range(3):
+            unknown += (await opens(token, place)) != (True, True)
+    return len(kept), opened, unknown
+
+
+def keys_race(quick, url, kind):
+    target = "0 revoked keys open, 0 new keys are lost; every key event is a row of the chain"
+    if url is None:
+        return target, ABSENT, False
+    workers, turns = (3, 2) if quick else (6, 10)
+    with three(url, kind) as replicas:
+        kept, opened, unknown = asyncio.run(_race_for_keys(replicas, workers, turns))
+        with ledger_of(replicas, url) as ledger:
+            events = [event.action for event in ledger.key_events()]
+            sound = verify(ledger).ok
+    number = workers * turns
+    counted = (events.count("key_created"), events.count("key_revoked"))
+    figure = (
+        f"{2 * number} keys made and {number} revoked at once on three replicas: "
+        f"{opened} opened after it, {unknown} lost"
+    )
+    held = (opened, unknown, kept) == (0, 0, number) and counted == (2 * number + 1, number)
+    return target, figure, held and sound
+
+
+# a pause
+
+
+def _stopped(pid):
+    with open(f"/proc/{pid}/stat") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "T"
+
+
+def _held_for_long(url):
+    """Whether somebody has been silent in a transaction for three seconds of the database."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        silent = "state = 'idle in transaction' AND now() - state_change > interval '3 s'"
+        found = connection.execute(f"SELECT count(*) FROM pg_stat_activity WHERE {silent}")
+        return found.fetchone()[0] > 0
+
+
+async def _pause(replicas, url, number):
+    """(seconds until another replica has answered, or None if it cannot; whether the key of the
+    paused one was answered once).
+    """
+    paused, client, other = replicas[2], replicas[2].client(), replicas[number % 2].client()
+    body = application(f"paused-{number}")
+    (paused.folder / "pause").touch()
+    held = asyncio.create_task(client.post("/v1/decisions", body))
+    await asyncio.to_thread(until, lambda: _stopped(paused.pid), "the pause")
+    began = time.monotonic()
+    asked = asyncio.create_task(other.post("/v1/decisions", application(f"other-{number}")))
+    while not asked.done() and not await asyncio.to_thread(_held_for_long, url):
+        await asyncio.sleep(0)
+    went_on = asked.done() and asked.result()[0] == 200 and _stopped(paused.pid)
+    seconds = time.monotonic() - began if went_on else None
+    os.kill(paused.pid, signal.SIGCONT)
+    await asked
+    answer, again = await held, await other.post("/v1/decisions", body)
+    once = answer is not None and answer == again and answer[0] == 200
+    client.close()
+    other.close()
+    return seconds, once
+
+
+def paused(quick, url, kind):
+    target = "the others go on within 2 s; what the paused one held is answered once"
+    if url is None:
+        return target, ABSENT, False
+    times = 2 if quick else 8
+    with three(url, "pausing" if kind == "real" else kind) as replicas:
+        found = [asyncio.run(_pause(replicas, url, number)) for number in range(times)]
+        with ledger_of(replicas, url) as ledger:
+            written, sound = ledger.counts("bank", "loan").decisions, verify(ledger).ok
+    went_on, once = [s for s, _ in found if s is not None], sum(one for _, one in found)
+    figure = f"{len(went_on)} of {times} pauses: the others went on"
+    if went_on:
+        figure += f" after {max(went_on):.1f} s at most, {once} keys answered once"
+    in_time = quick or all(seconds <= 2.0 for seconds in went_on)
+    held = len(went_on) == once == times and written == 2 * times and in_time
+    return target, figure, held and sound
+
+
+# first starts
+
+COMMAND = "import sys; from evenhand.cli import main; {change}; main(sys.argv[1:])"
+EAGER = (
+    "from evenhand.service.keys import LedgerKeys as K; "
+    "K.first = lambda self, tenants, by: {t: self.add(t, ['admin'], 'first', by) for t in tenants}"
+)
+"""The mutant: every replica makes a first key, without asking whether there is one."""
+
+
+def first_starts(quick, url, kind):
+    target = "one ledger and one printed key, which opens all; an unreachable database costs none"
+    if url is None:
+        return target, ABSENT, False
+    change, place, ports = "pass" if kind == "real" else EAGER, folder(), []
+    words = [sys.executable, "-c", COMMAND.format(change=change), "serve", "--no-train", "--config"]
+
+    def start(where, number):
+        port = free_port()
+        more = MORE.format(url=where, keyring=place / "keyring.json", settings="")
+        config = place / f"service-{number}.toml"
+        config.write_text(TOML.format(port=port, train_every=3600.0, more=more))
+        log = (place / f"log-{number}").open("w")
+        ports.append(port)
+        return subprocess.Popen([*words, str(config)], cwd=ROOT, stdout=log, stderr=log)
+
+    away = start("postgresql://evenhand@127.0.0.1:1/none", "away").wait()
+    ports.clear()
+    running = [start(url, number) for number in range(3)]
+    try:
+        until(
+            lambda: all(_listens(port) for port in ports) or any(p.poll() for p in running),
+            "the start of three replicas",
+        )
+        said = [(place / f"log-{number}").read_text() for number in range(3)]
+        tokens = [w for text in said for w in text.split() if w.startswith("eh_")]
+        alive = sum(process.poll() is None for process in running)
+        opened = sum(_opens(port, token) for port in ports for token in tokens)
+    finally:
+        for process in running:
+            process.kill()
+            process.wait()
+    with Ledger.open(
+        url, keyring=Keyring.load(place / "keyring.json"), clock=SystemClock()
+    ) as ledger:
+        begun = [event.action for event in ledger.events()].count("genesis")
+        sound = verify(ledger).ok
+    figure = (
+        f"{alive} of 3 replicas run, {begun} ledger, {len(tokens)} keys printed, "
+        f"{opened} of 3 opened; unreachable: exit {away}"
+    )
+    held = (alive, begun, len(tokens), opened) == (3, 1, 1, 3) and away not in (0, None)
+    return target, figure, held and sound
+
+
+def _listens(port):
+    try:
+        socket.create_connection(("127.0.0.1", port)).close()
+    except OSError:
+        return False
+    return True
+
+
+def _opens(port, token):
+    async def look():
+        client = Client(port, token)
+        found = await client.get("/v1/keys")
+        client.close()
+        return found is not None and found[0] == 200
+
+    return _listens(port) and asyncio.run(look())
+
+
+# tenants
+
+RIVAL = """
+[[product]]
+tenant = "rival"
+name = "loan"
+features = ["score"]
+class = "thresholds"
+"""
+
+
+async def _tenants(replicas, rival):
+    """What one tenant sees of another, by name; nothing if they are apart."""
+    mine = [replica.client() for replica in replicas]
+    theirs = [Client(replica.port, rival) for replica in replicas]
+    await mine[0].post("/v1/decisions", application("mine"))
+
+    async def seen():
+        texts = [(await mine[0].get(path))[1].decode() for path in ("/metrics", "/v1/head")]
+        kinds = ("_total", "_count", "_bucket", "_people")
+        counted = [line for line in texts[0].splitlines() if any(k in line for k in kinds)]
+        return counted, texts[1]
+
+    before, crossed = await seen(), []
+    for number in range(5):
+        await theirs[0].post("/v1/decisions", application(f"k{number}"))
+    after = await seen()
+    crossed += [n for n, a, b in zip(("metrics", "head"), before, after, strict=True) if a != b]
+    window = json.loads((await mine[1].get("/v1/windows"))[1])["windows"][0]["name"]
+    if (await theirs[1].post(f"/v1/windows/{window}/reveal", b""))[0] == 200:
+        crossed.append("reveal")
+    found = await theirs[2].get("/v1/decisions/mine")
+    if found[0] != 404:
+        crossed.append("a decision")
+    await mine[0].post("/v1/shadow", {"product": "loan", "by": "the boss", "note": "why"})
+    for client in (*mine, *theirs):
+        client.close()
+    return crossed
+
+
+async def _session(replicas):
+    """How many replicas believe a session of the first one: while it lasts, and after its end."""
+    form = f"key={replicas[0].token}".encode()
+    begun = await _page(replicas[0].port, "POST", "/dashboard/login", form)
+    cookie = next(
+        line.split(": ", 1)[1].split(";")[0]
+        for line in begun.split("\r\n")
+        if line.lower().startswith("set-cookie")
+    )
+
+    async def believed():
+        # nobody's decision is not found; whoever is not logged in is sent to the form
+        path = "/dashboard/decision?key=nobody"
+        pages = [await _page(r.port, "GET", path, b"", cookie) for r in replicas]
+        return sum(" 404 " in page.split("\r\n", 1)[0] for page in pages)
+
+    during = await believed()
+    await _page(replicas[1].port, "POST", "/dashboard/logout", b"", cookie)
+    return during, await believed()
+
+
+async def _page(port, method, path, content, cookie=""):
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    head = (
+        f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nCookie: {cookie}\r\n"
+        "Content-Type: application/x-www-form-urlencoded\r\n"
+        f"Content-Length: {len(content)}\r\n\r\n"
+    )
+    writer.write(head.encode() + content)
+    page = (await reader.read()).decode(errors="replace")
+    writer.close()
+    return page
+
+
+def tenants(quick, url, kind):
+    target = "0 crossings between tenants; by is the key's name; a session holds on all, and ends"
+    if url is None:
+        return target, ABSENT, False
+    with three(url, kind, RIVAL) as replicas, ledger_of(replicas, url) as ledger:
+        rival = LedgerKeys(ledger).add("rival", SCOPES, "rival", by="torture")
+        crossed = asyncio.run(_tenants(replicas if kind == "real" else replicas[::-1], rival))
+        during, after = asyncio.run(_session(replicas))
+        by = {event.by for event in ledger.events("bank", "loan") if event.action == "shadow"}
+    figure = (
+        f"{len(crossed)} crossings {crossed or ''}, by {sorted(by)}, "
+        f"a session on {during} of 3, after its end on {after}"
+    )
+    return target, figure, (crossed, during, after, by) == ([], 3, 0, {"first"})
