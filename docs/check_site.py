@@ -1,0 +1,123 @@
+"""Looks at the pages that were built: `python docs/check_site.py site [--browser]`.
+
+Nothing is loaded from elsewhere, every link inside the site leads somewhere, and every picture is
+there. With --browser each page is also opened in chromium, in the width of a desk and of a phone:
+no table is wider than its column on a desk, no page scrolls sideways, no formula is in error, and
+no request leaves the folder.
+"""
+
+import shutil
+import sys
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+DESK, PHONE = 1280, 390
+MEASURE = """() => {
+  const column = document.querySelector('.bd-article') || document.body;
+  const tables = [...column.querySelectorAll('table')];
+  return {
+    tables: tables.length,
+    wide: tables.filter(t => t.scrollWidth > t.parentElement.clientWidth + 1).length,
+    sideways: document.documentElement.scrollWidth > window.innerWidth + 1,
+    formulas: document.querySelectorAll('mjx-container').length,
+    wrong: document.querySelectorAll('mjx-merror').length,
+  };
+}"""
+
+
+class Page(HTMLParser):
+    """The names that a page defines, and what it points to."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.loaded: list[str] = []
+        self.feed(path.read_text(encoding="utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Sort what a tag points to into links and things that are loaded with the page."""
+        given = {name: value or "" for name, value in attrs}
+        self.ids |= {given[name] for name in ("id", "name") if name in given}
+        if tag == "a" and "href" in given:
+            self.links.append(given["href"])
+        if tag == "link" and given.get("rel") not in ("canonical", "search", "next", "prev"):
+            self.loaded.append(given.get("href", ""))
+        if tag in ("script", "img", "iframe", "source") and given.get("src"):
+            self.loaded.append(given["src"])
+
+
+def built(site: Path) -> list[Path]:
+    """The pages; what lies in _static are parts of the theme."""
+    return sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
+
+
+def faults(site: Path) -> Iterator[str]:
+    """What is wrong with the links and the loads of a site."""
+    pages = {path: Page(path) for path in built(site)}
+    for path, page in pages.items():
+        where = path.relative_to(site)
+        for target in page.loaded + page.links:
+            parts = urlsplit(target)
+            if parts.scheme == "data":
+                continue
+            if parts.scheme or parts.netloc:
+                if target in page.loaded:
+                    yield f"{where} loads {target}"
+                continue
+            goal = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            if not goal.exists():
+                yield f"{where} points to {target}, which is not there"
+            elif parts.fragment and target in page.links:
+                named = pages[goal].ids if goal in pages else {unquote(parts.fragment)}
+                if unquote(parts.fragment) not in named:
+                    yield f"{where} points to {target}, which has no such part"
+
+
+def seen_faults(site: Path, browser: str) -> Iterator[str]:
+    """What a browser sees on every page, in two widths."""
+    from playwright.sync_api import sync_playwright
+
+    flags = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    with sync_playwright() as driver:
+        chromium = driver.chromium.launch(executable_path=browser, args=flags)
+        for width in (DESK, PHONE):
+            tab = chromium.new_page(viewport={"width": width, "height": 900})
+            left: list[str] = []
+            tab.on("request", lambda one, left=left: left.append(one.url))
+            count = {"tables": 0, "wide": 0, "formulas": 0}
+            for path in built(site):
+                tab.goto(path.as_uri())
+                tab.wait_for_function(
+                    "!window.MathJax || !MathJax.startup || MathJax.startup.promise"
+                )
+                found = tab.evaluate(MEASURE)
+                count = {name: count[name] + found[name] for name in count}
+                where = f"{path.relative_to(site)} at {width}"
+                if found["wide"] and width == DESK:
+                    yield f"{where}: {found['wide']} tables are wider than their column"
+                if found["sideways"]:
+                    yield f"{where} scrolls sideways"
+                if found["wrong"]:
+                    yield f"{where}: {found['wrong']} formulas are in error"
+            away = {url for url in left if not url.startswith(("file:", "data:", "blob:"))}
+            yield from (f"at {width} something asked for {url}" for url in sorted(away))
+            sys.stdout.write(f"{width} wide: {count}\n")
+        chromium.close()
+
+
+def main(words: list[str]) -> int:
+    """Print the faults; the exit code says whether there are any."""
+    site = Path(words[0]).resolve()
+    found = list(faults(site))
+    if "--browser" in words:
+        browser = shutil.which("chromium") or shutil.which("google-chrome")
+        found += list(seen_faults(site, browser)) if browser else ["there is no browser"]
+    sys.stdout.writelines(f"{fault}\n" for fault in found)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

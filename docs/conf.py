@@ -1,0 +1,201 @@
+"""How the documentation is built: Sphinx over the Markdown pages of this folder.
+
+Everything a page shows is made by the build: tutorials and figures are executed (MyST-NB), the
+gallery is run (sphinx-gallery), the reference is written from the public names. Everything a page
+needs to be viewed is copied into the site; nothing is loaded from elsewhere.
+"""
+
+import json
+import os
+import re
+import shutil
+import sys
+from html import escape
+from importlib.util import find_spec
+from pathlib import Path
+
+from docutils import nodes
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))
+
+import reference_pages  # noqa: E402  (it stands beside this file)
+
+import evenhand  # noqa: E402
+
+project = "evenhand"
+author = "The evenhand developers"
+copyright = "the evenhand developers"
+version = release = evenhand.__version__
+
+extensions = [
+    "myst_nb",
+    "numpydoc",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.mathjax",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+]
+templates_path = ["_templates"]
+exclude_patterns = [
+    "_build",
+    "**/.ipynb_checkpoints",
+    "examples",
+    "gallery/*.ipynb",
+    "sg_execution_times.rst",
+    "**/sg_execution_times.rst",
+]
+
+# pages and notebooks: every run starts from nothing, so that no figure can be older than the code
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_heading_anchors = 4
+nb_execution_mode = "force"
+nb_execution_timeout = 300
+nb_execution_raise_on_error = True
+nb_merge_streams = True
+nb_render_markdown_format = "myst"
+suppress_warnings = ["mystnb.unknown_mime_type"]
+pygments_style = "tango"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
+copybutton_here_doc_delimiter = "EOF"
+
+# formulas: one file of MathJax, copied from a package, draws them as SVG without fonts
+MATHJAX = "mathjax/tex-svg.js"
+mathjax_path = MATHJAX
+mathjax3_config = {
+    "svg": {"fontCache": "local"},
+    "tex": {
+        "macros": {
+            "E": r"\operatorname{E}",
+            "P": r"\operatorname{P}",
+            "gap": r"\operatorname{gap}",
+            "one": [r"\mathbf{1}[#1]", 1],
+        }
+    },
+    "options": {"enableMenu": False},
+}
+
+# the gallery
+sphinx_gallery_conf = {
+    "examples_dirs": "examples",
+    "gallery_dirs": "gallery",
+    "filename_pattern": r"/plot_",
+    "within_subsection_order": "FileNameSortKey",
+    "download_all_examples": False,
+    "show_memory": False,
+    "min_reported_time": 1e9,
+    "show_signature": False,
+    "abort_on_example_error": True,
+    "remove_config_comments": True,
+    "reset_modules": ("matplotlib",),
+    "image_scrapers": ("matplotlib",),
+}
+
+# the reference
+autosummary_generate = True
+autosummary_imported_members = True
+autosummary_ignore_module_all = False
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_member_order = "bysource"
+maximum_signature_line_length = 72
+python_display_short_literal_types = True
+add_module_names = False
+default_role = "code"
+toc_object_entries_show_parents = "hide"
+numpydoc_show_class_members = False
+numpydoc_class_members_toctree = False
+
+# the look
+html_theme = "pydata_sphinx_theme"
+html_title = "evenhand"
+html_static_path = ["_static"]
+html_css_files = ["evenhand.css"]
+html_favicon = "_static/mark.svg"
+html_copy_source = False
+html_show_sourcelink = False
+html_sidebars = {"index": [], "start": [], "gallery/index": []}
+html_context = {
+    "default_mode": "auto",
+    "versions": json.loads((HERE / "versions.json").read_text(encoding="utf-8")),
+}
+html_theme_options = {
+    "logo": {
+        "text": "evenhand",
+        "image_light": "_static/mark.svg",
+        "image_dark": "_static/mark.svg",
+    },
+    "navbar_align": "left",
+    "navbar_end": ["versions", "theme-switcher"],
+    "secondary_sidebar_items": ["page-toc"],
+    "show_prev_next": True,
+    "header_links_before_dropdown": 7,
+    "footer_start": ["copyright"],
+    "footer_end": [],
+    "pygments_light_style": "tango",
+    "pygments_dark_style": "github-dark",
+    "back_to_top_button": True,
+    "show_toc_level": 2,
+    "navigation_depth": 2,
+    "show_nav_level": 1,
+}
+
+
+def copy_mathjax(app: object, _error: object = None) -> None:
+    """Put the one file that draws formulas into the site."""
+    found = find_spec("sphinx-mathjax-offline")
+    places = [] if found is None else list(found.submodule_search_locations or ())
+    if not places:
+        raise RuntimeError(
+            "formulas need the package sphinx-mathjax-offline. Hint: pip install 'evenhand[docs]'"
+        )
+    target = Path(app.outdir) / "_static" / MATHJAX  # type: ignore[attr-defined]
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(Path(places[0]) / "static" / MATHJAX, target)
+
+
+def skip_foreign(app, what, name, member, skip, options):  # type: ignore[no-untyped-def]
+    """Leave out members that a class inherits from other packages: they are documented there."""
+    home = getattr(member, "__module__", None) or getattr(
+        getattr(member, "fget", None), "__module__", None
+    )
+    if what in ("class", "exception") and home and not home.startswith("evenhand"):
+        return True
+    return None
+
+
+SPECIAL = re.compile(r"(`+.*?`+)|(?<!\\)(\||(?<=\w)_(?!\w))")
+
+
+def plain_text(app, what, name, obj, options, lines):  # type: ignore[no-untyped-def]
+    """Docstrings are plain text with formulas such as |H| and p_-: these are no markup."""
+    code = False
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith(">>>"):
+            code = True
+        elif not line.strip():
+            code = False
+        if not code and not line.startswith("    " * 3):
+            lines[number] = SPECIAL.sub(lambda at: at[1] or "\\" + at[2], line)
+
+
+def breakable_names(app, doctree, docname):  # type: ignore[no-untyped-def]
+    """Let names in tables break where a reader would break them, so that tables fit."""
+    for table in doctree.findall(nodes.table):
+        for literal in list(table.findall(nodes.literal)):
+            text = re.sub(r"([_/.,=(])(?=\w)", r"\1<wbr>", escape(literal.astext()))
+            code = f'<code class="docutils literal notranslate">{text}</code>'
+            literal.replace_self(nodes.raw("", code, format="html"))
+
+
+def setup(app):  # type: ignore[no-untyped-def]
+    """Write the pages of the reference before Sphinx looks for pages."""
+    reference_pages.write(HERE / "api")
+    app.connect("autodoc-process-docstring", plain_text)
+    app.connect("doctree-resolved", breakable_names)
+    app.connect("autodoc-skip-member", skip_foreign)
+    app.connect("build-finished", lambda app, error: None if error else copy_mathjax(app))

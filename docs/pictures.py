@@ -1,0 +1,48 @@
+"""The picture of the front page and of the README: true gaps with and without a certificate.
+
+`python docs/pictures.py` writes docs/picture.png, which the README shows; the front page of the
+documentation draws it anew at every build.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import evenhand as eh
+from evenhand.learners import FairOnGathered
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LIMIT, LIVES, ROUNDS = 0.10, 8, 60_000
+GATHERED, CERTIFIED, LINE = "#8a4b08", "#117733", "#c4400c"
+
+
+def eight_lives() -> "Figure":
+    """Each line is one life: the true gap of the policy in charge, round by round."""
+    from matplotlib import pyplot
+
+    world, rate = eh.environments.lending(), eh.FalsePositiveRate()
+    shown = (
+        (FairOnGathered(world.hypotheses, rate, LIMIT), "Equal on the labels gathered", GATHERED),
+        (eh.CertifiedLearner(world.hypotheses, rate, LIMIT, 0.05), "Certified", CERTIFIED),
+    )
+    figure, panels = pyplot.subplots(1, 2, figsize=(9.2, 3.1), sharey=True, layout="constrained")
+    for panel, (learner, title, colour) in zip(panels, shown, strict=True):
+        for seed in range(LIVES):
+            run = eh.simulate(learner, world, rounds=ROUNDS, seed=seed, comparator_gap=LIMIT)
+            edges = np.r_[0, run.rounds]
+            panel.stairs(run.gaps, edges, baseline=None, color=colour, linewidth=1.4, alpha=0.8)
+        panel.axhline(LIMIT, color=LINE, linestyle=(0, (4, 2)), linewidth=1.4)
+        panel.annotate("limit", (ROUNDS, LIMIT), (-4, 4), textcoords="offset points", ha="right")
+        panel.set_title(title, loc="left", fontsize="medium", fontweight="bold")
+        panel.set(xlim=(0, ROUNDS), ylim=(0, 0.3), xlabel="people decided about")
+        panel.xaxis.set_major_formatter("{x:,.0f}")
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel("true gap of the policy in charge")
+    return figure
+
+
+if __name__ == "__main__":
+    eight_lives().savefig(Path(__file__).with_name("picture.png"), dpi=110)

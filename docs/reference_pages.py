@@ -1,0 +1,153 @@
+"""Writes the pages of the reference: each public name of each face once, from the code itself.
+
+A face is a module that people import from. Its page lists its names by kind; each name gets a page
+of its own by autosummary (signature, parameters, inherited members, example). A name that is also
+reached as ``evenhand.NAME`` has its page there, and is listed on the other faces with a link to it.
+"""
+
+import importlib
+import inspect
+import re
+from pathlib import Path
+
+from sphinx.pycode import ModuleAnalyzer
+
+FACES = {
+    "evenhand": "The names of `import evenhand as eh`",
+    "evenhand.contracts": "Contracts: what classes, learners, rates and environments have to keep",
+    "evenhand.testing": "Testing: the laws of the contracts, to run on your own parts",
+    "evenhand.environments": "Environments: populations that know the truth",
+    "evenhand.tables": "Tables: reading files and frames",
+    "evenhand.simulate": "Simulate: runs, comparisons, studies",
+    "evenhand.planning": "Planning: before a launch",
+    "evenhand.evaluation": "Evaluation: what a log says about another policy",
+    "evenhand.report": "Report: figures and pages",
+    "evenhand.theory": "Theory: the bounds of the paper as functions",
+    "evenhand.ledger": "Ledger: the record that can be verified",
+    "evenhand.service": "Service: decisions over HTTP",
+}
+"""The modules of the reference, with the title of their page."""
+
+GROUPS = {
+    "Data": (
+        *("Applicants", "LabelledSample", "CostSensitiveProblem", "Prices"),
+        *("Decision", "Decisions", "Outcome"),
+    ),
+    "Rates": ("FalsePositiveRate", "FalseNegativeRate", "SelectionRate"),
+    "Classes of rules": ("ScoreThresholds", "Stumps", "Linear", "Estimator", "FiniteClass"),
+    "Solving on a table": (
+        *("solve_fair", "FairSolution", "FairClassifier", "frontier", "Frontier"),
+        *("Mixture", "policy_from_json", "hypothesis_from_json"),
+    ),
+    "Deciding": ("CertifiedLearner", "TwoPhaseLearner", "load"),
+    "Planning and simulating": ("plan", "plan_from_sample", "LaunchPlan", "simulate", "Run"),
+}
+"""The names of `evenhand` by what they are for; names that no group has are listed as they are."""
+
+
+def public_names(face: str) -> list[str]:
+    """The names of a face: its ``__all__``, or what it defines itself."""
+    module = importlib.import_module(face)
+    own = [
+        name
+        for name, value in vars(module).items()
+        if getattr(value, "__module__", "") == face and not name.startswith("_")
+    ]
+    return [name for name in getattr(module, "__all__", own) if not name.startswith("_")]
+
+
+def _home(face: str, name: str) -> str:
+    """Where a name has its page: at `evenhand` if it is the same thing there."""
+    top = importlib.import_module("evenhand")
+    thing = getattr(importlib.import_module(face), name)
+    shared = name in top.__all__ and getattr(top, name) is thing
+    return f"evenhand.{name}" if shared else f"{face}.{name}"
+
+
+def _kind(thing: object) -> str:
+    if inspect.isclass(thing):
+        return "Errors" if issubclass(thing, BaseException) else "Classes"
+    return "Functions" if inspect.isroutine(thing) else "Values and types"
+
+
+def _note(thing: object, name: str) -> list[str]:
+    """The text under the assignment of a value, wherever in the package it is assigned."""
+    root = Path(importlib.import_module("evenhand").__path__[0])
+    for found in sorted(root.rglob("*.py")):
+        source = found.read_text(encoding="utf-8")
+        if not re.search(rf"^{name}\b.* = ", source, flags=re.M):
+            continue
+        parts = found.relative_to(root).with_suffix("").parts
+        module = ".".join(("evenhand", *(part for part in parts if part != "__init__")))
+        if getattr(importlib.import_module(module), name, None) is thing:
+            note = ModuleAnalyzer.for_string(source, module).find_attr_docs().get(("", name))
+            if note:
+                return note
+    return []
+
+
+def _value(face: str, name: str) -> list[str]:
+    """A constant or a type alias is described on the page of its face."""
+    thing = getattr(importlib.import_module(face), name)
+    alias = hasattr(thing, "__origin__")
+    told = f"   :canonical: {str(thing).replace('typing.', '')}" if alias else ""
+    return [
+        f".. py:{'type' if alias else 'data'}:: {face}.{name}",
+        told,
+        "",
+        *(f"   {line}" for line in _note(thing, name)),
+        "",
+    ]
+
+
+def _grouped(face: str) -> dict[str, list[str]]:
+    names = [name for name in public_names(face) if f"{face}.{name}" not in FACES]
+    if face == "evenhand":
+        names += [name for name in ("simulate",) if name not in names]
+        groups = {title: [n for n in group if n in names] for title, group in GROUPS.items()}
+        left = [n for n in names if not any(n in group for group in groups.values())]
+        errors = [n for n in left if _kind(getattr(importlib.import_module(face), n)) == "Errors"]
+        groups |= {"Errors": errors, "More": [n for n in left if n not in errors]}
+        return {title: group for title, group in groups.items() if group}
+    found: dict[str, list[str]] = {}
+    for name in names:
+        found.setdefault(_kind(getattr(importlib.import_module(face), name)), []).append(name)
+    return {
+        kind: found[kind]
+        for kind in ("Classes", "Functions", "Errors", "Values and types")
+        if kind in found
+    }
+
+
+def page_of(face: str) -> str:
+    """The reStructuredText of a face's page."""
+    title = FACES[face].replace("`", "")
+    module = importlib.import_module(face)
+    lines = [title, "=" * len(title), "", f"``{face}``", ""]
+    lines += [inspect.getdoc(module) or "", ""]
+    for heading, names in _grouped(face).items():
+        lines += [heading, "-" * len(heading), ""]
+        if heading == "Values and types":
+            lines += [line for name in names for line in _value(face, name)]
+            continue
+        own = [name for name in names if _home(face, name) == f"{face}.{name}"]
+        shared = [name for name in names if name not in own]
+        for toctree, listed in (("   :toctree: names", own), (None, shared)):
+            if listed:
+                lines += [
+                    ".. autosummary::",
+                    *([toctree] if toctree else []),
+                    "   :nosignatures:",
+                    "",
+                ]
+                lines += [f"   ~{_home(face, name)}" for name in listed] + [""]
+    return "\n".join(lines) + "\n"
+
+
+def write(folder: Path) -> None:
+    """Write the pages of all faces; a page that has not changed keeps its date."""
+    folder.mkdir(exist_ok=True)
+    for face in FACES:
+        path, text = folder / f"{face.replace('.', '-')}.rst", page_of(face)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")

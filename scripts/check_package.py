@@ -1,0 +1,93 @@
+"""Build the source distribution and the wheel, and try both where nothing else is installed.
+
+The source distribution is unpacked, installed with its extra `test`, and must pass its own tests (a
+quick part of them unless --all). The wheel is installed into empty environments, alone and with
+each extra, and must run what the README shows for it. It prints what the core needs on disk.
+
+    make package
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+UV = Path(sys.executable).with_name("uv")
+QUICK = ["tests/test_readme.py", "tests/test_face.py", "tests/test_words.py", "tests/faircsc"]
+NOT_FOR_USERS = {"test", "lint", "docs", "dev", "bench"}
+TRIES = {
+    "": ["evenhand --version", "python -m evenhand solve --help", "python readme.py"],
+    "plots": ["evenhand demo"],
+    "tables": ["python -c 'import evenhand.tables, narwhals, pyarrow'"],
+    "service": ["evenhand serve --help", "python -c 'import evenhand.service, evenhand.ledger'"],
+    "demo": ["evenhand demo", "evenhand serve --demo --seconds 3"],
+}
+
+
+def run(command: str | list[object], **options: object) -> None:
+    """One command; its failure ends the script."""
+    words = command if isinstance(command, str) else " ".join(map(str, command))
+    print(f"  {words}", flush=True)
+    shell = isinstance(command, str)
+    subprocess.run(
+        command if shell else [str(word) for word in command], shell=shell, check=True, **options
+    )
+
+
+def environment(place: Path, *installed: str) -> Path:
+    """An empty environment with something installed into it."""
+    run([UV, "venv", "-q", "--python", sys.executable, place])
+    run([UV, "pip", "install", "-q", "--python", place, *installed])
+    return place
+
+
+def megabytes(place: Path) -> float:
+    """What an environment takes on disk, without bytecode."""
+    files = (path for path in place.rglob("*") if path.is_file() and not path.is_symlink())
+    return sum(path.stat().st_size for path in files if path.suffix != ".pyc") / 1e6
+
+
+def main() -> None:
+    """Build, unpack, install, try."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="all tests of the source distribution")
+    every_test = parser.parse_args().all
+    run(["rm", "-rf", ROOT / "dist"])
+    run([UV, "build", "-q", "--out-dir", ROOT / "dist", ROOT])
+    (source,), (wheel,) = (list((ROOT / "dist").glob(f"*.{end}")) for end in ("tar.gz", "whl"))
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
+    with tempfile.TemporaryDirectory(prefix="evenhand-package-") as folder:
+        place = Path(folder)
+        print("the wheel, alone and with each extra:")
+        code = "\n".join(
+            re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+        )
+        (place / "readme.py").write_text(code)
+        for extra in ["", *sorted(set(extras) - NOT_FOR_USERS)]:
+            what = f"{wheel}[{extra}]" if extra else str(wheel)
+            home = environment(place / f"env-{extra or 'core'}", what)
+            if not extra:
+                print(f"  core: {megabytes(home):.0f} MB without bytecode", flush=True)
+            path = f"{home / 'bin'}:/usr/bin:/bin"
+            for command in ["python -c 'import evenhand'", *TRIES.get(extra, [])]:
+                run(command, cwd=place, env={"PATH": path, "HOME": folder})
+        print("the source distribution, with its own tests:")
+        with tarfile.open(source) as archive:
+            archive.extractall(place, filter="data")
+        (tree,) = place.glob("evenhand-*/")
+        home = environment(place / "sdist", f"{tree}[test]")
+        tests = [] if every_test else QUICK
+        run([home / "bin/python", "-m", "pytest", "-q", *tests], cwd=tree, env=os.environ)
+    print("1 passed, 0 failed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,21 @@
+"""The page on one's own model: its code runs as it stands."""
+
+import re
+from pathlib import Path
+
+PAGE = Path(__file__).parents[1] / "docs" / "own-model.md"
+
+
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    assert len(blocks) == 4
+    exec("\n".join(blocks), {})
+    printed = capsys.readouterr().out
+    for sentence in (
+        "income (number, may be missing), city (text)",
+        "the frame has no column 'income'",
+        "Model: sha256 ",
+        "schema sha256 ",
+    ):
+        assert sentence in printed

@@ -1,0 +1,111 @@
+"""The pages of the documentation, checked without building them: every public name has its page,
+every page is reached.
+"""
+
+import importlib
+import importlib.util
+import re
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("sphinx", reason="the reference is written with Sphinx's help")
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+def reference():
+    spec = importlib.util.spec_from_file_location("reference_pages", DOCS / "reference_pages.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+REFERENCE = reference()
+
+
+@pytest.mark.parametrize("face", REFERENCE.FACES)
+def test_every_public_name_is_in_the_reference(face):
+    text = REFERENCE.page_of(face)
+    listed = set(re.findall(r"^   ~([\w.]+)$", text, flags=re.M))
+    listed |= set(re.findall(r"^\.\. py:\w+:: ([\w.]+)$", text, flags=re.M))
+    assert len(listed) == len({name.rpartition(".")[2] for name in listed})
+    missing = [
+        name
+        for name in REFERENCE.public_names(face)
+        if name not in {one.rpartition(".")[2] for one in listed}
+        if f"{face}.{name}" not in REFERENCE.FACES
+    ]
+    assert missing == []
+    for name in listed:  # each one is what its face calls so
+        home, _, last = name.rpartition(".")
+        assert getattr(importlib.import_module(home), last) is getattr(
+            importlib.import_module(face), last
+        )
+
+
+def test_a_name_that_is_missing_is_seen(monkeypatch):
+    import evenhand
+
+    monkeypatch.setattr(evenhand, "brand_new", len, raising=False)
+    monkeypatch.setattr(evenhand, "__all__", [*evenhand.__all__, "brand_new"])
+    assert "~evenhand.brand_new" in REFERENCE.page_of("evenhand")
+
+
+def pages():
+    made = ("api", "gallery", "examples", "_templates", "_static")
+    found = (path.relative_to(DOCS) for path in DOCS.rglob("*.md"))
+    return sorted(path for path in found if path.parts[0] not in made)
+
+
+def test_every_page_is_reached_from_the_index():
+    reached, open_ = set(), [Path("index.md")]
+    while open_:
+        page = open_.pop()
+        if page in reached:
+            continue
+        reached.add(page)
+        text = (DOCS / page).read_text(encoding="utf-8")
+        for tree in re.findall(r"```\{toctree\}\n(.*?)```", text, flags=re.S):
+            for line in tree.splitlines():
+                entry = re.sub(r"^.*<(.*)>$", r"\1", line.strip())
+                if entry and not entry.startswith(":"):
+                    below = (DOCS / page.parent).glob(f"{entry}.md")
+                    open_ += [path.resolve().relative_to(DOCS) for path in below]
+    assert [str(page) for page in pages() if page not in reached] == []
+
+
+def test_the_map_from_theorem_to_source_to_test_names_files_that_exist():
+    root = DOCS.parent
+    text = (DOCS / "theorem-map.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\|.*\| `([\w/]+\.py)` \| `([\w/]+\.py)` \|$", text, flags=re.M)
+    assert len(rows) > 25
+    for source, test in rows:
+        assert (root / "src" / "evenhand" / source).exists(), source
+        assert (root / "tests" / test).exists(), test
+    claims = {f"claims/{path.name}" for path in (root / "tests" / "claims").glob("test_*.py")}
+    assert {test for _, test in rows} == claims
+
+
+def check_site():
+    spec = importlib.util.spec_from_file_location("check_site", DOCS / "check_site.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_check_of_a_built_site_sees_what_is_wrong(tmp_path):
+    (tmp_path / "good.html").write_text('<a href="other.html#here">x</a><img src="a.png">')
+    (tmp_path / "other.html").write_text('<p id="here"><a href="https://example.org">away</a></p>')
+    (tmp_path / "a.png").write_bytes(b"")
+    look = check_site().faults
+    assert list(look(tmp_path)) == []
+    (tmp_path / "bad.html").write_text(
+        '<script src="https://cdn.example.org/x.js"></script><img src="b.png">'
+        '<a href="other.html#there">x</a>'
+    )
+    assert [fault.split(" ", 1)[1] for fault in look(tmp_path)] == [
+        "loads https://cdn.example.org/x.js",
+        "points to b.png, which is not there",
+        "points to other.html#there, which has no such part",
+    ]
