@@ -2,6 +2,10 @@
 root, one published policy.
 """
 
+import hashlib
+import os
+from collections import Counter
+
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.ledger import Application, Keyring, Ledger, Terms, WindowPlan
 from evenhand.policies import Mixture
@@ -21,15 +25,32 @@ class Clock:
         return self.now
 
 
+_NAMED = Counter()
+
+
+class KnownName:
+    """Random bytes, except the first sixteen, which name a new ledger. Its coins follow from its
+    name and the keyring, so that each test sees the same coins in every run.
+    """
+
+    def __init__(self):
+        test = os.environ.get("PYTEST_CURRENT_TEST", "").partition(" ")[0]
+        _NAMED[test] += 1
+        self._name = hashlib.sha256(f"{test} {_NAMED[test]}".encode()).digest()[:16]
+
+    def __call__(self, size):
+        name, self._name = self._name, None
+        return name if name and size == 16 else os.urandom(size)
+
+
 def coin(acceptance):
     """Accept with that probability, whoever it is."""
     return Mixture((ACCEPT_ALL, REJECT_ALL), (acceptance, 1.0 - acceptance)).to_json()
 
 
 def opened(where, clock=None, kind=Ledger, **options):
-    return kind.open(
-        where, keyring=KEYRING, clock=clock or Clock(), windows=WindowPlan(30 * DAY), **options
-    )
+    told = {"clock": clock or Clock(), "windows": WindowPlan(30 * DAY), "entropy": KnownName()}
+    return kind.open(where, keyring=KEYRING, **{**told, **options})
 
 
 def published(ledger, acceptance=0.5, **options):

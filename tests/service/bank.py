@@ -4,10 +4,10 @@ with one score.
 
 import contextlib
 import json
-import os
 
 import numpy as np
 from starlette.testclient import TestClient
+from tests.ledger.helpers import KnownName
 
 from evenhand.environments import Scores
 from evenhand.environments.scores import ScoreGroup
@@ -59,7 +59,7 @@ def settings(**options):
 class Bank:
     """The application with a client that may do everything, and tokens for single scopes."""
 
-    def __init__(self, path, clock=None, entropy=os.urandom, **options):
+    def __init__(self, path, clock=None, entropy=None, **options):
         self.clock = clock or Clock()
         self.ledger = Ledger.open(
             path,
@@ -67,7 +67,7 @@ class Bank:
             clock=self.clock,
             windows=WindowPlan(30 * DAY),
             render=render,
-            entropy=entropy,
+            entropy=entropy or KnownName(),
         )
         self.keys = self.new_keys()
         self.app = create_app(self.ledger, settings(**options), self.keys)
