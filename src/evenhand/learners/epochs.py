@@ -28,7 +28,7 @@ from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.estimation.log import History, prices_of
 from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
-from evenhand.learners.rounds import Block, Lost, RoundBook, Single
+from evenhand.learners.rounds import Block, RoundBook, Single
 from evenhand.learners.settings import require_common
 from evenhand.learners.storage import storable, stored_as, stored_fields, stored_name
 from evenhand.policies import DeployedPolicy, Mixture
@@ -643,7 +643,7 @@ class EpochLearner(Shown):
                     self.open_epoch()
                     part = slice(start, min(people, start + self._left))
                     shown = None if seen is None else seen[part]
-                    own_prices = prices_of(prices, people, part)
+                    own_prices = prices and prices_of(prices, people, part)
                     pieces.append(self._decide_block(rows[part], shown, own_prices))
                     start = part.stop
                 return _joined(pieces, first)
@@ -770,12 +770,12 @@ class EpochLearner(Shown):
         ):
             self._lose(lost, erased=True)
 
-    def _lose(self, lost: Lost, *, erased: bool) -> None:
-        """A round has just been overruled or erased: forget what the loss has learned from it.
-        Subclasses forget more.
+    def _lose(self, lost: Block, *, erased: bool) -> None:
+        """One round, as it was before it was overruled or erased just now: forget what the loss has
+        learned from it. Subclasses forget more.
         """
-        if lost.learned and (erased or lost.accept):
-            self.state.history.forget(lost.epoch, lost.log)
+        if lost.learned[0] and (erased or lost.accept[0]):
+            self.state.history.forget(lost.epoch, lost.log(lost.learned))
 
     @locked
     def open_epoch(self) -> Epoch:

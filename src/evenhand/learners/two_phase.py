@@ -47,7 +47,7 @@ from evenhand.learners.exploration import (
     next_size,
     sample_of,
 )
-from evenhand.learners.rounds import Lost
+from evenhand.learners.rounds import Block
 from evenhand.learners.settings import (
     require_delta,
     require_exploration,
@@ -453,7 +453,7 @@ class TwoPhaseLearner(EpochLearner):
         self.state.slack = self.explorer.slack(sample, arrivals.missing)
         self.state.in_counts = []
 
-    def _lose(self, lost: Lost, *, erased: bool) -> None:
+    def _lose(self, lost: Block, *, erased: bool) -> None:
         """While exploring, the label is missing from now on; afterwards the person leaves the
         sample, and the slack widens.
 
@@ -462,8 +462,8 @@ class TwoPhaseLearner(EpochLearner):
         """
         super()._lose(lost, erased=erased)
         if self.sample is None or self.slack is None:
-            if lost.round >= self.state.first:
-                self.state.complete = min(self.state.complete, lost.round)
+            if lost.first >= self.state.first:
+                self.state.complete = min(self.state.complete, lost.first)
         elif self.state.size == 0:
             if erased and self.state.epochs[lost.epoch - 1].phase == "explore":
                 nobody = 0.0 * self.sample.weight
@@ -472,11 +472,13 @@ class TwoPhaseLearner(EpochLearner):
                 )
                 self.state.slack = self.explorer.narrowed(self.slack, self.sample)
         elif (
-            0 <= lost.round - self.state.first < self.state.size
-            and lost.round not in self.state.unlabelled
+            0 <= lost.first - self.state.first < self.state.size
+            and lost.first not in self.state.unlabelled
         ):
-            self.state.unlabelled.append(lost.round)
-            self.state.sample = forgotten(self.sample, lost.features, lost.group, lost.label)
+            self.state.unlabelled.append(lost.first)
+            self.state.sample = forgotten(
+                self.sample, lost.features[0], lost.group_of(0), int(lost.label[0])
+            )
             self.state.slack = self.explorer.narrowed(self.slack, self.sample)
 
     def close_exploration(self) -> None:

@@ -50,7 +50,7 @@ from evenhand.learners.epochs import (
     holds_lock,
     locked,
 )
-from evenhand.learners.rounds import Block, Lost, merged
+from evenhand.learners.rounds import Block, merged
 from evenhand.learners.settings import as_groups, require_number
 from evenhand.learners.storage import (
     Decoder,
@@ -325,10 +325,11 @@ class CertifiedLearner(EpochLearner):
         rounds = as_rounds(round)
         self.state.book.tell_group(rounds, as_told_groups(group, len(rounds)))
 
-    def _lose(self, lost: Lost, *, erased: bool) -> None:
+    def _lose(self, lost: Block, *, erased: bool) -> None:
         super()._lose(lost, erased=erased)
-        if erased and lost.closed:
-            self.state.run.evidence.forget(lost.features, lost.group, lost.label)
+        if erased and lost.logged[0]:
+            person = lost.features[0], lost.group_of(0), int(lost.label[0])
+            self.state.run.evidence.forget(*person)
 
     def _tick(self, at: float | None) -> None:
         if at is None:
@@ -436,6 +437,8 @@ class CertifiedLearner(EpochLearner):
                 f"{rounds} rounds were decided, but it has been {state.round} before."
             )
         self._tick(at)
+        for block in played:
+            block.require_possible()
         state.columns = state.columns or next((block.features.shape[1] for block in played), None)
         state.round = rounds
         self._look_at([from_block(block) for block in played])
