@@ -23,7 +23,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified import intervals
 from evenhand.learners.certified import learner as certified
 from evenhand.learners.certified import run as certification
-from evenhand.learners.certified.evidence import ClosedCohort
+from evenhand.learners.certified.evidence import ClosedCohort, group_codes
 from evenhand.learners.certified.intervals import AuditProcess, BettingProcess
 from evenhand.policies import Mixture
 
@@ -207,7 +207,7 @@ def audits_pooled(patch):
     """
 
     def pooled(process, cohort, outlook):
-        codes = cohort.codes(process.groups)
+        codes = group_codes(cohort.group, process.groups)
         kinds = np.stack(
             [cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved]
         )

@@ -512,7 +512,7 @@ class BettingBound:
         groups = len(self.groups)
         counted = [counts_labels(rate).mean() / groups for rate in self.rates]
         shares = np.array([np.full(groups, share) for share in counted])
-        if len(state):
+        if len(state.rounds):
             oldest = int(np.argmax(state.rounds))
             seen = state.rounds[oldest] + PRIOR_ROUNDS
             shares = np.clip((state.mass[oldest] + PRIOR_ROUNDS * shares) / seen, SHARE_FLOOR, 1.0)
@@ -521,7 +521,7 @@ class BettingBound:
         mass = np.maximum(state.mass, 0.0)
         raw = (np.clip(state.hits, 0.0, mass) + 1.0) / (mass + 2.0)
         f = np.clip(np.clip(raw, *state.box), RATE_MARGIN, 1.0 - RATE_MARGIN)
-        kept = np.ones((len(state), len(self.rates)))
+        kept = np.ones((len(state.rounds), len(self.rates)))
         if forecast is not None:
             for r, rate in enumerate(self.rates):
                 kept[:, r] = forecast.variance_kept(rate, inverse_share[r], f[:, r])
@@ -530,7 +530,9 @@ class BettingBound:
         wished = np.sqrt(2.0 * threshold[:, np.newaxis] / variance) * kept
         wished = wished[..., np.newaxis] / np.sqrt(np.array(self.horizons))
         bets = np.asarray(np.exp2(np.round(2.0 * np.log2(wished)) / 2.0))
-        return EpochPlan(inverse_share, bets, float(state.rounds.max(initial=0.0)), len(state))
+        return EpochPlan(
+            inverse_share, bets, float(state.rounds.max(initial=0.0)), len(state.rounds)
+        )
 
     def update(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> BettingState:
         """The state after a closed cohort: its rounds are added, rates and gaps narrowed.

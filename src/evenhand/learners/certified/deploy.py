@@ -14,8 +14,9 @@ import numpy as np
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
 from evenhand.estimation import EstimatedLoss, RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
+from evenhand.hypotheses.constants import ACCEPT_ALL
 from evenhand.learners.certified.deployable import SURE, CertifiedSet
-from evenhand.learners.certified.evidence import accept_weight, group_codes
+from evenhand.learners.certified.evidence import group_codes
 from evenhand.learners.certified.forecast import HALF, LITTLE, Prospect
 from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.learners.certified.nomination import ForetoldPeople
@@ -248,7 +249,7 @@ class Situation:
             policy = self.epochs[epoch - 1].mixture
             if saw.any():
                 acceptance = policy.acceptance(people.features, shown)
-                played.append((length, acceptance, accept_weight(policy), saw))
+                played.append((length, acceptance, policy.weight_of(ACCEPT_ALL), saw))
             later += stop - first
         return Prospect(
             weight=people.weight / people.weight.sum(),

@@ -33,9 +33,9 @@ from evenhand.learners.certified.deploy import SCHEDULE, Ahead, Chosen, Situatio
 from evenhand.learners.certified.evidence import (
     ClosedCohort,
     PastPeople,
-    accept_weight,
     from_block,
     from_counts,
+    group_codes,
 )
 from evenhand.learners.certified.forecast import RateForecast, epoch_length, sentences
 from evenhand.learners.certified.nomination import due, nominees
@@ -353,7 +353,7 @@ class CertifiedLearner(EpochLearner):
         """
         policy = self.epoch.mixture
         if self._coin is None or self._coin[0] is not policy:
-            self._coin = (policy, accept_weight(policy))
+            self._coin = (policy, policy.weight_of(ACCEPT_ALL))
         return self._coin[1]
 
     # closing cohorts
@@ -817,7 +817,7 @@ class CertifiedLearner(EpochLearner):
         for epoch, first, stop in run.closed:
             rounds = [block for block in closed if first <= block.first < stop]
             cohort = from_block(merged([replace(block, epoch=epoch) for block in rounds]))
-            inside = cohort.codes(run.groups or run.evidence.groups) >= 0
+            inside = group_codes(cohort.group, run.groups or run.evidence.groups) >= 0
             run.evidence.remember(cohort, inside, audits=run.guarantee.nominates)
             state.history.learn(cohort.epoch, cohort.log, with_group=self.group_use == "decide")
 
