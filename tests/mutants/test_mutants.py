@@ -23,7 +23,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified import intervals
 from evenhand.learners.certified import learner as certified
 from evenhand.learners.certified import run as certification
-from evenhand.learners.certified.evidence import ClosedCohort, group_codes
+from evenhand.learners.certified.evidence import group_codes
 from evenhand.learners.certified.intervals import AuditProcess, BettingProcess
 from evenhand.policies import Mixture
 
@@ -76,8 +76,7 @@ def only_arrived_labels(patch):
 
 
 def groups_swapped(patch):
-    real = ClosedCohort.codes
-    patch.setattr(ClosedCohort, "codes", lambda cohort, groups: real(cohort, groups[::-1]))
+    patch.setattr(intervals, "group_codes", lambda group, groups: group_codes(group, groups[::-1]))
 
 
 def floor_dropped(patch):
