@@ -20,14 +20,8 @@ from evenhand.learners.certified.evidence import group_codes
 from evenhand.learners.certified.forecast import HALF, LITTLE, Prospect
 from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.learners.certified.nomination import ForetoldPeople
-from evenhand.learners.certified.pricing import (
-    WEIGHT_CAP,
-    Cells,
-    Exploration,
-    PooledCosts,
-    Witnesses,
-)
-from evenhand.learners.certified.run import CertificationRun
+from evenhand.learners.certified.pricing import WEIGHT_CAP, Exploration, PooledCosts
+from evenhand.learners.certified.run import CertificationRun, GapLimits
 from evenhand.learners.certified.settings import CertifiedSettings
 from evenhand.learners.epochs import Epoch
 from evenhand.policies import Mixture
@@ -50,10 +44,10 @@ class Ahead:
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The policy of an epoch, what it was chosen from, and what that took."""
+    """The policy of an epoch, between which values its gaps lie, and what it took to choose it."""
 
     policy: Mixture
-    deployable: CertifiedSet
+    gaps: GapLimits
     floor: float
     steps: int
     oracle_calls: int
@@ -113,15 +107,12 @@ class Situation:
         return CertifiedSet.of(members, accepts, lower, upper, limit, group_use)
 
     @cached_property
-    def _pooled(self) -> tuple[Cells, PooledCosts, CertifiedSet]:
-        """The cells of the people seen so far, what accepting them costs, and what may be deployed
-        on them.
-        """
+    def _pooled(self) -> tuple[PooledCosts, CertifiedSet]:
+        """What accepting the people of each cell costs, and what may be deployed on them."""
         run, past = self.run, self.run.evidence.past
-        group = past.group if run.guarantee.group_decides else None
-        cells = Cells.of(self.log, past.features, group, run.table)
-        deployable = self._certified_set(cells.accepts.astype(np.float64))
-        return cells, PooledCosts.of(self.log, cells, self.regression, self.loss), deployable
+        shown = past.features, past.group if run.guarantee.group_decides else None
+        costs = PooledCosts.of(self.log, shown, run.table, self.regression, self.loss)
+        return costs, self._certified_set(costs.accepts.astype(np.float64))
 
     @cached_property
     def _robust(self) -> tuple[EstimatedLoss, FloatArray]:
@@ -133,7 +124,7 @@ class Situation:
         person, with its variance. Fitted classes: doubly robust with capped weights.
         """
         if not self.settings.fitted:
-            _, costs, deployable = self._pooled
+            costs, deployable = self._pooled
             return deployable, costs.cost, costs.variance
         loss, variances = self._robust
         accepts = self.run.table(loss.features, loss.group).astype(np.float64)
@@ -145,7 +136,7 @@ class Situation:
     def by_price(self, length: int) -> Chosen:
         """The certified mixture with the least J (`pricing`), and the audit coin beside it."""
         run, floor, rounds = self.run, self.floor, self.log.rounds
-        cells, costs, deployable = self._pooled
+        costs, deployable = self._pooled
         past, groups, process = run.evidence.past, run.groups or (), run.process
         codes = group_codes(past.group, groups)
         inside = codes >= 0
@@ -154,8 +145,12 @@ class Situation:
         explored_mixture = Exploration(
             deployable,
             costs,
-            Witnesses(codes[inside], past.weight[inside], chance, cells.of_past[inside]),
-            run.guarantee.pairs(groups),
+            run.guarantee.rates,
+            len(groups),
+            codes[inside],
+            past.weight[inside],
+            chance,
+            costs.of_past[inside],
             floor=floor,
             rounds=rounds,
             length=float(length),
@@ -167,7 +162,7 @@ class Situation:
         weights = (1.0 - floor) * explored_mixture.weights
         weights[0] += floor
         took = explored_mixture.steps, explored_mixture.oracle_calls, explored_mixture.halted
-        return Chosen(deployable.mixture(weights), deployable, floor, *took)
+        return Chosen(*_deployed(deployable, weights), floor, *took)
 
     def by_descent(self, length: int) -> Chosen:
         """Algorithm 1 among deployable mixtures, and then the audits."""
@@ -179,14 +174,14 @@ class Situation:
             loss, deployable, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
         )
         policy = descent.weights.smoothed(floor, explored(1))
-        policy, ahead = self._with_audits(policy, floor, length)
+        weights, ahead = self._with_audits(policy, floor, length)
         report = descent.report
         took = report.iterations, report.oracle_calls, report.halted
-        return Chosen(policy, deployable, floor, *took, ahead)
+        return Chosen(*_deployed(deployable, weights), floor, *took, ahead)
 
     def _with_audits(
         self, policy: Mixture, floor: float, length: int
-    ) -> tuple[Mixture, Ahead | None]:
+    ) -> tuple[FloatArray, Ahead | None]:
         """Move uncertified mass between the constants, within the budget of bad accepts.
 
         Where accepting is a sacrifice, accept-all has at least the share that minimises the
@@ -196,7 +191,7 @@ class Situation:
         deployable, cost, variance = self._estimated
         weights = deployable.cautious(deployable.weights_of(policy), cost, variance)
         if self.settings.audit_rate != "auto":
-            return deployable.mixture(weights), None
+            return weights, None
         free, ahead = weights[0] - floor + weights[1], None
         share = weights[0] - floor
         # if accepting is a sacrifice: will it pay?
@@ -208,13 +203,13 @@ class Situation:
                 share = max(share, best.share * free) if in_time else best.share * free
         share = min(share, max(self._affordable(length) - floor, 0.0), free)
         weights[0], weights[1] = floor + share, free - share
-        return deployable.mixture(weights), ahead
+        return weights, ahead
 
-    def without_audits(self) -> tuple[Mixture, CertifiedSet]:
-        """The best certified policy, and what it was chosen from."""
+    def without_audits(self) -> tuple[Mixture, GapLimits]:
+        """The best certified policy, and between which values its gaps lie."""
         deployable, cost, variance = self._estimated
         cheapest = deployable.weights_of(deployable.cheapest(cost).policy)
-        return deployable.mixture(deployable.cautious(cheapest, cost, variance)), deployable
+        return _deployed(deployable, deployable.cautious(cheapest, cost, variance))
 
     # forecasting
 
@@ -268,3 +263,8 @@ class Situation:
             audits_only=run.guarantee.bound not in ("betting", "nominate"),
             played=tuple(played),
         ).narrowed()
+
+
+def _deployed(deployable: CertifiedSet, weights: FloatArray) -> tuple[Mixture, GapLimits]:
+    """The mixture of the members with these weights, and between which values its gaps lie."""
+    return deployable.mixture(weights), (deployable.lower @ weights, deployable.upper @ weights)

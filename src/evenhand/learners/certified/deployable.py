@@ -114,11 +114,6 @@ class CertifiedSet:
         support = np.flatnonzero(weights)
         return CertifiedAnswer(self.mixture(weights), weights[support] @ self.accepts[support])
 
-    def gaps(self, policy: Mixture) -> tuple[FloatArray, FloatArray]:
-        """Between which values the gaps of a mixture of members lie."""
-        weights = self.weights_of(policy)
-        return self.lower @ weights, self.upper @ weights
-
     def cautious(self, weights: FloatArray, cost: FloatArray, variance: FloatArray) -> FloatArray:
         """Learned weight whose gain over the better constant may be chance goes to that constant.
 

@@ -377,15 +377,10 @@ class CertifiedLearner(EpochLearner):
     def _look_at(self, closed: Sequence[ClosedCohort]) -> None:
         state, run = self.state, self.state.run
         self._watch_late_labels()
-        for number, cohort in enumerate(closed):
-            policy = state.epochs[cohort.epoch - 1].mixture
-            if number > 0:  # the first one was prepared for when the last closing ended
-                run.prepare({cohort.epoch: policy}, self._resolved_or_none())
-            run.look(cohort, policy)
-            state.history.learn(cohort.epoch, cohort.log, with_group=self.group_use == "decide")
+        policies = {one.epoch: state.epochs[one.epoch - 1].mixture for one in closed}
+        run.look_at(closed, policies, state.history, state.round)
         if run.alarms:
             self._suspend()
-        state.run.join_groups(state.round)
 
     def _watch_late_labels(self) -> None:
         """Without a maturity window: show the drift tests the cohorts that have all their labels by
@@ -472,7 +467,7 @@ class CertifiedLearner(EpochLearner):
         ends = [*(epoch.first_round for epoch in epochs[1:]), opened.first_round]
         waiting = [epoch for epoch, end in zip(epochs, ends, strict=True) if end > run.next_round]
         policies = {epoch.number: epoch.mixture for epoch in (*waiting, opened)}
-        run.prepare(policies, self._resolved_or_none())
+        run.prepare(policies, self.state.history)
 
     def _choose(self, number: int, round: int) -> Epoch:
         run = self.state.run
@@ -510,7 +505,7 @@ class CertifiedLearner(EpochLearner):
         """One epoch of a deployable mixture."""
         length = epoch_length(round)
         chosen = self._chosen(number, round, length)
-        self.state.certified_gaps[number] = chosen.deployable.gaps(chosen.policy)
+        self.state.certified_gaps[number] = chosen.gaps
         took = chosen.steps, chosen.oracle_calls, chosen.halted
         return Epoch(number, "certified", round, length, chosen.policy, chosen.floor, *took)
 
@@ -531,33 +526,26 @@ class CertifiedLearner(EpochLearner):
 
     def _frozen(self, number: int, round: int) -> Epoch:
         """The audit budget is spent: the best certified policy, without audits, for good."""
-        chosen, deployable = self._situation(number, round).without_audits()
-        policy, gaps = replace(chosen, schema=self.state.schema), deployable.gaps(chosen)
+        chosen, gaps = self._situation(number, round).without_audits()
+        policy = replace(chosen, schema=self.state.schema)
         self.state.certified_gaps[number] = gaps
         self.state.frozen_certificate = self.state.run.certificate(policy, gaps, FOREVER)
         self.state.run.frozen = True
         return Epoch(number, "frozen", round, FOREVER, policy)
 
     def _situation(self, number: int, round: int) -> Situation:
+        log = self.state.history.of(with_group=self.group_use == "decide")
+        assert log is not None  # cohorts have been closed
         return Situation(
             self.settings,
             self.state.run,
-            self._resolved(),
+            log,
             self.loss,
             self.state.epochs,
             number,
             round,
             self._budget_left,
         )
-
-    def _resolved(self) -> RoundLog:
-        """Everything resolved as one log, which the history remembers until something is added."""
-        log = self.state.history.of(with_group=self.group_use == "decide")
-        assert log is not None  # cohorts have been closed
-        return log
-
-    def _resolved_or_none(self) -> RoundLog | None:
-        return self._resolved() if self.state.history.logs else None
 
     @property
     def _budget_left(self) -> float:

@@ -15,7 +15,7 @@ import numpy as np
 from evenhand.bounds import BettingBound
 from evenhand.contracts import Enumeration, FixedCountBound, GroupUse, Hypothesis, HypothesisClass
 from evenhand.errors import CannotCertify, InvalidInput, NotSerialisable, ProtocolError
-from evenhand.estimation import RoundLog
+from evenhand.estimation.log import History
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.certificate import (
     CellCount,
@@ -183,6 +183,26 @@ class CertificationRun:
 
     # looking at cohorts
 
+    def look_at(
+        self,
+        cohorts: Sequence[ClosedCohort],
+        policies: Mapping[int, Mixture],
+        history: History,
+        round: int,
+    ) -> None:
+        """Look at closed cohorts in the order of arrival, each once; `policies` were deployed in
+        their epochs, and `history` learns from them. Then groups may join, unless there is an
+        alarm.
+        """
+        for number, cohort in enumerate(cohorts):
+            policy = policies[cohort.epoch]
+            if number > 0:  # the first one was prepared for when the last closing ended
+                self.prepare({cohort.epoch: policy}, history)
+            self.look(cohort, policy)
+            history.learn(cohort.epoch, cohort.log, with_group=self.guarantee.group_decides)
+        if not self.alarms:
+            self.join_groups(round)
+
     def look(self, cohort: ClosedCohort, policy: Mixture) -> None:
         """Look at a closed cohort once; `policy` was deployed in it."""
         if cohort.first != self.next_round:
@@ -218,18 +238,16 @@ class CertificationRun:
         audits, billed = self.guarantee.nominates, self.started
         self.evidence.add(cohort, self.groups, billed=billed, judged=judged, audits=audits)
 
-    def prepare(self, policies: Mapping[int, Mixture], before: RoundLog | None) -> None:
+    def prepare(self, policies: Mapping[int, Mixture], history: History) -> None:
         """Fix bets and regression for the next cohorts of these epochs, by their policies, from the
-        rounds `before`, which have closed.
+        history, whose rounds have closed.
         """
-        process, past = self.process, self.evidence.past
+        process, past, decides = self.process, self.evidence.past, self.guarantee.group_decides
         self.prepared = {}
         if process is None or self.frozen:
             return
-        regression, group = (
-            fit_outcomes(before),
-            past.group if self.guarantee.group_decides else None,
-        )
+        regression = fit_outcomes(history.of(with_group=decides))
+        group = past.group if decides else None
         for epoch, policy in policies.items():
             acceptance = policy.acceptance(past.features, group)
             plan = process.plan(past, acceptance, regression)
