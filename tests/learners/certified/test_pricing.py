@@ -163,6 +163,15 @@ def test_mixtures_with_a_bound_on_accept_all_are_those_of_a_general_solver(seed)
 # what is not known yet
 
 
+def certified_set(accepts, lower, upper, limit):
+    """Members of which nothing is asked but what is told here, after the two constants."""
+    rows = np.concatenate(
+        [np.ones((1, accepts.shape[1])), np.zeros((1, accepts.shape[1])), accepts]
+    )
+    lower, upper = (np.pad(ends, ((0, 0), (2, 0))) for ends in (lower, upper))
+    return CertifiedSet((ACCEPT_ALL,) * len(rows), rows, lower, upper, limit, "certify_only")
+
+
 @pytest.mark.parametrize("audits_only", [False, True])
 @pytest.mark.parametrize(
     "rate", [FPR, FalseNegativeRate(), SelectionRate()], ids=lambda rate: rate.name
@@ -176,7 +185,7 @@ def test_the_variance_of_the_certificate_is_that_of_its_increments(rate, audits_
     target, p = np.array([0.2, 0.1, 0.5, 0.2]), draw.uniform(0.3, 0.9, size=4)
     coin = 0.25
     ends = np.array([[0.9, 0.8]])
-    deployable = CertifiedSet.of((ACCEPT_ALL,) * 2, accepts, -ends, ends, 0.05, "certify_only")
+    deployable = certified_set(accepts, -ends, ends, 0.05)
     question = Exploration(
         deployable,
         None,
@@ -329,9 +338,7 @@ def asked(seed, **more):
     draw = np.random.default_rng(seed)
     accepts = (draw.random((8, 5)) < 0.5).astype(float)
     middle, half = draw.uniform(-0.3, 0.3, size=(1, 8)), draw.uniform(0.05, 0.5, size=(1, 8))
-    deployable = CertifiedSet.of(
-        (ACCEPT_ALL,) * 8, accepts, middle - half, middle + half, 0.1, "certify_only"
-    )
+    deployable = certified_set(accepts, middle - half, middle + half, 0.1)
     share, chance = draw.dirichlet(np.ones(5)), draw.random(5)
     costs = PooledCosts(
         accepts > 0,

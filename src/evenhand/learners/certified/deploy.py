@@ -14,7 +14,7 @@ import numpy as np
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
 from evenhand.estimation import EstimatedLoss, RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
-from evenhand.hypotheses.constants import ACCEPT_ALL
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified.deployable import SURE, CertifiedSet
 from evenhand.learners.certified.evidence import group_codes
 from evenhand.learners.certified.forecast import HALF, LITTLE, Prospect
@@ -102,9 +102,17 @@ class Situation:
     # what may be deployed, and what it costs
 
     def _certified_set(self, accepts: FloatArray) -> CertifiedSet:
+        """The certified hypotheses and the constants, whose gaps are zero, on some rows."""
         members, lower, upper = self.run.certified()
-        limit, group_use = self.run.guarantee.limit, self.run.guarantee.group_use
-        return CertifiedSet.of(members, accepts, lower, upper, limit, group_use)
+        zero, row = np.zeros((len(lower), 2)), np.ones((1, accepts.shape[1]))
+        return CertifiedSet(
+            (ACCEPT_ALL, REJECT_ALL, *members),
+            np.concatenate([row, 0.0 * row, accepts]),
+            np.concatenate([zero, lower], axis=1),
+            np.concatenate([zero, upper], axis=1),
+            self.run.guarantee.limit,
+            self.run.guarantee.group_use,
+        )
 
     @cached_property
     def _pooled(self) -> tuple[PooledCosts, CertifiedSet]:

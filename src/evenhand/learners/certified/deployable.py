@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.contracts import GroupUse, Hypothesis
-from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, IntArray
 
@@ -53,29 +52,6 @@ class CertifiedSet:
     upper: FloatArray
     limit: float
     group_use: GroupUse
-
-    @classmethod
-    def of(
-        cls,
-        hypotheses: tuple[Hypothesis, ...],
-        accepts: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        limit: float,
-        group_use: GroupUse,
-    ) -> "CertifiedSet":
-        """Add the constants, whose gaps are zero."""
-        rows, gaps = accepts.shape[1], len(lower)
-        both = np.concatenate([np.ones((1, rows)), np.zeros((1, rows)), accepts])
-        zero = np.zeros((gaps, 2))
-        return cls(
-            (ACCEPT_ALL, REJECT_ALL, *hypotheses),
-            both,
-            np.concatenate([zero, lower], axis=1),
-            np.concatenate([zero, upper], axis=1),
-            limit,
-            group_use,
-        )
 
     @property
     def constraints(self) -> FloatArray:
