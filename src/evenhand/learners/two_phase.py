@@ -654,25 +654,21 @@ class TwoPhaseLearner(EpochLearner):
             return [note for note, holds in said.items() if holds]
         missing = self._first_missing(self.state.first)
         if missing < self.state.first + self.state.size <= self.state.round:
-            return [self._waits_for(missing)]
+            block, rows = next(self.state.book.rows(missing, missing + 1))
+            never = block.erased[rows].any() or block.overruled[rows].any()
+            at = "" if block.at is None else f" at time {block.at:g},"
+            return [
+                f"exploring: waiting for the label of round {missing}, which was decided{at} "
+                f"{self.state.round - missing} rounds ago"
+                f"{'; it was overruled or erased, so its label never comes' if never else ''}. The "
+                "sample is the first people, each of them "
+                f"with their label, so nobody after round {missing} counts before. "
+                f"{self.state.book.missing_labels} labels may still come. "
+                "To go on without those that never will: close_exploration()."
+            ]
         arrived = self._arrivals(self.state.round) if self.state.round > self.state.first else None
         short = self.explorer.shortfall(arrived, on_counts=self.exploration_rounds is None)
         return [short] if short else []
-
-    def _waits_for(self, round: int) -> str:
-        """Which label the exploration waits for, and since when."""
-        block, rows = next(self.state.book.rows(round, round + 1))
-        never = block.erased[rows].any() or block.overruled[rows].any()
-        at = "" if block.at is None else f" at time {block.at:g},"
-        return (
-            f"exploring: waiting for the label of round {round}, which was decided{at} "
-            f"{self.state.round - round} rounds ago"
-            f"{'; it was overruled or erased, so its label never comes' if never else ''}. The "
-            "sample is the first people, each of them "
-            f"with their label, so nobody after round {round} counts before. "
-            f"{self.state.book.missing_labels} labels may still come. "
-            "To go on without those that never will: close_exploration()."
-        )
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Files of rules 1 do not say in which order people came: who was exploring then takes a

@@ -170,7 +170,8 @@ class Situation:
         weights = (1.0 - floor) * explored_mixture.weights
         weights[0] += floor
         took = explored_mixture.steps, explored_mixture.oracle_calls, explored_mixture.halted
-        return Chosen(*_deployed(deployable, weights), floor, *took)
+        policy, gaps = _deployed(deployable, weights)
+        return Chosen(policy, gaps, floor, *took)
 
     def by_descent(self, length: int) -> Chosen:
         """Algorithm 1 among deployable mixtures, and then the audits."""
@@ -185,7 +186,8 @@ class Situation:
         weights, ahead = self._with_audits(policy, floor, length)
         report = descent.report
         took = report.iterations, report.oracle_calls, report.halted
-        return Chosen(*_deployed(deployable, weights), floor, *took, ahead)
+        policy, gaps = _deployed(deployable, weights)
+        return Chosen(policy, gaps, floor, *took, ahead)
 
     def _with_audits(
         self, policy: Mixture, floor: float, length: int

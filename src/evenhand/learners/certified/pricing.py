@@ -138,8 +138,8 @@ class PooledCosts:
         of_log, of_past = np.split(cells.index, [len(contexts.first)])
         cell, size, rounds = of_log[contexts.index], len(cells.first), log.rounds
 
-        def total(column: FloatArray) -> FloatArray:
-            return np.asarray(np.bincount(cell, weights=column, minlength=size), dtype=np.float64)
+        def total(column: FloatArray, place: IntArray = cell) -> FloatArray:
+            return np.asarray(np.bincount(place, weights=column, minlength=size), dtype=np.float64)
 
         swing, of_reject = loss.per_row(log.prices, len(log.features))
         if isinstance(regression, TabularOutcome):  # its contexts are the cells, or parts of them
@@ -149,8 +149,9 @@ class PooledCosts:
         people, accepted = total(log.count), total(log.accepted)
 
         def mean_of(column: FloatArray, nobody: float) -> FloatArray:
-            sums = total(log.count * column)
-            return np.divide(sums, people, out=np.full(size, nobody), where=people > 0)
+            means = np.full(size, nobody)
+            np.divide(total(log.count * column), people, out=means, where=people > 0)
+            return means
 
         mean, stake = mean_of(forecast, 0.5), total(log.count * swing)
         residual = total(log.negative - log.accepted * forecast)
@@ -160,9 +161,8 @@ class PooledCosts:
         cost = total(log.count * (forecast * swing - of_reject)) + (chance - mean) * stake
         if accepted[accepted >= 2].sum() < accepted.sum() / 2:
             estimated, variance = doubly_robust(log, regression, loss, cap=WEIGHT_CAP)
-            columns = estimated.acceptance_cost, variance
-            cost, square = (np.bincount(of_log, weights=one, minlength=size) for one in columns)
-            error = np.sqrt(square) / rounds
+            cost = total(estimated.acceptance_cost, of_log)
+            error = np.sqrt(total(variance, of_log)) / rounds
         known = (stake / rounds, chance, labels, people / rounds, mean_of(log.acceptance, 1.0))
         return cls(both[:, cells.first], of_past, cost / rounds, *known, error)
 
