@@ -619,8 +619,7 @@ class EpochLearner(Shown):
         self, features: ArrayLike, group: ArrayLike | None, prices: Prices | None
     ) -> tuple[FloatArray, GroupArray | None]:
         """The rows of people and their groups; InvalidInput if they cannot be decided about."""
-        state, explores = self.state, self.epoch.phase == "explore"
-        group_needed = self.group_use == "decide" or (self.needs_group and explores)
+        state, group_needed = self.state, self._needs_group_now
         self._require_named(features)
         rows, seen, schema = as_arrivals(features, group, state.schema, group_needed=group_needed)
         people, columns = rows.shape
@@ -858,6 +857,11 @@ class EpochLearner(Shown):
             for name in ("false_accept", "false_reject"):
                 as_numbers(getattr(prices, name), rows, f"the price {name}")
             self.loss.priced(prices)
+
+    @property
+    def _needs_group_now(self) -> bool:
+        """Whether people whose group is unknown are refused."""
+        return self.group_use == "decide" or (self.needs_group and self.epoch.phase == "explore")
 
 
 def as_rounds(round: ArrayLike) -> IntArray:
