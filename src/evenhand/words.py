@@ -10,7 +10,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite, isinf
-from typing import Any, overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -25,6 +25,7 @@ GroupArray = NDArray[Any]
 """Group labels may be of any hashable kind: integers, strings, objects. None stands for "unknown",
 where that is allowed.
 """
+Kind = TypeVar("Kind", bound=NDArray[Any])
 _PLAIN = {str, int, float, bool}
 
 
@@ -153,6 +154,28 @@ def as_group(value: ArrayLike, rows: int) -> GroupArray:
             hint="leave those rows out, or give them a group label of their own.",
         )
     return array
+
+
+def as_arrivals(
+    features: Any, group: ArrayLike | None, schema: Schema | None, *, group_needed: bool
+) -> tuple[FloatArray, GroupArray | None, Schema | None]:
+    """People who come to be decided about: their rows, their groups and the schema of their
+    columns, in arrays that nobody else can change. A group that is needed is known of everybody.
+
+    >>> rows, group, schema = as_arrivals([[1.0]], ["a"], None, group_needed=True)
+    >>> rows.tolist(), group.tolist(), schema
+    ([[1.0]], ['a'], None)
+    """
+    rows, schema = as_people(features, schema)
+    if group is None:
+        return _own(rows, features), None, schema
+    seen = as_group(group, len(rows)) if group_needed else as_known_groups(group, len(rows))
+    return _own(rows, features), _own(seen, group), schema
+
+
+def _own(checked: Kind, given: object) -> Kind:
+    """An array that nobody else can change."""
+    return checked.copy() if checked is given or checked.base is not None else checked
 
 
 def _require_length(array: NDArray[Any], rows: int, name: str) -> None:

@@ -8,6 +8,8 @@ import numpy as np
 from tests.bounds import exact_wealth
 from tests.bounds.betting_worlds import (
     FPR,
+    added,
+    concluded,
     random_cohort,
     random_plan,
     random_world,
@@ -114,7 +116,7 @@ def check_wealth_at_the_nodes(seed, rates, groups=2):
     plan = random_plan(bound, truth, r)
     cohort = random_cohort(world, r)
     with np.errstate(invalid="ignore", divide="ignore"):
-        state = bound._added(bound.start(), cohort, plan)
+        state = added(bound, bound.start(), cohort, plan)
     for node, f in enumerate(NODES):
         which = np.full(truth.shape, CLASS_OF_NODE[node])
         exact = exact_wealth.exact_log_wealth(bound, cohort, plan, np.full(truth.shape, f), which)
@@ -138,7 +140,7 @@ def check_factors_are_bounded(plan, world, row, acceptance, regression):
             continue
         cohort = single(world, row, acceptance=acceptance, regression=regression, **{seen: 1})
         with np.errstate(invalid="ignore", divide="ignore"):
-            least = np.exp(bound._added(bound.start(), cohort, plan).wealth).min()
+            least = np.exp(added(bound, bound.start(), cohort, plan).wealth).min()
         assert least >= 1 - THETA - TOLERANCE, least
 
 
@@ -179,7 +181,7 @@ def _told(up, low):
     bound = small_bound(random_world(0, hypotheses=1))
     state = bound.start()
     state.wealth[0, 0, 1, :, UP], state.wealth[0, 0, 0, :, LOW] = up, low
-    return bound, bound._concluded(state)
+    return bound, concluded(bound, state)
 
 
 def check_a_pair_uses_one_bet():

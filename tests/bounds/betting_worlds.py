@@ -13,6 +13,16 @@ from evenhand.fairness import FalseNegativeRate, FalsePositiveRate, SelectionRat
 FPR, FNR, SR = FalsePositiveRate(), FalseNegativeRate(), SelectionRate()
 
 
+def added(bound, state, cohort, plan):
+    """The state with a cohort in its sums, from which nothing is concluded yet."""
+    return state.with_cohort(bound.rates, cohort, plan.bets, plan.inverse_share)
+
+
+def concluded(bound, state):
+    """What the sums of a state say about rates and gaps."""
+    return state.narrowed(bound.group_thresholds, bound.pair_thresholds, bound.founders)
+
+
 @dataclass(frozen=True, eq=False)
 class World:
     """Context i has share[i], P[y = +1 | i] = positive_rate[i] and a group code; accepts (M, n)."""

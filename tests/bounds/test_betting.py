@@ -13,6 +13,7 @@ from tests.bounds.betting_worlds import (
     FPR,
     SR,
     World,
+    concluded,
     covers,
     lifetime,
     random_cohort,
@@ -401,7 +402,7 @@ def test_evidence_that_contradicts_itself_is_flagged_and_stays_finite():
     bound = BettingBound((0, 1), (FPR,), 1, 0.05, horizons=(10.0,))
     state = bound.start()
     state.wealth[0, 0, 1, 0, 0], state.wealth[0, 0, 0, 0, 1] = 4.0, 4.0
-    after = bound._concluded(state)
+    after = concluded(bound, state)
     assert after.contradiction[0]
     assert all(np.isfinite(values).all() for values in after.to_arrays().values())
     intervals = bound.intervals(after)

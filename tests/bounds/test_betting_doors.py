@@ -12,6 +12,8 @@ from tests.bounds.betting_worlds import (
     FNR,
     FPR,
     SR,
+    added,
+    concluded,
     random_cohort,
     random_plan,
     random_world,
@@ -54,7 +56,7 @@ class TestErased:
                 (0.01, False),
                 (0.7, False),
             ):
-                cost = bound._added(bound.start(), lost(world, accepted=accepted, p=p), plan).lost
+                cost = added(bound, bound.start(), lost(world, accepted=accepted, p=p), plan).lost
                 for row, m, label in np.ndindex(len(world.share), 2, 2):
                     seen = checks.what_is_seen(2 * label - 1, accepted)
                     known = single(world, row, acceptance=p, regression=m, **seen)
@@ -72,7 +74,7 @@ class TestErased:
         bound = small_bound(world, (FPR,))
         truth = world.truth(bound.rates)
         plan = random_plan(bound, truth, np.random.default_rng(3))
-        cost = bound._added(bound.start(), lost(world, accepted=False, p=0.01), plan).lost
+        cost = added(bound, bound.start(), lost(world, accepted=False, p=0.01), plan).lost
         rows = range(len(world.share))
         cohorts = [single(world, row, acceptance=0.01, regression=0.5, negative=1) for row in rows]
         factors = [
@@ -110,7 +112,7 @@ class TestErased:
             lost_count=[1.0],
             lost_weight=[5.0],
         )
-        after = grown._added(state, none, plan.grown_to(3, 2))
+        after = added(grown, state, none, plan.grown_to(3, 2))
         assert (after.lost[:2] > 0).all()
         assert (after.lost[2] == 0).all()
 
@@ -133,7 +135,7 @@ class TestNobodyCouldBeAccepted:
         world = random_world(2)
         bound = small_bound(world, (SR,))
         cohort = self.cohort(world, labelled=[False, False])
-        state = bound._added(bound.start(), cohort, bound.plan(bound.start()))
+        state = added(bound, bound.start(), cohort, bound.plan(bound.start()))
         total = np.array([cohort.rounds[world.group == j].sum() for j in (0, 1)])
         np.testing.assert_allclose(state.mass[0, 0], total)
         np.testing.assert_allclose(
@@ -145,7 +147,7 @@ class TestNobodyCouldBeAccepted:
         world = random_world(2)
         bound = small_bound(world, (FPR, FNR))
         cohort = self.cohort(world, labelled=[False, False])
-        state = bound._added(bound.start(), cohort, bound.plan(bound.start()))
+        state = added(bound, bound.start(), cohort, bound.plan(bound.start()))
         assert not state.wealth.any()
         assert not state.mass.any()
 
@@ -194,7 +196,7 @@ class TestGroupsThatJoin:
         )
 
         def widest(grown):
-            return bound._concluded(grown).gap_upper
+            return concluded(bound, grown).gap_upper
 
         joined = state.with_group()
         forgetful = replace(joined, wealth_before=0 * joined.wealth_before)
@@ -214,10 +216,10 @@ class TestGroupsThatJoin:
             first, group=np.where(first.group == 2, -1, first.group), labelled=np.ones(2, bool)
         )
         plan_1 = random_plan(start, truth[:, :, :2], r)
-        state = start._added(start.start(), first, plan_1)
+        state = added(start, start.start(), first, plan_1)
         plan_2 = random_plan(bound, truth, r)
-        after = bound._added(join(state), replace(second, labelled=np.ones(3, bool)), plan_2)
-        after = bound._concluded(after)
+        after = added(bound, join(state), replace(second, labelled=np.ones(3, bool)), plan_2)
+        after = concluded(bound, after)
         early = np.zeros((2, 1, 3, 2, 2))
         early[:, :, :2] = exact_wealth.exact_log_wealth(start, first, plan_1, truth[:, :, :2])
         late = exact_wealth.exact_log_wealth(bound, second, plan_2, truth)

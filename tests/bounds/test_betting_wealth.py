@@ -16,6 +16,7 @@ from tests.bounds.betting_worlds import (
     FNR,
     FPR,
     SR,
+    added,
     random_cohort,
     random_plan,
     random_world,
@@ -199,7 +200,7 @@ def test_rounds_that_look_alike_are_counted_together_and_nothing_changes(rates, 
     bound = BettingBound(world.groups, rates, 3, 0.05, horizons=(30.0, 3000.0))
     plan = random_plan(bound, world.truth(bound.rates), np.random.default_rng(0))
     everybody = crowd(0)
-    together, apart = bound._added(bound.start(), everybody, plan), bound.start()
+    together, apart = added(bound, bound.start(), everybody, plan), bound.start()
     columns = (
         "group",
         "acceptance",
@@ -212,7 +213,7 @@ def test_rounds_that_look_alike_are_counted_together_and_nothing_changes(rates, 
     for start in range(0, len(everybody), 4):
         part = {name: getattr(everybody, name)[start : start + 4] for name in columns}
         few = Cohort(everybody.accepts[:, start : start + 4], labelled=[True] * 3, **part)
-        apart = bound._added(apart, few, plan)
+        apart = added(bound, apart, few, plan)
     for name, value in together.to_arrays().items():
         np.testing.assert_allclose(
             value, apart.to_arrays()[name], rtol=1e-9, atol=1e-8, err_msg=name

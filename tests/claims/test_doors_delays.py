@@ -76,13 +76,13 @@ def settled_at_closing():
 
 def passing_over():
     """Wrong: cohorts that lack labels are not waited for."""
-    right = CertificationRun._watch
+    right = CertificationRun.look
 
     def watch(life, cohort, policy):
         right(life, cohort, policy)
         life.awaiting.clear()
 
-    return patch.object(CertificationRun, "_watch", watch)
+    return patch.object(CertificationRun, "look", watch)
 
 
 def suspended_wrongly(seed, delays, rounds=ROUNDS):

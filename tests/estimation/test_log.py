@@ -6,7 +6,7 @@ from evenhand import words
 from evenhand.computing import computing_in
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch
 from evenhand.estimation import RoundLog, _context_kernel
-from evenhand.estimation.log import History, find_contexts, joined_prices, numbered, prices_of
+from evenhand.estimation.log import History, find_contexts, joined_people, numbered, prices_of
 from evenhand.words import Prices
 
 
@@ -366,7 +366,8 @@ def test_prices_of_some_people_and_end_to_end():
     some = prices_of(prices, 3, np.array([True, False, True]))
     assert some.false_accept.tolist() == [1.0, 3.0]
     assert some.false_reject.tolist() == [5.0, 5.0]
-    both = joined_prices([prices, Prices(7.0, 8.0)], [3, 2])
+    groups = [np.array(["a", "b", "a"]), np.array([1, 2])]
+    group, both = joined_people(groups, [prices, Prices(7.0, 8.0)], [3, 2])
+    assert group.tolist() == ["a", "b", "a", 1, 2]
     assert both.false_accept.tolist() == [1.0, 2.0, 3.0, 7.0, 7.0]
-    assert joined_prices([prices, None], [3, 2]) is None
-    assert prices_of(None, 3, slice(None)) is None
+    assert joined_people([groups[0], None], [prices, None], [3, 2]) == (None, None)

@@ -13,6 +13,7 @@ from unittest.mock import patch
 import numpy as np
 from tests.bounds import exact_wealth
 from tests.bounds.betting_checks import pair_log_wealth
+from tests.bounds.betting_worlds import added
 
 from evenhand.bounds import BettingBound
 from evenhand.bounds.betting_wealth import counts_labels
@@ -141,7 +142,7 @@ def wealth_of(bound, cohort, plan, truth):
     for r, rate in enumerate(bound.rates):
         if not counts_labels(rate).all():
             log_wealth[:, r, ~cohort.labelled] = 0.0
-    lost = bound._added(bound.start(), cohort, plan).lost
+    lost = added(bound, bound.start(), cohort, plan).lost
     singles = log_wealth - lost[:, :, np.newaxis, np.newaxis]
     return np.exp(singles), np.exp(pair_log_wealth(bound, log_wealth) - lost[:, :, np.newaxis])
 

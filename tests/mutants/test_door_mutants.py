@@ -135,7 +135,7 @@ def incomplete_cohorts_passed_over(patch):
     """Without a window the label streams take the cohorts that have all their labels, and pass over
     the others.
     """
-    real = CertificationRun._watch
+    real = CertificationRun.look
 
     def hurried(life, cohort, policy):
         real(life, cohort, policy)
@@ -144,7 +144,7 @@ def incomplete_cohorts_passed_over(patch):
             if cohort.complete:
                 life.watch_labels(cohort, policy)
 
-    patch.setattr(CertificationRun, "_watch", hurried)
+    patch.setattr(CertificationRun, "look", hurried)
 
 
 def exploration_takes_what_has_come(patch):

@@ -16,14 +16,14 @@ from tests.bounds import betting_checks
 from tests.bounds.betting_worlds import FPR, random_plan, random_world, small_bound
 from tests.mutants import checks
 
-from evenhand.bounds import BettingBound, Cohort, betting, betting_wealth
+from evenhand.bounds import BettingBound, Cohort, betting_wealth
 from evenhand.errors import EvenhandError
 from evenhand.estimation.outcomes import ConstantOutcome, fit_outcomes
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified import intervals
 from evenhand.learners.certified import learner as certified
 from evenhand.learners.certified import run as certification
-from evenhand.learners.certified.evidence import ClosedCohort
+from evenhand.learners.certified.evidence import group_codes
 from evenhand.learners.certified.intervals import AuditProcess, BettingProcess
 from evenhand.policies import Mixture
 
@@ -76,8 +76,7 @@ def only_arrived_labels(patch):
 
 
 def groups_swapped(patch):
-    real = ClosedCohort.codes
-    patch.setattr(ClosedCohort, "codes", lambda cohort, groups: real(cohort, groups[::-1]))
+    patch.setattr(intervals, "group_codes", lambda group, groups: group_codes(group, groups[::-1]))
 
 
 def floor_dropped(patch):
@@ -185,11 +184,11 @@ def cell_out_with_one_end(patch):
         gone = out[:, betting_wealth.LEFT_NODE] | out[:, betting_wealth.LEFT_NODE + 1]
         lower[gone], upper[gone] = np.inf, -np.inf
 
-    patch.setattr(betting, "narrow_cells", hasty)
+    patch.setattr(betting_wealth, "narrow_cells", hasty)
 
 
 def pair_mixes_its_bets(patch):
-    real = betting.largest_gaps
+    real = betting_wealth.largest_gaps
 
     def mixed(wealth_j, wealth_i, *cells):
         best = [
@@ -198,7 +197,7 @@ def pair_mixes_its_bets(patch):
         ]
         return real(*best, *cells)
 
-    patch.setattr(betting, "largest_gaps", mixed)
+    patch.setattr(betting_wealth, "largest_gaps", mixed)
 
 
 def audits_pooled(patch):
@@ -207,7 +206,7 @@ def audits_pooled(patch):
     """
 
     def pooled(process, cohort, outlook):
-        codes = cohort.codes(process.groups)
+        codes = group_codes(cohort.group, process.groups)
         kinds = np.stack(
             [cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved]
         )

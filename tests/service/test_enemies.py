@@ -51,8 +51,7 @@ class Thaws(LeavesOut):
         if life.frozen:
             life.frozen, self._learner.state.frozen_certificate = False, None
             life.prepare(
-                {self._learner.epoch.number: self._learner.policy},
-                self._learner._resolved_or_none(),
+                {self._learner.epoch.number: self._learner.policy}, self._learner.state.history
             )
         super()._close(upto, at)
 

@@ -40,23 +40,16 @@ then in.
 """
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.bounds.betting_wealth import (
-    CLASS_OF_NODE,
-    EDGES,
-    FIRST_CELL,
-    NODES,
+    BettingState,
     Cohort,
-    add_cohort,
     as_table,
     counts_labels,
-    largest_gaps,
-    narrow_cells,
     regression_of,
 )
 from evenhand.contracts import Rate
@@ -210,161 +203,6 @@ class EpochPlan:
             np.pad(self.bets, ((0, more), (0, 0), (0, 0))),
             self.made_after,
             members,
-        )
-
-
-@dataclass(frozen=True, eq=False)
-class BettingState:
-    """What the next update needs; every array has the hypotheses first.
-
-    Parameters
-    ----------
-    wealth : array, shape (M, R, G, K, side, nodes)
-        ln W at the nodes of `betting_wealth`, side UP or LOW; 0 in a class that is out.
-    lower, upper : array, shape (M, R, G, cells)
-        What is left of each cell for the rate of a group, P(h accepts | group, in the denominator);
-        lower > upper where nothing is.
-    gap_lower, gap_upper : array, shape (M, R, pairs)
-        The interval of the gap, later group minus earlier.
-    hits, mass : array, shape (M, R, G)
-        Unclamped sums of h phi and of phi; they serve the planning alone.
-    rounds : array, shape (M,)
-        The rounds that were looked at.
-    contradiction : array, shape (M,)
-        Nothing is left of some rate or gap of h; from then on nothing is claimed about h.
-    lost : array, shape (M, R, K)
-        By how much the thresholds grow for people of whom nothing is known any more.
-    wealth_before : array, shape (M, J, R, G, K, side, nodes)
-        The wealth at the moment when each of the J groups joined that were not there from the
-        start.
-
-    Examples
-    --------
-    >>> state = BettingState.empty(hypotheses=3, rates=1, groups=2, bets=6)
-    >>> len(state), state.gap_upper.shape
-    (3, (3, 1, 1))
-    """
-
-    wealth: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    gap_lower: FloatArray
-    gap_upper: FloatArray
-    hits: FloatArray
-    mass: FloatArray
-    rounds: FloatArray
-    contradiction: BoolArray
-    lost: FloatArray
-    wealth_before: FloatArray
-
-    @classmethod
-    def empty(
-        cls, hypotheses: int, rates: int, groups: int, bets: int, joins: int = 0
-    ) -> "BettingState":
-        """The state before the first round: wealth 1, whole cells, gaps [-1, 1].
-
-        Parameters
-        ----------
-        hypotheses, rates, groups, bets : int
-            M, R, G and K.
-        joins : int, default 0
-            How many of the groups joined after the start.
-
-        Returns
-        -------
-        BettingState
-            Nothing seen.
-        """
-        family, gap = (hypotheses, rates, groups), (hypotheses, rates, groups * (groups - 1) // 2)
-        sums = (rates, groups, bets, 2, len(NODES))
-        return cls(
-            np.zeros((hypotheses, *sums)),
-            np.tile(EDGES[:-1], (*family, 1)),
-            np.tile(EDGES[1:], (*family, 1)),
-            np.full(gap, -1.0),
-            np.ones(gap),
-            np.zeros(family),
-            np.zeros(family),
-            np.zeros(hypotheses),
-            np.zeros(hypotheses, dtype=bool),
-            np.zeros((hypotheses, rates, bets)),
-            np.zeros((hypotheses, joins, *sums)),
-        )
-
-    def __len__(self) -> int:
-        return len(self.rounds)
-
-    @property
-    def classes_left(self) -> BoolArray:
-        """(M, R, G, classes): whether something is left of some cell of the class."""
-        return np.logical_or.reduceat(self.lower <= self.upper, FIRST_CELL, axis=-1)
-
-    @property
-    def box(self) -> tuple[FloatArray, FloatArray]:
-        """(M, R, G) twice: the smallest and the largest rate that is left; [0, 1] of a hypothesis
-        about which nothing is claimed.
-        """
-        left, nothing = self.lower <= self.upper, self.contradiction[:, np.newaxis, np.newaxis]
-        lower = np.where(left, self.lower, np.inf).min(axis=-1)
-        upper = np.where(left, self.upper, -np.inf).max(axis=-1)
-        return np.where(nothing, 0.0, lower), np.where(nothing, 1.0, upper)
-
-    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """The fields by name.
-
-        Returns
-        -------
-        dict
-            `BettingState(**arrays)` is the same state.
-        """
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def joined(self, other: "BettingState") -> "BettingState":
-        """The processes of both: how a newly nominated hypothesis joins.
-
-        Parameters
-        ----------
-        other : BettingState
-            The state of the hypotheses that join, which come last.
-
-        Returns
-        -------
-        BettingState
-            The state of all.
-        """
-        theirs = other.to_arrays()
-        return replace(
-            self,
-            **{name: np.concatenate([a, theirs[name]]) for name, a in self.to_arrays().items()},
-        )
-
-    def with_group(self) -> "BettingState":
-        """The state with one more group, the last one.
-
-        Returns
-        -------
-        BettingState
-            Nothing is known of the new group, and its pairs start from the wealth of this moment.
-        """
-        new = BettingState.empty(len(self), self.lost.shape[1], 1, self.lost.shape[2])
-        grown = {
-            name: np.concatenate([getattr(self, name), getattr(new, name)], axis=2)
-            for name in ("wealth", "lower", "upper", "hits", "mass")
-        }
-        # the pairs of the new group, in the order of all pairs: where they go among the old ones
-        groups = self.lower.shape[2]
-        pairs = combinations(range(groups + 1), 2)
-        new_pairs = [at for at, (_, later) in enumerate(pairs) if later == groups]
-        place = np.array(new_pairs) - np.arange(len(new_pairs))
-        before = self.wealth_before
-        joined = np.zeros((*before.shape[:3], 1, *before.shape[4:]))
-        moments = (np.concatenate([before, joined], axis=3), grown["wealth"][:, np.newaxis])
-        return replace(
-            self,
-            **grown,
-            gap_lower=np.insert(self.gap_lower, place, -1.0, axis=2),
-            gap_upper=np.insert(self.gap_upper, place, 1.0, axis=2),
-            wealth_before=np.concatenate(moments, axis=1),
         )
 
 
@@ -674,7 +512,7 @@ class BettingBound:
         groups = len(self.groups)
         counted = [counts_labels(rate).mean() / groups for rate in self.rates]
         shares = np.array([np.full(groups, share) for share in counted])
-        if len(state):
+        if len(state.rounds):
             oldest = int(np.argmax(state.rounds))
             seen = state.rounds[oldest] + PRIOR_ROUNDS
             shares = np.clip((state.mass[oldest] + PRIOR_ROUNDS * shares) / seen, SHARE_FLOOR, 1.0)
@@ -683,7 +521,7 @@ class BettingBound:
         mass = np.maximum(state.mass, 0.0)
         raw = (np.clip(state.hits, 0.0, mass) + 1.0) / (mass + 2.0)
         f = np.clip(np.clip(raw, *state.box), RATE_MARGIN, 1.0 - RATE_MARGIN)
-        kept = np.ones((len(state), len(self.rates)))
+        kept = np.ones((len(state.rounds), len(self.rates)))
         if forecast is not None:
             for r, rate in enumerate(self.rates):
                 kept[:, r] = forecast.variance_kept(rate, inverse_share[r], f[:, r])
@@ -692,7 +530,9 @@ class BettingBound:
         wished = np.sqrt(2.0 * threshold[:, np.newaxis] / variance) * kept
         wished = wished[..., np.newaxis] / np.sqrt(np.array(self.horizons))
         bets = np.asarray(np.exp2(np.round(2.0 * np.log2(wished)) / 2.0))
-        return EpochPlan(inverse_share, bets, float(state.rounds.max(initial=0.0)), len(state))
+        return EpochPlan(
+            inverse_share, bets, float(state.rounds.max(initial=0.0)), len(state.rounds)
+        )
 
     def update(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> BettingState:
         """The state after a closed cohort: its rounds are added, rates and gaps narrowed.
@@ -718,11 +558,12 @@ class BettingBound:
         ProtocolError
             If the plan knows more rounds than the state.
         """
-        sizes = {len(cohort.accepts), len(state), len(plan.bets), self.hypotheses}
+        runs = len(state.rounds)
+        sizes = {len(cohort.accepts), runs, len(plan.bets), self.hypotheses}
         if len(sizes) > 1:
             raise LengthMismatch(
                 f"the cohort is for {len(cohort.accepts)} hypotheses, the plan for "
-                f"{len(plan.bets)}, the state for {len(state)} and the bound for "
+                f"{len(plan.bets)}, the state for {runs} and the bound for "
                 f"{self.hypotheses}; they must be the same ones."
             )
         strange = (cohort.group < -1) | (cohort.group >= len(self.groups))
@@ -740,7 +581,8 @@ class BettingBound:
                 hint="make the plan before the epoch, from the state that the update is given or "
                 "an earlier one.",
             )
-        return self._concluded(self._added(state, cohort, plan))
+        seen = state.with_cohort(self.rates, cohort, plan.bets, plan.inverse_share)
+        return seen.narrowed(self.group_thresholds, self.pair_thresholds, self.founders)
 
     def intervals(self, state: BettingState) -> GapIntervals:
         """Gaps and rates as the user knows them.
@@ -768,51 +610,3 @@ class BettingBound:
             self.names,
             state.contradiction,
         )
-
-    def _added(self, state: BettingState, cohort: Cohort, plan: EpochPlan) -> BettingState:
-        """The state with the cohort's rounds in its sums; nothing is concluded from them yet."""
-        wealth, hits, mass, lost = (
-            array.copy() for array in (state.wealth, state.hits, state.mass, state.lost)
-        )
-        alive = state.classes_left & ~state.contradiction[:, np.newaxis, np.newaxis, np.newaxis]
-        for r, rate in enumerate(self.rates):
-            more_hits, more_mass, more_lost = add_cohort(
-                wealth[:, r], rate, cohort, plan.bets[:, r], plan.inverse_share[r], alive[:, r]
-            )
-            hits[:, r] += more_hits
-            mass[:, r] += more_mass
-            lost[:, r] += more_lost
-        seen = state.rounds + cohort.rounds.sum()
-        return replace(state, wealth=wealth, hits=hits, mass=mass, rounds=seen, lost=lost)
-
-    def _concluded(self, state: BettingState) -> BettingState:
-        """Narrow cells and gaps by what the sums say; what is out stays out."""
-
-        def flat(array: FloatArray, axes: int) -> FloatArray:
-            # the first axes as one; a view where the array is contiguous
-            return np.ascontiguousarray(array.reshape(-1, *array.shape[axes:]))
-
-        lower, upper, lost = state.lower.copy(), state.upper.copy(), state.lost
-        L = self.group_thresholds[:, np.newaxis, :, np.newaxis] + lost[:, :, np.newaxis]
-        narrow_cells(flat(state.wealth, 3), flat(L, 3), flat(lower, 3), flat(upper, 3))
-        gap_lower, gap_upper = state.gap_lower.copy(), state.gap_upper.copy()
-        empty = state.contradiction | np.asarray((lower > upper).all(axis=-1)).any(axis=(1, 2))
-        thresholds, shape = self.pair_thresholds, lost.shape[:2]
-        for at, pair in enumerate(self.pairs):
-            wealth, join = state.wealth, max(pair) - self.founders
-            if join >= 0:
-                wealth = wealth - state.wealth_before[:, join]
-            L = flat(thresholds[:, at, np.newaxis, np.newaxis] + lost, 2)
-            (w_j, *cells_j), (w_i, *cells_i) = (
-                [flat(array[:, :, j], 2) for array in (wealth, lower, upper)] for j in pair
-            )
-            rise = largest_gaps(w_j, w_i, cells_j, cells_i, L).reshape(shape)
-            fall = largest_gaps(w_i, w_j, cells_i, cells_j, L).reshape(shape)
-            gap_upper[:, :, at] = np.minimum(gap_upper[:, :, at], np.maximum(rise, -1.0))
-            gap_lower[:, :, at] = np.maximum(gap_lower[:, :, at], np.minimum(-fall, 1.0))
-            empty |= np.isneginf(np.minimum(rise, fall)).any(axis=1)
-        empty |= (gap_lower > gap_upper).any(axis=(1, 2))
-        narrowed = replace(state, lower=lower, upper=upper, contradiction=empty)
-        narrowed = replace(narrowed, gap_lower=gap_lower, gap_upper=gap_upper)
-        in_play = narrowed.classes_left[..., CLASS_OF_NODE][..., np.newaxis, np.newaxis, :]
-        return replace(narrowed, wealth=np.where(in_play, state.wealth, 0.0))

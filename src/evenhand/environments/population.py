@@ -328,7 +328,19 @@ def cheapest_mixture(costs: FloatArray, gaps: FloatArray, limit: float) -> Float
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-    weights = _polished(np.maximum(np.asarray(solution.x), 0.0), gaps, limit)
+    weights: FloatArray = np.maximum(np.asarray(solution.x, dtype=np.float64), 0.0)
+    # solve the equations of the basis again: on the support, sum w = 1 and w . gap = +-limit where
+    # the solver had it tight
+    support = np.flatnonzero(weights > 1e-9)
+    reached = gaps[:, support] @ weights[support]
+    tight = np.flatnonzero(np.abs(reached) >= limit - 1e-8)
+    system = np.vstack([np.ones(len(support)), gaps[np.ix_(tight, support)]])
+    target = np.concatenate([[1.0], np.sign(reached[tight]) * limit])
+    solved = np.linalg.lstsq(system, target, rcond=None)[0]
+    exact = solved.min() >= 0 and np.abs(system @ solved - target).max() <= 1e-13
+    polished = np.zeros_like(weights)
+    polished[support] = solved if exact else weights[support]
+    weights = polished / polished.sum()
     worst = float(np.abs(gaps @ weights).max())
     if worst > limit + 1e-13:
         # move weight to the last hypothesis until no gap exceeds the limit
@@ -339,19 +351,3 @@ def cheapest_mixture(costs: FloatArray, gaps: FloatArray, limit: float) -> Float
     if costs[best] <= costs @ weights + 1e-13 * scale:
         return np.asarray(np.eye(1, len(costs), best)[0])
     return weights
-
-
-def _polished(weights: FloatArray, gaps: FloatArray, limit: float) -> FloatArray:
-    """Solve the equations of the basis again: on the support, sum w = 1 and w . gap = +-limit where
-    the solver had it tight.
-    """
-    support = np.flatnonzero(weights > 1e-9)
-    reached = gaps[:, support] @ weights[support]
-    tight = np.flatnonzero(np.abs(reached) >= limit - 1e-8)
-    system = np.vstack([np.ones(len(support)), gaps[np.ix_(tight, support)]])
-    target = np.concatenate([[1.0], np.sign(reached[tight]) * limit])
-    solved = np.linalg.lstsq(system, target, rcond=None)[0]
-    exact = solved.min() >= 0 and np.abs(system @ solved - target).max() <= 1e-13
-    polished = np.zeros_like(weights)
-    polished[support] = solved if exact else weights[support]
-    return np.asarray(polished / polished.sum())

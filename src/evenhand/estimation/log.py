@@ -103,26 +103,25 @@ def joined(parts: Sequence[GroupArray | None]) -> GroupArray | None:
     return np.concatenate([part.astype(object) for part in present] if mixed else present)
 
 
-def prices_of(
-    prices: Prices | None, people: int, rows: IntArray | BoolArray | slice
-) -> Prices | None:
+def prices_of(prices: Prices, people: int, rows: IntArray | BoolArray | slice) -> Prices:
     """The prices of some of so many people."""
-    if prices is None:
-        return None
     columns = (prices.false_accept, prices.false_reject)
     return Prices(*(np.broadcast_to(column, (people,))[rows] for column in columns))
 
 
-def joined_prices(prices: Sequence[Prices | None], sizes: Sequence[int]) -> Prices | None:
-    """Prices of so many people each, end to end; None as soon as some are missing."""
+def joined_people(
+    groups: Sequence[GroupArray | None], prices: Sequence[Prices | None], sizes: Sequence[int]
+) -> tuple[GroupArray | None, Prices | None]:
+    """Groups and prices of so many people each, end to end; None as soon as some are missing."""
     known = [
         (np.broadcast_to(one.false_accept, (size,)), np.broadcast_to(one.false_reject, (size,)))
         for one, size in zip(prices, sizes, strict=True)
         if one is not None
     ]
     if not known or len(known) < len(prices):
-        return None
-    return Prices(*(np.concatenate(columns) for columns in zip(*known, strict=True)))
+        return joined(groups), None
+    columns = (np.concatenate(column) for column in zip(*known, strict=True))
+    return joined(groups), Prices(*columns)
 
 
 _COUNTS = ("rejected", "positive", "negative")
@@ -405,13 +404,15 @@ def _end_to_end(logs: Sequence[RoundLog]) -> dict[str, Any]:
         name: np.concatenate([getattr(log, name) for log in logs])
         for name in ("acceptance", *_COUNTS)
     }
-    prices = joined_prices([log.prices for log in logs], [len(log.features) for log in logs])
-    return columns | {"group": joined([log.group for log in logs]), "prices": prices}
+    group, prices = joined_people(
+        [log.group for log in logs], [log.prices for log in logs], [len(log) for log in logs]
+    )
+    return columns | {"group": group, "prices": prices}
 
 
 def _chosen(columns: dict[str, Any], rows: IntArray) -> dict[str, Any]:
     """Some rows of every column."""
-    prices = prices_of(columns["prices"], len(columns["acceptance"]), rows)
+    prices = columns["prices"] and prices_of(columns["prices"], len(columns["acceptance"]), rows)
     arrays = {
         name: column if column is None else column[rows]
         for name, column in columns.items()

@@ -193,8 +193,21 @@ class Exp4(TwoPhaseLearner):
 
     def _policy(self, loss: EstimatedLoss, floor: float) -> Mixture:
         """floor accept-all + (1 - floor) sum_i P_i pi_i, as one mixture of hypotheses."""
-        bound, costs, gaps, limit = self._points(loss)
-        first, second, weight = _net(gaps, limit, self.grid)
+        sample, slack = self._ready()
+        bound = self.hypotheses.bind(np.concatenate([loss.features, sample.features]), None)
+        if not isinstance(bound, Enumeration) or self.group_use == "decide":
+            raise InvalidInput(
+                "Exp4 enumerates its net: it needs an enumerable class and "
+                'group_use="certify_only".'
+            )
+        # each member's cumulative loss and gaps
+        constraints = GapConstraints.on(self.rates, sample)
+        channels = np.zeros((1 + len(constraints.channels), len(loss) + len(sample)))
+        channels[0, : len(loss)] = loss.acceptance_cost
+        channels[1:, len(loss) :] = constraints.channels
+        costs, *totals = bound.totals(channels)
+        gaps = constraints.pairs @ np.array(totals)
+        first, second, weight = _net(gaps, slack.limit, self.grid)
         cumulative = weight * costs[first] + (1 - weight) * costs[second]
         rate = np.sqrt(np.log(max(len(first), 2)) / max(loss.rounds, 1.0))
         chance = np.exp(-rate * (cumulative - cumulative.min()))
@@ -208,24 +221,6 @@ class Exp4(TwoPhaseLearner):
         return Mixture(
             (ACCEPT_ALL, *rules), (1.0 - float(weights.sum()), *weights.tolist()), self.group_use
         )
-
-    def _points(self, loss: EstimatedLoss) -> tuple[Enumeration, FloatArray, FloatArray, float]:
-        """The class bound to the rows of loss and sample, each member's cumulative loss and gaps,
-        and the limit of the gaps.
-        """
-        sample, slack = self._ready()
-        bound = self.hypotheses.bind(np.concatenate([loss.features, sample.features]), None)
-        if not isinstance(bound, Enumeration) or self.group_use == "decide":
-            raise InvalidInput(
-                "Exp4 enumerates its net: it needs an enumerable class and "
-                'group_use="certify_only".'
-            )
-        constraints = GapConstraints.on(self.rates, sample)
-        channels = np.zeros((1 + len(constraints.channels), len(loss) + len(sample)))
-        channels[0, : len(loss)] = loss.acceptance_cost
-        channels[1:, len(loss) :] = constraints.channels
-        totals = bound.totals(channels)
-        return bound, totals[0], constraints.pairs @ totals[1:], slack.limit
 
 
 def _net(gaps: FloatArray, limit: float, grid: int) -> tuple[IntArray, IntArray, FloatArray]:

@@ -28,7 +28,7 @@ from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.estimation.log import History, prices_of
 from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
-from evenhand.learners.rounds import Block, Lost, RoundBook, Single
+from evenhand.learners.rounds import Block, RoundBook, Single
 from evenhand.learners.settings import require_common
 from evenhand.learners.storage import storable, stored_as, stored_fields, stored_name
 from evenhand.policies import DeployedPolicy, Mixture
@@ -43,8 +43,7 @@ from evenhand.words import (
     IntArray,
     OneDecision,
     Prices,
-    as_features,
-    as_group,
+    as_arrivals,
     as_known_groups,
     as_numbers,
     as_people,
@@ -547,25 +546,19 @@ class EpochLearner(Shown):
         array of float
             One probability per row.
         """
-        return self.policy.acceptance(self._rows_of(features)[0], group)
+        self._require_named(features)
+        return self.policy.acceptance(as_people(features, self.state.schema)[0], group)
 
-    def _rows_of(self, features: Any) -> tuple[FloatArray, Schema | None]:
-        """The rows of people, and their schema.
-
-        An array is taken as rows in the order of the schema; its width must be the same. A frame
-        after arrays is refused: nobody can say which of its columns is which.
-        """
-        state = self.state
-        if state.schema is None and isinstance(features, np.ndarray):
-            return as_features(features), None
-        if state.schema is None and state.columns is not None and is_frame(features):
+    def _require_named(self, features: Any) -> None:
+        """A frame after arrays is refused: nobody can say which of its columns is which."""
+        arrays_before = self.state.schema is None and self.state.columns is not None
+        if not isinstance(features, np.ndarray) and arrays_before and is_frame(features):
             raise InvalidInput(
                 "features is a frame, but earlier people came in arrays, which have no names; "
                 "nobody can say which column is which.",
                 hint="pass frames from the first person on; or frame[names].to_numpy(), with the "
                 "columns in the order of the arrays.",
             )
-        return as_people(features, state.schema)
 
     @holds_lock
     def decide(
@@ -595,36 +588,8 @@ class EpochLearner(Shown):
             If features, group or prices make no sense. Then nobody has been decided about.
         """
         with self._lock:
-            state, needs_group = self.state, self._needs_group_now
-            (rows, schema), seen = self._rows_of(features), None
-            people, columns = rows.shape
-            if group is not None:
-                seen = as_group(group, people) if needs_group else as_known_groups(group, people)
-                seen = _own(seen, group)
-            elif needs_group:
-                raise InvalidInput(
-                    "group is None, but the group of each person is needed to measure the gap "
-                    "between groups.",
-                    hint='with group_use="certify_only" it is used for measuring only and never '
-                    "influences a decision.",
-                )
-            rows = _own(rows, features)
-            if state.columns not in (None, columns):
-                raise InvalidInput(
-                    f"features has {columns} columns, but earlier people had {state.columns}; the "
-                    "number cannot change.",
-                    hint="pass the same columns, in the same order, for everybody.",
-                )
-            if self._check_rows is not None:
-                self._check_rows(rows)
-            if schema is not None and not schema.plain:
-                self._require_readable(rows)
-            if prices is not None or state.priced:
-                self._check_prices(prices, people)
-            if schema is not None and state.schema is None:  # the first frame, and all is well
-                self._read_by(schema)
-                state.epochs[-1] = self._named(state.epochs[-1])
-            state.columns, state.priced, first = columns, prices is not None, state.round
+            rows, seen = self._checked_people(features, group, prices)
+            state, people, first = self.state, len(rows), self.state.round
             if not people:
                 return _joined([], first)
             if state.overdue or self._left == 0:
@@ -643,12 +608,45 @@ class EpochLearner(Shown):
                     self.open_epoch()
                     part = slice(start, min(people, start + self._left))
                     shown = None if seen is None else seen[part]
-                    own_prices = prices_of(prices, people, part)
+                    own_prices = prices and prices_of(prices, people, part)
                     pieces.append(self._decide_block(rows[part], shown, own_prices))
                     start = part.stop
                 return _joined(pieces, first)
             finally:
                 state.book.in_hand = None
+
+    def _checked_people(
+        self, features: ArrayLike, group: ArrayLike | None, prices: Prices | None
+    ) -> tuple[FloatArray, GroupArray | None]:
+        """The rows of people and their groups; InvalidInput if they cannot be decided about."""
+        state, group_needed = self.state, self._needs_group_now
+        self._require_named(features)
+        rows, seen, schema = as_arrivals(features, group, state.schema, group_needed=group_needed)
+        people, columns = rows.shape
+        if seen is None and group_needed:
+            raise InvalidInput(
+                "group is None, but the group of each person is needed to measure the gap "
+                "between groups.",
+                hint='with group_use="certify_only" it is used for measuring only and never '
+                "influences a decision.",
+            )
+        if state.columns not in (None, columns):
+            raise InvalidInput(
+                f"features has {columns} columns, but earlier people had {state.columns}; the "
+                "number cannot change.",
+                hint="pass the same columns, in the same order, for everybody.",
+            )
+        if self._check_rows is not None:
+            self._check_rows(rows)
+        if schema is not None and not schema.plain:
+            self._require_readable(rows)
+        if prices is not None or state.priced:
+            self._check_prices(prices, people)
+        if schema is not None and state.schema is None:  # the first frame, and all is well
+            self._read_by(schema)
+            state.epochs[-1] = self._named(state.epochs[-1])
+        state.columns, state.priced = columns, prices is not None
+        return rows, seen
 
     def _decide_block(
         self, rows: FloatArray, group: GroupArray | None, prices: Prices | None
@@ -770,12 +768,12 @@ class EpochLearner(Shown):
         ):
             self._lose(lost, erased=True)
 
-    def _lose(self, lost: Lost, *, erased: bool) -> None:
-        """A round has just been overruled or erased: forget what the loss has learned from it.
-        Subclasses forget more.
+    def _lose(self, lost: Block, *, erased: bool) -> None:
+        """One round, as it was before it was overruled or erased just now: forget what the loss has
+        learned from it. Subclasses forget more.
         """
-        if lost.learned and (erased or lost.accept):
-            self.state.history.forget(lost.epoch, lost.log)
+        if lost.learned[0] and (erased or lost.accept[0]):
+            self.state.history.forget(lost.epoch, lost.log(lost.learned))
 
     @locked
     def open_epoch(self) -> Epoch:
@@ -862,6 +860,7 @@ class EpochLearner(Shown):
 
     @property
     def _needs_group_now(self) -> bool:
+        """Whether people whose group is unknown are refused."""
         return self.group_use == "decide" or (self.needs_group and self.epoch.phase == "explore")
 
 
@@ -880,11 +879,6 @@ def as_told_groups(group: Any, rounds: int) -> GroupArray:
     """The group of one round or of several, None where it is unknown."""
     alone = not isinstance(group, list | tuple) and np.ndim(group) == 0
     return as_known_groups([group] if alone else group, rounds)
-
-
-def _own(checked: Kind, given: object) -> Kind:
-    """An array that nobody else can change."""
-    return checked.copy() if checked is given or checked.base is not None else checked
 
 
 def round_count(log: RoundLog) -> int:

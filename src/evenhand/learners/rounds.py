@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
-from evenhand.estimation.log import joined, joined_prices, prices_of
+from evenhand.estimation.log import joined_people, prices_of
 from evenhand.learners.storage import storable
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, Prices, as_known_groups
 
@@ -185,6 +185,10 @@ class Block:
             return np.full(len(self.accept[rows]), self.group is not None)
         return np.array([value is not None for value in self.group[rows].tolist()], dtype=bool)
 
+    def group_of(self, row: int) -> Any:
+        """The group of one round, None where it is unknown."""
+        return None if self.group is None else self.group[row]
+
     def continued_by(self, later: "Block") -> bool:
         """Whether `later` may be joined to this block: the same epoch and time, and the same things
         known about everybody.
@@ -200,17 +204,18 @@ class Block:
         )
 
     def log(self, rows: BoolArray) -> RoundLog:
-        """The chosen rounds as a log, with the group where it is known of all of them."""
-        accept = self.accept[rows]
-        return RoundLog.from_rounds(
+        """The chosen rounds, which must be resolved, as a log: with the group where it is known of
+        all of them.
+        """
+        accept, label, group = self.accept[rows], self.label[rows], self.group
+        return RoundLog.of_checked(
             self.features[rows],
-            accept,
-            self.label[rows][accept],
-            self.acceptance[rows],
-            group=self.group[rows]
-            if self.group is not None and self.knows_group(rows).all()
-            else None,
-            prices=prices_of(self.prices, len(self.accept), rows),
+            group[rows] if group is not None and self.knows_group(rows).all() else None,
+            self.prices and prices_of(self.prices, len(self.accept), rows),
+            acceptance=self.acceptance[rows],
+            rejected=(~accept).astype(np.float64),
+            positive=(accept & (label == 1)).astype(np.float64),
+            negative=(accept & (label == -1)).astype(np.float64),
         )
 
     def write(self, name: str, rows: IntArray, value: Any) -> None:
@@ -221,22 +226,23 @@ class Block:
             setattr(self, name, column)
         column[rows] = value
 
-    def before(self, rows: IntArray) -> "list[Lost]":
-        """These rounds as they are now, for those who must forget them."""
+    def each_of(self, rows: IntArray) -> "list[Block]":
+        """Each of these rounds as it is now, as a block of its own."""
+        columns = {
+            name: getattr(self, name)[rows, np.newaxis]
+            for name in ("group", "audit", *_COLUMNS)
+            if getattr(self, name) is not None
+        }
         return [
-            Lost(
-                round=self.first + row,
-                epoch=self.epoch,
-                features=self.features[row].copy(),
-                group=None if self.group is None else self.group[row],
-                accept=bool(self.accept[row]),
-                acceptance=float(self.acceptance[row]),
-                label=int(self.label[row]),
-                prices=prices_of(self.prices, len(self.accept), slice(row, row + 1)),
-                closed=bool(self.logged[row]),
-                learned=bool(self.learned[row]),
+            replace(
+                self,
+                first=self.first + row,
+                features=self.features[[row]],
+                prices=self.prices
+                and prices_of(self.prices, len(self.accept), slice(row, row + 1)),
+                **{name: column[i] for name, column in columns.items()},
             )
-            for row in rows.tolist()
+            for i, row in enumerate(rows.tolist())
         ]
 
 
@@ -267,15 +273,17 @@ def _opened(singles: list[Single]) -> list[Block]:
         or features[0].shape != features[-1].shape
     ):
         return [block for single in singles for block in _opened([single])]
-    rows = len(singles)
+    rows, group, owed = len(singles), groups[0], prices[0]
+    if rows > 1:
+        group, owed = joined_people(groups, prices, [1] * rows)
     block = Block(
         first=begin.first,
         epoch=begin.epoch,
         features=features[0] if rows == 1 else np.concatenate(features),
-        group=groups[0] if rows == 1 else joined(groups),
+        group=group,
         accept=np.array(accept),
         acceptance=np.array(acceptance),
-        prices=prices[0] if rows == 1 else joined_prices(prices, [1] * rows),
+        prices=owed,
         label=np.zeros(rows, np.int64),
         logged=np.zeros(rows, bool),
         audit=None if audited[0] is None else np.array(audited),
@@ -307,43 +315,6 @@ for _name in ("features", "group", "prices", "audit", *_COLUMNS):
     setattr(Single, _name, _column(_name))
 
 
-@dataclass(frozen=True, eq=False)
-class Lost:
-    """A round that has lost information, as it was before.
-
-    closed: its cohort was handed over; learned: it is in the loss's history.
-    """
-
-    round: int
-    epoch: int
-    features: FloatArray
-    group: Any
-    accept: bool
-    acceptance: float
-    label: int
-    prices: Prices | None
-    closed: bool
-    learned: bool
-
-    @property
-    def log(self) -> RoundLog:
-        """The round as the loss has learned from it."""
-        kinds = {
-            "rejected": not self.accept,
-            "positive": self.accept and self.label == 1,
-            "negative": self.accept and self.label != 1,
-        }
-        group = np.empty(1, dtype=object)
-        group[0] = self.group
-        return RoundLog.of_checked(
-            self.features[np.newaxis],
-            group,
-            self.prices,
-            acceptance=np.array([self.acceptance]),
-            **{name: np.array([float(counts)]) for name, counts in kinds.items()},
-        )
-
-
 def merged(blocks: list[Block]) -> Block:
     """Blocks of one epoch end to end."""
     if len(blocks) == 1:
@@ -358,16 +329,14 @@ def merged(blocks: list[Block]) -> Block:
         [getattr(b, name) for b in blocks] for name in ("group", "audit", "prices")
     )
     if any(group is not None for group in groups):
-        columns["group"] = joined(
-            [np.full(n, None) if g is None else g for g, n in zip(groups, sizes, strict=True)]
-        )
+        groups = [np.full(n, None) if g is None else g for g, n in zip(groups, sizes, strict=True)]
+    columns["group"], columns["prices"] = joined_people(groups, prices, sizes)
     return Block(
         first=blocks[0].first,
         epoch=blocks[0].epoch,
-        prices=joined_prices(prices, sizes),
         audit=None if any(a is None for a in audits) else np.concatenate(audits),
         at=blocks[-1].at,
-        **{"group": None, **columns},
+        **columns,
     )
 
 
@@ -529,7 +498,7 @@ class RoundBook:
 
     def overrule(
         self, rounds: IntArray, accept: BoolArray, window_open: BoolArray | bool = True
-    ) -> list[Lost]:
+    ) -> list[Block]:
         """A human decided `accept` instead of what was drawn; the rounds of which that is news, as
         they were before.
 
@@ -540,7 +509,7 @@ class RoundBook:
         for block, rows, which in self._by_block(rounds, "it cannot be overruled"):
             news = (accept[which] != block.accept[rows]) & ~block.overruled[rows]
             changed, first = np.unique(rows[news], return_index=True)
-            lost += block.before(changed)
+            lost += block.each_of(changed)
             block.write("overruled", changed, True)
             refused = block.accept[changed]
             block.label[changed[refused]] = 0
@@ -548,7 +517,7 @@ class RoundBook:
             block.settled[changed[refused & unsettled[which][news][first]]] = 0
         return lost
 
-    def erase(self, rounds: IntArray, window_open: BoolArray | bool = True) -> list[Lost]:
+    def erase(self, rounds: IntArray, window_open: BoolArray | bool = True) -> list[Block]:
         """Forget the people: features, group, prices and label are wiped; the rounds of which that
         is news, as they were before.
         """
@@ -556,7 +525,7 @@ class RoundBook:
         for block, rows, which in self._by_block(rounds):
             news = ~block.erased[rows]
             changed, first = np.unique(rows[news], return_index=True)
-            lost += block.before(changed)
+            lost += block.each_of(changed)
             block.write("erased", changed, True)
             block.write("features", changed, 0.0)
             if block.group is not None:
@@ -582,7 +551,7 @@ class RoundBook:
         for block, rows, which in self._by_block(rounds, "its group cannot be told"):
             now: dict[int, Any] = {}
             for row, group in zip(rows.tolist(), groups[which].tolist(), strict=True):
-                known = now.get(row, None if block.group is None else block.group[row])
+                known = now.get(row, block.group_of(row))
                 if group is not None and known is not None and known != group:
                     raise ProtocolError(
                         f"round {block.first + row} was told with another group before; a "

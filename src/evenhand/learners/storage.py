@@ -518,32 +518,27 @@ def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
             file.seek(0)
             with np.load(file, allow_pickle=False) as members:
                 arrays = {name: members[name] for name in members.files}
-        document = json.loads(bytes(arrays.pop(_DOCUMENT)).decode())
+        data = json.loads(bytes(arrays.pop(_DOCUMENT)).decode())
     except StorageError:
         raise
     except _DAMAGE as error:
         raise StorageError(
             f"{path} is damaged or no stored learner: {error}", hint=_RESTORE
         ) from error
-    return _known_document(document, path), arrays
-
-
-def _known_document(data: Any, path: Path) -> Json:
     if not isinstance(data, dict) or data.get("format") != FORMAT:
         raise StorageError(
             f"{path} is no stored learner; its format is "
             f"{getattr(data, 'get', lambda _: None)('format')!r}."
         )
     document: Json = data
-    written = (document.get("version"), document.get("rules"))
-    if written not in ((VERSION, RULES), (2, 2), (1, None)):
+    version, rules = document.get("version"), document.get("rules")
+    if (version, rules) not in ((VERSION, RULES), (2, 2), (1, None)):
         raise StorageError(
-            f"{path} was written in version {document.get('version')!r} of the format, under "
-            f"rules {document.get('rules')!r}; "
+            f"{path} was written in version {version!r} of the format, under rules {rules!r}; "
             f"this evenhand reads version {VERSION}, rules {RULES}.",
             hint="load it with the evenhand that wrote it.",
         )
     missing = {"learner", "hypotheses", "settings", "state"} - document.keys()
     if missing:
         raise StorageError(f"{path} is damaged: its document lacks {', '.join(sorted(missing))}.")
-    return document
+    return document, arrays

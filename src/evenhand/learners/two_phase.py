@@ -47,7 +47,7 @@ from evenhand.learners.exploration import (
     next_size,
     sample_of,
 )
-from evenhand.learners.rounds import Lost
+from evenhand.learners.rounds import Block
 from evenhand.learners.settings import (
     require_delta,
     require_exploration,
@@ -453,7 +453,7 @@ class TwoPhaseLearner(EpochLearner):
         self.state.slack = self.explorer.slack(sample, arrivals.missing)
         self.state.in_counts = []
 
-    def _lose(self, lost: Lost, *, erased: bool) -> None:
+    def _lose(self, lost: Block, *, erased: bool) -> None:
         """While exploring, the label is missing from now on; afterwards the person leaves the
         sample, and the slack widens.
 
@@ -462,8 +462,8 @@ class TwoPhaseLearner(EpochLearner):
         """
         super()._lose(lost, erased=erased)
         if self.sample is None or self.slack is None:
-            if lost.round >= self.state.first:
-                self.state.complete = min(self.state.complete, lost.round)
+            if lost.first >= self.state.first:
+                self.state.complete = min(self.state.complete, lost.first)
         elif self.state.size == 0:
             if erased and self.state.epochs[lost.epoch - 1].phase == "explore":
                 nobody = 0.0 * self.sample.weight
@@ -472,11 +472,13 @@ class TwoPhaseLearner(EpochLearner):
                 )
                 self.state.slack = self.explorer.narrowed(self.slack, self.sample)
         elif (
-            0 <= lost.round - self.state.first < self.state.size
-            and lost.round not in self.state.unlabelled
+            0 <= lost.first - self.state.first < self.state.size
+            and lost.first not in self.state.unlabelled
         ):
-            self.state.unlabelled.append(lost.round)
-            self.state.sample = forgotten(self.sample, lost.features, lost.group, lost.label)
+            self.state.unlabelled.append(lost.first)
+            self.state.sample = forgotten(
+                self.sample, lost.features[0], lost.group_of(0), int(lost.label[0])
+            )
             self.state.slack = self.explorer.narrowed(self.slack, self.sample)
 
     def close_exploration(self) -> None:
@@ -652,25 +654,21 @@ class TwoPhaseLearner(EpochLearner):
             return [note for note, holds in said.items() if holds]
         missing = self._first_missing(self.state.first)
         if missing < self.state.first + self.state.size <= self.state.round:
-            return [self._waits_for(missing)]
+            block, rows = next(self.state.book.rows(missing, missing + 1))
+            never = block.erased[rows].any() or block.overruled[rows].any()
+            at = "" if block.at is None else f" at time {block.at:g},"
+            return [
+                f"exploring: waiting for the label of round {missing}, which was decided{at} "
+                f"{self.state.round - missing} rounds ago"
+                f"{'; it was overruled or erased, so its label never comes' if never else ''}. The "
+                "sample is the first people, each of them "
+                f"with their label, so nobody after round {missing} counts before. "
+                f"{self.state.book.missing_labels} labels may still come. "
+                "To go on without those that never will: close_exploration()."
+            ]
         arrived = self._arrivals(self.state.round) if self.state.round > self.state.first else None
         short = self.explorer.shortfall(arrived, on_counts=self.exploration_rounds is None)
         return [short] if short else []
-
-    def _waits_for(self, round: int) -> str:
-        """Which label the exploration waits for, and since when."""
-        block, rows = next(self.state.book.rows(round, round + 1))
-        never = block.erased[rows].any() or block.overruled[rows].any()
-        at = "" if block.at is None else f" at time {block.at:g},"
-        return (
-            f"exploring: waiting for the label of round {round}, which was decided{at} "
-            f"{self.state.round - round} rounds ago"
-            f"{'; it was overruled or erased, so its label never comes' if never else ''}. The "
-            "sample is the first people, each of them "
-            f"with their label, so nobody after round {round} counts before. "
-            f"{self.state.book.missing_labels} labels may still come. "
-            "To go on without those that never will: close_exploration()."
-        )
 
     def _restore(self, state: Mapping[str, Any]) -> None:
         """Files of rules 1 do not say in which order people came: who was exploring then takes a

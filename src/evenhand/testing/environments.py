@@ -446,7 +446,9 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
         for rule in case.mixtures if exact else case.mixtures[:2]:
             fair = float(np.abs(case.gaps(rule)).max()) <= limit
             theirs = case.loss(rule)
-            tolerance = ROUNDING if _enumerated(case) else 1e-3
+            # a continuous population chooses among a grid of thresholds
+            over_the_class = hasattr(case.environment, "population_sample")
+            tolerance = ROUNDING if over_the_class else 1e-3
             require(
                 not fair or claimed <= theirs + tolerance,
                 f"{rule.describe()!r} loses {theirs!r}, the optimum {claimed!r}",
@@ -532,10 +534,3 @@ def check_environment(
             figures = f"the law failed with {type(error).__name__}: {error}"
             raise LawBroken(check.__name__, figures) from error
     return tuple(check.__name__ for check in ENVIRONMENT_LAWS)
-
-
-def _enumerated(case: EnvironmentCase) -> bool:
-    """Whether the optimum is over the whole class; a continuous population chooses among a grid of
-    thresholds.
-    """
-    return hasattr(case.environment, "population_sample")

@@ -183,7 +183,13 @@ def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
     exchanged[sample.group == one], exchanged[sample.group == two] = two, one
     swapped = LabelledSample(sample.features, exchanged, sample.label, sample.count)
     for acceptance in _acceptances(len(sample)):
-        gap, other = (_widest_pair(rate, s, acceptance) for s in (sample, swapped))
+        gap, other = (
+            rates[two] - rates[one]
+            for rates in (
+                GapConstraints.on(rate, people).group_rates(acceptance)[rate.symbol]
+                for people in (sample, swapped)
+            )
+        )
         require(abs(gap + other) <= EQUAL, f"gap {gap!r} became {other!r}")
 
 
@@ -336,9 +342,3 @@ def _acceptances(rows: int) -> Iterator[FloatArray]:
     draw = np.random.default_rng(0)
     yield draw.random(rows)
     yield (draw.random(rows) < 0.5).astype(np.float64)
-
-
-def _widest_pair(rate: Rate, sample: LabelledSample, acceptance: FloatArray) -> float:
-    """rate of the last group minus rate of the first."""
-    by_group = GapConstraints.on(rate, sample).group_rates(acceptance)[rate.symbol]
-    return by_group[sample.groups[-1]] - by_group[sample.groups[0]]

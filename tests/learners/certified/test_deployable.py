@@ -59,10 +59,10 @@ def test_many_programs_at_once_are_solved_as_one_by_one(gaps):
 
 
 def test_the_answer_is_a_mixture_of_members_with_its_acceptance():
-    members = (GroupClassifier(1), GroupClassifier(2))
-    accepts = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
-    ends = np.array([[0.4, -0.4]])
-    found = CertifiedSet.of(members, accepts, ends, ends, 0.1, "decide").cheapest(
+    members = (ACCEPT_ALL, REJECT_ALL, GroupClassifier(1), GroupClassifier(2))
+    accepts = np.array([[1.0] * 3, [0.0] * 3, [1.0, 0.0, 1.0], [0.0, 1.0, 0.0]])
+    ends = np.array([[0.0, 0.0, 0.4, -0.4]])
+    found = CertifiedSet(members, accepts, ends, ends, 0.1, "decide").cheapest(
         np.array([-1.0, 0.5, -1.0])
     )
     assert found.policy.hypotheses == (ACCEPT_ALL, GroupClassifier(1))

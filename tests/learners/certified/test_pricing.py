@@ -18,11 +18,9 @@ from evenhand.hypotheses.constants import ACCEPT_ALL
 from evenhand.learners.certified import pricing
 from evenhand.learners.certified.deployable import CertifiedSet, MixtureProgram
 from evenhand.learners.certified.pricing import (
-    Cells,
     Exploration,
     Objective,
     PooledCosts,
-    Witnesses,
 )
 from evenhand.words import Prices
 
@@ -165,6 +163,15 @@ def test_mixtures_with_a_bound_on_accept_all_are_those_of_a_general_solver(seed)
 # what is not known yet
 
 
+def certified_set(accepts, lower, upper, limit):
+    """Members of which nothing is asked but what is told here, after the two constants."""
+    rows = np.concatenate(
+        [np.ones((1, accepts.shape[1])), np.zeros((1, accepts.shape[1])), accepts]
+    )
+    lower, upper = (np.pad(ends, ((0, 0), (2, 0))) for ends in (lower, upper))
+    return CertifiedSet((ACCEPT_ALL,) * len(rows), rows, lower, upper, limit, "certify_only")
+
+
 @pytest.mark.parametrize("audits_only", [False, True])
 @pytest.mark.parametrize(
     "rate", [FPR, FalseNegativeRate(), SelectionRate()], ids=lambda rate: rate.name
@@ -178,12 +185,16 @@ def test_the_variance_of_the_certificate_is_that_of_its_increments(rate, audits_
     target, p = np.array([0.2, 0.1, 0.5, 0.2]), draw.uniform(0.3, 0.9, size=4)
     coin = 0.25
     ends = np.array([[0.9, 0.8]])
-    deployable = CertifiedSet.of((ACCEPT_ALL,) * 2, accepts, -ends, ends, 0.05, "certify_only")
+    deployable = certified_set(accepts, -ends, ends, 0.05)
     question = Exploration(
         deployable,
         None,
-        Witnesses(group, weight, bad, cells),
-        [(rate, 0, 1)],
+        (rate,),
+        2,
+        group,
+        weight,
+        bad,
+        cells,
         floor=0.1,
         rounds=1.0,
         length=1.0,
@@ -245,14 +256,18 @@ def log_of(seed, people=400, prices=None):
     )
 
 
+def pooled(log, table, people=1):
+    past = log.features[:people], None
+    return PooledCosts.of(log, past, table, fit_outcomes(log), TransformedLoss())
+
+
 def test_costs_are_pooled_over_people_whom_no_member_tells_apart():
     log = log_of(1)
-    cells = Cells.of(log, log.features[:10], None, table)
-    assert len(cells) == 3
-    costs = PooledCosts.of(log, cells, fit_outcomes(log), TransformedLoss())
+    costs = pooled(log, table, people=400)
+    assert len(costs.cost) == 3
     for x in range(3):
         rows = log.features[:, 0] == x
-        (cell,) = set(cells.of_log[rows])
+        (cell,) = set(costs.of_past[rows])
         bad, good = log.negative[rows].sum(), log.positive[rows].sum()
         overall = fit_outcomes(log).overall
         imaginary = costs.labels[cell] - bad - good
@@ -261,7 +276,7 @@ def test_costs_are_pooled_over_people_whom_no_member_tells_apart():
         assert costs.cost[cell] == pytest.approx(rows.sum() * (share - (1 - share)) / len(log) / 2)
         assert costs.share[cell] == pytest.approx(rows.mean())
         assert costs.acceptance[cell] == pytest.approx(log.acceptance[rows].mean())
-    assert (cells.of_past == cells.of_log[:10]).all()
+    assert (costs.accepts[:, costs.of_past] == table(log.features, None)).all()
 
 
 def test_people_who_are_told_apart_must_not_be_pooled():
@@ -271,16 +286,10 @@ def test_people_who_are_told_apart_must_not_be_pooled():
     errors = {"cells": [], "one pool": []}
     for seed in range(5):
         log = log_of(seed, people=20_000)
-        cells = Cells.of(log, log.features[:1], None, table)
-        pooled = PooledCosts.of(log, cells, fit_outcomes(log), TransformedLoss())
-        whole = Cells(
-            np.ones((1, 1), dtype=bool),
-            np.zeros(len(log), dtype=np.int64),
-            np.zeros(1, dtype=np.int64),
-        )
-        all_in_one = PooledCosts.of(log, whole, fit_outcomes(log), TransformedLoss())
+        in_cells = pooled(log, table)
+        all_in_one = pooled(log, lambda features, _: np.ones((1, len(features)), dtype=bool))
         truth = 2 * (0.2 + 0.2 * log.features[:, 0]) - 1
-        errors["cells"].append(abs(pooled.cost.sum() - truth.mean() / 2))
+        errors["cells"].append(abs(in_cells.cost.sum() - truth.mean() / 2))
         errors["one pool"].append(abs(all_in_one.cost.sum() - truth.mean() / 2))
     assert max(errors["cells"]) < 0.006 < min(errors["one pool"])
 
@@ -300,9 +309,7 @@ def test_what_a_forecast_is_worth_is_found(worth):
 
 def test_the_posterior_has_the_variance_that_is_told():
     log = log_of(2)
-    costs = PooledCosts.of(
-        log, Cells.of(log, log.features[:1], None, table), fit_outcomes(log), TransformedLoss()
-    )
+    costs = pooled(log, table)
     drawn = costs.drawn(np.random.default_rng(0), 20_000)
     np.testing.assert_allclose(drawn.mean(axis=0), costs.cost, atol=4e-3)
     np.testing.assert_allclose(drawn.var(axis=0), costs.variance, rtol=0.05)
@@ -316,9 +323,7 @@ def test_where_nobody_comes_twice_weighted_labels_correct_the_regression():
     def steps(features, _):
         return np.array([features[:, 0] > cut for cut in many])
 
-    costs = PooledCosts.of(
-        log, Cells.of(log, log.features[:1], None, steps), fit_outcomes(log), TransformedLoss()
-    )
+    costs = pooled(log, steps)
     assert costs.error is not None
     np.testing.assert_allclose(costs.variance, costs.error**2)
     drawn = costs.drawn(np.random.default_rng(0), 4_000)
@@ -333,11 +338,11 @@ def asked(seed, **more):
     draw = np.random.default_rng(seed)
     accepts = (draw.random((8, 5)) < 0.5).astype(float)
     middle, half = draw.uniform(-0.3, 0.3, size=(1, 8)), draw.uniform(0.05, 0.5, size=(1, 8))
-    deployable = CertifiedSet.of(
-        (ACCEPT_ALL,) * 8, accepts, middle - half, middle + half, 0.1, "certify_only"
-    )
+    deployable = certified_set(accepts, middle - half, middle + half, 0.1)
     share, chance = draw.dirichlet(np.ones(5)), draw.random(5)
     costs = PooledCosts(
+        accepts > 0,
+        np.zeros(0, dtype=int),
         share * (2 * chance - 1) / 2,
         share,
         chance,
@@ -345,9 +350,7 @@ def asked(seed, **more):
         share,
         draw.uniform(0.2, 1, 5),
     )
-    people = Witnesses(
-        draw.integers(0, 2, 40), np.ones(40), draw.random(40), draw.integers(0, 5, 40)
-    )
+    people = (draw.integers(0, 2, 40), np.ones(40), draw.random(40), draw.integers(0, 5, 40))
     settings = {
         "floor": 0.02,
         "rounds": 1000.0,
@@ -356,7 +359,7 @@ def asked(seed, **more):
         "most_audits": 1.0,
     }
     settings |= {"more_audits": True, "audited": None}
-    question = Exploration(deployable, costs, people, [(FPR, 0, 1)], **settings | more)
+    question = Exploration(deployable, costs, (FPR,), 2, *people, **settings | more)
     return deployable, costs, question.best(np.random.default_rng(seed))
 
 

@@ -65,8 +65,7 @@ def test_rules_are_opened_by_weight_and_given_up_when_too_many():
     for rule in RULES:
         policy = Mixture((ACCEPT_ALL, rule), (0.1, 0.9))
         seen = cohort(policy)
-        monitor = watched.watch_people(monitor, seen, policy, GROUPS, GROUPS)
-        monitor = watched.watch_labels(monitor, seen, policy, GROUPS)
+        monitor = watched.watch(monitor, seen, policy, GROUPS, GROUPS, labels=True)
     assert len(watched.rules) == MOST_RULES
     assert watched.opened == len(RULES)
     assert RULES[-1] in watched.rules

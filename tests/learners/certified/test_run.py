@@ -12,7 +12,7 @@ from evenhand.fairness import FalseNegativeRate, SelectionRate
 from evenhand.fairness.delta_ledger import Booking
 from evenhand.hypotheses.constants import ACCEPT_ALL, GroupClassifier
 from evenhand.learners import CertifiedLearner
-from evenhand.learners.certified.evidence import labelled_groups
+from evenhand.learners.certified.run import labelled_groups
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 

@@ -14,19 +14,14 @@ import numpy as np
 from evenhand.bandit import PracticalSchedule, coordinate_descent, explored
 from evenhand.estimation import EstimatedLoss, RoundLog, TransformedLoss, doubly_robust
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
+from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.certified.deployable import SURE, CertifiedSet
-from evenhand.learners.certified.evidence import accept_weight, group_codes
+from evenhand.learners.certified.evidence import group_codes
 from evenhand.learners.certified.forecast import HALF, LITTLE, Prospect
 from evenhand.learners.certified.intervals import AuditProcess
 from evenhand.learners.certified.nomination import ForetoldPeople
-from evenhand.learners.certified.pricing import (
-    WEIGHT_CAP,
-    Cells,
-    Exploration,
-    PooledCosts,
-    Witnesses,
-)
-from evenhand.learners.certified.run import CertificationRun
+from evenhand.learners.certified.pricing import WEIGHT_CAP, Exploration, PooledCosts
+from evenhand.learners.certified.run import CertificationRun, GapLimits
 from evenhand.learners.certified.settings import CertifiedSettings
 from evenhand.learners.epochs import Epoch
 from evenhand.policies import Mixture
@@ -49,10 +44,10 @@ class Ahead:
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The policy of an epoch, what it was chosen from, and what that took."""
+    """The policy of an epoch, between which values its gaps lie, and what it took to choose it."""
 
     policy: Mixture
-    deployable: CertifiedSet
+    gaps: GapLimits
     floor: float
     steps: int
     oracle_calls: int
@@ -107,20 +102,25 @@ class Situation:
     # what may be deployed, and what it costs
 
     def _certified_set(self, accepts: FloatArray) -> CertifiedSet:
+        """The certified hypotheses and the constants, whose gaps are zero, on some rows."""
         members, lower, upper = self.run.certified()
-        limit, group_use = self.run.guarantee.limit, self.run.guarantee.group_use
-        return CertifiedSet.of(members, accepts, lower, upper, limit, group_use)
+        zero, row = np.zeros((len(lower), 2)), np.ones((1, accepts.shape[1]))
+        return CertifiedSet(
+            (ACCEPT_ALL, REJECT_ALL, *members),
+            np.concatenate([row, 0.0 * row, accepts]),
+            np.concatenate([zero, lower], axis=1),
+            np.concatenate([zero, upper], axis=1),
+            self.run.guarantee.limit,
+            self.run.guarantee.group_use,
+        )
 
     @cached_property
-    def _pooled(self) -> tuple[Cells, PooledCosts, CertifiedSet]:
-        """The cells of the people seen so far, what accepting them costs, and what may be deployed
-        on them.
-        """
+    def _pooled(self) -> tuple[PooledCosts, CertifiedSet]:
+        """What accepting the people of each cell costs, and what may be deployed on them."""
         run, past = self.run, self.run.evidence.past
-        group = past.group if run.guarantee.group_decides else None
-        cells = Cells.of(self.log, past.features, group, run.table)
-        deployable = self._certified_set(cells.accepts.astype(np.float64))
-        return cells, PooledCosts.of(self.log, cells, self.regression, self.loss), deployable
+        shown = past.features, past.group if run.guarantee.group_decides else None
+        costs = PooledCosts.of(self.log, shown, run.table, self.regression, self.loss)
+        return costs, self._certified_set(costs.accepts.astype(np.float64))
 
     @cached_property
     def _robust(self) -> tuple[EstimatedLoss, FloatArray]:
@@ -132,7 +132,7 @@ class Situation:
         person, with its variance. Fitted classes: doubly robust with capped weights.
         """
         if not self.settings.fitted:
-            _, costs, deployable = self._pooled
+            costs, deployable = self._pooled
             return deployable, costs.cost, costs.variance
         loss, variances = self._robust
         accepts = self.run.table(loss.features, loss.group).astype(np.float64)
@@ -144,7 +144,7 @@ class Situation:
     def by_price(self, length: int) -> Chosen:
         """The certified mixture with the least J (`pricing`), and the audit coin beside it."""
         run, floor, rounds = self.run, self.floor, self.log.rounds
-        cells, costs, deployable = self._pooled
+        costs, deployable = self._pooled
         past, groups, process = run.evidence.past, run.groups or (), run.process
         codes = group_codes(past.group, groups)
         inside = codes >= 0
@@ -153,8 +153,12 @@ class Situation:
         explored_mixture = Exploration(
             deployable,
             costs,
-            Witnesses(codes[inside], past.weight[inside], chance, cells.of_past[inside]),
-            run.guarantee.pairs(groups),
+            run.guarantee.rates,
+            len(groups),
+            codes[inside],
+            past.weight[inside],
+            chance,
+            costs.of_past[inside],
             floor=floor,
             rounds=rounds,
             length=float(length),
@@ -166,7 +170,8 @@ class Situation:
         weights = (1.0 - floor) * explored_mixture.weights
         weights[0] += floor
         took = explored_mixture.steps, explored_mixture.oracle_calls, explored_mixture.halted
-        return Chosen(deployable.mixture(weights), deployable, floor, *took)
+        policy, gaps = _deployed(deployable, weights)
+        return Chosen(policy, gaps, floor, *took)
 
     def by_descent(self, length: int) -> Chosen:
         """Algorithm 1 among deployable mixtures, and then the audits."""
@@ -178,14 +183,15 @@ class Situation:
             loss, deployable, exploration_floor=floor, regret_scale=tolerated / floor, sides=1
         )
         policy = descent.weights.smoothed(floor, explored(1))
-        policy, ahead = self._with_audits(policy, floor, length)
+        weights, ahead = self._with_audits(policy, floor, length)
         report = descent.report
         took = report.iterations, report.oracle_calls, report.halted
-        return Chosen(policy, deployable, floor, *took, ahead)
+        policy, gaps = _deployed(deployable, weights)
+        return Chosen(policy, gaps, floor, *took, ahead)
 
     def _with_audits(
         self, policy: Mixture, floor: float, length: int
-    ) -> tuple[Mixture, Ahead | None]:
+    ) -> tuple[FloatArray, Ahead | None]:
         """Move uncertified mass between the constants, within the budget of bad accepts.
 
         Where accepting is a sacrifice, accept-all has at least the share that minimises the
@@ -195,7 +201,7 @@ class Situation:
         deployable, cost, variance = self._estimated
         weights = deployable.cautious(deployable.weights_of(policy), cost, variance)
         if self.settings.audit_rate != "auto":
-            return deployable.mixture(weights), None
+            return weights, None
         free, ahead = weights[0] - floor + weights[1], None
         share = weights[0] - floor
         # if accepting is a sacrifice: will it pay?
@@ -207,13 +213,13 @@ class Situation:
                 share = max(share, best.share * free) if in_time else best.share * free
         share = min(share, max(self._affordable(length) - floor, 0.0), free)
         weights[0], weights[1] = floor + share, free - share
-        return deployable.mixture(weights), ahead
+        return weights, ahead
 
-    def without_audits(self) -> tuple[Mixture, CertifiedSet]:
-        """The best certified policy, and what it was chosen from."""
+    def without_audits(self) -> tuple[Mixture, GapLimits]:
+        """The best certified policy, and between which values its gaps lie."""
         deployable, cost, variance = self._estimated
         cheapest = deployable.weights_of(deployable.cheapest(cost).policy)
-        return deployable.mixture(deployable.cautious(cheapest, cost, variance)), deployable
+        return _deployed(deployable, deployable.cautious(cheapest, cost, variance))
 
     # forecasting
 
@@ -248,7 +254,7 @@ class Situation:
             policy = self.epochs[epoch - 1].mixture
             if saw.any():
                 acceptance = policy.acceptance(people.features, shown)
-                played.append((length, acceptance, accept_weight(policy), saw))
+                played.append((length, acceptance, policy.weight_of(ACCEPT_ALL), saw))
             later += stop - first
         return Prospect(
             weight=people.weight / people.weight.sum(),
@@ -267,3 +273,8 @@ class Situation:
             audits_only=run.guarantee.bound not in ("betting", "nominate"),
             played=tuple(played),
         ).narrowed()
+
+
+def _deployed(deployable: CertifiedSet, weights: FloatArray) -> tuple[Mixture, GapLimits]:
+    """The mixture of the members with these weights, and between which values its gaps lie."""
+    return deployable.mixture(weights), (deployable.lower @ weights, deployable.upper @ weights)

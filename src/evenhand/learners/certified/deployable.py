@@ -15,7 +15,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from evenhand.contracts import GroupUse, Hypothesis
-from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
 from evenhand.words import FloatArray, IntArray
 
@@ -54,29 +53,6 @@ class CertifiedSet:
     limit: float
     group_use: GroupUse
 
-    @classmethod
-    def of(
-        cls,
-        hypotheses: tuple[Hypothesis, ...],
-        accepts: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        limit: float,
-        group_use: GroupUse,
-    ) -> "CertifiedSet":
-        """Add the constants, whose gaps are zero."""
-        rows, gaps = accepts.shape[1], len(lower)
-        both = np.concatenate([np.ones((1, rows)), np.zeros((1, rows)), accepts])
-        zero = np.zeros((gaps, 2))
-        return cls(
-            (ACCEPT_ALL, REJECT_ALL, *hypotheses),
-            both,
-            np.concatenate([zero, lower], axis=1),
-            np.concatenate([zero, upper], axis=1),
-            limit,
-            group_use,
-        )
-
     @property
     def constraints(self) -> FloatArray:
         """(2 gaps, members): rows g with sum pi(h) g_h <= limit."""
@@ -113,11 +89,6 @@ class CertifiedSet:
         weights = cheapest_mixture(self.accepts @ acceptance_cost, self.constraints, self.limit)
         support = np.flatnonzero(weights)
         return CertifiedAnswer(self.mixture(weights), weights[support] @ self.accepts[support])
-
-    def gaps(self, policy: Mixture) -> tuple[FloatArray, FloatArray]:
-        """Between which values the gaps of a mixture of members lie."""
-        weights = self.weights_of(policy)
-        return self.lower @ weights, self.upper @ weights
 
     def cautious(self, weights: FloatArray, cost: FloatArray, variance: FloatArray) -> FloatArray:
         """Learned weight whose gain over the better constant may be chance goes to that constant.

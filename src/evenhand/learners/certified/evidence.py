@@ -29,10 +29,8 @@ from evenhand.errors import ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import find_contexts, numbered
 from evenhand.fairness.rates import Rate
-from evenhand.hypotheses.constants import ACCEPT_ALL, GroupClassifier
 from evenhand.learners.rounds import Block
 from evenhand.learners.storage import COUNT, PROBABILITY, storable
-from evenhand.policies import Mixture
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample
 
 OUTSIDE = -1
@@ -102,10 +100,6 @@ class ClosedCohort:
         """Erased people."""
         return float(self.lost_accepted.sum() + self.lost_rejected.sum())
 
-    def codes(self, groups: tuple[Any, ...]) -> IntArray:
-        """0..G-1 for the certificate's groups, -1 for everybody else."""
-        return group_codes(self.group, groups)
-
 
 def group_codes(group: GroupArray, groups: tuple[Any, ...]) -> IntArray:
     """0..G-1 for the listed groups, -1 for everybody else, the unknown among them."""
@@ -113,27 +107,6 @@ def group_codes(group: GroupArray, groups: tuple[Any, ...]) -> IntArray:
     for code, value in enumerate(groups):
         codes[group == value] = code
     return codes
-
-
-def accept_weight(policy: Mixture, group: Any = None) -> float:
-    """With which probability the policy accepts whoever comes: the weight of accept-all, and of
-    "accept iff this group" in a group.
-    """
-    everybody = (ACCEPT_ALL,) if group is None else (ACCEPT_ALL, GroupClassifier(group))
-    return policy.weight_of(*everybody)
-
-
-def labelled_groups(policy: Mixture, groups: tuple[Any, ...]) -> BoolArray:
-    """(G,): in which groups labels of a cohort of this policy may be looked at.
-
-    Where nobody is accepted with probability 0 the coin shows everybody's label sooner or later.
-    That is decided by the policy, before the coins, never by the rows that came: to skip a cohort
-    because somebody in it had p = 0 would keep the lucky ones.
-    """
-    decides = policy.group_use == "decide"
-    return np.array(
-        [accept_weight(policy, group if decides else None) > 0 for group in groups], dtype=bool
-    )
 
 
 def from_counts(

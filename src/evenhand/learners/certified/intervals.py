@@ -252,7 +252,7 @@ class BettingProcess:
         """
         if prepared.plan is None:
             return 0
-        codes = cohort.codes(self.bound.groups[: len(prepared.labelled)])
+        codes = group_codes(cohort.group, self.bound.groups[: len(prepared.labelled)])
         used = codes >= 0
         lost, chance = (
             np.concatenate([cohort.lost_rejected, cohort.lost_accepted]),
@@ -396,7 +396,7 @@ class AuditProcess:
 
         Erased ones keep their places among them, in a column of their own at the end.
         """
-        codes = np.append(cohort.codes(self.groups), OUTSIDE)
+        codes = np.append(group_codes(cohort.group, self.groups), OUTSIDE)
         kinds = np.stack(
             [cohort.audited_positive, cohort.audited_negative, cohort.audited_unresolved]
         )

@@ -33,9 +33,9 @@ from evenhand.learners.certified.deploy import SCHEDULE, Ahead, Chosen, Situatio
 from evenhand.learners.certified.evidence import (
     ClosedCohort,
     PastPeople,
-    accept_weight,
     from_block,
     from_counts,
+    group_codes,
 )
 from evenhand.learners.certified.forecast import RateForecast, epoch_length, sentences
 from evenhand.learners.certified.nomination import due, nominees
@@ -50,7 +50,7 @@ from evenhand.learners.epochs import (
     holds_lock,
     locked,
 )
-from evenhand.learners.rounds import Block, Lost, merged
+from evenhand.learners.rounds import Block, merged
 from evenhand.learners.settings import as_groups, require_number
 from evenhand.learners.storage import (
     Decoder,
@@ -325,10 +325,11 @@ class CertifiedLearner(EpochLearner):
         rounds = as_rounds(round)
         self.state.book.tell_group(rounds, as_told_groups(group, len(rounds)))
 
-    def _lose(self, lost: Lost, *, erased: bool) -> None:
+    def _lose(self, lost: Block, *, erased: bool) -> None:
         super()._lose(lost, erased=erased)
-        if erased and lost.closed:
-            self.state.run.evidence.forget(lost.features, lost.group, lost.label)
+        if erased and lost.logged[0]:
+            person = lost.features[0], lost.group_of(0), int(lost.label[0])
+            self.state.run.evidence.forget(*person)
 
     def _tick(self, at: float | None) -> None:
         if at is None:
@@ -352,7 +353,7 @@ class CertifiedLearner(EpochLearner):
         """
         policy = self.epoch.mixture
         if self._coin is None or self._coin[0] is not policy:
-            self._coin = (policy, accept_weight(policy))
+            self._coin = (policy, policy.weight_of(ACCEPT_ALL))
         return self._coin[1]
 
     # closing cohorts
@@ -376,15 +377,10 @@ class CertifiedLearner(EpochLearner):
     def _look_at(self, closed: Sequence[ClosedCohort]) -> None:
         state, run = self.state, self.state.run
         self._watch_late_labels()
-        for number, cohort in enumerate(closed):
-            policy = state.epochs[cohort.epoch - 1].mixture
-            if number > 0:  # the first one was prepared for when the last closing ended
-                run.prepare({cohort.epoch: policy}, self._resolved_or_none())
-            run.look(cohort, policy)
-            state.history.learn(cohort.epoch, cohort.log, with_group=self.group_use == "decide")
+        policies = {one.epoch: state.epochs[one.epoch - 1].mixture for one in closed}
+        run.look_at(closed, policies, state.history, state.round)
         if run.alarms:
             self._suspend()
-        state.run.join_groups(state.round)
 
     def _watch_late_labels(self) -> None:
         """Without a maturity window: show the drift tests the cohorts that have all their labels by
@@ -436,6 +432,8 @@ class CertifiedLearner(EpochLearner):
                 f"{rounds} rounds were decided, but it has been {state.round} before."
             )
         self._tick(at)
+        for block in played:
+            block.require_possible()
         state.columns = state.columns or next((block.features.shape[1] for block in played), None)
         state.round = rounds
         self._look_at([from_block(block) for block in played])
@@ -469,7 +467,7 @@ class CertifiedLearner(EpochLearner):
         ends = [*(epoch.first_round for epoch in epochs[1:]), opened.first_round]
         waiting = [epoch for epoch, end in zip(epochs, ends, strict=True) if end > run.next_round]
         policies = {epoch.number: epoch.mixture for epoch in (*waiting, opened)}
-        run.prepare(policies, self._resolved_or_none())
+        run.prepare(policies, self.state.history)
 
     def _choose(self, number: int, round: int) -> Epoch:
         run = self.state.run
@@ -507,7 +505,7 @@ class CertifiedLearner(EpochLearner):
         """One epoch of a deployable mixture."""
         length = epoch_length(round)
         chosen = self._chosen(number, round, length)
-        self.state.certified_gaps[number] = chosen.deployable.gaps(chosen.policy)
+        self.state.certified_gaps[number] = chosen.gaps
         took = chosen.steps, chosen.oracle_calls, chosen.halted
         return Epoch(number, "certified", round, length, chosen.policy, chosen.floor, *took)
 
@@ -528,33 +526,26 @@ class CertifiedLearner(EpochLearner):
 
     def _frozen(self, number: int, round: int) -> Epoch:
         """The audit budget is spent: the best certified policy, without audits, for good."""
-        chosen, deployable = self._situation(number, round).without_audits()
-        policy, gaps = replace(chosen, schema=self.state.schema), deployable.gaps(chosen)
+        chosen, gaps = self._situation(number, round).without_audits()
+        policy = replace(chosen, schema=self.state.schema)
         self.state.certified_gaps[number] = gaps
         self.state.frozen_certificate = self.state.run.certificate(policy, gaps, FOREVER)
         self.state.run.frozen = True
         return Epoch(number, "frozen", round, FOREVER, policy)
 
     def _situation(self, number: int, round: int) -> Situation:
+        log = self.state.history.of(with_group=self.group_use == "decide")
+        assert log is not None  # cohorts have been closed
         return Situation(
             self.settings,
             self.state.run,
-            self._resolved(),
+            log,
             self.loss,
             self.state.epochs,
             number,
             round,
             self._budget_left,
         )
-
-    def _resolved(self) -> RoundLog:
-        """Everything resolved as one log, which the history remembers until something is added."""
-        log = self.state.history.of(with_group=self.group_use == "decide")
-        assert log is not None  # cohorts have been closed
-        return log
-
-    def _resolved_or_none(self) -> RoundLog | None:
-        return self._resolved() if self.state.history.logs else None
 
     @property
     def _budget_left(self) -> float:
@@ -814,7 +805,7 @@ class CertifiedLearner(EpochLearner):
         for epoch, first, stop in run.closed:
             rounds = [block for block in closed if first <= block.first < stop]
             cohort = from_block(merged([replace(block, epoch=epoch) for block in rounds]))
-            inside = cohort.codes(run.groups or run.evidence.groups) >= 0
+            inside = group_codes(cohort.group, run.groups or run.evidence.groups) >= 0
             run.evidence.remember(cohort, inside, audits=run.guarantee.nominates)
             state.history.learn(cohort.epoch, cohort.log, with_group=self.group_use == "decide")
 

@@ -146,7 +146,14 @@ class ForetoldPeople:
         features, group = past.features[inside], past.group[inside]
         negative = np.clip(regression.negative_probability(features), MARGIN, 1 - MARGIN)
         if run.evidence.audits:
-            audits = _joined(run.evidence.audits)
+            # the audits end to end; of very many every k-th, each counting for those left out
+            columns = [
+                np.concatenate([getattr(one, name) for one in run.evidence.audits])
+                for name in ("features", "group", "label", "weight")
+            ]
+            rows = _spread(np.arange(len(columns[0])), MOST_LABELLED)
+            people, value, label, weight = (column[rows] for column in columns)
+            audits = LabelledSample(people, value, label, weight * len(columns[0]) / len(rows))
             seen = np.clip(regression.negative_probability(audits.features), MARGIN, 1 - MARGIN)
             for value in groups:
                 here, there = group == value, audits.group == value
@@ -266,14 +273,3 @@ def _standard_error(
             variances.append(f * (1.0 - f) / max(n, 1.0))
         largest = max(largest, float(np.sqrt(sum(sorted(variances)[-2:]))))
     return largest
-
-
-def _joined(samples: list[LabelledSample]) -> LabelledSample:
-    """The audits end to end; of very many every k-th, each counting for those left out."""
-    columns = [
-        np.concatenate([getattr(s, name) for s in samples])
-        for name in ("features", "group", "label", "weight")
-    ]
-    rows = _spread(np.arange(len(columns[0])), MOST_LABELLED)
-    features, group, label, weight = (column[rows] for column in columns)
-    return LabelledSample(features, group, label, weight * len(columns[0]) / len(rows))

@@ -60,6 +60,7 @@ the forecasts are worth: a poor one costs regret.
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 
 import numpy as np
 
@@ -93,49 +94,20 @@ FEWEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
-    """accepts (members, cells): people whom no member tells apart are one cell.
-
-    of_log, of_past: the cells of the rows of a log, and of past people.
-    """
-
-    accepts: BoolArray
-    of_log: IntArray
-    of_past: IntArray
-
-    @classmethod
-    def of(
-        cls,
-        log: RoundLog,
-        features: FloatArray,
-        group: GroupArray | None,
-        table: Callable[[FloatArray, GroupArray | None], BoolArray],
-    ) -> "Cells":
-        """features, group: past people; table: which member accepts which row."""
-        contexts = find_contexts(log.features, log.group)
-        seen = table(
-            log.features[contexts.first], None if log.group is None else log.group[contexts.first]
-        )
-        both = np.concatenate([seen, table(features, group)], axis=1)
-        cells = find_contexts(np.packbits(both, axis=0).T.astype(np.float64), None)
-        rows = len(contexts)
-        return cls(both[:, cells.first], cells.index[:rows][contexts.index], cells.index[rows:])
-
-    def __len__(self) -> int:
-        return int(self.accepts.shape[1])
-
-
-@dataclass(frozen=True, eq=False)
 class PooledCosts:
     """What accepting everybody in each cell costs per person of the population, and how well that
     is known.
 
-    cost, stake (cells,): the cost is cost + (m_x - chance) stake if the share of bad outcomes is
-    m_x. chance: its estimate; labels: how many labels, the imaginary ones included, it rests on.
-    share: of the people; acceptance: with which probability they were accepted so far. error: None,
-    or the standard errors of the costs where labels could not be pooled.
+    accepts (members, cells): people whom no member tells apart are one cell; of_past: the cell of
+    each of the past people. cost, stake (cells,): the cost is cost + (m_x - chance) stake if the
+    share of bad outcomes is m_x. chance: its estimate; labels: how many labels, the imaginary ones
+    included, it rests on. share: of the people; acceptance: with which probability they were
+    accepted so far. error: None, or the standard errors of the costs where labels could not be
+    pooled.
     """
 
+    accepts: BoolArray
+    of_past: IntArray
     cost: FloatArray
     stake: FloatArray
     chance: FloatArray
@@ -146,49 +118,53 @@ class PooledCosts:
 
     @classmethod
     def of(
-        cls, log: RoundLog, cells: Cells, regression: OutcomeRegression, loss: TransformedLoss
+        cls,
+        log: RoundLog,
+        past: tuple[FloatArray, GroupArray | None],
+        table: Callable[[FloatArray, GroupArray | None], BoolArray],
+        regression: OutcomeRegression,
+        loss: TransformedLoss,
     ) -> "PooledCosts":
         """Pool the labels of each cell. Where most labels are alone in their cells, there is
         nothing to pool: the regression is then corrected by weighted labels, which stays right if
-        the regression is wrong."""
+        the regression is wrong.
 
-        def total(column: FloatArray) -> FloatArray:
-            return np.asarray(
-                np.bincount(cells.of_log, weights=column, minlength=len(cells)), dtype=np.float64
-            )
+        past: features and group of past people; table: which member accepts which row.
+        """
+        contexts = find_contexts(log.features, log.group)
+        shown = None if log.group is None else log.group[contexts.first]
+        both = np.concatenate([table(log.features[contexts.first], shown), table(*past)], axis=1)
+        cells = find_contexts(np.packbits(both, axis=0).T.astype(np.float64), None)
+        of_log, of_past = np.split(cells.index, [len(contexts.first)])
+        cell, size, rounds = of_log[contexts.index], len(cells.first), log.rounds
 
-        rounds, (swing, of_reject) = log.rounds, loss.per_row(log.prices, len(log.features))
+        def total(column: FloatArray, place: IntArray = cell) -> FloatArray:
+            return np.asarray(np.bincount(place, weights=column, minlength=size), dtype=np.float64)
+
+        swing, of_reject = loss.per_row(log.prices, len(log.features))
         if isinstance(regression, TabularOutcome):  # its contexts are the cells, or parts of them
             forecast = np.full(len(log), regression.overall)
         else:
             forecast = regression.negative_probability(log.features)
         people, accepted = total(log.count), total(log.accepted)
-        mean = np.divide(
-            total(log.count * forecast), people, out=np.full(len(cells), 0.5), where=people > 0
-        )
+
+        def mean_of(column: FloatArray, nobody: float) -> FloatArray:
+            means = np.full(size, nobody)
+            np.divide(total(log.count * column), people, out=means, where=people > 0)
+            return means
+
+        mean, stake = mean_of(forecast, 0.5), total(log.count * swing)
         residual = total(log.negative - log.accepted * forecast)
         squares = total(log.negative * (1.0 - forecast) ** 2 + log.positive * forecast**2)
         labels = accepted + _imaginary_people(residual, squares, accepted, mean)
-        chance, stake = np.clip(mean + residual / labels, 0.0, 1.0), total(log.count * swing)
-        acceptance = np.divide(
-            total(log.count * log.acceptance), people, out=np.ones(len(cells)), where=people > 0
-        )
-        known = {
-            "stake": stake / rounds,
-            "chance": chance,
-            "labels": labels,
-            "share": people / rounds,
-        }
-        if accepted[accepted >= 2].sum() >= accepted.sum() / 2:
-            cost = total(log.count * (forecast * swing - of_reject)) + (chance - mean) * stake
-            return cls(cost / rounds, **known, acceptance=acceptance)
-        estimated, variance = doubly_robust(log, regression, loss, cap=WEIGHT_CAP)
-        cell = cells.of_log[find_contexts(log.features, log.group).first]
-        cost, square = (
-            np.bincount(cell, weights=column, minlength=len(cells))
-            for column in (estimated.acceptance_cost, variance)
-        )
-        return cls(cost / rounds, **known, acceptance=acceptance, error=np.sqrt(square) / rounds)
+        chance, error = np.clip(mean + residual / labels, 0.0, 1.0), None
+        cost = total(log.count * (forecast * swing - of_reject)) + (chance - mean) * stake
+        if accepted[accepted >= 2].sum() < accepted.sum() / 2:
+            estimated, variance = doubly_robust(log, regression, loss, cap=WEIGHT_CAP)
+            cost = total(estimated.acceptance_cost, of_log)
+            error = np.sqrt(total(variance, of_log)) / rounds
+        known = (stake / rounds, chance, labels, people / rounds, mean_of(log.acceptance, 1.0))
+        return cls(both[:, cells.first], of_past, cost / rounds, *known, error)
 
     @property
     def variance(self) -> FloatArray:
@@ -354,22 +330,13 @@ class Explored:
 
 
 @dataclass(frozen=True, eq=False)
-class Witnesses:
-    """PastPeople people by whom the variance of the certificate is forecast: each row's group code,
-    weight, P[y = -1 | x] and cell."""
-
-    group: IntArray
-    weight: FloatArray
-    chance: FloatArray
-    cell: IntArray
-
-
-@dataclass(frozen=True, eq=False)
 class Exploration:
     """The question which certified mixture has the least J; `deployable` has one row per cell.
 
-    gaps: (rate, earlier group, later group) of each row of `deployable.lower`. rounds: t; length:
-    l; ahead: N. most_audits: the largest weight of accept-all in Q. more_audits: whether
+    Rows of `deployable.lower` are the gaps, for each rate and pair (earlier, later) of the groups.
+    group, weight, negative, cell (n,): past people by whom the variance of the certificate is
+    forecast, with the code of their group, m = P[y = -1 | x] and their cell. rounds: t; length: l;
+    ahead: N. most_audits: the largest weight of accept-all in Q. more_audits: whether
     exploration may raise it above that in the cheapest mixture. audited: None where every accepted
     person is evidence for the certificate; else the share of the people whom the audit coin has
     accepted so far, who alone are.
@@ -377,8 +344,12 @@ class Exploration:
 
     deployable: CertifiedSet
     costs: PooledCosts
-    witnesses: Witnesses
-    gaps: list[tuple[Rate, int, int]]
+    rates: tuple[Rate, ...]
+    groups: int
+    group: IntArray
+    weight: FloatArray
+    negative: FloatArray
+    cell: IntArray
     floor: float
     rounds: float
     length: float
@@ -434,24 +405,23 @@ class Exploration:
         """(part of what is missing, a, b) for each gap whose end is above the limit under the
         target.
         """
-        deployable, witnesses = self.deployable, self.witnesses
+        deployable, pairs = self.deployable, list(combinations(range(self.groups), 2))
         audits_only = self.audited is not None
         above = np.maximum(deployable.upper @ target, -deployable.lower @ target)
         above = np.maximum(above - deployable.limit, 0.0)
         members = np.flatnonzero(target[2:] > 0) + 2
-        if not (above > 0).any() or not len(members) or not witnesses.weight.sum() > 0:
+        if not (above > 0).any() or not len(members) or not self.weight.sum() > 0:
             return []
         part, tau = above / above.sum(), target[members] / target[members].sum()
-        decides = deployable.accepts[np.ix_(members, witnesses.cell)]
-        share, cells = witnesses.weight / witnesses.weight.sum(), deployable.accepts.shape[1]
+        decides = deployable.accepts[np.ix_(members, self.cell)]
+        share, cells = self.weight / self.weight.sum(), deployable.accepts.shape[1]
         terms: list[tuple[float, float, FloatArray]] = []
         for k in np.flatnonzero(above > 0):
-            rate, *pair = self.gaps[k]
-            bad, good = rate.in_denominator(np.array([-1, 1]))
-            m = np.clip(bad * witnesses.chance + good * (1.0 - witnesses.chance), SURE, 1.0)
+            bad, good = self.rates[k // len(pairs)].in_denominator(np.array([-1, 1]))
+            m = np.clip(bad * self.negative + good * (1.0 - self.negative), SURE, 1.0)
             squares = np.zeros(len(share))
-            for j in pair:
-                inside = np.where(witnesses.group == j, share, 0.0)
+            for j in pairs[k % len(pairs)]:
+                inside = np.where(self.group == j, share, 0.0)
                 size = max(float(inside @ m), SHARE_FLOOR)
                 deviation = decides - (decides @ (inside * m) / size)[:, np.newaxis]
                 squares += tau @ deviation**2 * inside / size**2
@@ -461,6 +431,6 @@ class Exploration:
                 a, b = 0.0, np.append(np.zeros(cells), float(squares @ m))
             else:
                 a = float(squares @ m**2)
-                b = np.bincount(witnesses.cell, weights=squares * m * (1.0 - m), minlength=cells)
+                b = np.bincount(self.cell, weights=squares * m * (1.0 - m), minlength=cells)
             terms.append((float(part[k]), a, b))
         return terms

@@ -17,10 +17,11 @@ import numpy as np
 from evenhand.contracts import Hypothesis
 from evenhand.fairness.drift import DriftMonitor
 from evenhand.hypotheses.constants import ACCEPT_ALL, Constant
-from evenhand.learners.certified.evidence import ClosedCohort
+from evenhand.learners.certified.evidence import ClosedCohort, group_codes
+from evenhand.learners.certified.intervals import acceptance_table
 from evenhand.learners.storage import storable
 from evenhand.policies import Mixture
-from evenhand.words import GroupArray
+from evenhand.words import BoolArray
 
 LEAST_WEIGHT = 0.05
 """A rule is watched from the time on at which it has this weight in the policy."""
@@ -45,33 +46,35 @@ class WatchedRules:
     """
     opened: int = 0
 
-    def watch_people(
+    def watch(
         self,
         monitor: DriftMonitor,
         cohort: ClosedCohort,
         policy: Mixture,
         groups: tuple[Any, ...],
         founders: tuple[Any, ...],
+        *,
+        labels: bool,
     ) -> DriftMonitor:
         """The mix of groups, "other" being the last one, and whom the rules of `policy`, which was
-        chosen before the cohort, accept; needs no label.
+        chosen before the cohort, accept: that needs no label. Then the labels, if they may be
+        looked at.
 
         founders: the groups with which the run began.
         """
-        rounds, codes = cohort.rounds, cohort.codes(founders)
+        rounds, codes = cohort.rounds, group_codes(cohort.group, founders)
         known = np.array([value is not None for value in cohort.group.tolist()], dtype=bool)
         counts = [float(rounds[codes == j].sum()) for j in range(len(founders))]
         monitor = monitor.watch("group mix", [*counts, float(rounds[known & (codes < 0)].sum())])
         monitor = self._open(monitor, policy, groups, cohort.epoch)
-        codes, shown = cohort.codes(groups), _shown(cohort, policy)
-        for rule, number in zip(self.rules, self.numbers, strict=True):
-            accepts = np.asarray(rule.accepts(cohort.features, shown))
+        codes = group_codes(cohort.group, groups)
+        for number, accepts in zip(self.numbers, self._accepts(cohort, policy), strict=True):
             for j, group in enumerate(groups):
                 here = codes == j
                 chosen = float(rounds[here & accepts].sum())
                 shares = [chosen, float(rounds[here].sum()) - chosen]
                 monitor = monitor.watch(_stream("share", group, number), shares)
-        return monitor
+        return self.watch_labels(monitor, cohort, policy, groups) if labels else monitor
 
     def watch_labels(
         self,
@@ -83,14 +86,14 @@ class WatchedRules:
         """Labels (good, bad, not come) of the audited, who are draws of the population, and of the
         accepted with h(x) = 1, each kept with probability q / p(x).
         """
-        codes, shown = cohort.codes(groups), _shown(cohort, policy)
+        codes, table = group_codes(cohort.group, groups), self._accepts(cohort, policy)
         for j, group in enumerate(groups):
             counts = cohort.settled_audited[:, codes == j].sum(axis=1)
             monitor = monitor.watch(f"labels of {group}", counts)
-        for rule, number, since in zip(self.rules, self.numbers, self.since, strict=True):
+        watched = zip(self.rules, self.numbers, self.since, table, strict=True)
+        for rule, number, since, accepts in watched:
             if cohort.epoch < since:
                 continue
-            accepts = np.asarray(rule.accepts(cohort.features, shown))
             always = policy.weight_of(rule) + policy.weight_of(ACCEPT_ALL)
             chance = np.divide(
                 always, cohort.acceptance, out=np.zeros(len(accepts)), where=cohort.acceptance > 0
@@ -101,6 +104,11 @@ class WatchedRules:
                 counts = kept[:, codes == j].sum(axis=1)
                 monitor = monitor.watch(_stream("labels", group, number), counts)
         return monitor
+
+    def _accepts(self, cohort: ClosedCohort, policy: Mixture) -> BoolArray:
+        """(rules, rows): whom each rule accepts."""
+        shown = cohort.group if policy.group_use == "decide" else None
+        return acceptance_table(self.rules, cohort.features, shown)
 
     def _open(
         self, monitor: DriftMonitor, policy: Mixture, groups: tuple[Any, ...], epoch: int
@@ -123,10 +131,6 @@ class WatchedRules:
             self.numbers = (*self.numbers[:least], *self.numbers[least + 1 :])
             self.since = (*self.since[:least], *self.since[least + 1 :])
         return monitor
-
-
-def _shown(cohort: ClosedCohort, policy: Mixture) -> GroupArray | None:
-    return cohort.group if policy.group_use == "decide" else None
 
 
 def _stream(what: str, group: Any, number: int) -> str:

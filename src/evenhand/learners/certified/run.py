@@ -15,7 +15,7 @@ import numpy as np
 from evenhand.bounds import BettingBound
 from evenhand.contracts import Enumeration, FixedCountBound, GroupUse, Hypothesis, HypothesisClass
 from evenhand.errors import CannotCertify, InvalidInput, NotSerialisable, ProtocolError
-from evenhand.estimation import RoundLog
+from evenhand.estimation.log import History
 from evenhand.estimation.outcomes import fit_outcomes
 from evenhand.fairness.certificate import (
     CellCount,
@@ -29,13 +29,12 @@ from evenhand.fairness.delta_ledger import Booking, DeltaLedger, inverse_square_
 from evenhand.fairness.drift import ConstancyTest, DriftMonitor
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses import Stumps
-from evenhand.hypotheses.constants import Constant, GroupClassifier
+from evenhand.hypotheses.constants import ACCEPT_ALL, Constant, GroupClassifier
 from evenhand.learners.certified.evidence import (
     FIRST_PEOPLE,
     ClosedCohort,
     EvidenceCounts,
     GroupCounts,
-    labelled_groups,
 )
 from evenhand.learners.certified.intervals import (
     AUDIT_BOUNDS,
@@ -184,6 +183,26 @@ class CertificationRun:
 
     # looking at cohorts
 
+    def look_at(
+        self,
+        cohorts: Sequence[ClosedCohort],
+        policies: Mapping[int, Mixture],
+        history: History,
+        round: int,
+    ) -> None:
+        """Look at closed cohorts in the order of arrival, each once; `policies` were deployed in
+        their epochs, and `history` learns from them. Then groups may join, unless there is an
+        alarm.
+        """
+        for number, cohort in enumerate(cohorts):
+            policy = policies[cohort.epoch]
+            if number > 0:  # the first one was prepared for when the last closing ended
+                self.prepare({cohort.epoch: policy}, history)
+            self.look(cohort, policy)
+            history.learn(cohort.epoch, cohort.log, with_group=self.guarantee.group_decides)
+        if not self.alarms:
+            self.join_groups(round)
+
     def look(self, cohort: ClosedCohort, policy: Mixture) -> None:
         """Look at a closed cohort once; `policy` was deployed in it."""
         if cohort.first != self.next_round:
@@ -192,11 +211,22 @@ class CertificationRun:
                 "next to be looked at; a certificate looks at everybody, in the order of arrival.",
                 hint="hand over every decided round once, overruled and erased people included.",
             )
-        self.next_round = cohort.stop
-        self._watch(cohort, policy)
+        self.next_round, place = cohort.stop, (cohort.epoch, cohort.first, cohort.stop)
+        if self.monitor is not None and self.watched is not None and self.groups is not None:
+            # With a maturity window a label's category is settled at the end of the person's own
+            # window, whenever the cohort closes. Without one, labels are looked at cohort by
+            # cohort, in the order of arrival, once a cohort has all of them: to pass over a cohort
+            # that lacks some would select by the labels.
+            settled = self.guarantee.maturity is not None
+            labels = settled or (cohort.complete and not self.awaiting)
+            founders = self.groups[: len(self.groups) - self.joined]
+            self.monitor = self.watched.watch(
+                self.monitor, cohort, policy, self.groups, founders, labels=labels
+            )
+            self.awaiting += [] if labels else [place]
         if self.frozen:
             return
-        self.closed.append((cohort.epoch, cohort.first, cohort.stop))
+        self.closed.append(place)
         prepared = self.prepared.get(cohort.epoch)
         judged = self.process is not None and prepared is not None
         if self.process is not None and prepared is not None:
@@ -208,43 +238,21 @@ class CertificationRun:
         audits, billed = self.guarantee.nominates, self.started
         self.evidence.add(cohort, self.groups, billed=billed, judged=judged, audits=audits)
 
-    def prepare(self, policies: Mapping[int, Mixture], before: RoundLog | None) -> None:
+    def prepare(self, policies: Mapping[int, Mixture], history: History) -> None:
         """Fix bets and regression for the next cohorts of these epochs, by their policies, from the
-        rounds `before`, which have closed.
+        history, whose rounds have closed.
         """
-        process, past = self.process, self.evidence.past
+        process, past, decides = self.process, self.evidence.past, self.guarantee.group_decides
         self.prepared = {}
         if process is None or self.frozen:
             return
-        regression, group = (
-            fit_outcomes(before),
-            past.group if self.guarantee.group_decides else None,
-        )
+        regression = fit_outcomes(history.of(with_group=decides))
+        group = past.group if decides else None
         for epoch, policy in policies.items():
             acceptance = policy.acceptance(past.features, group)
             plan = process.plan(past, acceptance, regression)
             labelled = labelled_groups(policy, self.groups or ())
             self.prepared[epoch] = Prepared(plan, regression, labelled)
-
-    def _watch(self, cohort: ClosedCohort, policy: Mixture) -> None:
-        """Group mix of everybody whose group is known, and whom the deployed rules accept; labels
-        as soon as they may be looked at.
-
-        With a maturity window a label's category is settled at the end of the person's own window,
-        whenever the cohort closes. Without one, labels are looked at cohort by cohort, in the order
-        of arrival, once a cohort has all of them: to pass over a cohort that lacks some would
-        select by the labels.
-        """
-        if self.monitor is None or self.watched is None or self.groups is None:
-            return
-        founders = self.groups[: len(self.groups) - self.joined]
-        self.monitor = self.watched.watch_people(
-            self.monitor, cohort, policy, self.groups, founders
-        )
-        if self.guarantee.maturity is None and (self.awaiting or not cohort.complete):
-            self.awaiting.append((cohort.epoch, cohort.first, cohort.stop))
-        else:
-            self.watch_labels(cohort, policy)
 
     def watch_labels(self, cohort: ClosedCohort, policy: Mixture) -> None:
         """Show the drift tests the labels of a cohort."""
@@ -535,6 +543,21 @@ class CertificationRun:
                 "nobody can say when they are complete."
             )
         return sentences
+
+
+def labelled_groups(policy: Mixture, groups: tuple[Any, ...]) -> BoolArray:
+    """(G,): in which groups labels of a cohort of this policy may be looked at.
+
+    Where nobody is accepted with probability 0 the coin shows everybody's label sooner or later.
+    That is decided by the policy, before the coins, never by the rows that came: to skip a cohort
+    because somebody in it had p = 0 would keep the lucky ones.
+    """
+    everybody = policy.weight_of(ACCEPT_ALL) > 0
+    decides = policy.group_use == "decide"
+    return np.array(
+        [everybody or (decides and policy.weight_of(GroupClassifier(g)) > 0) for g in groups],
+        dtype=bool,
+    )
 
 
 def is_constant(hypothesis: Hypothesis) -> bool:

@@ -33,7 +33,7 @@ from numpy.typing import ArrayLike
 
 from evenhand.errors import CannotEstimateRate
 from evenhand.estimation import RoundLog
-from evenhand.estimation.outcomes import LogisticOutcome, fit_logistic_outcomes
+from evenhand.estimation.outcomes import fit_logistic_outcomes
 from evenhand.fairness import GapConstraints
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses import ACCEPT_ALL, LinearRule
@@ -299,12 +299,8 @@ class ExploreExploit(EpochLearner):
         model = None if log is None else fit_logistic_outcomes(log)
         if log is None or model is None:
             return Epoch(number, "explore", round, length, Mixture((ACCEPT_ALL,), (1.0,)))
-        return Epoch(number, "policy", round, length, self._regions(log, model), oracle_calls=1)
-
-    def _regions(self, log: RoundLog, model: LogisticOutcome) -> Mixture:
-        """Accept the best while their expected false positives allow it; of the rest accept as many
-        as the bound leaves room for.
-        """
+        # Accept the best while their expected false positives allow it; of the rest accept as many
+        # as the bound leaves room for.
         # the chance of a bad outcome at which accepting and rejecting cost the same
         fa, fr = (
             float(np.mean(price)) for price in (self.prices.false_accept, self.prices.false_reject)
@@ -321,6 +317,7 @@ class ExploreExploit(EpochLearner):
         direction = -model.weights / model.scale
         offset = float(-model.intercept - direction @ model.mean)
         cut = float(np.log((1.0 - edge) / max(edge, 1e-12)))
-        return random_cutoff(
+        policy = random_cutoff(
             direction, offset, lambda score: np.where(score >= cut, 1.0, rate * logistic(score))
         )
+        return Epoch(number, "policy", round, length, policy, oracle_calls=1)
