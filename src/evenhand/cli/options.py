@@ -13,7 +13,7 @@ from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, Rate, as_rates
 from evenhand.hypotheses import CLASSES, ScoreThresholds
 from evenhand.tables import READING, Misleading, Table, misleading, number, read_table
-from evenhand.tables.notation import DATES
+from evenhand.tables.column import DATES
 from evenhand.words import (
     BoolArray,
     CostSensitiveProblem,

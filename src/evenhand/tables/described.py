@@ -42,8 +42,8 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import BadLabel, InvalidInput
-from evenhand.tables.frame import Frame, LabelledFrame, listed, number, same_value
-from evenhand.tables.notation import FALSE, TRUE
+from evenhand.tables.column import FALSE, TRUE, listed, number, same_value
+from evenhand.tables.frame import Frame, LabelledFrame
 from evenhand.tables.published import TABLES
 from evenhand.tables.reading import read_frame
 from evenhand.words import FloatArray, GroupArray, IntArray
@@ -542,7 +542,7 @@ def chosen_groups(frame: Frame, name: str, groups: tuple[str, ...]) -> Frame:
 
     Examples
     --------
-    >>> from evenhand.tables.frame import TableColumn
+    >>> from evenhand.tables.column import TableColumn
     >>> frame = Frame("toy", {"sex": TableColumn(("f", "m", "x"))}, (2, 3, 4))
     >>> chosen_groups(frame, "sex", ("f", "m")).lines
     (2, 3)
@@ -678,7 +678,7 @@ def two_values(
 
     Examples
     --------
-    >>> from evenhand.tables.frame import TableColumn
+    >>> from evenhand.tables.column import TableColumn
     >>> frame = Frame("loans", {"repaid": TableColumn(("yes", "no", ""))}, (2, 3, 4))
     >>> two_values(frame, "repaid", "yes")
     (array([ 1., -1., nan]), 'yes')
@@ -752,7 +752,7 @@ def group_texts(frame: Frame, name: str, notes: list[str]) -> list[str | None]:
 
     Examples
     --------
-    >>> from evenhand.tables.frame import TableColumn
+    >>> from evenhand.tables.column import TableColumn
     >>> frame = Frame("toy", {"sex": TableColumn(("f", "F", "f", "m"))}, (2, 3, 4, 5))
     >>> notes = []
     >>> group_texts(frame, "sex", notes), notes

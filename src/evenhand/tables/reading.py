@@ -16,7 +16,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -24,8 +24,8 @@ from typing import Any, Literal
 import numpy as np
 
 from evenhand.errors import InvalidInput
-from evenhand.tables.frame import MISSING, Cells, Frame, TableColumn, Written
-from evenhand.tables.notation import DATES, PLAIN, Notation, find_notation
+from evenhand.tables.column import DATES, MISSING, Cells, TableColumn, Written, with_one_mark
+from evenhand.tables.frame import Frame
 from evenhand.tables.packed import WIDEST, split_plain
 
 Format = Literal["csv", "parquet", "jsonl", "excel"]
@@ -474,7 +474,7 @@ def _named(
     if not kept:
         raise InvalidInput(f"{source} has no column with a value.")
     frame = {name: TableColumn(cells, how.markers, written) for name, cells in kept.items()}
-    return Frame(source, _one_mark(frame, written), lines, tuple(notes))
+    return Frame(source, with_one_mark(frame, written), lines, tuple(notes))
 
 
 def _all_missing(cells: Cells, markers: frozenset[str]) -> bool:
@@ -487,32 +487,6 @@ def _counts(cells: Cells) -> bool:
     return read is not None and bool(
         (read == np.arange(len(read))).all() or (read == np.arange(1, len(read) + 1)).all()
     )
-
-
-def _one_mark(columns: dict[str, TableColumn], written: Written) -> dict[str, TableColumn]:
-    """The same columns, told the decimal mark that some of them show: 51.000 is 51000 where others
-    have 3,5.
-    """
-    if written.decimal is not None:
-        return columns
-    shown = set()
-    for column in columns.values():
-        if isinstance(column.cells, np.ndarray) and column.cells.dtype.kind in "iufb":
-            continue
-        if column.notation is PLAIN:
-            continue
-        if column.written is not None and TableColumn(column.cells, column.markers).numbers is None:
-            distinct = list(islice(dict.fromkeys(t for t in column.texts if t), 1000))
-            if any("," in text for text in distinct):
-                found = find_notation(distinct, dates="text")
-                if isinstance(found, Notation) and found.kind == "number":
-                    shown.add(found.decimal)
-    if shown != {","}:
-        return columns
-    return {
-        name: replace(column, written=replace(written, guess=","))
-        for name, column in columns.items()
-    }
 
 
 # other packages
