@@ -90,9 +90,9 @@ def command(data: str, document: str | None, **options: Any) -> None:
     from evenhand.cli.show import console, emit, heading, show_lines
     from evenhand.evaluation import measure_decisions
 
-    frame, _ = read_frame(data, **file_reading(options)).with_joined(options["group"])
     decision, by, outcome = options["decision"], options["group"], options["outcome"]
-    frame.require([name for name in (decision, by, outcome) if name])
+    named = [name for name in (decision, by, outcome) if name]
+    frame, _ = read_frame(data, **file_reading(options)).with_joined(by, named)
     frame = chosen_groups(frame, by, split(options["groups"]))
     unknown = frame[decision].missing | frame[by].missing
     if unknown.any() and not options["drop_missing"]:

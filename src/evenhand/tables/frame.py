@@ -116,18 +116,25 @@ class Frame:
             return f"did you mean {folded[near[0]]!r}? Names are compared letter by letter."
         return "names are compared letter by letter, upper and lower case included."
 
-    def with_joined(self, name: str) -> tuple["Frame", tuple[str, ...]]:
+    def with_joined(self, name: str, needed: Iterable[str] = ()) -> tuple["Frame", tuple[str, ...]]:
         """Add a column that joins several, if `name` names several with commas between them.
 
         Parameters
         ----------
         name : str
             A column, or "sex,race".
+        needed : iterable of str
+            Columns that must then be there.
 
         Returns
         -------
         tuple
             The frame, which has a column `name` if that is possible; and the columns it is made of.
+
+        Raises
+        ------
+        MissingColumn
+            If a column to join or a needed one is not there.
 
         Examples
         --------
@@ -137,13 +144,16 @@ class Frame:
         """
         parts = tuple(part.strip() for part in name.split(",") if part.strip())
         if name in self.columns or len(parts) < 2:
+            self.require(needed)
             return self, (name,)
         self.require(parts)
         rows = zip(*(self.columns[part].texts for part in parts), strict=True)
         cells = tuple(
             None if None in row else " & ".join(text for text in row if text) for row in rows
         )
-        return replace(self, columns={**self.columns, name: TableColumn(cells)}), parts
+        joined = replace(self, columns={**self.columns, name: TableColumn(cells)})
+        joined.require(needed)
+        return joined, parts
 
     def where(self, rows: BoolArray) -> "Frame":
         """Keep some rows.
@@ -183,6 +193,8 @@ class Frame:
         """
         column = self[name]
         read = column.numbers
+        if read is not None and np.isfinite(read).all():
+            return read
         if column.doubt is not None:
             raise InvalidInput(
                 f"{self.source}: the numbers of {name!r} are in doubt: {column.doubt}.",
@@ -191,8 +203,6 @@ class Frame:
             )
         if read is None:
             bad = [text is None or number(text) is None for text in column.texts].index(True)
-        elif np.isfinite(read).all():
-            return read
         else:
             bad = int(np.argmin(np.isfinite(read)))
         raise InvalidInput(
@@ -494,43 +504,36 @@ class LabelledFrame:
             )
         parts: dict[str, FloatArray] = {}
         encoded: dict[str, tuple[str, ...]] = {}
-        notes = list(self.notes)
+        recipe, notes = [], list(self.notes)
         for name in self.features:
-            columns = self._one_hot(name) if name in texts else {name: self.frame.finite(name)}
-            parts |= columns
-            if name in texts:
-                encoded[name] = tuple(columns)
-        if not self.published:
-            notes += [
-                f"the text column {name!r} became {len(columns)} columns of 0 and 1"
-                for name, columns in encoded.items()
-            ]
-        values = np.column_stack(list(parts.values()))
+            column = self.frame.columns[name]
+            if name not in texts:
+                parts[name] = self.frame.finite(name)
+                recipe.append(RecipeColumn(name, column.notation))
+                continue
+            values, base = self.categories(name)
+            columns = {f"{name}={one}": np.array(column.texts) == one for one in values}
+            parts |= {one: chosen.astype(np.float64) for one, chosen in columns.items()}
+            encoded[name] = tuple(columns)
+            recipe.append(RecipeColumn(name, None, values, base))
+            if not self.published:
+                notes.append(f"the text column {name!r} became {len(columns)} columns of 0 and 1")
         return Table(
             self.name,
-            values,
+            np.column_stack(list(parts.values())),
             tuple(parts),
             self.group,
             self.label,
             notes=tuple(notes),
             encoded=encoded,
-            recipe=tuple(
-                RecipeColumn(name, self.frame.columns[name].notation)
-                if name not in encoded
-                else self._recipe_of_texts(name, encoded[name])
-                for name in self.features
-            ),
+            recipe=tuple(recipe),
         )
 
-    def _recipe_of_texts(self, name: str, columns: tuple[str, ...]) -> RecipeColumn:
-        values = tuple(one.removeprefix(f"{name}=") for one in columns)
-        left = {text for text in self.frame.columns[name].texts if text} - set(values)
-        return RecipeColumn(name, None, values, next(iter(left), None))
-
-    def _one_hot(self, name: str) -> dict[str, FloatArray]:
-        """{"purpose=car": 0/1, ...}."""
-        column = self.frame[name]
-        distinct = sorted({text for text in column.texts if text is not None})
+    def categories(self, name: str) -> tuple[tuple[str, ...], str | None]:
+        """The values of a text column that get a 0/1 column each, and the one of two that needs
+        none.
+        """
+        distinct = sorted({text for text in self.frame.columns[name].texts if text is not None})
         if len(distinct) > MOST_CATEGORIES:
             raise InvalidInput(
                 f"{self.frame.source}: the text column {name!r} has {len(distinct)} distinct "
@@ -538,6 +541,6 @@ class LabelledFrame:
                 hint=f"leave it out with --leave-out {name}; "
                 "names and identifiers say nothing about a new person.",
             )
-        values = np.array(column.texts)
-        shown = distinct[1:] if len(distinct) == 2 and not self.published else distinct
-        return {f"{name}={value}": (values == value).astype(np.float64) for value in shown}
+        if len(distinct) == 2 and not self.published:
+            return (distinct[1],), distinct[0]
+        return tuple(distinct), None
