@@ -486,17 +486,14 @@ class LabelledFrame:
             If a column is text and `encode` is not set, if a text column has too many values, or if
             a number is infinite.
         """
-        texts = [name for name in self.features if self.frame.columns[name].numbers is None]
+        columns = self.frame.columns
+        texts = [name for name in self.features if columns[name].numbers is None]
         for name in texts:
-            if self.frame.columns[name].doubt is not None:
+            if columns[name].doubt is not None:
                 self.frame.finite(name)  # refuses it
         if texts and not self.encode:
-            examples = [
-                next(text for text in self.frame[name].texts if text and number(text) is None)
-                for name in texts
-            ]
-            pairs = zip(texts, examples, strict=True)
-            shown = ", ".join(f"{name!r} (for example {text!r})" for name, text in pairs)
+            words = {n: next(t for t in columns[n].texts if t and number(t) is None) for n in texts}
+            shown = ", ".join(f"{name!r} (for example {text!r})" for name, text in words.items())
             raise InvalidInput(
                 f"{self.frame.source}: {shown} {'is' if len(texts) == 1 else 'are'} not numeric.",
                 hint="add --encode for one 0/1 column per value, "
@@ -506,18 +503,16 @@ class LabelledFrame:
         encoded: dict[str, tuple[str, ...]] = {}
         recipe, notes = [], list(self.notes)
         for name in self.features:
-            column = self.frame.columns[name]
             if name not in texts:
                 parts[name] = self.frame.finite(name)
-                recipe.append(RecipeColumn(name, column.notation))
+                recipe.append(RecipeColumn(name, columns[name].notation))
                 continue
-            values, base = self.categories(name)
-            columns = {f"{name}={one}": np.array(column.texts) == one for one in values}
-            parts |= {one: chosen.astype(np.float64) for one, chosen in columns.items()}
-            encoded[name] = tuple(columns)
+            (values, base), cells = self.categories(name), np.array(columns[name].texts)
+            parts |= {f"{name}={one}": (cells == one).astype(np.float64) for one in values}
+            encoded[name] = tuple(f"{name}={one}" for one in values)
             recipe.append(RecipeColumn(name, None, values, base))
             if not self.published:
-                notes.append(f"the text column {name!r} became {len(columns)} columns of 0 and 1")
+                notes.append(f"the text column {name!r} became {len(values)} columns of 0 and 1")
         return Table(
             self.name,
             np.column_stack(list(parts.values())),
