@@ -114,29 +114,27 @@ class Shown(ABC):
         columns = self._columns()
         rows = list(zip(*columns.values(), strict=True))
         left_out = len(rows) - ROWS_SHOWN
-        lines = [[_cell(value) for value in row] for row in rows]
+
+        def cell(value: Any) -> str:
+            if value is None or isinstance(value, str | bool):
+                return "" if value is None else str(value)
+            number = float(value)
+            return f"{int(number):,}" if number.is_integer() else f"{number:.4g}"
+
+        lines = [[cell(value) for value in row] for row in rows]
         if left_out > 0:
             half = ROWS_SHOWN // 2
             dots = ["…"] * len(columns)
             lines = [*lines[:half], dots, *lines[-half:]]
         head = "".join(f"<th>{escape(name)}</th>" for name in columns)
         body = "".join(
-            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in lines
+            f"<tr>{''.join(f'<td>{escape(text)}</td>' for text in line)}</tr>" for line in lines
         )
         told = f"<p>{len(rows):,} rows</p>" if left_out > 0 else ""
         return (
             f"<div><p><b>{escape(self._headline())}</b></p><table><thead><tr>{head}</tr></thead>"
             f"<tbody>{body}</tbody></table>{told}</div>"
         )
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str | bool):
-        return str(value)
-    number = float(value)
-    return f"{int(number):,}" if number.is_integer() else f"{number:.4g}"
 
 
 def _imported(package: str, purpose: str) -> Any:

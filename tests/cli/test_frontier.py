@@ -2,8 +2,11 @@ import csv
 
 import numpy as np
 import pytest
+from rich.console import Console
 
-from evenhand.cli.frontier import parse_limits
+from evenhand.cli.frontier import RuleBook, parse_limits
+from evenhand.hypotheses import ACCEPT_ALL, LinearRule, Threshold
+from evenhand.policies import Mixture
 
 LENDING = ("--label", "repaid", "--good", "yes", "--group", "group")
 
@@ -85,3 +88,17 @@ def test_without_matplotlib_the_way_out_is_named(run, lending, monkeypatch):
 )
 def test_limits(text, limit, expected):
     assert np.allclose(parse_limits(text, limit), expected)
+
+
+def test_long_rules_are_numbered_in_order_of_appearance():
+    rules = RuleBook(["income", "debt", "years_with_the_employer"])
+    long = LinearRule((1.5, -2.25, 3.125), 4.0)
+    short = Threshold(0, 30.0, 3)
+    mixed = Mixture((short, long, ACCEPT_ALL), (0.2, 0.7, 0.1))
+    assert rules.mixture(mixed) == "0.70 rule 1 + 0.20 income >= 30 + 0.10 accept everybody"
+    assert rules.mixture(mixed, 2) == "0.70 rule 1 + 0.20 income >= 30 + 1 more"
+    assert rules.mixture(Mixture((long,), (1.0,))) == "rule 1"
+    console = Console(width=200)
+    with console.capture() as capture:
+        rules.show(console)
+    assert capture.get().strip() == f"rule 1: {long.describe(rules.names)}"

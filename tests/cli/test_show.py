@@ -7,8 +7,6 @@ from rich.console import Console
 from evenhand.cli import show
 from evenhand.cli.options import TableRequest, table_problem
 from evenhand.cli.solve import solve
-from evenhand.hypotheses import ACCEPT_ALL, LinearRule, Threshold
-from evenhand.policies import Mixture
 
 
 def printed(thing) -> str:
@@ -21,20 +19,6 @@ def printed(thing) -> str:
 def test_a_grid_has_its_numbers_flush_right():
     table = show.grid("name", ">count", rows=[("a", "1"), ("b", "1000")])
     assert printed(table).splitlines() == ["name  count  ", "a         1  ", "b      1000  "]
-
-
-def test_long_rules_are_numbered_in_order_of_appearance():
-    rules = show.RuleBook(["income", "debt", "years_with_the_employer"])
-    long = LinearRule((1.5, -2.25, 3.125), 4.0)
-    short = Threshold(0, 30.0, 3)
-    mixed = Mixture((short, long, ACCEPT_ALL), (0.2, 0.7, 0.1))
-    assert rules.mixture(mixed) == "0.70 rule 1 + 0.20 income >= 30 + 0.10 accept everybody"
-    assert rules.mixture(mixed, 2) == "0.70 rule 1 + 0.20 income >= 30 + 1 more"
-    assert rules.mixture(Mixture((long,), (1.0,))) == "rule 1"
-    console = Console(width=200)
-    with console.capture() as capture:
-        rules.show(console)
-    assert capture.get().strip() == f"rule 1: {long.describe(rules.names)}"
 
 
 def test_texts_are_printed_without_markup():

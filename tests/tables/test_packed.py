@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from evenhand.errors import InvalidInput
 from evenhand.tables import packed, reading
-from evenhand.tables.frame import MISSING
+from evenhand.tables.column import MISSING
 
 CELL = st.one_of(
     st.integers(-(10**9), 10**9).map(str),

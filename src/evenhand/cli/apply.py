@@ -111,8 +111,7 @@ def groups_of(
     if not file.uses_group:
         return None, np.ones(len(frame), dtype=np.bool_)
     column = name or file.group or "group"
-    frame, _ = frame.with_joined(column)
-    frame.require([column])
+    frame, _ = frame.with_joined(column, [column])
     gaps = frame[column].missing
     if gaps.any() and not drop:
         raise InvalidInput(

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -73,29 +73,32 @@ def _ledger(settings: "Settings") -> "Iterator[tuple[Ledger, bool]]":
         yield ledger, itself
 
 
-def _product(settings: "Settings", tenant: str | None, name: str | None) -> "Product":
+def _chosen(
+    settings: "Settings",
+    tenant: str | None,
+    product: str | None,
+    start: datetime | None,
+    end: datetime | None,
+) -> "tuple[Product, Period]":
+    """The product and the days that the options name."""
     from evenhand.errors import InvalidInput
+    from evenhand.service.audit_pack import Period
 
     chosen = [
-        product
-        for product in settings.products
-        if name in (None, product.name) and tenant in (None, product.tenant)
+        one
+        for one in settings.products
+        if product in (None, one.name) and tenant in (None, one.tenant)
     ]
     if len(chosen) != 1:
-        names = ", ".join(f"{product.tenant}/{product.name}" for product in settings.products)
-        asked = f"tenant {tenant!r} and product {name!r} name {len(chosen)} products"
+        names = ", ".join(f"{one.tenant}/{one.name}" for one in settings.products)
+        asked = f"tenant {tenant!r} and product {product!r} name {len(chosen)} products"
         raise InvalidInput(
             f"{asked}, and exactly one is needed; the settings have {names}.",
             hint="add --tenant NAME and --product NAME.",
         )
-    return chosen[0]
-
-
-def _period(start: datetime | None, end: datetime | None) -> "Period":
-    from evenhand.service.audit_pack import Period
-
     first = 0.0 if start is None else start.replace(tzinfo=UTC).timestamp()
-    return Period(first, 1e12 if end is None else end.replace(tzinfo=UTC).timestamp())
+    last = 1e12 if end is None else end.replace(tzinfo=UTC).timestamp()
+    return chosen[0], Period(first, last)
 
 
 @command.command("verify", params=[JSON_OPTION])
@@ -197,15 +200,7 @@ def proof_command(
 @click.option(
     "--reveal", metavar="NAME", help="Reveal the secrets of ended windows, in this person's name."
 )
-def pack_command(
-    settings: "Settings",
-    tenant: str | None,
-    product: str | None,
-    start: datetime | None,
-    end: datetime | None,
-    out: Path,
-    reveal: str | None,
-) -> None:
+def pack_command(settings: "Settings", out: Path, reveal: str | None, **which: Any) -> None:
     """Everything that an auditor needs, in one directory, with a verifier that needs no package."""
     from evenhand.errors import InvalidInput
     from evenhand.service.audit_pack import pack
@@ -215,9 +210,7 @@ def pack_command(
             raise InvalidInput(
                 "secrets are revealed by the running service.", hint="POST /v1/windows/NAME/reveal."
             )
-        pack(
-            ledger, _product(settings, tenant, product), _period(start, end), out, reveal_by=reveal
-        )
+        pack(ledger, *_chosen(settings, **which), out, reveal_by=reveal)
     click.echo(
         f"Pack: {out}\nVerify it: cd {out} && "
         "python verifier.py ledger.jsonl --secrets secrets.json --head head.json --pack pack.json"
@@ -244,21 +237,13 @@ def pack_command(
     metavar="FILE",
     help="The file to write.",
 )
-def export_command(
-    settings: "Settings",
-    tenant: str | None,
-    product: str | None,
-    start: datetime | None,
-    end: datetime | None,
-    kind: str,
-    out: Path,
-) -> None:
+def export_command(settings: "Settings", kind: str, out: Path, **which: Any) -> None:
     """Decisions with propensities for other tools: Open Bandit Pipeline (.npz), VW (dsjson),
     Parquet.
     """
     from evenhand.service.audit_pack import export_decisions
 
-    chosen, period = _product(settings, tenant, product), _period(start, end)
+    chosen, period = _chosen(settings, **which)
     with _ledger(settings) as (ledger, _):
         rows = (row for row in ledger.history(*chosen.names) if period.holds(row.at))
         click.echo(f"{export_decisions(rows, chosen, out, kind):,} decisions: {out}")

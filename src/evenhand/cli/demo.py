@@ -196,8 +196,8 @@ def tell_the_price(
     out: "Console", task: TableProblem, traced: "Frontier", path: Path
 ) -> Path | None:
     """The cost of fairness over a few limits, and the picture; without matplotlib there is none."""
-    from evenhand.cli.frontier import draw
-    from evenhand.cli.show import IN_SAMPLE, heading, show_frontier
+    from evenhand.cli.frontier import draw, show_frontier
+    from evenhand.cli.show import IN_SAMPLE, heading
 
     out.print(heading("3. And other limits?"))
     some = [i for i, limit in enumerate(traced.limits) if round(float(limit) * 1000) % 50 == 0]

@@ -141,10 +141,8 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
     used.
     """
     from evenhand.cli.show import emit
-    from evenhand.evaluation import Candidate, evaluate, write_log
-    from evenhand.fairness.rates import as_rates
+    from evenhand.evaluation import write_log
     from evenhand.report.drawing import require
-    from evenhand.words import Prices
 
     if options["figure"] is not None:
         require("matplotlib")  # before the work, not after
@@ -157,15 +155,7 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
     if converted is not None:
         write_log(log, converted)
     if policy is not None:
-        evaluation = evaluate(
-            log,
-            Candidate.read(policy),
-            rates=as_rates(tuple(dict.fromkeys(options["rate"]))),
-            limit=options["limit"],
-            failure_probability=options["delta"],
-            prices=Prices(options["price_false_accept"], options["price_false_reject"]),
-            groups=split(options["groups"]) or None,
-        )
+        evaluation = asked_evaluation(log, policy, options)
         if options["figure"] is not None:
             from evenhand.report import evaluation_figure, save_figure
 
@@ -180,6 +170,23 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
         return
     if converted is not None:
         click.echo(f"Log: {converted} ({len(log):,} rows)")
+
+
+def asked_evaluation(log: "DecisionLog", policy: str, options: Mapping[str, Any]) -> "Evaluation":
+    """What the log says about the policy."""
+    from evenhand.evaluation import Candidate, evaluate
+    from evenhand.fairness.rates import as_rates
+    from evenhand.words import Prices
+
+    return evaluate(
+        log,
+        Candidate.read(policy),
+        rates=as_rates(tuple(dict.fromkeys(options["rate"]))),
+        limit=options["limit"],
+        failure_probability=options["delta"],
+        prices=Prices(options["price_false_accept"], options["price_false_reject"]),
+        groups=split(options["groups"]) or None,
+    )
 
 
 def asked_log(logs: str, options: Mapping[str, Any]) -> "DecisionLog":

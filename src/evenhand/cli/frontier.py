@@ -1,6 +1,8 @@
 """`evenhand frontier`: Figure 1 of the paper for a table, and what each limit costs."""
 
 import csv
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,15 +20,21 @@ from evenhand.cli.options import (
     TableRequest,
     table_problem,
 )
+from evenhand.contracts import Hypothesis, Policy
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.oracle import require_limit
+from evenhand.policies import Mixture
 from evenhand.tables import number
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from evenhand.faircsc import Frontier
 
 MOST_LIMITS = 10_000
+SHORT, LONG = 36, 220
+"""Rules longer than SHORT get a number in tables; rules longer than LONG are cut there."""
 
 
 @click.command(
@@ -83,7 +91,7 @@ def command(
         return
     console = show.console()
     show.show_task(console, task)
-    show.show_frontier(console, task, traced)
+    show_frontier(console, task, traced)
     console.print(f"\n{show.IN_SAMPLE}")
     click.echo(f"\nPicture: {out}" + (f"\nTable: {table}" if table else ""))
 
@@ -209,3 +217,76 @@ def save_table(task: TableProblem, traced: "Frontier", path: Path) -> None:
                     "; ".join(solution.policy.describe(task.table.names).splitlines()),
                 ]
             )
+
+
+@dataclass
+class RuleBook:
+    """Short names for rules whose description is long: "rule 1", "rule 2", ... in order of
+    appearance.
+    """
+
+    names: Sequence[str]
+    numbered: list[Hypothesis] = field(default_factory=list)
+
+    def short(self, rule: Hypothesis) -> str:
+        """The description, or its number."""
+        text = rule.describe(self.names).removeprefix("accept if ")
+        if len(text) <= SHORT:
+            return text
+        places = (i for i, one in enumerate(self.numbered) if one is rule or one == rule)
+        place = next(places, len(self.numbered))
+        if place == len(self.numbered):
+            self.numbered.append(rule)
+        return f"rule {place + 1}"
+
+    def mixture(self, policy: Policy, most: int | None = None) -> str:
+        """ "0.73 credit_score >= 612 + 0.27 accept everybody", the heaviest rules of a mixture; a
+        policy that is none in its own words.
+        """
+        if not isinstance(policy, Mixture):
+            return policy.describe(self.names)
+        parts = sorted(
+            zip(policy.weights, policy.hypotheses, strict=True), key=lambda part: -part[0]
+        )
+        if len(parts) == 1:
+            return self.short(parts[0][1])
+        named = [f"{weight:.2f} {self.short(rule)}" for weight, rule in parts[:most]]
+        more = len(parts) - len(named)
+        return " + ".join([*named, *([f"{more} more"] if more else [])])
+
+    def show(self, out: "Console") -> None:
+        """What the numbers stand for; very long rules are cut (--table saves them whole)."""
+        from rich.text import Text
+
+        for place, hypothesis in enumerate(self.numbered, 1):
+            text = hypothesis.describe(self.names).removeprefix("accept if ")
+            rule = text if text.startswith("accept ") else f"accept if {text}"
+            cut = rule if len(rule) <= LONG else rule[:LONG] + " ..."
+            out.print(Text(f"  rule {place}: {cut}"))
+
+
+def show_frontier(out: "Console", task: TableProblem, frontier: "Frontier") -> None:
+    """limit -> cost, what fairness costs, the mixture in short; limits that change nothing any more
+    share one row.
+    """
+    from evenhand.cli.show import HOLDS, cost_name, grid, heading, money
+
+    rules = RuleBook(task.table.names)
+    cost = cost_name(task).replace(" ", "\n", 1)
+    table = grid(">limit", f">{cost}", ">price of\nfairness", ">gap", "~mixture")
+    changes = np.flatnonzero(np.abs(np.diff(frontier.costs)) > 1e-12 * np.abs(frontier.costs).max())
+    last = int(changes[-1]) + 1 if len(changes) else 0
+    for i in range(last + 1):
+        solution, limit = frontier.solutions[i], frontier.limits[i]
+        more = " or more" if i == last and last + 1 < len(frontier.limits) else ""
+        table.add_row(
+            f"{limit:.4g}{more}",
+            money(task, solution.cost),
+            money(task, max(0.0, float(frontier.price_of_fairness[i]))),
+            f"{round(float(solution.gaps[0]), 3) + 0.0:+.3f}",
+            rules.mixture(solution.policy),
+            style="bold" if abs(limit - task.limit) <= HOLDS else None,
+        )
+    out.print(heading("\nWhat a limit costs"))
+    out.print(table)
+    rules.show(out)

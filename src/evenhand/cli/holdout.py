@@ -109,8 +109,7 @@ def read_people(
             raise InvalidInput(
                 f"{file.source} does not name the {name}.", hint=f"add --{name} COL."
             )
-    frame, _ = read_frame(data, **file_reading(options)).with_joined(by)
-    frame.require([label, by])
+    frame, _ = read_frame(data, **file_reading(options)).with_joined(by, [label, by])
     notes = list(frame.notes)
     frame = chosen_groups(frame, by, split(options["groups"]))
     for gaps, what, option in (

@@ -1,5 +1,7 @@
 """`evenhand measure`: the rates of decisions that were made, whoever made them."""
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any
 
@@ -9,11 +11,12 @@ import numpy as np
 from evenhand.cli.options import FILE_OPTIONS, JSON_OPTION, RATE_NAME, file_reading, split
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, chosen_groups, group_texts, read_frame, two_values
+from evenhand.words import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from evenhand.evaluation import RateMeasure
+    from evenhand.evaluation import Measurement, RateMeasure
 
 
 @click.command(
@@ -87,12 +90,43 @@ def command(data: str, document: str | None, **options: Any) -> None:
     are not determined by the table: each missing outcome may be good or bad, and the range that
     this leaves is shown. The share of good outcomes among the accepted is determined.
     """
-    from evenhand.cli.show import console, emit, heading, show_lines
+    from evenhand.cli.show import emit
     from evenhand.evaluation import measure_decisions
 
-    frame, _ = read_frame(data, **file_reading(options)).with_joined(options["group"])
+    people = read_decided(data, options)
+    measured = measure_decisions(
+        people.accepted,
+        people.group,
+        people.label,
+        rates=options["rate"],
+        failure_probability=options["delta"],
+    )
+    notes = [line.strip() for line in people.lines]
+    if emit(document, {**measured.to_json(), "table": people.source, "notes": notes}):
+        return
+    show_measurement(people, measured)
+    if document is not None:
+        click.echo(f"\nSaved: {document}")
+
+
+@dataclass(frozen=True, eq=False)
+class DecidedPeople:
+    """People about whom something was decided: whether they were accepted, their groups and, where
+    a column of outcomes was named, their labels; `lines` say how the table was read.
+    """
+
+    source: str
+    accepted: BoolArray
+    group: list[str]
+    label: FloatArray | None
+    lines: list[str]
+
+
+def read_decided(data: str, options: Mapping[str, Any]) -> DecidedPeople:
+    """The rows with a decision and a group."""
     decision, by, outcome = options["decision"], options["group"], options["outcome"]
-    frame.require([name for name in (decision, by, outcome) if name])
+    named = [name for name in (decision, by, outcome) if name]
+    frame, _ = read_frame(data, **file_reading(options)).with_joined(by, named)
     frame = chosen_groups(frame, by, split(options["groups"]))
     unknown = frame[decision].missing | frame[by].missing
     if unknown.any() and not options["drop_missing"]:
@@ -113,48 +147,34 @@ def command(data: str, document: str | None, **options: Any) -> None:
     if unknown.any():
         lines.append(f"  left out: {unknown.sum():,} rows without a decision or a group")
     notes = list(frame.notes)
-    groups = group_texts(frame, by, notes)
+    group = [str(text) for text in group_texts(frame, by, notes)]
     lines += [f"  note: {note}" for note in notes]
-    measured = measure_decisions(
-        decided > 0,
-        [str(text) for text in groups],
-        label,
-        rates=options["rate"],
-        failure_probability=options["delta"],
-    )
-    meaning = {"table": frame.source, "notes": [line.strip() for line in lines]}
-    if emit(document, {**measured.to_json(), **meaning}):
-        return
-    lines.append(
-        f"  {measured.accepted:,} accepted, outcomes known for {measured.outcomes:,}"
-        if outcome
-        else f"  {measured.accepted:,} accepted"
-    )
+    return DecidedPeople(frame.source, decided > 0, group, label, lines)
+
+
+def show_measurement(people: DecidedPeople, measured: "Measurement") -> None:
+    """How the table was read, every rate, and what the figures mean."""
+    from evenhand.cli.show import console, heading, show_lines
+
     screen = console()
-    screen.print(heading(f"{frame.source}: {measured.people:,} people"))
-    show_lines(screen, lines)
+    screen.print(heading(f"{people.source}: {measured.people:,} people"))
+    known = "" if people.label is None else f", outcomes known for {measured.outcomes:,}"
+    show_lines(screen, [*people.lines, f"  {measured.accepted:,} accepted{known}"])
     for rate in measured.rates:
         show_rate(screen, rate)
-    show_lines(
-        screen,
-        [
-            "",
-            f"All intervals hold at once with probability {1 - options['delta']:g} "
-            "for the population",
-            "that these people were drawn from independently.",
-        ],
-    )
+    lines = [
+        "",
+        f"All intervals hold at once with probability {1 - measured.failure_probability:g} "
+        "for the population",
+        "that these people were drawn from independently.",
+    ]
     if any(not rate.is_identified for rate in measured.rates):
-        show_lines(
-            screen,
-            [
-                "A range such as 0.10 to 0.85: outcomes are missing, and each may be good or bad.",
-                "With outcomes of the accepted alone no figure can say more; see evenhand evaluate",
-                "for logs with probabilities.",
-            ],
-        )
-    if document is not None:
-        click.echo(f"\nSaved: {document}")
+        lines += [
+            "A range such as 0.10 to 0.85: outcomes are missing, and each may be good or bad.",
+            "With outcomes of the accepted alone no figure can say more; see evenhand evaluate",
+            "for logs with probabilities.",
+        ]
+    show_lines(screen, lines)
 
 
 def show_rate(screen: "Console", rate: "RateMeasure") -> None:

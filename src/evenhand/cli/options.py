@@ -10,10 +10,10 @@ import numpy as np
 
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import RATES, Rate, as_rates
+from evenhand.fairness.rates import RATES, Rate
 from evenhand.hypotheses import CLASSES, ScoreThresholds
 from evenhand.tables import READING, Misleading, Table, misleading, number, read_table
-from evenhand.tables.notation import DATES
+from evenhand.tables.column import DATES
 from evenhand.words import (
     BoolArray,
     CostSensitiveProblem,
@@ -35,10 +35,11 @@ class RegistryName(click.ParamType):  # type: ignore[type-arg]  # generic since 
         return self.name
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The same name, if it is known."""
-        if value not in self.known:
-            names = ", ".join(map(repr, self.known))
-            self.fail(f"{value!r} is not one of {names}.", param, ctx)
+        """The same name, if it stands for something."""
+        try:
+            self.known[value]
+        except InvalidInput:
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, self.known))}.", param, ctx)
         return value
 
 
@@ -376,7 +377,6 @@ class TableProblem:
 def table_problem(request: TableRequest) -> TableProblem:
     """Read the table and build the problem; every complaint about the input is made here."""
     names = (request.rate,) if isinstance(request.rate, str) else request.rate
-    rates = as_rates(tuple(dict.fromkeys(names)))
     prices = {
         "false_accept": request.price_false_accept,
         "false_reject": request.price_false_reject,
@@ -384,17 +384,16 @@ def table_problem(request: TableRequest) -> TableProblem:
     values = {name: number(price) for name, price in prices.items()}
     columns = tuple(prices[name] for name, value in values.items() if value is None)
     frame = read_table(request.data, **request.meaning, needed=columns)
-    table, held = frame.encoded(), None
-    chosen = np.ones(len(table), dtype=bool)
+    table, held, costs = frame.encoded(), None, dict[str, float | FloatArray]()
+    for name, value in values.items():
+        costs[name] = frame.frame.finite(prices[name]) if value is None else value
     if request.holdout is not None:
         chosen = ~held_out(table.group, request.holdout, request.seed)
-        held = table.rows(~chosen).sample
-        table = table.rows(chosen)
+        table, held = table.rows(chosen), table.rows(~chosen).sample
+        costs = {
+            k: cost[chosen] if isinstance(cost, np.ndarray) else cost for k, cost in costs.items()
+        }
     sample = table.sample
-    costs: dict[str, float | FloatArray] = {
-        name: frame.frame.finite(prices[name])[chosen] if value is None else value
-        for name, value in values.items()
-    }
     per_group = request.kind == "thresholds" and request.group_use == "decide"
     return TableProblem(
         source=Path(request.data).name,
@@ -402,7 +401,7 @@ def table_problem(request: TableRequest) -> TableProblem:
         sample=sample,
         hypotheses=ScoreThresholds(per_group=True) if per_group else CLASSES[request.kind](),
         kind=request.kind,
-        rates=rates,
+        rates=tuple(RATES[name] for name in dict.fromkeys(names)),
         limit=request.limit,
         group_use=cast(GroupUse, request.group_use.replace("-", "_")),
         table=table,

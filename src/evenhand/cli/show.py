@@ -3,9 +3,8 @@
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +23,10 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.cli.options import TableProblem
-from evenhand.contracts import Hypothesis, Policy
+from evenhand.contracts import Policy
 from evenhand.errors import CannotEstimateRate
-from evenhand.faircsc import FairSolution, Frontier
+from evenhand.faircsc import FairSolution
 from evenhand.fairness.rates import RATES, GapConstraints
-from evenhand.policies import Mixture
 
 IN_SAMPLE = (
     "These rates are measured on this table, the one the policy was chosen on. They are not "
@@ -36,8 +34,6 @@ IN_SAMPLE = (
 )
 HOLDS = 1e-9
 """Rounding that does not count as exceeding a limit."""
-SHORT, LONG = 36, 220
-"""Rules longer than SHORT get a number in tables; rules longer than LONG are cut there."""
 
 
 def console(quiet: bool = False) -> Console:
@@ -207,10 +203,8 @@ def notes_of(task: TableProblem) -> list[str]:
 
 
 def show_policy(out: Console, task: TableProblem, solution: FairSolution) -> None:
-    """The mixture in words, and a table of rates per group with the people behind each, the largest
-    gap beside its limit.
-    """
-    policy, sample = solution.policy, task.sample
+    """The mixture in words, and its rates."""
+    policy = solution.policy
     use = (
         "the group is not looked at"
         if task.group_use == "certify_only"
@@ -230,7 +224,15 @@ def show_policy(out: Console, task: TableProblem, solution: FairSolution) -> Non
     if len(policy.weights) > 1:
         coin = "A coin that knows nothing about the person picks the rule, anew for each person."
         out.print(Text(f"  {coin}"))
-    measured, several = measured_rates(task, solution), len(sample.groups) > 2
+    out.print(heading("\nRates on this table"))
+    out.print(rates_grid(task, solution))
+    out.print(Text("  (n): the people that the rate is a share of.", style="dim"))
+
+
+def rates_grid(task: TableProblem, solution: FairSolution) -> Table:
+    """The rates of each group with the people behind them, the largest gap beside its limit."""
+    sample, measured = task.sample, measured_rates(task, solution)
+    several = len(sample.groups) > 2
     groups = ["group", ">rate (n)"] if several else [f">group {one}" for one in sample.groups]
     table = grid("rate", *groups, ">largest gap", "limit")
     for rate in RATES.values():
@@ -250,9 +252,7 @@ def show_policy(out: Console, task: TableProblem, solution: FairSolution) -> Non
                 table.add_row(rate.name if place == 0 else "", name, text, *last)
         else:
             table.add_row(rate.name, *shown.values(), f"{gap:.3f}", held)
-    out.print(heading("\nRates on this table"))
-    out.print(table)
-    out.print(Text("  (n): the people that the rate is a share of.", style="dim"))
+    return table
 
 
 def uses(task: TableProblem, policy: Policy, name: str) -> bool:
@@ -292,72 +292,3 @@ def show_solution(task: TableProblem, solution: FairSolution) -> None:
         ],
     )
     out.print(f"\n{IN_SAMPLE}")
-
-
-@dataclass
-class RuleBook:
-    """Short names for rules whose description is long: "rule 1", "rule 2", ... in order of
-    appearance.
-    """
-
-    names: Sequence[str]
-    numbered: list[Hypothesis] = field(default_factory=list)
-
-    def short(self, rule: Hypothesis) -> str:
-        """The description, or its number."""
-        text = rule.describe(self.names).removeprefix("accept if ")
-        if len(text) <= SHORT:
-            return text
-        places = (i for i, one in enumerate(self.numbered) if one is rule or one == rule)
-        place = next(places, len(self.numbered))
-        if place == len(self.numbered):
-            self.numbered.append(rule)
-        return f"rule {place + 1}"
-
-    def mixture(self, policy: Policy, most: int | None = None) -> str:
-        """ "0.73 credit_score >= 612 + 0.27 accept everybody", the heaviest rules of a mixture; a
-        policy that is none in its own words.
-        """
-        if not isinstance(policy, Mixture):
-            return policy.describe(self.names)
-        parts = sorted(
-            zip(policy.weights, policy.hypotheses, strict=True), key=lambda part: -part[0]
-        )
-        if len(parts) == 1:
-            return self.short(parts[0][1])
-        named = [f"{weight:.2f} {self.short(rule)}" for weight, rule in parts[:most]]
-        more = len(parts) - len(named)
-        return " + ".join([*named, *([f"{more} more"] if more else [])])
-
-    def show(self, out: Console) -> None:
-        """What the numbers stand for; very long rules are cut (--table saves them whole)."""
-        for number, hypothesis in enumerate(self.numbered, 1):
-            text = hypothesis.describe(self.names).removeprefix("accept if ")
-            rule = text if text.startswith("accept ") else f"accept if {text}"
-            cut = rule if len(rule) <= LONG else rule[:LONG] + " ..."
-            out.print(Text(f"  rule {number}: {cut}"))
-
-
-def show_frontier(out: Console, task: TableProblem, frontier: Frontier) -> None:
-    """limit -> cost, what fairness costs, the mixture in short; limits that change nothing any more
-    share one row.
-    """
-    rules = RuleBook(task.table.names)
-    cost = cost_name(task).replace(" ", "\n", 1)
-    table = grid(">limit", f">{cost}", ">price of\nfairness", ">gap", "~mixture")
-    changes = np.flatnonzero(np.abs(np.diff(frontier.costs)) > 1e-12 * np.abs(frontier.costs).max())
-    last = int(changes[-1]) + 1 if len(changes) else 0
-    for i in range(last + 1):
-        solution, limit = frontier.solutions[i], frontier.limits[i]
-        more = " or more" if i == last and last + 1 < len(frontier.limits) else ""
-        table.add_row(
-            f"{limit:.4g}{more}",
-            money(task, solution.cost),
-            money(task, max(0.0, float(frontier.price_of_fairness[i]))),
-            f"{round(float(solution.gaps[0]), 3) + 0.0:+.3f}",
-            rules.mixture(solution.policy),
-            style="bold" if abs(limit - task.limit) <= HOLDS else None,
-        )
-    out.print(heading("\nWhat a limit costs"))
-    out.print(table)
-    rules.show(out)

@@ -185,9 +185,10 @@ def command(
 def show_run(play: Play, learner: str, run: "Run[Learner]") -> None:
     """The table of epochs and what it comes to; an exploration of many epochs is one row."""
     from evenhand.cli import show
+    from evenhand.cli.frontier import RuleBook
 
     out = show.console()
-    rules = show.RuleBook(("score",) if play.environment == "scores" else ("context",))
+    rules = RuleBook(("score",) if play.environment == "scores" else ("context",))
     numbers = (">true gap", ">loss", ">regret so far", ">accepted")
     table = show.grid("rounds", "phase", "~policy", *numbers)
     for first, last in stretches(run.phases, run.policies):

@@ -20,9 +20,6 @@ from evenhand.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-    from evenhand.evaluation import PolicyFile
     from evenhand.faircsc import FairSolution
 
 
@@ -81,54 +78,9 @@ def command(
     The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the
     mixture, on this table.
     """
-    from evenhand.cli.show import console, emit, show_solution
-
     task = table_problem(TableRequest(**options))
     solution = solve(task, method, max_calls)
-    if out is not None:
-        save_policy(task, solution, out)
-    if document is not None and emit(
-        document, {**policy_document(task, solution), **test_held(task, solution)}
-    ):
-        return
-    show_solution(task, solution)
-    if task.held is not None:
-        show_held(console(), task, solution)
-    if out is not None:
-        click.echo(f"\nSaved: {out}")
-
-
-def policy_file(task: TableProblem, solution: "FairSolution") -> "PolicyFile":
-    """The policy as `evenhand test` would read it from its file."""
-    from evenhand.evaluation import PolicyFile
-
-    document = policy_document(task, solution)
-    return PolicyFile(solution.policy, task.table.recipe, task.source, document)
-
-
-def test_held(task: TableProblem, solution: "FairSolution") -> dict[str, Any]:
-    """The figures on the people who were held out, as `evenhand test` has them."""
-    if task.held is None:
-        return {}
-    from evenhand.cli.holdout import figures
-    from evenhand.evaluation import measure_policy
-
-    file = policy_file(task, solution)
-    measured = measure_policy(solution.policy, task.held, prices=file.prices)
-    return {"holdout": figures(file, measured, task.limit, task.source, [])}
-
-
-def show_held(screen: "Console", task: TableProblem, solution: "FairSolution") -> None:
-    """The same in print."""
-    from evenhand.cli.holdout import show_test
-    from evenhand.cli.show import heading
-    from evenhand.evaluation import measure_policy
-
-    assert task.held is not None
-    file = policy_file(task, solution)
-    measured = measure_policy(solution.policy, task.held, prices=file.prices)
-    screen.print(heading(f"\nOn the {len(task.held):,} people who were held out"))
-    show_test(screen, file, measured, task.limit)
+    present(task, solution, out, document)
 
 
 def solve(
@@ -152,6 +104,39 @@ def solve(
         )
 
 
+def present(
+    task: TableProblem, solution: "FairSolution", out: Path | None, document: str | None
+) -> None:
+    """Save the policy, then print it as JSON or show it, with what `evenhand test` would measure on
+    the people who were held out.
+    """
+    from evenhand.cli import show
+
+    tested = None
+    if out is not None:
+        save_policy(task, solution, out)
+    if task.held is not None:
+        from evenhand.cli import holdout
+        from evenhand.evaluation import PolicyFile, measure_policy
+
+        figures = policy_document(task, solution)
+        file = PolicyFile(solution.policy, task.table.recipe, task.source, figures)
+        tested = file, measure_policy(solution.policy, task.held, prices=file.prices), task.limit
+    if document is not None:
+        figures = policy_document(task, solution)
+        if tested is not None:
+            figures["holdout"] = holdout.figures(*tested, task.source, [])
+        if show.emit(document, figures):
+            return
+    show.show_solution(task, solution)
+    if task.held is not None and tested is not None:
+        screen = show.console()
+        screen.print(show.heading(f"\nOn the {len(task.held):,} people who were held out"))
+        holdout.show_test(screen, *tested)
+    if out is not None:
+        click.echo(f"\nSaved: {out}")
+
+
 def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> None:
     """Write the policy with what is needed to use it and to know what it is worth, as plain JSON;
     `evenhand.policy_from_json(document["policy"])` reads the policy back, and `evenhand apply` and
@@ -169,6 +154,9 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> dict[str, A
     from evenhand.tables import recipe_to_json
 
     table, lower = task.table, solution.lower_bound
+    rates = show.measured_rates(task, solution)
+    costs = [show.per_person(task, cost) for cost in show.costs_of(task, solution).values()]
+    names = ("policy", "without_limit", "accept_all", "reject_all")
     return {
         "evenhand": __version__,
         "policy": solution.policy.to_json(),
@@ -180,11 +168,10 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> dict[str, A
         "class": dict(task.hypotheses.params),
         "limit": task.limit,
         "limited_rates": [rate.symbol for rate in task.rates],
-        "rates": show.measured_rates(task, solution),
+        "rates": rates,
         "gaps": dict(zip(solution.report.constraint_names, solution.gaps.tolist(), strict=True)),
         "largest_gaps": {
-            symbol: max(values.values()) - min(values.values())
-            for symbol, values in show.measured_rates(task, solution).items()
+            symbol: max(values.values()) - min(values.values()) for symbol, values in rates.items()
         },
         "prices": dict(task.prices),
         "cost_per_person": show.per_person(task, solution.cost),
@@ -194,14 +181,7 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> dict[str, A
         "converged": solution.report.converged,
         "table": {"file": task.source, "people": len(task.sample)},
         "recipe": recipe_to_json(table.recipe),
-        "costs_per_person": {
-            key: show.per_person(task, cost)
-            for key, cost in zip(
-                ("policy", "without_limit", "accept_all", "reject_all"),
-                show.costs_of(task, solution).values(),
-                strict=True,
-            )
-        },
+        "costs_per_person": dict(zip(names, costs, strict=True)),
         "gap_without_limit": float(np.abs(solution.unlimited_gaps).max()),
         "notes": list(table.notes),
         "warnings": [vars(one) for one in task.warnings],

@@ -20,6 +20,10 @@ MUCH = 0.1
 """From this share on, thin support or one person's weight is worth a warning."""
 FEW = 30
 """Effective people below this are worth a warning."""
+CONTRADICTION = (
+    "Nothing is claimed: no value is consistent with the log, so an assumption below is broken "
+    "(a population that changed, propensities that are not those of the draws)."
+)
 
 
 @dataclass(frozen=True)
@@ -302,11 +306,7 @@ class Evaluation:
                     f"{self.people * more:,.0f} people would show it."
                 )
             case "contradiction":
-                return (
-                    "Nothing is claimed: no value is consistent with the log, so an assumption "
-                    "below is broken (a population that changed, propensities that are not those "
-                    "of the draws)."
-                )
+                return CONTRADICTION
             case "no groups":
                 return (
                     f"The cost holds {sure}; nothing is said about gaps, "

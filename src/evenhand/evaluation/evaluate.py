@@ -401,7 +401,7 @@ class LogEvaluator:
         regression, learnt_from = fit_outcomes(None), 0
         for at in blocks(len(log)):
             if at.start > RELEARN * learnt_from:
-                regression, learnt_from = _fitted(log, context, at.start), at.start
+                regression, learnt_from = self.regression(context, at.start), at.start
             m = regression.negative_probability(context[at])
             if not loss.contradiction:
                 loss = bound.update(loss, LossRows.of(log, at, pi, m))
@@ -419,6 +419,20 @@ class LogEvaluator:
         )
         broken = gap is not None and bool(gap.state.contradiction[0])
         return course, gap, loss.contradiction or broken
+
+    def regression(self, context: FloatArray, rows: int) -> OutcomeRegression:
+        """m from the rows before `rows` alone; accepted people without a label are left out."""
+        log = self.log
+        past: Any = np.arange(max(0, rows - MOST_LEARNT_FROM), rows)
+        past = past[~log.open[past]]
+        if not len(past):
+            return fit_outcomes(None)
+        count, label = log.count[past], log.label[past]
+        rejected = np.where(log.accept[past], 0.0, count)
+        positive, negative = (np.where(label == value, count, 0.0) for value in (1, -1))
+        return fit_outcomes(
+            RoundLog(context[past], None, log.acceptance[past], rejected, positive, negative)
+        )
 
     def gap_figures(self, gap: LoggedGaps, rows: int, seen: list[list[Denominator]]) -> FloatArray:
         """(gaps, 3): estimate, lower end, upper end of every rate and pair after so many rows;
@@ -454,17 +468,3 @@ class LogEvaluator:
                 )
                 rates.append(GroupRate(rate.symbol, group, estimate, cell.labelled, cell.effective))
         return tuple(rates)
-
-
-def _fitted(log: DecisionLog, context: FloatArray, rows: int) -> OutcomeRegression:
-    """m from the rows before `rows` alone; accepted people without a label are left out."""
-    past: Any = np.arange(max(0, rows - MOST_LEARNT_FROM), rows)
-    past = past[~log.open[past]]
-    if not len(past):
-        return fit_outcomes(None)
-    count, label = log.count[past], log.label[past]
-    rejected = np.where(log.accept[past], 0.0, count)
-    positive, negative = (np.where(label == value, count, 0.0) for value in (1, -1))
-    return fit_outcomes(
-        RoundLog(context[past], None, log.acceptance[past], rejected, positive, negative)
-    )

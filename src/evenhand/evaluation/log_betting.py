@@ -177,9 +177,10 @@ class LossBound:
         base = reject * (1.0 - rows.policy)
         slope = accept * rows.policy - base
         sums, bets = state.sums.copy(), self.bets(state)
-        seen = (rows.inverse, rows.regression, rows.accepted, rows.negative, rows.open, rows.count)
-        add(base, slope, *seen, state.lower, bets, sums[:, 0])
-        add(1.0 - base, -slope, *seen, 1.0 - state.upper, bets, sums[:, 1])
+        seen = (rows.inverse, rows.regression, rows.count)
+        happened = np.stack([rows.accepted, rows.negative, rows.open])
+        add(np.stack([base, slope, *seen]), happened, state.lower, bets, sums[:, 0])
+        add(np.stack([1.0 - base, -slope, *seen]), happened, 1.0 - state.upper, bets, sums[:, 1])
         upper = largest_consistent(sums[:, 0], self.threshold, state.upper)
         lower = 1.0 - largest_consistent(sums[:, 1], self.threshold, 1.0 - state.lower)
         # what serves the estimate and the planning alone

@@ -189,12 +189,64 @@ class PolicyMeasurement:
         return asdict(self)
 
 
-@dataclass(frozen=True)
-class _GoodAmongAccepted:
-    """The share of good outcomes among the accepted: all that one-sided outcomes identify."""
+@dataclass(frozen=True, eq=False)
+class _Counts:
+    """Who counts for one rate: for sure, with and without the event; and, because an outcome is
+    missing, perhaps, as an event or as a miss.
+    """
 
-    name = "good outcomes among the accepted"
-    symbol = "PPV"
+    name: str
+    symbol: str
+    events: BoolArray
+    people: BoolArray
+    perhaps: BoolArray
+    perhaps_events: BoolArray
+    perhaps_misses: BoolArray
+
+    @classmethod
+    def of(cls, rate: Rate, accepted: BoolArray, labels: FloatArray) -> "_Counts":
+        """Those of a rate whose denominator hangs on the outcome, if on anything."""
+        known = np.isfinite(labels)
+        label: IntArray = np.where(known, labels, 1).astype(np.int64)
+        if_good = np.asarray(rate.in_denominator(label))
+        if_bad = np.asarray(rate.in_denominator(np.where(known, label, -1)))
+        event = accepted if rate.sign > 0 else ~accepted
+        sure, perhaps = if_good & if_bad, if_good ^ if_bad
+        sides = (perhaps & event, perhaps & ~event)
+        return cls(rate.name, rate.symbol, sure & event, sure, perhaps, *sides)
+
+    @classmethod
+    def of_good(cls, accepted: BoolArray, labels: FloatArray) -> "_Counts":
+        """The share of good outcomes among the accepted: all that one-sided outcomes identify. A
+        missing outcome may be the event or not.
+        """
+        sure, perhaps = accepted & np.isfinite(labels), accepted & ~np.isfinite(labels)
+        name, event = "good outcomes among the accepted", sure & (labels == 1)
+        return cls(name, "PPV", event, sure, perhaps, perhaps, perhaps)
+
+    def compared(self, rows: dict[Any, BoolArray], alpha: float) -> RateMeasure:
+        """The rate in each group, whose rows are given; each end is wrong with probability alpha at
+        most.
+        """
+        parts = []
+        for group, here in rows.items():
+            k, n = int(np.sum(self.events & here)), int(np.sum(self.people & here))
+            more, fewer = (
+                int(np.sum(side & here)) for side in (self.perhaps_events, self.perhaps_misses)
+            )
+            parts.append(
+                GroupMeasure(
+                    group=group,
+                    events=k,
+                    people=n,
+                    unknown=int(np.sum(self.perhaps & here)),
+                    least=k / (n + fewer) if n + fewer else 1.0 if more else float("nan"),
+                    largest=(k + more) / (n + more) if n + more else 0.0 if fewer else float("nan"),
+                    lower=interval(k, n + fewer, alpha)[0],
+                    upper=interval(k + more, n + more, alpha)[1],
+                )
+            )
+        return _compared(self.name, self.symbol, tuple(parts))
 
 
 def interval(events: int, people: int, alpha: float) -> tuple[float, float]:
@@ -264,72 +316,33 @@ def measure_decisions(
             f"failure_probability is {failure_probability}; it lies between 0 and 1.",
             hint="0.05 gives intervals that hold with probability 0.95.",
         )
-    accepted = np.asarray(accepted, dtype=bool)
-    belongs = np.asarray(group, dtype=object)
+    accepted, belongs = np.asarray(accepted, dtype=bool), np.asarray(group, dtype=object)
     if not len(accepted) or len(belongs) != len(accepted):
         raise InvalidInput(
             f"{len(accepted)} decisions came with {len(belongs)} groups; each person has one.",
         )
     labels = np.full(len(accepted), np.nan) if label is None else np.asarray(label, dtype=float)
     known = np.isfinite(labels)
-    asked: list[Rate | _GoodAmongAccepted] = [
-        rate for rate in as_rates(rates) if known.any() or _needs_no_outcome(rate)
-    ]
-    if known.any():
-        asked.append(_GoodAmongAccepted())
+    both = np.array([1, -1])  # who counts with both outcomes needs none
+    asked = [rate for rate in as_rates(rates) if known.any() or rate.in_denominator(both).all()]
     if not asked:
         raise InvalidInput(
             "no outcome is known, and all rates asked for need outcomes.",
             hint="name the column of outcomes, or measure the selection rate.",
         )
-    groups = sorted(set(belongs.tolist()), key=str)
-    alpha = failure_probability / (2 * len(asked) * len(groups))
-    measures = []
-    for rate in asked:
-        if isinstance(rate, _GoodAmongAccepted):
-            event, sure, maybe = labels == 1, accepted & known, accepted & ~known
-            maybe_event = maybe_miss = maybe  # a missing outcome may be the event or not
-        else:
-            event = accepted if rate.sign > 0 else ~accepted
-            sure, maybe = _denominator(rate, labels, known)
-            maybe_event, maybe_miss = maybe & event, maybe & ~event
-        parts = []
-        for name in groups:
-            here = np.asarray(belongs == name)
-            k, n = int(np.sum(sure & event & here)), int(np.sum(sure & here))
-            more, fewer = int(np.sum(maybe_event & here)), int(np.sum(maybe_miss & here))
-            parts.append(
-                GroupMeasure(
-                    group=name,
-                    events=k,
-                    people=n,
-                    unknown=int(np.sum(maybe & here)),
-                    least=k / (n + fewer) if n + fewer else 1.0 if more else float("nan"),
-                    largest=(k + more) / (n + more) if n + more else 0.0 if fewer else float("nan"),
-                    lower=interval(k, n + fewer, alpha)[0],
-                    upper=interval(k + more, n + more, alpha)[1],
-                )
-            )
-        measures.append(_compared(rate.name, rate.symbol, tuple(parts)))
+    counts = [_Counts.of(rate, accepted, labels) for rate in asked]
+    if known.any():
+        counts.append(_Counts.of_good(accepted, labels))
+    names = sorted(set(belongs.tolist()), key=str)
+    rows = {name: np.asarray(belongs == name) for name in names}
+    alpha = failure_probability / (2 * len(counts) * len(rows))
     return Measurement(
         people=len(accepted),
         accepted=int(accepted.sum()),
         outcomes=int(known.sum()),
         failure_probability=failure_probability,
-        rates=tuple(measures),
+        rates=tuple(one.compared(rows, alpha) for one in counts),
     )
-
-
-def _needs_no_outcome(rate: Rate) -> bool:
-    return bool(rate.in_denominator(np.array([1, -1])).all())
-
-
-def _denominator(rate: Rate, labels: FloatArray, known: BoolArray) -> tuple[BoolArray, BoolArray]:
-    """Who belongs to the rate's denominator for sure, and who may."""
-    label: IntArray = np.where(known, labels, 1).astype(np.int64)
-    if_good = np.asarray(rate.in_denominator(label))
-    if_bad = np.asarray(rate.in_denominator(np.where(known, label, -1)))
-    return if_good & if_bad, if_good ^ if_bad
 
 
 def _compared(name: str, symbol: str, parts: tuple[GroupMeasure, ...]) -> RateMeasure:
@@ -398,7 +411,7 @@ def measure_policy(
     """
     asked, groups = as_rates(rates), list(people.groups)
     share = failure_probability / (2 * (len(asked) * len(groups) + 2))
-    parts = _rules(policy, people)
+    parts = _Rule.each_of(policy, people)
     against = [replace(one, event=~one.event) for one in parts]
     alpha = share / len(parts)
     measures = []
@@ -439,23 +452,23 @@ class _Rule:
     weight: float
     constant: bool = False
 
-
-def _rules(policy: Policy, people: LabelledSample) -> list[_Rule]:
-    """Who each rule accepts."""
-    if not isinstance(policy, Mixture):
-        raise InvalidInput(
-            f"a {type(policy).__name__} is no mixture of rules, and exact intervals need one.",
-            hint="log its decisions with their probabilities, and use evenhand evaluate.",
-        )
-    return [
-        _Rule(
-            np.asarray(rule.accepts(people.features, people.group), dtype=bool),
-            float(weight),
-            rule in (ACCEPT_ALL, REJECT_ALL),
-        )
-        for rule, weight in zip(policy.hypotheses, policy.weights, strict=True)
-        if weight > 0
-    ]
+    @classmethod
+    def each_of(cls, policy: Policy, people: LabelledSample) -> "list[_Rule]":
+        """Whom each rule of a mixture accepts."""
+        if not isinstance(policy, Mixture):
+            raise InvalidInput(
+                f"a {type(policy).__name__} is no mixture of rules, and exact intervals need one.",
+                hint="log its decisions with their probabilities, and use evenhand evaluate.",
+            )
+        return [
+            cls(
+                np.asarray(rule.accepts(people.features, people.group), dtype=bool),
+                float(weight),
+                rule in (ACCEPT_ALL, REJECT_ALL),
+            )
+            for rule, weight in zip(policy.hypotheses, policy.weights, strict=True)
+            if weight > 0
+        ]
 
 
 def _weighted(rules: list[_Rule], here: BoolArray, alpha: float) -> tuple[float, float, float]:

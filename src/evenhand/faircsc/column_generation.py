@@ -112,6 +112,27 @@ class Pool:
         upper, lower = np.split(np.asarray(result.ineqlin.marginals), 2)
         return PoolOptimum(basic, float(costs @ basic), lower - upper)
 
+    def least_violation(self) -> tuple[float, FloatArray]:
+        """min over mixtures of max_k |gap_k|, with the direction mu (sum |mu| = 1) that proves it:
+        an LP over (w, v).
+        """
+        from scipy.optimize import linprog
+
+        gaps = self.gaps
+        constraints, columns = gaps.shape
+        both = np.concatenate([gaps, -gaps])
+        result = linprog(
+            np.r_[np.zeros(columns), 1.0],
+            A_ub=np.c_[both, -np.ones(2 * constraints)],
+            b_ub=np.zeros(2 * constraints),
+            A_eq=np.r_[np.ones(columns), 0.0][None, :],
+            b_eq=[1.0],
+            method="highs-ds",
+        )
+        upper, lower = np.split(np.asarray(result.ineqlin.marginals), 2)
+        least = float(np.abs(gaps @ np.asarray(result.x)[:-1]).max())
+        return least, lower - upper
+
     def mixture(
         self,
         weights: FloatArray,
@@ -183,7 +204,7 @@ def feasible_start(
     """
     pool, lower = Pool.of([price(np.zeros(constraints), 1.0)]), 0.0
     for calls in range(1, max_calls):
-        least, direction = _least_violation(pool.gaps)
+        least, direction = pool.least_violation()
         if least <= limit:
             return pool.columns
         column = price(direction, 0.0)
@@ -197,24 +218,3 @@ def feasible_start(
                 certificate=lower,
             )
     return pool.columns
-
-
-def _least_violation(gaps: FloatArray) -> tuple[float, FloatArray]:
-    """min over mixtures of max_k |gap_k|, with the direction mu (sum |mu| = 1) that proves it: an
-    LP over (w, v).
-    """
-    from scipy.optimize import linprog
-
-    constraints, columns = gaps.shape
-    both = np.concatenate([gaps, -gaps])
-    result = linprog(
-        np.r_[np.zeros(columns), 1.0],
-        A_ub=np.c_[both, -np.ones(2 * constraints)],
-        b_ub=np.zeros(2 * constraints),
-        A_eq=np.r_[np.ones(columns), 0.0][None, :],
-        b_eq=[1.0],
-        method="highs-ds",
-    )
-    upper, lower = np.split(np.asarray(result.ineqlin.marginals), 2)
-    least = float(np.abs(gaps @ np.asarray(result.x)[:-1]).max())
-    return least, lower - upper

@@ -163,6 +163,11 @@ class Rows:
     channels: FloatArray
     pairs: FloatArray
 
+    @cached_property
+    def gaps(self) -> FloatArray:
+        """(K, rows): what accepting each row adds to each gap."""
+        return self.pairs @ self.channels
+
     def column(self, hypothesis: Hypothesis) -> RuleColumn:
         """Evaluate one hypothesis; a constant has no gaps by definition, not by summation."""
         if isinstance(hypothesis, Constant):
@@ -241,14 +246,10 @@ class ClassPricer:
         if partition is None:
             answer = self.rows.column(self.oracle.best(priced))
         else:
-            self.relatives.append(Relatives.of(partition, self.rows.cost, self._gaps))
+            self.relatives.append(Relatives.of(partition, self.rows.cost, self.rows.gaps))
             answer = self.relatives[-1](multipliers, cost_weight)
         known = self.permanent if self.exact else []
         return cheapest([answer, *known], multipliers, cost_weight)
-
-    @cached_property
-    def _gaps(self) -> FloatArray:
-        return self.rows.pairs @ self.rows.channels
 
     def singles(self, highest_cost: float) -> list[RuleColumn]:
         """Members of an exact class of at most that cost that are known without a call."""

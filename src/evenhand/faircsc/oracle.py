@@ -430,13 +430,7 @@ def bind_fair(
         The people whose decisions cost something.
     group : array of shape (rows,), optional
         Their groups; needed with group_use="decide".
-    rates : str, Rate or sequence of them
-        The rates to hold even.
-    sample : LabelledSample
-        The people on whom the rates are measured.
-    allowed_gap : float
-        By how much a rate may differ between two groups.
-    method, group_use, tolerance, max_calls, with_constants
+    rates, sample, allowed_gap, method, group_use, tolerance, max_calls, with_constants
         As in `solve_fair`.
 
     Returns

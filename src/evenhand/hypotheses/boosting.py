@@ -32,7 +32,10 @@ SETTINGS: Mapping[str, Any] = {
 
 
 def lightgbm_class(**settings: Any) -> Estimator:
-    """LightGBM with one thread and fixed seeds: the same rows and costs give the same trees."""
+    """Boosted trees (LightGBM).
+
+    With one thread and fixed seeds: the same rows and costs give the same trees.
+    """
     return Estimator(_lightgbm().LGBMClassifier(**{**SETTINGS, "n_jobs": 1, **settings}))
 
 

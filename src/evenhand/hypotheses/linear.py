@@ -27,6 +27,7 @@ import numpy as np
 from evenhand.computing import one_blas_thread
 from evenhand.contracts import Hypothesis, HypothesisClass, Json, Partition
 from evenhand.errors import InvalidInput
+from evenhand.hypotheses import _kernels as kernels
 from evenhand.hypotheses.common import (
     checked_costs,
     checked_rows,
@@ -90,8 +91,6 @@ def scores(columns: FloatArray, weights: FloatArray) -> FloatArray:
     goes row by row and passes over zeros, which add nothing: of a person's one-hot columns nearly
     all are zero.
     """
-    from evenhand.hypotheses import _kernels as kernels
-
     total = np.empty((len(weights), columns.shape[1]))
     plain = columns.size * len(weights) < WORTH_A_CALL or not np.isfinite(weights).all()
     (kernels.score_rows.in_numpy if plain else kernels.score_rows)(columns, weights, total)

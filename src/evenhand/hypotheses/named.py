@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from evenhand.contracts import HypothesisClass
+from evenhand.hypotheses.boosting import lightgbm_class
 from evenhand.hypotheses.estimator import Estimator
 from evenhand.hypotheses.linear import Linear
 from evenhand.hypotheses.thresholds import ScoreThresholds, Stumps
@@ -23,13 +24,6 @@ def _logistic() -> HypothesisClass:
     return Estimator(LogisticRegression(solver="newton-cholesky", max_iter=200))
 
 
-def _lightgbm() -> HypothesisClass:
-    """Boosted trees (LightGBM)."""
-    from evenhand.hypotheses.boosting import lightgbm_class
-
-    return lightgbm_class()
-
-
 CLASSES: Registry[Callable[[], HypothesisClass]] = Registry(
     "class",
     "evenhand.classes",
@@ -39,7 +33,7 @@ CLASSES: Registry[Callable[[], HypothesisClass]] = Registry(
         "linear": Linear,
         "tree": _tree,
         "logistic": _logistic,
-        "lightgbm": _lightgbm,
+        "lightgbm": lightgbm_class,
     },
 )
 """How a class is made, by its name. Thresholds cut the first column."""

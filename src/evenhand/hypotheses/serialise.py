@@ -65,11 +65,8 @@ def policy_from_json(
     ----------
     data : dict
         What its `to_json` returned.
-    models : mapping, optional
-        Fitted models by their sha256, where `data` refers to them: what ``to_json(models)`` has put
-        apart.
-    trusted : iterable of str
-        Full names of further types in models that may be loaded; see `models.load_model`.
+    models, trusted
+        As in `hypothesis_from_json`; `models` is what ``to_json(models)`` has put apart.
 
     Returns
     -------
@@ -176,11 +173,6 @@ def _mixture(data: Json) -> Mixture:
     return Mixture(hypotheses, weights, cast(GroupUse, data["group_use"]), schema)
 
 
-def _table_row(data: Json) -> TableRow:
-    accepted = set(data["accepted"])
-    return TableRow(tuple(c in accepted for c in range(data["contexts"])))
-
-
 _TREE_PARTS = ("column", "value", "left", "right", "accept")
 HYPOTHESES: Registry[Callable[[Json], Hypothesis]] = Registry(
     "kind of hypothesis",
@@ -188,7 +180,9 @@ HYPOTHESES: Registry[Callable[[Json], Hypothesis]] = Registry(
     {
         "constant": lambda data: Constant(data["accept"]),
         "group": lambda data: GroupClassifier(data["value"]),
-        "table": _table_row,
+        "table": lambda data: TableRow(
+            tuple(map(set(data["accepted"]).__contains__, range(data["contexts"])))
+        ),
         "threshold": lambda data: Threshold(
             data["column"], data["value"], data["columns"], data["at_least"]
         ),

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, RowOracle
 from evenhand.errors import InvalidInput, NotSerialisable
+from evenhand.hypotheses import _kernels as kernels
 from evenhand.hypotheses.common import (
     checked_channels,
     checked_costs,
@@ -404,22 +405,18 @@ class Stumps(HypothesisClass):
                 values = ranked[new]
                 code = np.searchsorted(values, column, side="right") - 1
             edges.append(values)
-            bins.append(code.astype(_smallest(len(values))))
+            # the smallest kind of number that tells so many bins apart
+            few = (
+                np.uint8 if len(values) <= 256 else np.uint16 if len(values) <= 65536 else np.int32
+            )
+            bins.append(code.astype(few))
         many = sum(len(e) for e in edges) > MANY_BINS
-        codes = np.empty(
-            rows.shape,
-            order="F" if many else "C",
-            dtype=_smallest(max(len(e) for e in edges)),
-        )
+        widest = max((code.dtype for code in bins), key=lambda kind: kind.itemsize)
+        codes = np.empty(rows.shape, order="F" if many else "C", dtype=widest)
         for j in range(rows.shape[1] - 1, -1, -1):
             codes[:, j] = bins.pop()  # one of the two copies at a time
         starts = np.concatenate([[0], np.cumsum([len(e) for e in edges])])
         return _BoundStumps(codes, starts, np.concatenate(edges))
-
-
-def _smallest(bins: int) -> type[np.integer[Any]]:
-    """The smallest kind of number that tells so many bins apart."""
-    return np.uint8 if bins <= 256 else np.uint16 if bins <= 65536 else np.int32
 
 
 @dataclass(frozen=True, eq=False)
@@ -438,8 +435,6 @@ class _BoundStumps:
         """One pass over the codes per two channels, then cumulative sums over the bins: all columns
         row by row while their sums fit into the cache, else column by column.
         """
-        from evenhand.hypotheses import _kernels as kernels
-
         checked, columns = checked_channels(channels, len(self.codes)), len(self.starts) - 1
         out = np.empty((len(checked), 2 + 2 * self._cuts))
         out[:, 1] = 0.0

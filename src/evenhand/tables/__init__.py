@@ -11,6 +11,16 @@ Excel, Parquet, JSON lines), a `Description`, or a frame of pandas, polars or py
 columns mean something else, such as a log of decisions.
 """
 
+from evenhand.tables.column import (
+    MISSING,
+    Notation,
+    TableColumn,
+    Written,
+    find_notation,
+    listed,
+    number,
+    same_value,
+)
 from evenhand.tables.described import (
     DECISION,
     FEWEST,
@@ -27,21 +37,14 @@ from evenhand.tables.described import (
     two_values,
 )
 from evenhand.tables.frame import (
-    MISSING,
     Frame,
     GroupFigures,
     LabelledFrame,
     Recipe,
     RecipeColumn,
     Table,
-    TableColumn,
-    Written,
-    listed,
-    number,
-    same_value,
 )
 from evenhand.tables.misleading import Misleading, misleading
-from evenhand.tables.notation import Notation, find_notation
 from evenhand.tables.published import TABLES, PublishedTable, people
 from evenhand.tables.reading import FileReading, import_pyarrow, read_frame
 from evenhand.tables.recipe import (

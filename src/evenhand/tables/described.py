@@ -42,8 +42,8 @@ from typing import Any
 import numpy as np
 
 from evenhand.errors import BadLabel, InvalidInput
-from evenhand.tables.frame import Frame, LabelledFrame, listed, number, same_value
-from evenhand.tables.notation import FALSE, TRUE
+from evenhand.tables.column import FALSE, TRUE, listed, number, same_value
+from evenhand.tables.frame import Frame, LabelledFrame
 from evenhand.tables.published import TABLES
 from evenhand.tables.reading import read_frame
 from evenhand.words import FloatArray, GroupArray, IntArray
@@ -349,7 +349,26 @@ def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) 
         frame = read_frame(source, **told)
         source = Description(Path("frame"), **meaning)
     fewest = fewest_by_default if source.fewest is None else source.fewest
-    return _checked(frame, replace(source, fewest=fewest))
+    check = _Check(frame, replace(source, fewest=fewest), list(frame.notes))
+    features = check.features()
+    check.keep_labelled()
+    check.keep_complete(features)
+    label, good = check.labels()
+    group = check.groups(label)
+    check.note_features(features)
+    return LabelledFrame(
+        name=source.name,
+        frame=check.frame,
+        features=features,
+        label=label,
+        group=group,
+        label_name=source.label,
+        good=good,
+        group_name=source.group,
+        encode=source.encode,
+        dropped=len(frame.lines) - len(check.frame.lines),
+        notes=tuple(check.notes),
+    )
 
 
 def _published(name: str, given: dict[str, Any]) -> LabelledFrame:
@@ -366,156 +385,191 @@ def _published(name: str, given: dict[str, Any]) -> LabelledFrame:
     return replace(table, features=given.get("features", table.features))
 
 
-def _features(
-    frame: Frame, described: Description, reserved: tuple[str | None, ...]
-) -> tuple[str, ...]:
-    """The columns that a decision may look at; all columns that are named exist."""
-    if len(frame.lines) < 2:
-        raise InvalidInput(
-            f"{frame.source} has one row; rates of groups need many people.",
-            hint="a table needs people with each outcome in every group.",
-        )
-    frame.require(described.leave_out)
-    left = {*reserved, *described.leave_out}
-    names = tuple(n for n in described.features or frame.columns if n not in left)
-    frame.require([described.label, described.group, *names, *described.needed])
-    if not names:
-        raise InvalidInput(
-            f"{frame.source} has nothing but the label and the group: "
-            "no column is left to decide by.",
-            hint="add what is known about a person before the decision.",
-        )
-    if described.id is not None:
-        twice = [text for text, n in Counter(frame[described.id].texts).items() if n > 1]
-        if twice:
-            raise InvalidInput(
-                f"{frame.source}: the id {twice[0]!r} occurs more than once ({len(twice)} ids do); "
-                "every row is one person.",
-                hint="remove the repeated rows, "
-                "or leave out the key id if a person may occur several times.",
-            )
-    return names
+@dataclass
+class _Check:
+    """A frame on its way to a table of people; every complaint about it is made here.
 
-
-def _checked(frame: Frame, described: Description) -> LabelledFrame:
-    """The rows that a decision can be learnt from; every complaint about the table is made here."""
-    frame, parts = frame.with_joined(described.group)
-    reserved = (described.label, described.group, *parts, described.id, described.decision)
-    in_both = [part for part in parts if part in described.features]
-    if in_both or described.label in parts:
-        raise InvalidInput(
-            f"{(in_both or [described.label])[0]!r} belongs to --group {described.group}; "
-            "it cannot be a feature or the label as well.",
-            hint="name other columns.",
-        )
-    names = _features(frame, described, reserved)
-    notes = list(frame.notes)
-    kept = _complete(_labelled(frame, described, notes), described, names, notes)
-    label, good = _labels(kept, described, notes)
-    group = _groups(kept, described, label, notes)
-    notes += _columns_to_note(kept, names)
-    return LabelledFrame(
-        name=described.name,
-        frame=kept,
-        features=names,
-        label=label,
-        group=group,
-        label_name=described.label,
-        good=good,
-        group_name=described.group,
-        encode=described.encode,
-        dropped=len(frame.lines) - len(kept.lines),
-        notes=tuple(notes),
-    )
-
-
-def _columns_to_note(frame: Frame, names: tuple[str, ...]) -> list[str]:
-    """What is to be said about features: how they are written, which ones say nothing, and which
-    ones name people.
+    frame: the rows that are left; notes: what was done to them, in words.
     """
-    notes = []
-    for name in names:
-        column, read = frame.columns[name], frame.columns[name].numbers
-        if read is None:
-            continue
-        value, first = float(read[0]), column.cells[0]
-        if column.notation is not None and column.notation.kind == "date":
-            notes.append(f"{name!r} holds dates, as days since 1970-01-01: {first} is {value:g}")
-        elif column.notation is not None and column.notation.kind == "flag":
-            notes.append(f"{name!r} holds yes and no, as 1 and 0: {first} is {value:g}")
-        elif column.written is not None and isinstance(first, str) and number(first) != value:
-            notes.append(f"{name!r} is written like {first!r}, which is read as {value:.10g}")
-        if len(read) > 1 and (read == value).all():
-            notes.append(f"{name!r} is {first} in every row and tells nothing")
-        elif (read == np.floor(read)).all() and len(np.unique(read)) == len(read):
-            notes.append(
-                f"{name!r} is another whole number in every row; if it names people, leave it "
-                f"out: --id {quote(name)}, or --leave-out {quote(name)}"
+
+    frame: Frame
+    described: Description
+    notes: list[str]
+
+    def features(self) -> tuple[str, ...]:
+        """The columns that a decision may look at; all columns that are named exist."""
+        described = self.described
+        asked = [name for name in described.features if name != described.decision]
+        named = (*described.leave_out, described.label, described.group, *asked, *described.needed)
+        self.frame, parts = self.frame.with_joined(described.group, named)
+        frame = self.frame
+        in_both = [part for part in parts if part in described.features]
+        if in_both or described.label in parts:
+            raise InvalidInput(
+                f"{(in_both or [described.label])[0]!r} belongs to --group {described.group}; "
+                "it cannot be a feature or the label as well.",
+                hint="name other columns.",
             )
-    return notes
+        if len(frame.lines) < 2:
+            raise InvalidInput(
+                f"{frame.source} has one row; rates of groups need many people.",
+                hint="a table needs people with each outcome in every group.",
+            )
+        reserved = (described.label, described.group, *parts, described.id, described.decision)
+        left = {*reserved, *described.leave_out}
+        names = tuple(n for n in described.features or frame.columns if n not in left)
+        if not names:
+            raise InvalidInput(
+                f"{frame.source} has nothing but the label and the group: "
+                "no column is left to decide by.",
+                hint="add what is known about a person before the decision.",
+            )
+        if described.id is not None:
+            twice = [text for text, n in Counter(frame[described.id].texts).items() if n > 1]
+            if twice:
+                raise InvalidInput(
+                    f"{frame.source}: the id {twice[0]!r} occurs more than once "
+                    f"({len(twice)} ids do); every row is one person.",
+                    hint="remove the repeated rows, "
+                    "or leave out the key id if a person may occur several times.",
+                )
+        return names
 
-
-def _labelled(frame: Frame, described: Description, notes: list[str]) -> Frame:
-    """The rows with a label; that the rejected have none is normal."""
-    unknown, rows = frame.columns[described.label].missing, len(frame.lines)
-    if not unknown.any():
-        return frame
-    if unknown.all():
-        raise BadLabel(
-            f"{frame.source}: the label {described.label!r} is missing in every row ({rows:,}); "
-            "outcomes of some are needed.",
-            hint="name the column that holds the outcome: label (--label).",
+    def keep_labelled(self) -> None:
+        """Keep the rows with a label; that the rejected have none is normal."""
+        frame, label = self.frame, self.described.label
+        unknown, rows = frame.columns[label].missing, len(frame.lines)
+        if not unknown.any():
+            return
+        if unknown.all():
+            raise BadLabel(
+                f"{frame.source}: the label {label!r} is missing in every row ({rows:,}); "
+                "outcomes of some are needed.",
+                hint="name the column that holds the outcome: label (--label).",
+            )
+        if self.described.unlabelled != "drop":
+            raise InvalidInput(
+                f"{frame.source}: the label {label!r} is missing in {unknown.sum():,} of "
+                f"{rows:,} rows (first: line {frame.lines[int(np.argmax(unknown))]}).",
+                hint='for people who were rejected that is normal: unlabelled = "drop" '
+                "(--drop-unlabelled) leaves them out, and every figure is then about people like "
+                "those who were accepted.",
+            )
+        self.notes.append(
+            f"{unknown.sum():,} people without a label were left out: "
+            "every figure is about people like the accepted ones"
         )
-    if described.unlabelled != "drop":
+        self.frame = frame.where(~unknown)
+
+    def keep_complete(self, names: tuple[str, ...]) -> None:
+        """Keep the rows of the chosen groups in which nothing that is used is missing."""
+        described = self.described
+        frame = self.frame = chosen_groups(self.frame, described.group, described.groups)
+        used = (described.group, *names, *described.needed)
+        gaps = {name: frame.columns[name].missing for name in used}
+        incomplete, nobody = np.any(list(gaps.values()), axis=0), gaps[described.group]
+        if not incomplete.any():
+            return
+        if described.drop_missing and not incomplete.all():
+            self.notes.append(f"{incomplete.sum():,} rows with a missing value were left out")
+            self.frame = frame.where(~incomplete)
+            return
+        if described.drop_missing:
+            raise InvalidInput(
+                f"{frame.source}: every row lacks a value in one of {', '.join(used)}.",
+                hint="leave columns out with --leave-out, or choose other --features.",
+            )
+        if nobody.any():
+            raise InvalidInput(
+                f"{frame.source}: the group {described.group!r} is missing in {nobody.sum():,} of "
+                f"{len(nobody):,} rows (first: line {frame.lines[int(np.argmax(nobody))]}); "
+                "whoever has no group counts for no rate.",
+                hint="write a group of their own (such as unknown) into the table, or leave these "
+                "rows out: drop_missing = true (--drop-missing).",
+            )
+        row = int(np.argmax(incomplete))
         raise InvalidInput(
-            f"{frame.source}: the label {described.label!r} is missing in {unknown.sum():,} of "
-            f"{rows:,} rows (first: line {frame.lines[int(np.argmax(unknown))]}).",
-            hint='for people who were rejected that is normal: unlabelled = "drop" '
-            "(--drop-unlabelled) leaves them out, and every figure is then about people like those "
-            "who were accepted.",
+            f"{frame.source}: the value of {next(name for name in used if gaps[name][row])!r} is "
+            f"missing in row {row + 1} (line {frame.lines[row]}); {incomplete.sum():,} of "
+            f"{len(frame.lines):,} rows lack a value in a column that is used.",
+            hint="fill them in, leave the column out with --leave-out, or add --drop-missing to "
+            "leave these rows out; if the text is a value of its own, --missing says how a missing "
+            "one is written.",
         )
-    notes.append(
-        f"{unknown.sum():,} people without a label were left out: "
-        "every figure is about people like the accepted ones"
-    )
-    return frame.where(~unknown)
 
+    def labels(self) -> tuple[IntArray, str]:
+        """+1 where the outcome is the good one, -1 elsewhere; and the value taken as good."""
+        frame, name = self.frame, self.described.label
+        label, good = two_values(frame, name, self.described.good, self.described.bad)
+        pairs = zip(frame.columns[name].texts, label, strict=True)
+        spelt = sorted({str(text) for text, value in pairs if value > 0})
+        if len(spelt) > 1:
+            self.notes.append(
+                f"the good outcome {good} is written in several ways: {', '.join(spelt)}"
+            )
+        if not (label < 0).any():
+            raise BadLabel(
+                f"{frame.source}: every row has {name} = {good}; "
+                "good and bad outcomes are both needed.",
+                hint="name the column that holds the outcome, or add people with the other one.",
+            )
+        return label.astype(np.int64), good
 
-def _complete(
-    frame: Frame, described: Description, names: tuple[str, ...], notes: list[str]
-) -> Frame:
-    """The rows of the chosen groups in which nothing that is used is missing."""
-    frame = chosen_groups(frame, described.group, described.groups)
-    used = (described.group, *names, *described.needed)
-    gaps = {name: frame.columns[name].missing for name in used}
-    incomplete, nobody = np.any(list(gaps.values()), axis=0), gaps[described.group]
-    if not incomplete.any():
-        return frame
-    if described.drop_missing and not incomplete.all():
-        notes.append(f"{incomplete.sum():,} rows with a missing value were left out")
-        return frame.where(~incomplete)
-    if described.drop_missing:
-        raise InvalidInput(
-            f"{frame.source}: every row lacks a value in one of {', '.join(used)}.",
-            hint="leave columns out with --leave-out, or choose other --features.",
-        )
-    if nobody.any():
-        raise InvalidInput(
-            f"{frame.source}: the group {described.group!r} is missing in {nobody.sum():,} of "
-            f"{len(nobody):,} rows (first: line {frame.lines[int(np.argmax(nobody))]}); "
-            "whoever has no group counts for no rate.",
-            hint="write a group of their own (such as unknown) into the table, or leave these rows "
-            "out: drop_missing = true (--drop-missing).",
-        )
-    row = int(np.argmax(incomplete))
-    raise InvalidInput(
-        f"{frame.source}: the value of {next(name for name in used if gaps[name][row])!r} is "
-        f"missing in row {row + 1} (line {frame.lines[row]}); {incomplete.sum():,} of "
-        f"{len(frame.lines):,} rows lack a value in a column that is used.",
-        hint="fill them in, leave the column out with --leave-out, or add --drop-missing to leave "
-        "these rows out; if the text is a value of its own, --missing says how a missing one is "
-        "written.",
-    )
+    def groups(self, label: IntArray) -> GroupArray:
+        """The group of each row; there must be at least two, each with enough people."""
+        frame, name, fewest = self.frame, self.described.group, self.described.fewest or 0
+        group = np.array(group_texts(frame, name, self.notes))
+        distinct = sorted(set(group.tolist()))
+        if len(distinct) > MOST_GROUPS:
+            raise InvalidInput(
+                f"{frame.source}: the group column {name!r} has {len(distinct)} distinct "
+                f"values; at most {MOST_GROUPS} groups are compared.",
+                hint="name the column that holds the group, or choose its values with --groups "
+                "a,b.",
+            )
+        if len(distinct) < 2:
+            raise InvalidInput(
+                f"{frame.source}: everybody is of group {distinct[0]!r} ({len(group):,} people); "
+                "a gap needs at least two groups.",
+                hint="name another column (--group), or add people of another group.",
+            )
+        for value in distinct:
+            here = label[group == value]
+            good, bad = int((here == 1).sum()), int((here == -1).sum())
+            if min(good, bad) < fewest:
+                raise InvalidInput(
+                    f"{frame.source}: group {value!r} has {len(here)} people, {good} with a good "
+                    f"and {bad} with a bad outcome; at least {fewest} of each are needed to "
+                    "estimate its rates.",
+                    hint="join it with another group, leave it out (--groups keeps those that are "
+                    "named), or ask for fewer: --fewest.",
+                )
+        return group
+
+    def note_features(self, names: tuple[str, ...]) -> None:
+        """Note how features are written, which ones say nothing, and which ones name people."""
+        for name in names:
+            column = self.frame.columns[name]
+            read, notation = column.numbers, column.notation
+            if read is None or notation is None:
+                continue
+            value, first = float(read[0]), column.cells[0]
+            if notation.kind == "date":
+                note = f"holds dates, as days since 1970-01-01: {first} is {value:g}"
+                self.notes.append(f"{name!r} {note}")
+            elif notation.kind == "flag":
+                self.notes.append(f"{name!r} holds yes and no, as 1 and 0: {first} is {value:g}")
+            elif column.written is not None and isinstance(first, str) and number(first) != value:
+                self.notes.append(
+                    f"{name!r} is written like {first!r}, which is read as {value:.10g}"
+                )
+            if len(read) > 1 and (read == value).all():
+                self.notes.append(f"{name!r} is {first} in every row and tells nothing")
+            elif (read == np.floor(read)).all() and len(np.unique(read)) == len(read):
+                self.notes.append(
+                    f"{name!r} is another whole number in every row; if it names people, leave it "
+                    f"out: --id {quote(name)}, or --leave-out {quote(name)}"
+                )
 
 
 def chosen_groups(frame: Frame, name: str, groups: tuple[str, ...]) -> Frame:
@@ -542,7 +596,7 @@ def chosen_groups(frame: Frame, name: str, groups: tuple[str, ...]) -> Frame:
 
     Examples
     --------
-    >>> from evenhand.tables.frame import TableColumn
+    >>> from evenhand.tables.column import TableColumn
     >>> frame = Frame("toy", {"sex": TableColumn(("f", "m", "x"))}, (2, 3, 4))
     >>> chosen_groups(frame, "sex", ("f", "m")).lines
     (2, 3)
@@ -678,12 +732,12 @@ def two_values(
 
     Examples
     --------
-    >>> from evenhand.tables.frame import TableColumn
+    >>> from evenhand.tables.column import TableColumn
     >>> frame = Frame("loans", {"repaid": TableColumn(("yes", "no", ""))}, (2, 3, 4))
     >>> two_values(frame, "repaid", "yes")
     (array([ 1., -1., nan]), 'yes')
     """
-    texts = frame[name].texts
+    texts = frame.columns[name].texts
     distinct = sorted({text for text in texts if text is not None})
     if first is None:
         read = {number(text): text for text in distinct}
@@ -717,22 +771,6 @@ def two_values(
     return np.array(values, dtype=np.float64), chosen[0]
 
 
-def _labels(frame: Frame, described: Description, notes: list[str]) -> tuple[IntArray, str]:
-    """+1 where the outcome is the good one, -1 elsewhere; and the value taken as good."""
-    label, good = two_values(frame, described.label, described.good, described.bad)
-    pairs = zip(frame.columns[described.label].texts, label, strict=True)
-    spelt = sorted({str(text) for text, value in pairs if value > 0})
-    if len(spelt) > 1:
-        notes.append(f"the good outcome {good} is written in several ways: {', '.join(spelt)}")
-    if not (label < 0).any():
-        raise BadLabel(
-            f"{frame.source}: every row has {described.label} = {good}; "
-            "good and bad outcomes are both needed.",
-            hint="name the column that holds the outcome, or add people with the other one.",
-        )
-    return label.astype(np.int64), good
-
-
 def group_texts(frame: Frame, name: str, notes: list[str]) -> list[str | None]:
     """Read the group of each row; groups whose names differ in case alone are one.
 
@@ -752,7 +790,7 @@ def group_texts(frame: Frame, name: str, notes: list[str]) -> list[str | None]:
 
     Examples
     --------
-    >>> from evenhand.tables.frame import TableColumn
+    >>> from evenhand.tables.column import TableColumn
     >>> frame = Frame("toy", {"sex": TableColumn(("f", "F", "f", "m"))}, (2, 3, 4, 5))
     >>> notes = []
     >>> group_texts(frame, "sex", notes), notes
@@ -770,33 +808,3 @@ def group_texts(frame: Frame, name: str, notes: list[str]) -> list[str | None]:
         if len(several) > 1:
             notes.append(f"the groups {', '.join(several)} of {name!r} are taken for one, {most}")
     return [shown[text] for text in texts]
-
-
-def _groups(frame: Frame, described: Description, label: IntArray, notes: list[str]) -> GroupArray:
-    """The group of each row; there must be at least two, each with enough people."""
-    group = np.array(group_texts(frame, described.group, notes))
-    distinct = sorted(set(group.tolist()))
-    if len(distinct) > MOST_GROUPS:
-        raise InvalidInput(
-            f"{frame.source}: the group column {described.group!r} has {len(distinct)} distinct "
-            f"values; at most {MOST_GROUPS} groups are compared.",
-            hint="name the column that holds the group, or choose its values with --groups a,b.",
-        )
-    if len(distinct) < 2:
-        raise InvalidInput(
-            f"{frame.source}: everybody is of group {distinct[0]!r} ({len(group):,} people); "
-            "a gap needs at least two groups.",
-            hint="name another column (--group), or add people of another group.",
-        )
-    for value in distinct:
-        here = label[group == value]
-        good, bad = int((here == 1).sum()), int((here == -1).sum())
-        if min(good, bad) < (described.fewest or 0):
-            raise InvalidInput(
-                f"{frame.source}: group {value!r} has {len(here)} people, {good} with a good and "
-                f"{bad} with a bad outcome; at least {described.fewest} of each are needed to "
-                "estimate its rates.",
-                hint="join it with another group, leave it out (--groups keeps those that are "
-                "named), or ask for fewer: --fewest.",
-            )
-    return group

@@ -1,22 +1,17 @@
-"""A table as typed columns: what each cell says, where a value is missing, and what kind of column
-it is. The last step, `LabelledFrame.encoded`, turns them into numbers.
+"""A table as typed columns by name, and as people whose group and outcome are known. The last step,
+`LabelledFrame.encoded`, turns their features into numbers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
 from difflib import get_close_matches
-from functools import cached_property
 from itertools import compress
-from types import NoneType
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.errors import InvalidInput, MissingColumn
-from evenhand.tables.notation import PLAIN, Notation, days_of, find_notation
-from evenhand.tables.packed import find_missing, plain_numbers
+from evenhand.tables.column import Cells, Notation, TableColumn, number
 from evenhand.words import (
     BoolArray,
     CostSensitiveProblem,
@@ -27,268 +22,8 @@ from evenhand.words import (
     Prices,
 )
 
-Cells = Sequence[Any] | NDArray[Any]
-MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a"})
-"""How a missing value is written, in any case. Every reader of evenhand uses this set; an empty
-cell is always missing."""
 MOST_CATEGORIES = 50
 """Distinct values of a text column that are encoded at most."""
-
-
-def number(text: str) -> float | None:
-    """Read a number.
-
-    Parameters
-    ----------
-    text : str
-        What stands in a cell.
-
-    Returns
-    -------
-    float or None
-        The number, or None if the text is none.
-
-    Examples
-    --------
-    >>> number("1e3"), number("many")
-    (1000.0, None)
-    """
-    try:
-        return float(text)
-    except ValueError:
-        return None
-
-
-def same_value(text: str, other: str) -> bool:
-    """Tell whether two cells say the same: equal texts, or equal numbers.
-
-    Parameters
-    ----------
-    text, other : str
-        What stands in the two cells.
-
-    Returns
-    -------
-    bool
-        Whether they are the same value.
-
-    Examples
-    --------
-    >>> same_value("1", "1.0"), same_value("yes", "Yes")
-    (True, False)
-    """
-    return text == other or (number(text) is not None and number(text) == number(other))
-
-
-def listed(values: Iterable[str], most: int = 6) -> str:
-    """Name the first values of a list in a message.
-
-    Parameters
-    ----------
-    values : iterable of str
-        All of them.
-    most : int
-        How many are named.
-
-    Returns
-    -------
-    str
-        The values with commas between them, and dots where some are left out.
-
-    Examples
-    --------
-    >>> listed("abcd", 2)
-    'a, b, ...'
-    """
-    every = list(values)
-    return ", ".join(every[:most]) + (", ..." if len(every) > most else "")
-
-
-@dataclass(frozen=True)
-class Written:
-    """What is known about how the numbers of a file are written.
-
-    Parameters
-    ----------
-    decimal : {".", ","}, optional
-        What --decimal says.
-    dates : {"day-first", "month-first", "text"}, optional
-        What --dates says.
-    guess : {".", ","}, optional
-        The decimal mark that other columns of the file show.
-    fixed : Notation, optional
-        The notation of this column, where a policy has fixed it.
-
-    Examples
-    --------
-    >>> TableColumn(("51,000", "800"), written=Written(decimal=",")).numbers.tolist()
-    [51.0, 800.0]
-    """
-
-    decimal: str | None = None
-    dates: str | None = None
-    guess: str = ""
-    fixed: Notation | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class TableColumn:
-    """One column: its cells as the source holds them, read as texts or as numbers.
-
-    Parameters
-    ----------
-    cells : sequence
-        Texts, numbers, dates, or None; an array of numbers is kept as it is.
-    markers : frozenset of str
-        The texts, in small letters, that mean that a value is missing.
-    written : Written, optional
-        How numbers may be written beyond the plain way; by default in the plain way only.
-
-    Examples
-    --------
-    >>> income = TableColumn(("10", "NA", "12.5"))
-    >>> income.kind, income.numbers.tolist(), income.texts
-    ('number', [10.0, nan, 12.5], ('10', None, '12.5'))
-    >>> TableColumn(("red", "7")).kind
-    'category'
-    """
-
-    cells: Cells
-    markers: frozenset[str] = MISSING
-    written: Written | None = None
-
-    def __len__(self) -> int:
-        return len(self.cells)
-
-    @property
-    def _packed(self) -> bool:
-        """Whether the cells are the texts of a long table, as an array of bytes."""
-        return isinstance(self.cells, np.ndarray) and self.cells.dtype.kind == "S"
-
-    @cached_property
-    def texts(self) -> tuple[str | None, ...]:
-        """The cells as texts, None where a value is missing."""
-        cells = self.cells.tolist() if isinstance(self.cells, np.ndarray) else self.cells
-        markers = self.markers
-        if self._packed:
-            value = {cell: cell.decode() for cell in set(cells)}
-            known = {c: None if t.lower() in markers else t for c, t in value.items()}
-            return tuple(known[cell] for cell in cells)
-        return tuple(
-            None
-            if cell is None or cell != cell or (text := _text(cell)).lower() in markers
-            else text
-            for cell in cells
-        )
-
-    @cached_property
-    def numbers(self) -> FloatArray | None:
-        """The cells as numbers, NaN where a value is missing; None for a category."""
-        return self._read[0]
-
-    @property
-    def notation(self) -> Notation | None:
-        """How the numbers are written; None for a category."""
-        return None if isinstance(self._read[1], str) else self._read[1]
-
-    @property
-    def doubt(self) -> str | None:
-        """Why numbers or dates that the column seems to hold are not read, in words."""
-        return self._read[1] if isinstance(self._read[1], str) else None
-
-    @cached_property
-    def _read(self) -> tuple[FloatArray | None, Notation | str | None]:
-        """The numbers, and the notation or the doubt about it."""
-        if isinstance(self.cells, np.ndarray) and self.cells.dtype.kind in "iuf":
-            return self.cells.astype(np.float64), PLAIN
-        written = self.written
-        kinds: set[type] = {bytes} if self._packed else set(map(type, self.cells))
-        if kinds - {NoneType} and all(issubclass(kind, date | NoneType) for kind in kinds):
-            days = [np.nan if c is None or c != c else days_of(c) for c in self.cells]
-            return np.array(days, dtype=np.float64), Notation("date")
-        if written is None or (
-            (written.fixed or PLAIN) == PLAIN and "," not in (written.decimal or written.guess)
-        ):
-            plain = self._plain(kinds)
-            if plain is not None:
-                return plain, PLAIN
-        if written is None:
-            return None, None
-        distinct = set(self.texts) - {None}
-        known = sorted(text for text in distinct if text is not None)
-        found = written.fixed or find_notation(known, written.decimal, written.dates, written.guess)
-        if not isinstance(found, Notation):
-            return None, found
-        value: dict[str | None, float | None] = {text: found.value(text) for text in known}
-        value[None] = np.nan
-        strange = [text for text, read in value.items() if read is None]
-        if strange:
-            return None, f"{strange[0]!r} is not written like the other values"
-        return np.array([value[text] for text in self.texts], dtype=np.float64), found
-
-    def _plain(self, kinds: set[type]) -> FloatArray | None:
-        """The numbers if all are written plainly."""
-        if self._packed:
-            plain = plain_numbers(np.asarray(self.cells), self.missing)
-            if plain is not None:
-                return plain
-            cells = np.where(self.missing, b"nan", self.cells)
-            try:
-                return cells.astype(np.float64)
-            except ValueError:
-                return None
-        # none of the usual markers is a number, so that most columns can be read at once
-        if self.markers <= MISSING and (kinds == {str} or kinds <= {int, float, NoneType}):
-            try:
-                return np.array([np.nan if c is None else float(c) for c in self.cells])
-            except ValueError:
-                pass  # a category, or a value is missing
-        try:
-            read = [np.nan if text is None else float(text) for text in self.texts]
-        except ValueError:
-            return None
-        return np.array(read, dtype=np.float64)
-
-    @property
-    def kind(self) -> Literal["number", "category"]:
-        """ "number" if every value that is not missing is a number, else "category"."""
-        return "category" if self.numbers is None else "number"
-
-    @cached_property
-    def missing(self) -> BoolArray:
-        """Where a value is missing."""
-        if self._packed:
-            return find_missing(np.asarray(self.cells), self.markers)
-        if isinstance(self.cells, np.ndarray) and self.numbers is not None:
-            return np.isnan(self.numbers)
-        return np.array([text is None for text in self.texts], dtype=bool)
-
-    def where(self, rows: BoolArray) -> "TableColumn":
-        """Keep some rows.
-
-        Parameters
-        ----------
-        rows : array of bool
-            Which rows are kept.
-
-        Returns
-        -------
-        TableColumn
-            The column of these rows.
-        """
-        kept = (
-            self.cells[rows]
-            if isinstance(self.cells, np.ndarray)
-            else tuple(compress(self.cells, rows.tolist()))
-        )
-        return TableColumn(kept, self.markers, self.written)
-
-
-def _text(cell: Any) -> str:
-    """A cell as a text; 1.0, which other libraries make of 1, is 1."""
-    if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
-        return str(int(cell))
-    return str(cell).strip()
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,18 +116,25 @@ class Frame:
             return f"did you mean {folded[near[0]]!r}? Names are compared letter by letter."
         return "names are compared letter by letter, upper and lower case included."
 
-    def with_joined(self, name: str) -> tuple["Frame", tuple[str, ...]]:
+    def with_joined(self, name: str, needed: Iterable[str] = ()) -> tuple["Frame", tuple[str, ...]]:
         """Add a column that joins several, if `name` names several with commas between them.
 
         Parameters
         ----------
         name : str
             A column, or "sex,race".
+        needed : iterable of str
+            Columns that must then be there.
 
         Returns
         -------
         tuple
             The frame, which has a column `name` if that is possible; and the columns it is made of.
+
+        Raises
+        ------
+        MissingColumn
+            If a column to join or a needed one is not there.
 
         Examples
         --------
@@ -402,13 +144,16 @@ class Frame:
         """
         parts = tuple(part.strip() for part in name.split(",") if part.strip())
         if name in self.columns or len(parts) < 2:
+            self.require(needed)
             return self, (name,)
         self.require(parts)
         rows = zip(*(self.columns[part].texts for part in parts), strict=True)
         cells = tuple(
             None if None in row else " & ".join(text for text in row if text) for row in rows
         )
-        return replace(self, columns={**self.columns, name: TableColumn(cells)}), parts
+        joined = replace(self, columns={**self.columns, name: TableColumn(cells)})
+        joined.require(needed)
+        return joined, parts
 
     def where(self, rows: BoolArray) -> "Frame":
         """Keep some rows.
@@ -448,6 +193,8 @@ class Frame:
         """
         column = self[name]
         read = column.numbers
+        if read is not None and np.isfinite(read).all():
+            return read
         if column.doubt is not None:
             raise InvalidInput(
                 f"{self.source}: the numbers of {name!r} are in doubt: {column.doubt}.",
@@ -456,8 +203,6 @@ class Frame:
             )
         if read is None:
             bad = [text is None or number(text) is None for text in column.texts].index(True)
-        elif np.isfinite(read).all():
-            return read
         else:
             bad = int(np.argmin(np.isfinite(read)))
         raise InvalidInput(
@@ -741,17 +486,14 @@ class LabelledFrame:
             If a column is text and `encode` is not set, if a text column has too many values, or if
             a number is infinite.
         """
-        texts = [name for name in self.features if self.frame.columns[name].numbers is None]
+        columns = self.frame.columns
+        texts = [name for name in self.features if columns[name].numbers is None]
         for name in texts:
-            if self.frame.columns[name].doubt is not None:
+            if columns[name].doubt is not None:
                 self.frame.finite(name)  # refuses it
         if texts and not self.encode:
-            examples = [
-                next(text for text in self.frame[name].texts if text and number(text) is None)
-                for name in texts
-            ]
-            pairs = zip(texts, examples, strict=True)
-            shown = ", ".join(f"{name!r} (for example {text!r})" for name, text in pairs)
+            words = {n: next(t for t in columns[n].texts if t and number(t) is None) for n in texts}
+            shown = ", ".join(f"{name!r} (for example {text!r})" for name, text in words.items())
             raise InvalidInput(
                 f"{self.frame.source}: {shown} {'is' if len(texts) == 1 else 'are'} not numeric.",
                 hint="add --encode for one 0/1 column per value, "
@@ -759,43 +501,34 @@ class LabelledFrame:
             )
         parts: dict[str, FloatArray] = {}
         encoded: dict[str, tuple[str, ...]] = {}
-        notes = list(self.notes)
+        recipe, notes = [], list(self.notes)
         for name in self.features:
-            columns = self._one_hot(name) if name in texts else {name: self.frame.finite(name)}
-            parts |= columns
-            if name in texts:
-                encoded[name] = tuple(columns)
-        if not self.published:
-            notes += [
-                f"the text column {name!r} became {len(columns)} columns of 0 and 1"
-                for name, columns in encoded.items()
-            ]
-        values = np.column_stack(list(parts.values()))
+            if name not in texts:
+                parts[name] = self.frame.finite(name)
+                recipe.append(RecipeColumn(name, columns[name].notation))
+                continue
+            (values, base), cells = self.categories(name), np.array(columns[name].texts)
+            parts |= {f"{name}={one}": (cells == one).astype(np.float64) for one in values}
+            encoded[name] = tuple(f"{name}={one}" for one in values)
+            recipe.append(RecipeColumn(name, None, values, base))
+            if not self.published:
+                notes.append(f"the text column {name!r} became {len(values)} columns of 0 and 1")
         return Table(
             self.name,
-            values,
+            np.column_stack(list(parts.values())),
             tuple(parts),
             self.group,
             self.label,
             notes=tuple(notes),
             encoded=encoded,
-            recipe=tuple(
-                RecipeColumn(name, self.frame.columns[name].notation)
-                if name not in encoded
-                else self._recipe_of_texts(name, encoded[name])
-                for name in self.features
-            ),
+            recipe=tuple(recipe),
         )
 
-    def _recipe_of_texts(self, name: str, columns: tuple[str, ...]) -> RecipeColumn:
-        values = tuple(one.removeprefix(f"{name}=") for one in columns)
-        left = {text for text in self.frame.columns[name].texts if text} - set(values)
-        return RecipeColumn(name, None, values, next(iter(left), None))
-
-    def _one_hot(self, name: str) -> dict[str, FloatArray]:
-        """{"purpose=car": 0/1, ...}."""
-        column = self.frame[name]
-        distinct = sorted({text for text in column.texts if text is not None})
+    def categories(self, name: str) -> tuple[tuple[str, ...], str | None]:
+        """The values of a text column that get a 0/1 column each, and the one of two that needs
+        none.
+        """
+        distinct = sorted({text for text in self.frame.columns[name].texts if text is not None})
         if len(distinct) > MOST_CATEGORIES:
             raise InvalidInput(
                 f"{self.frame.source}: the text column {name!r} has {len(distinct)} distinct "
@@ -803,6 +536,6 @@ class LabelledFrame:
                 hint=f"leave it out with --leave-out {name}; "
                 "names and identifiers say nothing about a new person.",
             )
-        values = np.array(column.texts)
-        shown = distinct[1:] if len(distinct) == 2 and not self.published else distinct
-        return {f"{name}={value}": (values == value).astype(np.float64) for value in shown}
+        if len(distinct) == 2 and not self.published:
+            return (distinct[1],), distinct[0]
+        return tuple(distinct), None

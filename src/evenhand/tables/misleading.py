@@ -112,7 +112,7 @@ def misleading(table: Table, group_name: str = "the group") -> tuple[Misleading,
     >>> misleading(read_table("lending").encoded())
     ()
     """
-    few = table if len(table) <= MOST_ROWS else table.subset(MOST_ROWS)
+    few = table if len(table.label) <= MOST_ROWS else table.subset(MOST_ROWS)
     group, outcome = [], []
     for place, name in enumerate(table.names):
         column = few.features[:, place]
@@ -138,7 +138,7 @@ def misleading(table: Table, group_name: str = "the group") -> tuple[Misleading,
             text = (
                 f"group {str(one.group)!r} has {one.people:,} people, {good} with a good and "
                 f"{one.people - good} with a bad outcome; the limit holds for it, too, and bends "
-                f"the policy for all {len(table):,}: join it with another, or choose --groups"
+                f"the policy for all {len(table.label):,}: join it with another, or choose --groups"
             )
             handfuls.append(Misleading("a handful", str(one.group), one.share, text))
     return (

@@ -6,7 +6,7 @@ bit for bit; what is not plain is left to them.
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.words import BoolArray, FloatArray, IntArray
+from evenhand.words import BoolArray, FloatArray
 
 Packed = NDArray[np.bytes_]
 
@@ -61,19 +61,19 @@ def _split_block(block: NDArray[np.uint8], delimiter: int, width: int) -> list[P
         return None
     if (ends - starts).max() > WIDEST or not filled.reshape(-1, width).any(axis=1).all():
         return None
-    by_row = starts.reshape(-1, width), (ends - starts).reshape(-1, width)
     padded = np.append(block, np.zeros(WIDEST, np.uint8))
-    return [_gathered(padded, by_row[0][:, j], by_row[1][:, j]) for j in range(width)]
-
-
-def _gathered(block: NDArray[np.uint8], starts: IntArray, lengths: IntArray) -> Packed:
-    widest = max(int(lengths.max()), 1)
-    cells = np.empty((len(starts), widest), np.uint8)
-    for place in range(widest):
-        letters = block[starts + place]
-        letters[lengths <= place] = 0
-        cells[:, place] = letters
-    return cells.reshape(-1).view(f"S{widest}")
+    columns: list[Packed] = []
+    for first, length in zip(
+        starts.reshape(-1, width).T, (ends - starts).reshape(-1, width).T, strict=True
+    ):
+        widest = max(int(length.max()), 1)
+        cells = np.empty((len(first), widest), np.uint8)
+        for place in range(widest):
+            letters = padded[first + place]
+            letters[length <= place] = 0
+            cells[:, place] = letters
+        columns.append(cells.reshape(-1).view(f"S{widest}"))
+    return columns
 
 
 def find_missing(cells: Packed, markers: frozenset[str]) -> BoolArray:

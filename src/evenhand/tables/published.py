@@ -20,7 +20,8 @@ import numpy as np
 
 from evenhand.errors import InvalidInput
 from evenhand.registry import Registry
-from evenhand.tables.frame import Cells, Frame, LabelledFrame, TableColumn
+from evenhand.tables.column import Cells, TableColumn
+from evenhand.tables.frame import Frame, LabelledFrame
 from evenhand.tables.wheels import WheelFile
 from evenhand.words import BoolArray
 

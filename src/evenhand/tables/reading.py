@@ -16,16 +16,16 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import islice
+from dataclasses import dataclass
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
 from evenhand.errors import InvalidInput
-from evenhand.tables.frame import MISSING, Cells, Frame, TableColumn, Written
-from evenhand.tables.notation import DATES, PLAIN, Notation, find_notation
+from evenhand.tables.column import DATES, MISSING, Cells, TableColumn, Written, with_one_mark
+from evenhand.tables.frame import Frame
 from evenhand.tables.packed import WIDEST, split_plain
 
 Format = Literal["csv", "parquet", "jsonl", "excel"]
@@ -300,7 +300,7 @@ def _from_csv(raw: bytes, source: str, how: FileReading) -> Frame:
         rows: Iterator[tuple[int, list[str]]] = (
             (reader.line_num + before, row) for row in reader if _filled(row)
         )
-        columns, lines = _columns(_chain(first, rows), width, source)
+        columns, lines = _columns(chain(first, rows), width, source)
     except csv.Error as error:
         raise InvalidInput(
             f"line {reader.line_num + before} of {source} cannot be read as CSV: {error}.",
@@ -314,13 +314,6 @@ def _from_csv(raw: bytes, source: str, how: FileReading) -> Frame:
     names = [" ".join(cell.split()) for cell in header] if how.header else None
     written = Written(how.decimal, how.dates, "." if delimiter == "," else "")
     return _named(source, names, columns, lines, how, written)
-
-
-def _chain(
-    first: list[tuple[int, list[str]]], rows: Iterator[tuple[int, list[str]]]
-) -> Iterator[tuple[int, list[str]]]:
-    yield from first
-    yield from rows
 
 
 def _filled(row: list[str]) -> bool:
@@ -373,7 +366,17 @@ def _columns(
         if len(lines) > CHUNK:  # a long table
             for part in parts:
                 part[:] = [_compact(cells) for cells in part]
-    return [_joined(part) for part in parts], tuple(lines)
+    columns: list[Cells] = []
+    for part in parts:
+        if len(part) <= 1:
+            columns.append(part[0] if part else ())
+        elif all(isinstance(cells, np.ndarray) for cells in part):
+            columns.append(np.concatenate(part))
+        else:  # some cells are too long for bytes, or not ASCII
+            lists = [c.tolist() if isinstance(c, np.ndarray) else c for c in part]
+            every = (cell for cells in lists for cell in cells)
+            columns.append(tuple(c.decode() if isinstance(c, bytes) else c for c in every))
+    return columns, tuple(lines)
 
 
 def _compact(cells: Cells) -> Cells:
@@ -386,18 +389,6 @@ def _compact(cells: Cells) -> Cells:
         return np.array(cells, dtype="S")
     except UnicodeEncodeError:
         return cells
-
-
-def _joined(parts: list[Cells]) -> Cells:
-    if len(parts) <= 1:
-        return parts[0] if parts else ()
-    if all(isinstance(part, np.ndarray) for part in parts):
-        return np.concatenate(parts)
-    return tuple(
-        cell.decode() if isinstance(cell, bytes) else cell
-        for part in parts
-        for cell in (part.tolist() if isinstance(part, np.ndarray) else part)
-    )
 
 
 def _from_json(raw: bytes, source: str, how: FileReading) -> Frame:
@@ -459,9 +450,11 @@ def _named(
             twins = [other for other in range(len(given)) if given[other] == name]
             if len(twins) > 1:
                 name = f"{name}.{twins.index(place - 1) + 1}"
-        elif _all_missing(cells, how.markers):
+        elif TableColumn(cells, how.markers).missing.all():
             continue  # lines that end in a delimiter
-        elif _counts(cells):
+        elif (read := TableColumn(cells).numbers) is not None and any(
+            (read == np.arange(first, len(read) + first)).all() for first in (0, 1)
+        ):
             notes.append(f"column {place} has no name and counts the rows; it was left out")
             continue
         else:
@@ -474,45 +467,7 @@ def _named(
     if not kept:
         raise InvalidInput(f"{source} has no column with a value.")
     frame = {name: TableColumn(cells, how.markers, written) for name, cells in kept.items()}
-    return Frame(source, _one_mark(frame, written), lines, tuple(notes))
-
-
-def _all_missing(cells: Cells, markers: frozenset[str]) -> bool:
-    return bool(TableColumn(cells, markers).missing.all())
-
-
-def _counts(cells: Cells) -> bool:
-    """Whether the cells are 0, 1, 2, ... or 1, 2, 3, ..."""
-    read = TableColumn(cells).numbers
-    return read is not None and bool(
-        (read == np.arange(len(read))).all() or (read == np.arange(1, len(read) + 1)).all()
-    )
-
-
-def _one_mark(columns: dict[str, TableColumn], written: Written) -> dict[str, TableColumn]:
-    """The same columns, told the decimal mark that some of them show: 51.000 is 51000 where others
-    have 3,5.
-    """
-    if written.decimal is not None:
-        return columns
-    shown = set()
-    for column in columns.values():
-        if isinstance(column.cells, np.ndarray) and column.cells.dtype.kind in "iufb":
-            continue
-        if column.notation is PLAIN:
-            continue
-        if column.written is not None and TableColumn(column.cells, column.markers).numbers is None:
-            distinct = list(islice(dict.fromkeys(t for t in column.texts if t), 1000))
-            if any("," in text for text in distinct):
-                found = find_notation(distinct, dates="text")
-                if isinstance(found, Notation) and found.kind == "number":
-                    shown.add(found.decimal)
-    if shown != {","}:
-        return columns
-    return {
-        name: replace(column, written=replace(written, guess=","))
-        for name, column in columns.items()
-    }
+    return Frame(source, with_one_mark(frame, written), lines, tuple(notes))
 
 
 # other packages

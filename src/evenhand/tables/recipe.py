@@ -13,8 +13,8 @@ from typing import Any, Literal
 import numpy as np
 
 from evenhand.errors import InvalidInput, MissingColumn
-from evenhand.tables.frame import Frame, Recipe, RecipeColumn, Written, listed
-from evenhand.tables.notation import PLAIN, Notation
+from evenhand.tables.column import PLAIN, Notation, Written, listed
+from evenhand.tables.frame import Frame, Recipe, RecipeColumn
 from evenhand.words import BoolArray, FloatArray
 
 KINDS = {"number": "number", "flag": "boolean", "date": "number"}

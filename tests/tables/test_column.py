@@ -1,14 +1,15 @@
-"""How numbers are written: read in one way or in doubt, never read wrongly."""
+"""One column: how its numbers are written, read in one way or in doubt, never read wrongly."""
 
 import math
 from datetime import date, datetime, timedelta, timezone
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evenhand.errors import InvalidInput
-from evenhand.tables.notation import Notation, days_of, find_notation
+from evenhand.tables.column import Notation, TableColumn, days_of, find_notation, same_value
 
 READ = [
     (["$51,000", "$800"], [51000, 800]),
@@ -122,3 +123,17 @@ def test_times_of_other_zones():
 def test_a_notation_that_is_none():
     with pytest.raises(InvalidInput, match="no kind = 'colour'"):
         Notation.from_json({"kind": "colour"})
+
+
+def test_a_column_of_numbers_may_have_gaps_and_one_text_makes_it_a_category():
+    column = TableColumn(("1", "", "2.5"))
+    assert column.kind == "number"
+    np.testing.assert_array_equal(column.numbers, [1, np.nan, 2.5])
+    assert TableColumn(("1", "two")).kind == "category"
+    assert TableColumn((True, False)).kind == "category"
+    assert TableColumn(np.array([1, 2])).texts == ("1", "2")
+
+
+def test_values_are_the_same_as_text_or_as_number():
+    assert same_value("1", "1.0")
+    assert not same_value("yes", "Yes")

@@ -1,5 +1,5 @@
-"""How numbers are written in a column: plainly, as money, in percent, with a decimal comma, as yes
-and no, or as dates.
+"""One column of a table: what its cells say, where a value is missing, and how its numbers are
+written: plainly, as money, in percent, with a decimal comma, as yes and no, or as dates.
 
 A column has one notation, which all its values must follow; what can be read in two ways is left
 alone, with the doubt in words and the option that settles it. Nothing is decided cell by cell.
@@ -11,13 +11,25 @@ alone, with the doubt in words and the option that settles it. Nothing is decide
 """
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from itertools import compress, islice
+from types import NoneType
 from typing import Any, Literal, cast
 
-from evenhand.errors import InvalidInput
+import numpy as np
+from numpy.typing import NDArray
 
+from evenhand.errors import InvalidInput
+from evenhand.tables.packed import find_missing, plain_numbers
+from evenhand.words import BoolArray, FloatArray
+
+Cells = Sequence[Any] | NDArray[Any]
+MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a"})
+"""How a missing value is written, in any case. Every reader of evenhand uses this set; an empty
+cell is always missing."""
 TRUE = frozenset({"true", "yes", "y", "t", "1", "1.0"})
 FALSE = frozenset({"false", "no", "n", "f", "0", "0.0"})
 """The words of yes and no, in small letters."""
@@ -41,6 +53,75 @@ _SLASHED = re.compile(rf"(\d{{4}})([/.-])(\d{{1,2}})\2(\d{{1,2}}){_TIME}")
 _ISO = re.compile(r"\d{4}-\d{2}-\d{2}([T ].*)?")
 _NAMED = re.compile(rf"(\d{{1,2}})[. -]+([A-Za-z]{{3,9}})\.?,?[ -]+(\d{{4}}){_TIME}")
 _NAMED_US = re.compile(rf"([A-Za-z]{{3,9}})\.?\s+(\d{{1,2}}),?\s+(\d{{4}}){_TIME}")
+
+
+def number(text: str) -> float | None:
+    """Read a number.
+
+    Parameters
+    ----------
+    text : str
+        What stands in a cell.
+
+    Returns
+    -------
+    float or None
+        The number, or None if the text is none.
+
+    Examples
+    --------
+    >>> number("1e3"), number("many")
+    (1000.0, None)
+    """
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def same_value(text: str, other: str) -> bool:
+    """Tell whether two cells say the same: equal texts, or equal numbers.
+
+    Parameters
+    ----------
+    text, other : str
+        What stands in the two cells.
+
+    Returns
+    -------
+    bool
+        Whether they are the same value.
+
+    Examples
+    --------
+    >>> same_value("1", "1.0"), same_value("yes", "Yes")
+    (True, False)
+    """
+    return text == other or (number(text) is not None and number(text) == number(other))
+
+
+def listed(values: Iterable[str], most: int = 6) -> str:
+    """Name the first values of a list in a message.
+
+    Parameters
+    ----------
+    values : iterable of str
+        All of them.
+    most : int
+        How many are named.
+
+    Returns
+    -------
+    str
+        The values with commas between them, and dots where some are left out.
+
+    Examples
+    --------
+    >>> listed("abcd", 2)
+    'a, b, ...'
+    """
+    every = list(values)
+    return ", ".join(every[:most]) + (", ..." if len(every) > most else "")
 
 
 @dataclass(frozen=True)
@@ -352,3 +433,210 @@ def _date_notation(values: list[str], dates: str | None) -> Notation | str | Non
             "say --dates day-first or --dates month-first"
         )
     return Notation("date", order="day-first" if fits["day-first"] else "month-first")
+
+
+@dataclass(frozen=True)
+class Written:
+    """What is known about how the numbers of a file are written.
+
+    Parameters
+    ----------
+    decimal : {".", ","}, optional
+        What --decimal says.
+    dates : {"day-first", "month-first", "text"}, optional
+        What --dates says.
+    guess : {".", ","}, optional
+        The decimal mark that other columns of the file show.
+    fixed : Notation, optional
+        The notation of this column, where a policy has fixed it.
+
+    Examples
+    --------
+    >>> TableColumn(("51,000", "800"), written=Written(decimal=",")).numbers.tolist()
+    [51.0, 800.0]
+    """
+
+    decimal: str | None = None
+    dates: str | None = None
+    guess: str = ""
+    fixed: Notation | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TableColumn:
+    """One column: its cells as the source holds them, read as texts or as numbers.
+
+    Parameters
+    ----------
+    cells : sequence
+        Texts, numbers, dates, or None; an array of numbers is kept as it is.
+    markers : frozenset of str
+        The texts, in small letters, that mean that a value is missing.
+    written : Written, optional
+        How numbers may be written beyond the plain way; by default in the plain way only.
+
+    Examples
+    --------
+    >>> income = TableColumn(("10", "NA", "12.5"))
+    >>> income.kind, income.numbers.tolist(), income.texts
+    ('number', [10.0, nan, 12.5], ('10', None, '12.5'))
+    >>> TableColumn(("red", "7")).kind
+    'category'
+    """
+
+    cells: Cells
+    markers: frozenset[str] = MISSING
+    written: Written | None = None
+
+    def __len__(self) -> int:
+        return len(self.cells)
+
+    @property
+    def _packed(self) -> bool:
+        """Whether the cells are the texts of a long table, as an array of bytes."""
+        return isinstance(self.cells, np.ndarray) and self.cells.dtype.kind == "S"
+
+    @cached_property
+    def texts(self) -> tuple[str | None, ...]:
+        """The cells as texts, None where a value is missing."""
+        cells = self.cells.tolist() if isinstance(self.cells, np.ndarray) else self.cells
+        markers = self.markers
+        if self._packed:
+            value = {cell: cell.decode() for cell in set(cells)}
+            known = {c: None if t.lower() in markers else t for c, t in value.items()}
+            return tuple(known[cell] for cell in cells)
+
+        def text(cell: Any) -> str | None:
+            if cell is None or cell != cell:
+                return None
+            if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:
+                cell = int(cell)  # other libraries make 1.0 of 1
+            read = str(cell).strip()
+            return None if read.lower() in markers else read
+
+        return tuple(map(text, cells))
+
+    @cached_property
+    def numbers(self) -> FloatArray | None:
+        """The cells as numbers, NaN where a value is missing; None for a category."""
+        return self._read[0]
+
+    @property
+    def notation(self) -> Notation | None:
+        """How the numbers are written; None for a category."""
+        return None if isinstance(self._read[1], str) else self._read[1]
+
+    @property
+    def doubt(self) -> str | None:
+        """Why numbers or dates that the column seems to hold are not read, in words."""
+        return self._read[1] if isinstance(self._read[1], str) else None
+
+    @cached_property
+    def _read(self) -> tuple[FloatArray | None, Notation | str | None]:
+        """The numbers, and the notation or the doubt about it."""
+        if isinstance(self.cells, np.ndarray) and self.cells.dtype.kind in "iuf":
+            return self.cells.astype(np.float64), PLAIN
+        written = self.written
+        kinds: set[type] = {bytes} if self._packed else set(map(type, self.cells))
+        if kinds - {NoneType} and all(issubclass(kind, date | NoneType) for kind in kinds):
+            days = [np.nan if c is None or c != c else days_of(c) for c in self.cells]
+            return np.array(days, dtype=np.float64), Notation("date")
+        if written is None or (
+            (written.fixed or PLAIN) == PLAIN and "," not in (written.decimal or written.guess)
+        ):
+            plain = self._plain(kinds)
+            if plain is not None:
+                return plain, PLAIN
+        if written is None:
+            return None, None
+        distinct = set(self.texts) - {None}
+        known = sorted(text for text in distinct if text is not None)
+        found = written.fixed or find_notation(known, written.decimal, written.dates, written.guess)
+        if not isinstance(found, Notation):
+            return None, found
+        value: dict[str | None, float | None] = {text: found.value(text) for text in known}
+        value[None] = np.nan
+        strange = [text for text, read in value.items() if read is None]
+        if strange:
+            return None, f"{strange[0]!r} is not written like the other values"
+        return np.array([value[text] for text in self.texts], dtype=np.float64), found
+
+    def _plain(self, kinds: set[type]) -> FloatArray | None:
+        """The numbers if all are written plainly."""
+        if self._packed:
+            plain = plain_numbers(np.asarray(self.cells), self.missing)
+            if plain is not None:
+                return plain
+            cells = np.where(self.missing, b"nan", self.cells)
+            try:
+                return cells.astype(np.float64)
+            except ValueError:
+                return None
+        # none of the usual markers is a number, so that most columns can be read at once
+        if self.markers <= MISSING and (kinds == {str} or kinds <= {int, float, NoneType}):
+            try:
+                return np.array([np.nan if c is None else float(c) for c in self.cells])
+            except ValueError:
+                pass  # a category, or a value is missing
+        try:
+            read = [np.nan if text is None else float(text) for text in self.texts]
+        except ValueError:
+            return None
+        return np.array(read, dtype=np.float64)
+
+    @property
+    def kind(self) -> Literal["number", "category"]:
+        """ "number" if every value that is not missing is a number, else "category"."""
+        return "category" if self.numbers is None else "number"
+
+    @cached_property
+    def missing(self) -> BoolArray:
+        """Where a value is missing."""
+        if self._packed:
+            return find_missing(np.asarray(self.cells), self.markers)
+        if isinstance(self.cells, np.ndarray) and self.numbers is not None:
+            return np.isnan(self.numbers)
+        return np.array([text is None for text in self.texts], dtype=bool)
+
+    def where(self, rows: BoolArray) -> "TableColumn":
+        """Keep some rows.
+
+        Parameters
+        ----------
+        rows : array of bool
+            Which rows are kept.
+
+        Returns
+        -------
+        TableColumn
+            The column of these rows.
+        """
+        kept = (
+            self.cells[rows]
+            if isinstance(self.cells, np.ndarray)
+            else tuple(compress(self.cells, rows.tolist()))
+        )
+        return TableColumn(kept, self.markers, self.written)
+
+
+def with_one_mark(columns: dict[str, TableColumn], written: Written) -> dict[str, TableColumn]:
+    """The columns of a file, told the decimal mark that some of them show: 51.000 is 51000 where
+    others have 3,5.
+    """
+    if written.decimal is not None:
+        return columns
+    shown = set()
+    for column in columns.values():
+        if isinstance(column.cells, np.ndarray) and column.cells.dtype.kind in "iufb":
+            continue
+        if column.notation is PLAIN or TableColumn(column.cells, column.markers).kind == "number":
+            continue
+        distinct = list(islice(dict.fromkeys(t for t in column.texts if t), 1000))
+        if any("," in text for text in distinct):
+            found = find_notation(distinct, dates="text")
+            if isinstance(found, Notation) and found.kind == "number":
+                shown.add(found.decimal)
+    if shown != {","}:
+        return columns
+    guessed = replace(written, guess=",")
+    return {name: replace(column, written=guessed) for name, column in columns.items()}
