@@ -14,7 +14,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import bindparam, select, update
@@ -36,7 +35,7 @@ from evenhand.ledger.refusals import (
     Refusal,
     Switched,
 )
-from evenhand.randomness import keyed_uniform
+from evenhand.randomness import KeyedHash, keyed_uniform
 
 Mode = Literal["live", "shadow", "killed"]
 MAX_NAME = 200
@@ -164,12 +163,12 @@ class Application:
         if isinstance(self.group, float) and not math.isfinite(self.group):
             raise Invalid("group must be a text, a finite number or nothing.")
 
-    @cached_property
+    @property
     def features_text(self) -> str:
         """The features as canonical JSON: they are finite numbers of the type float."""
         return f"[{','.join(map(float.__repr__, self.features))}]"
 
-    @cached_property
+    @property
     def asked(self) -> str:
         """What the conflict check compares."""
         if self.body is not None:
@@ -589,7 +588,7 @@ class _Window(NamedTuple):
     name: str
     starts: float
     ends: float
-    secret: bytes
+    secret: KeyedHash
     seq: int
 
 
@@ -793,7 +792,7 @@ class Drawer:
                 hint="verify the ledger (evenhand audit verify --deep).",
             )
         seq = stored[0].seq if stored else transaction.append("window", body)
-        self._window = _Window(name, starts, ends, secret, seq)
+        self._window = _Window(name, starts, ends, KeyedHash(secret), seq)
         return self._window
 
     def forget(self) -> None:
