@@ -101,7 +101,7 @@ def require_name(what: str, value: object) -> None:
     """
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
         raise Invalid(f"{what} must be a text of 1 to {MAX_NAME} characters.")
-    if not is_printable(value):
+    if not (value.isascii() and value.isprintable()) and not is_printable(value):
         raise Invalid(
             f"{what} contains characters that cannot be printed.", hint="send plain text."
         )
@@ -152,9 +152,11 @@ class Application:
     body: bytes | None = None
 
     def __post_init__(self) -> None:
-        for what in ("tenant", "key", "person", "product"):
-            require_name(what, getattr(self, what))
-        object.__setattr__(self, "features", tuple(float(value) for value in self.features))
+        require_name("tenant", self.tenant)
+        require_name("key", self.key)
+        require_name("person", self.person)
+        require_name("product", self.product)
+        object.__setattr__(self, "features", tuple(map(float, self.features)))
         if not all(map(math.isfinite, (*self.features, *(self.prices or ())))):
             raise Invalid(
                 "features and prices must be finite numbers.",
