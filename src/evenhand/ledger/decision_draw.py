@@ -727,7 +727,7 @@ class Drawer:
             mode=terms.mode,
         )
         answer = Answer(self.render(drawn), drawn)
-        person, secret = self._person(group, lookup)
+        person, secret, wrapped = self._person(group, lookup)
         # what is personal, as canonical JSON
         fields = {
             "features": f'{{"features":{a.features_text},"prices":{canonical(a.prices)}}}',
@@ -740,25 +740,29 @@ class Drawer:
         text = decision_text(drawn, key, slot, sealed)
         seq = transaction.append_text("decision", text, columns)
         transaction.insert(PERSONAL, (seq, person, sealed.data))
+        if wrapped is not None:
+            transaction.insert(PEOPLE, (person, lookup, wrapped))
         group.slots.add(slot)
         return answer
 
-    def _person(self, group: _Group, lookup: bytes) -> tuple[int, bytes]:
-        """(number, key) of a person; somebody new, or back after an erasure, gets a new key."""
+    def _person(self, group: _Group, lookup: bytes) -> tuple[int, bytes, bytes | None]:
+        """(number, key, the key wrapped if there is no row of this person yet); somebody new, or
+        back after an erasure, gets a new key.
+        """
         number, wrapped = group.people.get(lookup, (None, None))
         if number is not None and wrapped is not None:
-            return number, self.keyring.unwrap(wrapped)
+            return number, self.keyring.unwrap(wrapped), None
         key, wrapped = self.keyring.new_key(self.entropy)
         if number is None:
             # the number of the person's first row: nobody else can have it
             number = group.transaction.seq + 1
-            group.transaction.insert(PEOPLE, (number, lookup, wrapped))
-        else:
-            group.transaction.flush()
-            change = update(PEOPLE).where(PEOPLE.c.id == number).values(key=wrapped)
-            group.transaction.connection.execute(change)
+            group.people[lookup] = (number, wrapped)
+            return number, key, wrapped
+        group.transaction.flush()
+        change = update(PEOPLE).where(PEOPLE.c.id == number).values(key=wrapped)
+        group.transaction.connection.execute(change)
         group.people[lookup] = (number, wrapped)
-        return number, key
+        return number, key, None
 
     # what must be in the chain before a draw
 

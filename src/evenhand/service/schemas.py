@@ -166,7 +166,8 @@ class Asked(Body):
 
 
 def _is_name(text: str) -> bool:
-    return 0 < len(text) <= 200 and is_printable(text)
+    plain = text.isascii() and text.isprintable()
+    return 0 < len(text) <= 200 and (plain or is_printable(text))
 
 
 class QuickAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
