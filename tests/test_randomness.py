@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import kstest
 
-from evenhand.randomness import keyed_uniform, stream
+from evenhand.randomness import KeyedHash, keyed_uniform, stream
 
 
 def test_a_stream_is_its_seed_and_its_name():
@@ -40,11 +40,16 @@ def by_hand(secret, *parts):
     return int(bits[:53], 2) / 2**53
 
 
+@given(st.binary(max_size=100), st.binary(max_size=300))
+def test_a_keyed_hash_is_hmac(key, message):
+    assert KeyedHash(key)(message) == hmac.digest(key, message, "sha256")
+
+
 @settings(max_examples=60, deadline=None)
 @given(st.binary(min_size=1, max_size=40), st.lists(st.text(max_size=20), max_size=5))
 def test_a_keyed_draw_can_be_computed_by_hand(secret, parts):
     drawn = keyed_uniform(secret, *parts)
-    assert drawn == by_hand(secret, *parts)
+    assert drawn == by_hand(secret, *parts) == keyed_uniform(KeyedHash(secret), *parts)
     assert 0 <= drawn < 1
 
 

@@ -204,3 +204,28 @@ def test_an_erased_row_keeps_its_draw(ledger, policy, maturity):
             d.audit,
             d.epoch,
         )
+
+
+def test_the_short_way_to_the_groups_finds_what_the_history_says(where, monkeypatch):
+    """Also where keys and groups hold what looks like a member of the sealed text."""
+    monkeypatch.setattr("evenhand.ledger.history.PAGE", 7)
+    nasty = ['"group":"x"', ',"group":1', "Zoë", True, 7, -0.25, None, "a\\", 'a","group":"b']
+    with opened(where) as ledger:
+        policy = published(ledger)
+        asked = [
+            (person(n, key=f'k","group":{n}', group=nasty[n % 9]), Terms(policy, 0.5))
+            for n in range(40)
+        ]
+        asked.append((person(3, key="again"), Terms(policy, 0.5)))
+        asked.append((person(90), Terms(policy, 0.5, mode="shadow")))
+        ledger.decide_many(asked)
+        ledger.report(TENANT, 'k","group":6', GroupTold("late"))
+        ledger.erase(TENANT, "p2", "officer")
+        upto = ledger.head().seq
+        ledger.report(TENANT, 'k","group":15', GroupTold("too late"))
+        for after, most in ((0, 100), (0, 12), (20, 14), (0, 0)):
+            rows = [*ledger.history(TENANT, PRODUCT, after=after, upto=upto)][:most]
+            assert [*ledger.usable_groups(TENANT, PRODUCT, after, upto, most)] == [
+                (row.seq, row.group, row.accept) for row in rows
+            ]
+        assert len(rows_of(ledger)) == 40

@@ -1,6 +1,5 @@
-"""The keyring in its file, keyed hashes as `hmac` makes them, random bytes each given out once."""
+"""The keyring in its file, random bytes each given out once."""
 
-import hmac
 import json
 import os
 
@@ -12,15 +11,10 @@ from tests.ledger.helpers import KEYRING
 
 from evenhand.canonical import canonical
 from evenhand.ledger import Invalid, Keyring
-from evenhand.ledger.keyring import KeyedHash, Opened, Reserve, open_fields, seal_fields
+from evenhand.ledger.keyring import Opened, Reserve, open_fields, seal_fields
 from evenhand.ledger.refusals import Damaged
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-
-
-@given(st.binary(min_size=1, max_size=64), st.binary(max_size=300))
-def test_a_keyed_hash_is_hmac(key, message):
-    assert KeyedHash(key)(message) == hmac.digest(key, message, "sha256")
 
 
 def test_random_bytes_are_given_out_once():

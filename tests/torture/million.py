@@ -169,6 +169,7 @@ def _looked(place, idle):
 
         costs = []
         settled(process)
+        connection.close()  # the service has closed it meanwhile; the next request opens another
         for path, headers in (("/dashboard", cookie), ("/metrics", key)):
             get(path, headers)
             before = processor(process)

@@ -20,6 +20,7 @@ import time
 from functools import partial
 from pathlib import Path
 
+import psycopg
 import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
@@ -134,21 +135,25 @@ class PlainAsked(BaseModel):
     group: str | None = None
 
 
-def plain_app(place):
+def plain_app(where):
     """FastAPI, pydantic, one INSERT and one COMMIT that waits for the disk: what deciding is
-    compared with.
+    compared with. `where` is a path (SQLite) or a URL (PostgreSQL).
     """
-    connection = sqlite3.connect(place, isolation_level=None, check_same_thread=False)
-    for pragma in ("journal_mode=WAL", "synchronous=FULL"):
-        connection.execute(f"PRAGMA {pragma}").fetchall()
+    if "://" in where:
+        connection, mark, begin = psycopg.connect(where, autocommit=True), "%s", "BEGIN"
+    else:
+        connection = sqlite3.connect(where, isolation_level=None, check_same_thread=False)
+        mark, begin = "?", "BEGIN IMMEDIATE"
+        for pragma in ("journal_mode=WAL", "synchronous=FULL"):
+            connection.execute(f"PRAGMA {pragma}").fetchall()
     connection.execute("CREATE TABLE IF NOT EXISTS d (key TEXT PRIMARY KEY, body TEXT, accept INT)")
+    text = f"INSERT INTO d VALUES ({mark}, {mark}, {mark})"
     app, one = FastAPI(), threading.Lock()
 
     def insert(asked):
         with one:
-            connection.execute("BEGIN IMMEDIATE")
-            row = (asked.key, asked.model_dump_json(), 1)
-            connection.execute("INSERT INTO d VALUES (?, ?, ?)", row)
+            connection.execute(begin)
+            connection.execute(text, (asked.key, asked.model_dump_json(), 1))
             connection.execute("COMMIT")
 
     @app.post("/v1/decisions")
@@ -255,7 +260,8 @@ def main(config, kind, log):
     settings = load_settings(Path(config))
     if kind == "plain":
         (Path(config).parent / "token").write_text("none")
-        run(make_server(plain_app(settings.ledger + ".plain"), settings))
+        where = settings.ledger if "://" in settings.ledger else settings.ledger + ".plain"
+        run(make_server(plain_app(where), settings))
         return
     where = settings.ledger if kind != "dry" else settings.ledger + ".dry"
     if kind == "forgetful":  # the mutant that takes any database for its own

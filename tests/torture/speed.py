@@ -8,6 +8,8 @@ import os
 import time
 
 import numpy as np
+import psycopg
+from tests.torture.policies import database
 from tests.torture.serving import Process, application, folder
 
 
@@ -102,39 +104,80 @@ def _ratios(rates):
 
 def processor(process):
     """Seconds of processor that a service has used, all threads."""
-    with open(f"/proc/{process.pid}/stat") as file:
+    return sum(_ticks(process.pid)[:2]) / os.sysconf("SC_CLK_TCK")
+
+
+def _ticks(pid):
+    """(user, system, user of its ended children, system of them, parent) of a process."""
+    with open(f"/proc/{pid}/stat") as file:
         fields = file.read().rsplit(")", 1)[1].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return [int(fields[place]) for place in (11, 12, 13, 14, 1)]
 
 
-def _cost(process, seconds, batch):
-    """Microseconds of processor per durable answer, of 64 clients."""
+def server_processor(url):
+    """Seconds of processor that a PostgreSQL server has used, all its processes."""
+    with psycopg.connect(url) as connection:
+        postmaster = _ticks(connection.info.backend_pid)[4]
+    ticks = sum(_ticks(postmaster)[:4])
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            *used, parent = _ticks(int(pid))
+            ticks += sum(used[:2]) * (parent == postmaster)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def _cost(process, seconds, batch, url=None):
+    """Microseconds of processor per durable answer, of 64 clients: (of the service, of the database
+    server).
+    """
+    server = server_processor(url) if url else 0.0
     before, began = processor(process), time.monotonic()
     answered = asyncio.run(rate(process, seconds, 64, batch)) * (time.monotonic() - began)
-    return 1e6 * (processor(process) - before) / max(answered, 1)
+    used = [processor(process) - before, (server_processor(url) if url else 0.0) - server]
+    return [1e6 * one / max(answered, 1) for one in used]
+
+
+def _beside(turns, url=None):
+    """(singles / plain insert, singles / batches, the costs): medians over the turns."""
+    places = [folder(), folder()]
+    settings = [f'ledger = "{url}"\nkeyring = "{p}/keyring.json"\n' * bool(url) for p in places]
+    with contextlib.ExitStack() as stack:
+        plain, real = (
+            stack.enter_context(Process(place, kind, more=more).running())
+            for place, kind, more in zip(places, ("plain", "real"), settings, strict=True)
+        )
+        sides = ((plain, 1), (real, 1), (real, 100))
+        for process, batch in sides:
+            _cost(process, 0.5, batch)  # warm
+        found = np.array(
+            [[_cost(process, 1.0, batch, url) for process, batch in sides] for _ in range(turns)]
+        )
+    insert, single, many = found[:, :, 0].T
+    ratio, gain = float(np.median(single / insert)), float(np.median(single / many))
+    return ratio, gain, np.median(found, axis=0)
 
 
 def beside_an_insert(quick):
-    """CPU per decision beside a FastAPI application that does one plain insert into SQLite, behind
-    the same server, left to the scheduler, in turns; medians of the ratios.
+    """CPU per decision beside a FastAPI application that does one plain insert into the same
+    database, behind the same server, left to the scheduler, in turns; medians of the ratios.
     """
     turns = 2 if quick else 15
-    with contextlib.ExitStack() as stack:
-        plain, real = (
-            stack.enter_context(Process(folder(), kind).running()) for kind in ("plain", "real")
-        )
-        for process, batch in ((plain, 1), (real, 1), (real, 100)):
-            _cost(process, 0.5, batch)  # warm
-        found = [
-            [_cost(plain, 1.0, 1), _cost(real, 1.0, 1), _cost(real, 1.0, 100)] for _ in range(turns)
-        ]
-    insert, single, many = np.array(found).T
-    ratio, gain = float(np.median(single / insert)), float(np.median(single / many))
-    middle = np.median(found, axis=0)
-    figure = (
-        f"{ratio:.2f} times a plain insert ({middle[1]:.0f} and {middle[0]:.0f} us of processor), "
-        f"batches of 100 {gain:.1f} times as many per processor second ({middle[2]:.0f} us each); "
-        f"medians of {turns} turns"
-    )
+    ratio, gain, costs = _beside(turns)
+    figure = f"SQLite: {_told(ratio, gain, costs)}"
+    held = ratio <= 1.15 and gain >= 6
+    with database() as url:
+        if url is not None:
+            ratio, gain, costs = _beside(turns, url)
+            servers = ", ".join(f"{cost:.0f}" for cost in costs[:, 1])
+            figure += f"; PostgreSQL: {_told(ratio, gain, costs)}, its server {servers} us more"
+            held = held and ratio <= 1.15 and gain >= 6
     target = "CPU per decision <= 1.15 times a plain insert's; batches >= 6 times singles"
-    return target, figure, ratio <= 1.15 and gain >= 6
+    return target, f"{figure}; medians of {turns} turns", held
+
+
+def _told(ratio, gain, costs):
+    insert, single, many = costs[:, 0]
+    return (
+        f"{ratio:.2f} times a plain insert ({single:.0f} and {insert:.0f} us of processor), "
+        f"batches of 100 {gain:.1f} times as many per processor second ({many:.0f} us each)"
+    )

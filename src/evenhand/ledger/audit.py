@@ -56,7 +56,7 @@ from evenhand.ledger.standalone_verifier import (
     Problem,
     Windows,
 )
-from evenhand.randomness import keyed_uniform
+from evenhand.randomness import KeyedHash, keyed_uniform
 
 TOGETHER = 1000
 """People about whom a policy is asked at once."""
@@ -346,7 +346,7 @@ class _Recomputed:
     def __init__(self, ledger: Ledger, refuse: Callable[[int, str], None]) -> None:
         self.ledger, self.refuse = ledger, refuse
         self.policies: dict[str, Json] = {}
-        self._secrets: dict[str, bytes] = {}
+        self._secrets: dict[str, KeyedHash] = {}
         self._slots: set[str] = set()
         self._waiting: dict[str, list[tuple[int, Json, float]]] = {}
 
@@ -370,7 +370,8 @@ class _Recomputed:
         """U from the window's secret; the acceptance is asked for many people at once."""
         window = body["window"]
         if window not in self._secrets:
-            self._secrets[window] = self.ledger.keyring.window_secret(self.ledger.id, window)
+            secret = self.ledger.keyring.window_secret(self.ledger.id, window)
+            self._secrets[window] = KeyedHash(secret)
         person = (body["tenant"], fields["who"]["person"], body["product"], window)
         if keyed_uniform(self._secrets[window], *person) != body["u"]:
             self.refuse(seq, "U is not the HMAC of the window's secret and the person")

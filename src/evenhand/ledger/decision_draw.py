@@ -14,7 +14,6 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, Literal, NamedTuple
 
 from sqlalchemy import bindparam, select, update
@@ -36,7 +35,7 @@ from evenhand.ledger.refusals import (
     Refusal,
     Switched,
 )
-from evenhand.randomness import keyed_uniform
+from evenhand.randomness import KeyedHash, keyed_uniform
 
 Mode = Literal["live", "shadow", "killed"]
 MAX_NAME = 200
@@ -102,7 +101,7 @@ def require_name(what: str, value: object) -> None:
     """
     if not isinstance(value, str) or not 0 < len(value) <= MAX_NAME:
         raise Invalid(f"{what} must be a text of 1 to {MAX_NAME} characters.")
-    if not is_printable(value):
+    if not (value.isascii() and value.isprintable()) and not is_printable(value):
         raise Invalid(
             f"{what} contains characters that cannot be printed.", hint="send plain text."
         )
@@ -153,9 +152,11 @@ class Application:
     body: bytes | None = None
 
     def __post_init__(self) -> None:
-        for what in ("tenant", "key", "person", "product"):
-            require_name(what, getattr(self, what))
-        object.__setattr__(self, "features", tuple(float(value) for value in self.features))
+        require_name("tenant", self.tenant)
+        require_name("key", self.key)
+        require_name("person", self.person)
+        require_name("product", self.product)
+        object.__setattr__(self, "features", tuple(map(float, self.features)))
         if not all(map(math.isfinite, (*self.features, *(self.prices or ())))):
             raise Invalid(
                 "features and prices must be finite numbers.",
@@ -164,12 +165,12 @@ class Application:
         if isinstance(self.group, float) and not math.isfinite(self.group):
             raise Invalid("group must be a text, a finite number or nothing.")
 
-    @cached_property
+    @property
     def features_text(self) -> str:
         """The features as canonical JSON: they are finite numbers of the type float."""
         return f"[{','.join(map(float.__repr__, self.features))}]"
 
-    @cached_property
+    @property
     def asked(self) -> str:
         """What the conflict check compares."""
         if self.body is not None:
@@ -589,7 +590,7 @@ class _Window(NamedTuple):
     name: str
     starts: float
     ends: float
-    secret: bytes
+    secret: KeyedHash
     seq: int
 
 
@@ -726,7 +727,7 @@ class Drawer:
             mode=terms.mode,
         )
         answer = Answer(self.render(drawn), drawn)
-        person, secret = self._person(group, lookup)
+        person, secret, wrapped = self._person(group, lookup)
         # what is personal, as canonical JSON
         fields = {
             "features": f'{{"features":{a.features_text},"prices":{canonical(a.prices)}}}',
@@ -739,25 +740,29 @@ class Drawer:
         text = decision_text(drawn, key, slot, sealed)
         seq = transaction.append_text("decision", text, columns)
         transaction.insert(PERSONAL, (seq, person, sealed.data))
+        if wrapped is not None:
+            transaction.insert(PEOPLE, (person, lookup, wrapped))
         group.slots.add(slot)
         return answer
 
-    def _person(self, group: _Group, lookup: bytes) -> tuple[int, bytes]:
-        """(number, key) of a person; somebody new, or back after an erasure, gets a new key."""
+    def _person(self, group: _Group, lookup: bytes) -> tuple[int, bytes, bytes | None]:
+        """(number, key, the key wrapped if there is no row of this person yet); somebody new, or
+        back after an erasure, gets a new key.
+        """
         number, wrapped = group.people.get(lookup, (None, None))
         if number is not None and wrapped is not None:
-            return number, self.keyring.unwrap(wrapped)
+            return number, self.keyring.unwrap(wrapped), None
         key, wrapped = self.keyring.new_key(self.entropy)
         if number is None:
             # the number of the person's first row: nobody else can have it
             number = group.transaction.seq + 1
-            group.transaction.insert(PEOPLE, (number, lookup, wrapped))
-        else:
-            group.transaction.flush()
-            change = update(PEOPLE).where(PEOPLE.c.id == number).values(key=wrapped)
-            group.transaction.connection.execute(change)
+            group.people[lookup] = (number, wrapped)
+            return number, key, wrapped
+        group.transaction.flush()
+        change = update(PEOPLE).where(PEOPLE.c.id == number).values(key=wrapped)
+        group.transaction.connection.execute(change)
         group.people[lookup] = (number, wrapped)
-        return number, key
+        return number, key, None
 
     # what must be in the chain before a draw
 
@@ -793,7 +798,7 @@ class Drawer:
                 hint="verify the ledger (evenhand audit verify --deep).",
             )
         seq = stored[0].seq if stored else transaction.append("window", body)
-        self._window = _Window(name, starts, ends, secret, seq)
+        self._window = _Window(name, starts, ends, KeyedHash(secret), seq)
         return self._window
 
     def forget(self) -> None:

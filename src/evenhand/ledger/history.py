@@ -41,7 +41,7 @@ from evenhand.ledger.decision_draw import (
     Window,
     key_digest,
 )
-from evenhand.ledger.keyring import Keyring, Opened, open_fields
+from evenhand.ledger.keyring import Keyring, Opened, open_fields, open_group
 from evenhand.ledger.outcome_status import Facts, Standing, facts_from, missing_key
 from evenhand.ledger.publishing import Active, CertificateRow, Event, PolicyRecord
 from evenhand.ledger.refusals import Damaged, NotFound
@@ -78,6 +78,20 @@ _REPORTS = (
 )
 
 
+_USABLE = (
+    select(DECISIONS.c.seq, DECISIONS.c.accept, PERSONAL.c.sealed, PEOPLE.c.key)
+    .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
+    .join(PEOPLE, PEOPLE.c.id == PERSONAL.c.person)
+    .where(
+        DECISIONS.c.tenant == bindparam("tenant"),
+        DECISIONS.c.product == bindparam("product"),
+        DECISIONS.c.seq > bindparam("after"),
+        DECISIONS.c.seq <= bindparam("upto"),
+        DECISIONS.c.usable,
+    )
+    .order_by(DECISIONS.c.seq)
+    .limit(bindparam("most"))
+)
 LABELS_NEAR = 100_000
 """Rows among which the newest label is looked for."""
 FOREVER = 2**62
@@ -415,6 +429,42 @@ class LedgerReader:
             for stored in map(StoredDecision._make, connection.execute(page)):
                 found[stored.seq] = self._row(stored, json.loads(stored.body), reports)
         return [found[seq] for seq in seqs if seq in found]
+
+    def usable_groups(
+        self, tenant: str, product: str, after: int, upto: int, most: int
+    ) -> Iterator[tuple[int, Scalar | None, bool]]:
+        """Read the groups of usable decisions, and nothing else: a third of the cost of `history`.
+
+        Parameters
+        ----------
+        tenant, product : str
+            Whose decisions.
+        after, upto : int
+            Only rows after the first, up to the second; only reports in rows up to the second.
+        most : int
+            How many decisions to read at most.
+
+        Returns
+        -------
+        iterator of (int, group, bool)
+            The number of the row, the group as `Row` has it (None if the person has been erased),
+            and what was drawn; in the order of the chain.
+        """
+        where = {"tenant": tenant, "product": product, "upto": upto}
+        while most > 0:
+            with self.store.reader.connect() as connection:
+                some = {"after": after, "most": min(PAGE, most)}
+                page = connection.execute(_USABLE, where | some).all()
+                if not page:
+                    return
+                reports = _Reports(connection, self.keyring, page[0].seq, page[-1].seq, upto)
+            after, most = page[-1].seq, most - len(page)
+            for seq, accept, sealed, wrapped in page:
+                group: Scalar | None = None
+                if sealed is not None:
+                    known = open_group(self.keyring.unwrap(wrapped), sealed)
+                    group, _ = reports.group(seq, known)
+                yield seq, group, accept
 
     def late_groups(self, tenant: str, product: str, after: int, upto: int) -> list[LateGroup]:
         """Find usable decisions whose group has changed.

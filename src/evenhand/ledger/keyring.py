@@ -36,29 +36,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.ledger.refusals import Damaged, Invalid
+from evenhand.randomness import KeyedHash
 
 Entropy = Callable[[int], bytes]
 _FORMAT = "evenhand keyring 1"
 _NONCE, _SALT = 12, 16
-
-
-class KeyedHash:
-    """HMAC-SHA256 under one key, which is absorbed once: H(key ^ opad | H(key ^ ipad | message)).
-
-    The key has at most 64 bytes. `hmac` absorbs it again for every message; a decision has three.
-    """
-
-    def __init__(self, key: bytes) -> None:
-        padded = key.ljust(64, b"\0")
-        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
-        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
-
-    def __call__(self, message: bytes) -> bytes:
-        """The 32 bytes of `message`."""
-        inner, outer = self._inner.copy(), self._outer.copy()
-        inner.update(message)
-        outer.update(inner.digest())
-        return outer.digest()
 
 
 class Reserve:
@@ -531,12 +513,13 @@ def seal_fields(key: bytes, texts: dict[str, str], entropy: Entropy) -> Sealed:
     their names.
     """
     random = entropy(_SALT * len(texts))
-    fields, salts, commit = [], [], {}
-    for place, (name, text) in enumerate(texts.items()):
-        salt = random[place * _SALT : (place + 1) * _SALT]
+    digits, fields, salts, commit, start = random.hex(), [], [], {}, 0
+    for name, text in texts.items():
+        end = start + _SALT
         fields.append(f'"{name}":{text}')
-        salts.append(f'"{name}":"{salt.hex()}"')
-        commit[name] = commitment(salt, text)
+        salts.append(f'"{name}":"{digits[2 * start : 2 * end]}"')
+        commit[name] = commitment(random[start:end], text)
+        start = end
     plain = f'{{"fields":{{{",".join(fields)}}},"salts":{{{",".join(salts)}}}}}'
     # AES-256-GCM under the person's key: nonce | ciphertext
     nonce = entropy(_NONCE)
@@ -577,3 +560,20 @@ def open_fields(key: bytes, data: bytes) -> Opened:
         return Opened(document["fields"], document["salts"])
     except (KeyError, TypeError):
         raise Damaged("a sealed field opens to something that this ledger did not write.") from None
+
+
+def open_group(key: bytes, data: bytes) -> Any:
+    """`open_fields(key, data).fields["group"]` in a third of the time: only this member is parsed.
+
+    Quotation marks inside of a canonical text are escaped, so `"group":` stands in it only as the
+    name of a member, and no other field has one of this name.
+    """
+    text = _unsealed(AESGCM(key), data, "a sealed field").decode()
+    name = '"group":'
+    place = text.find(name)
+    if place < 0:
+        raise Damaged("a sealed field opens to something that this ledger did not write.")
+    return _value_at(text, place + len(name))[0]
+
+
+_value_at = json.JSONDecoder().raw_decode

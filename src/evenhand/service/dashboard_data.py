@@ -3,7 +3,6 @@
 Groups of fewer than SMALLEST_GROUP people are not named in it.
 """
 
-import itertools
 import math
 import threading
 from collections import Counter
@@ -82,11 +81,12 @@ class ProductCounts:
                         self.overruled[group, late.accept] += change
             for one in self.ledger.overruled(*names, since, upto):
                 self.overruled[one.group, one.accept] += 1
-            history = self.ledger.history(*names, after=self._last_decision, upto=upto)
             read = 0
-            for row in itertools.islice(history, limit):
-                self._count(row.group, row.accept, 1)
-                self._last_decision = row.seq
+            for seq, group, accept in self.ledger.usable_groups(
+                *names, self._last_decision, upto, limit
+            ):
+                self._count(group, accept, 1)
+                self._last_decision = seq
                 read += 1
             self._last_row, self._whole = upto, read < limit
             if upto - self._kept >= KEEP_EVERY:

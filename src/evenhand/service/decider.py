@@ -533,6 +533,9 @@ class FeatureRefused(Invalid):
         self.field = field
 
 
+_NUMBERS = frozenset({int, float})
+
+
 def encoded(product: Product, given: Given) -> list[float]:
     """Put the features of a person in order, check them, and encode them as numbers.
 
@@ -564,6 +567,9 @@ def encoded(product: Product, given: Given) -> list[float]:
     evenhand.service.decider.FeatureRefused: feature 'income' is a text; it must be a number. ...
     """
     names, by_name = product.features, isinstance(given, Mapping)
+    numbers = isinstance(given, list) and _NUMBERS.issuperset(map(type, given))
+    if product.schema is None and numbers and len(given) == len(names):  # as it mostly comes
+        return list(map(float, given))  # type: ignore[arg-type]
     if product.schema is None:
         for place, value in given.items() if isinstance(given, Mapping) else enumerate(given):
             if isinstance(value, bool) or not isinstance(value, int | float):

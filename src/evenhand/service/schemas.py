@@ -165,6 +165,11 @@ class Asked(Body):
     prices: PricesBody | None = None
 
 
+def _is_name(text: str) -> bool:
+    plain = text.isascii() and text.isprintable()
+    return 0 < len(text) <= 200 and (plain or is_printable(text))
+
+
 class QuickAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
     """An application as it mostly comes: a list of numbers, and no prices of its own."""
 
@@ -178,14 +183,17 @@ class QuickAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fal
     @property
     def sound(self) -> bool:
         """Whether it keeps every law of `Asked`."""
-        group = self.group
-        texts = (self.key, self.person, self.product, *((group,) if type(group) is str else ()))
-        return (
-            all(0 < len(text) <= 200 and is_printable(text) for text in texts)
-            and 0 < len(self.features) <= 1000
-            and all(-1e300 <= x <= 1e300 for x in self.features)
-            and (not isinstance(group, int | float) or -(2**53) <= group <= 2**53)
-        )
+        group, features = self.group, self.features
+        if not (
+            0 < len(features) <= 1000 and min(features) >= -1e300 and max(features) <= 1e300
+        ):  # JSON knows no NaN
+            return False
+        if type(group) is str:
+            if not _is_name(group):
+                return False
+        elif group is not None and not -(2**53) <= group <= 2**53:
+            return False
+        return _is_name(self.key) and _is_name(self.person) and _is_name(self.product)
 
 
 class _QuickAskedMany(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
