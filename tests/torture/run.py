@@ -31,6 +31,7 @@ from evenhand.ledger import (
     Drawn,
     Ledger,
     LedgerUnavailable,
+    NotFound,
     SystemClock,
     Terms,
     WindowPlan,
@@ -40,12 +41,23 @@ from evenhand.ledger import (
 from evenhand.ledger.guard import HeadGuard
 from evenhand.ledger.standalone_verifier import uniform
 from evenhand.policies import Mixture
-from evenhand.service import connections, create_app, decider, load_settings, metrics, render
+from evenhand.service import (
+    connections,
+    create_app,
+    decider,
+    health,
+    load_settings,
+    metrics,
+    render,
+    request_guard,
+)
 from evenhand.service.request_guard import RequestGuard
 from evenhand.service.server import make_server, open_keyring, open_keys, run
 
 SECRET = bytes(32)
 TURN = "the trainer has had its turn"
+READY_WORDS = ("database", "refresh", "certificate", "witness")
+"""What /health/ready says of a service whose ledger is in a database elsewhere."""
 
 
 class DryLedger(Ledger):
@@ -74,6 +86,16 @@ class ObligingLedger(Ledger):
             return await super().decide_async(asked)
         except LedgerUnavailable:
             return [Answer(render(drawn), drawn) for drawn in (_drawn(a, t) for a, t in asked)]
+
+
+class AgreeingLedger(Ledger):
+    """The mutant for which an erasure that finds nobody has been done."""
+
+    def erase(self, tenant, person, by):
+        try:
+            return super().erase(tenant, person, by)
+        except NotFound:
+            return 0
 
 
 class TrustingGuard(HeadGuard):
@@ -201,7 +223,9 @@ class PausingLedger(Ledger):
 def _mutated_replica(kind, config):
     """Before the ledger is opened. unaware: it draws on terms that nobody compares. own keys: it
     knows the keys that it has made or was started with. endless: its transactions may be silent.
-    one for all: it counts all tenants together.
+    one for all: it counts all tenants together. hopeful: it is ready whatever it needs. untidy: it
+    leaves what was erased to the server's own cleaning. careless: files are for everybody, and a
+    "/" in a key parts the path.
     """
     global PAUSE
     PAUSE = Path(config).parent / "pause"
@@ -218,6 +242,14 @@ def _mutated_replica(kind, config):
     if kind == "one for all":
         shared = metrics.TenantMetrics()
         metrics.TenantMetrics = lambda: shared
+    if kind == "hopeful":
+        health.Health._look = lambda self: dict.fromkeys(READY_WORDS, "ok")
+    if kind == "untidy":
+        postgres.vacuum = lambda engine: True
+    if kind == "careless":
+        os.umask(0)
+        database._keep_to_its_owner = lambda path: path.touch(0o644)
+        request_guard._keep_parts_whole = lambda scope: None
 
 
 KINDS = {
@@ -226,6 +258,9 @@ KINDS = {
     "pausing": PausingLedger,
     "endless": PausingLedger,
     "one for all": Ledger,
+    "hopeful": Ledger,
+    "untidy": Ledger,
+    "careless": Ledger,
     "real": Ledger,
     "looks first": Ledger,
     "patient": Ledger,
@@ -239,6 +274,7 @@ KINDS = {
     "trusting": TrustingLedger,
     "forgetful": Ledger,
     "obliging": ObligingLedger,
+    "agreeing": AgreeingLedger,
 }
 
 
@@ -251,6 +287,7 @@ def main(config, kind, log):
         logging.basicConfig(level=logging.DEBUG)
         for name in ("sqlalchemy", "sqlalchemy.engine", "sqlalchemy.pool"):
             logging.getLogger(name).setLevel(logging.DEBUG)
+    (Path(config).parent / "pid").write_text(str(os.getpid()))
     _mutated_replica(kind, config)
     settings = load_settings(Path(config))
     if kind == "plain":
@@ -268,8 +305,9 @@ def main(config, kind, log):
         render=render,
     )
     keys, fresh = open_keys(ledger, settings)
-    if fresh:
-        (Path(config).parent / "token").write_text(fresh["bank"])
+    for tenant, token in fresh.items():
+        name = "token" if tenant == "bank" else f"token-{tenant}"
+        (Path(config).parent / name).write_text(token)
     app = create_app(ledger, settings, keys, train=kind == "verbose")
     if kind == "looks first":
         app = LooksFirst(app.app, app.service, app.hosts)

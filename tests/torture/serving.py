@@ -107,16 +107,17 @@ class Process:
                 self.kind,
                 str(self.log),
             ]
+            (self.folder / "pid").unlink(missing_ok=True)
             self.command = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL)
         else:
             self.pid = nursery().fork(config, self.kind, self.log)
         until(lambda: self.answers() or not self.alive(), "the start of the service")
+        if self.command is not None and (self.folder / "pid").exists():
+            # the service itself: what it runs under may be its parent, and ends with it
+            self.pid = int((self.folder / "pid").read_text())
         if not self.answers():
             shown = self.log.read_text()[-2000:] if self.log.exists() else ""
             raise RuntimeError(f"the service did not start: {shown}")
-        holder = self.folder / "ledger.sqlite.pid"
-        known = holder.exists()
-        self.pid = self.pid or (int(holder.read_text()) if known else self.command.pid)
         return self
 
     def answers(self):
