@@ -7,6 +7,7 @@ python -m tests.torture.run --nursery              one for each line of input, f
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import logging
 import os
@@ -278,6 +279,17 @@ KINDS = {
 }
 
 
+def enter_namespace(name):
+    """From now on this process has the network of a namespace that `ip netns add` made."""
+    with open(f"/run/netns/{name}") as file:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setns(file.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"the namespace {name} cannot be entered")
+
+
+CLONE_NEWNET = 0x40000000
+
+
 def main(config, kind, log):
     """Serve until killed; both outputs go to the log."""
     handle = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
@@ -288,6 +300,9 @@ def main(config, kind, log):
         for name in ("sqlalchemy", "sqlalchemy.engine", "sqlalchemy.pool"):
             logging.getLogger(name).setLevel(logging.DEBUG)
     (Path(config).parent / "pid").write_text(str(os.getpid()))
+    namespace = Path(config).parent / "namespace"
+    if namespace.exists():
+        enter_namespace(namespace.read_text())
     _mutated_replica(kind, config)
     settings = load_settings(Path(config))
     if kind == "plain":
