@@ -127,12 +127,14 @@ def verify_command(
 ) -> None:
     """Find any edit, deletion, reordering or truncation of the ledger."""
     from evenhand.cli.show import emit
+    from evenhand.hypotheses.models import trusting
     from evenhand.ledger import SignedHead, verify
     from evenhand.ledger.witness import read_entries
 
     published = None if head is None else SignedHead.from_json(json.loads(head.read_text()))
     witnessed = [entry for place in witnesses for entry in read_entries(place)]
-    with _ledger(settings) as (ledger, itself):
+    trusted = [name for product in settings.products for name in product.trusted]
+    with _ledger(settings) as (ledger, itself), trusting(trusted):
         verification = verify(ledger, published, deep, witnessed)
     figures = {
         "ok": verification.ok,
