@@ -36,7 +36,7 @@ from tests.torture.policies import (
     swaps_under_load,
 )
 from tests.torture.replicas import and_mutant as of_three
-from tests.torture.replicas import first_starts, keys_race, paused, switches, tenants
+from tests.torture.replicas import first_starts, keys_race, moved_marks, paused, switches, tenants
 from tests.torture.speed import beside_an_insert, throughput
 from tests.torture.visits import hidden_people, names_and_files, packs, readiness
 
@@ -97,6 +97,7 @@ ROWS = (
     Row("an erasure that finds nobody", and_mutant(hidden_people, "agreeing")),
     Row("odd keys, and the modes of files", and_mutant(names_and_files, "careless")),
     Row("switches under load, three replicas", of_three(switches, "unaware")),
+    Row("a switch and a revocation hidden in the database", of_three(moved_marks, "told")),
     Row("keys made and revoked at once, three replicas", of_three(keys_race, "own keys")),
     Row("one replica paused in a transaction", of_three(paused, "endless")),
     Row("three first starts on an empty database", of_three(first_starts, "eager")),

@@ -29,6 +29,7 @@ from tests.ledger.crash import HastyLedger
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.ledger import (
     Answer,
+    Basis,
     Drawn,
     Ledger,
     LedgerUnavailable,
@@ -36,6 +37,7 @@ from evenhand.ledger import (
     SystemClock,
     Terms,
     WindowPlan,
+    chain,
     database,
     postgres,
 )
@@ -104,6 +106,11 @@ class TrustingGuard(HeadGuard):
 
     def admit(self, head):
         return time.time()
+
+
+def basis_as_told(connection, keyring, found):
+    """What the head says, whoever wrote it."""
+    return Basis(int(found[2]), int(found[3]))
 
 
 class TrustingLedger(Ledger):
@@ -226,7 +233,7 @@ def _mutated_replica(kind, config):
     knows the keys that it has made or was started with. endless: its transactions may be silent.
     one for all: it counts all tenants together. hopeful: it is ready whatever it needs. untidy: it
     leaves what was erased to the server's own cleaning. careless: files are for everybody, and a
-    "/" in a key parts the path.
+    "/" in a key parts the path. told: it believes what the head says of the newest switch and key.
     """
     global PAUSE
     PAUSE = Path(config).parent / "pause"
@@ -243,6 +250,8 @@ def _mutated_replica(kind, config):
     if kind == "one for all":
         shared = metrics.TenantMetrics()
         metrics.TenantMetrics = lambda: shared
+    if kind == "told":
+        chain.sealed_basis = basis_as_told
     if kind == "hopeful":
         health.Health._look = lambda self: dict.fromkeys(READY_WORDS, "ok")
     if kind == "untidy":
@@ -259,6 +268,7 @@ KINDS = {
     "pausing": PausingLedger,
     "endless": PausingLedger,
     "one for all": Ledger,
+    "told": Ledger,
     "hopeful": Ledger,
     "untidy": Ledger,
     "careless": Ledger,
