@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # What continuous integration needs beyond Python: PostgreSQL's server binaries, which the tests of
 # the ledger start themselves, a browser for the tests of the dashboard, strace for the order of
-# fsync and answer, faketime for clocks that are wrong, and the readers of the deployment files:
-# promtool and systemd-analyze.
+# fsync and answer, faketime for clocks that are wrong, ip for networks that are cut, and the readers
+# of the deployment files: promtool and systemd-analyze.
 set -euo pipefail
 
 missing=()
@@ -14,6 +14,7 @@ command -v strace >/dev/null || missing+=(strace)
 command -v promtool >/dev/null || missing+=(prometheus)
 command -v systemd-analyze >/dev/null || missing+=(systemd)
 command -v faketime >/dev/null || missing+=(faketime)
+command -v ip >/dev/null || missing+=(iproute2)
 if [ ${#missing[@]} -eq 0 ]; then
     exit 0
 fi

@@ -2,17 +2,22 @@
 
 import logging
 import shutil
+from contextlib import closing
+from dataclasses import replace
 
 import pytest
+from sqlalchemy import select, update
 from tests.ledger.helpers import DAY, KEYRING, Clock, decided, opened, person, published
 from tests.torture.integrity import Intruder
 from tests.torture.run import TrustingLedger
 
 from evenhand.ledger import (
+    Basis,
     ClockJumped,
     GapUnconfirmed,
     Invalid,
     Ledger,
+    Switched,
     SystemClock,
     Tampered,
     Terms,
@@ -20,6 +25,7 @@ from evenhand.ledger import (
     WindowPlan,
     verify,
 )
+from evenhand.ledger.database import HEAD, open_store
 from evenhand.ledger.guard import HeadGuard, LockedHead, Mark, boot_id, since_boot
 
 
@@ -216,3 +222,56 @@ def test_another_plan_is_refused_and_a_new_one_begins_where_the_old_ends(where):
     with pytest.raises(Invalid):
         opened(where, clock)
     Ledger.open(where, keyring=KEYRING, clock=clock, windows=WindowPlan(15 * DAY)).close()
+
+
+# the marks of the head
+
+
+def marks(where, **changes):
+    """What the head says of the newest switch and key; perhaps after somebody without the keyring
+    has changed it.
+    """
+    with closing(open_store(str(where))) as store, store.writer.begin() as connection:
+        if changes:
+            connection.execute(update(HEAD).values(**changes))
+        return connection.execute(select(HEAD.c.switched, HEAD.c["keys"])).one()
+
+
+@pytest.mark.parametrize("seal", [None, bytes(32)])
+def test_a_switch_is_not_hidden_by_moving_the_marks_back(where, seal):
+    """Two replicas, as PostgreSQL has them; on SQLite the second one begins afterwards."""
+    with opened(where) as first:
+        policy = published(first)
+        before = first.basis()
+        first.operate("bank", "loan", "shadow", "op")
+        first.change_keys(lambda _: [("key_created", "bank", "op", {"sha256": "00"})])
+        after = first.basis()
+    assert after.switched > before.switched
+    marks(where, switched=before.switched, keys=before.keys, basis_seal=seal)
+    with opened(where) as second:
+        assert second.basis() == after
+        terms = Terms(policy, 0.5, basis=before)
+        with pytest.raises(Switched):
+            second.decide(person("p1"), terms)
+        second.decide(person("p1"), replace(terms, basis=after))
+    assert marks(where) == tuple(after)  # the next commit has put them right
+
+
+def test_marks_that_a_keyring_has_sealed_are_believed_without_a_look_at_the_rows(where):
+    """The control: what the seal covers is believed, so the seal is what protects it."""
+    with opened(where) as ledger:
+        published(ledger)
+        head, moved = ledger.head(), Basis(1, 1)
+        seal = ledger.keyring.basis_seal(head.seq, bytes.fromhex(head.hash), moved)
+    marks(where, switched=1, keys=1, basis_seal=seal)
+    with opened(where) as ledger:
+        assert ledger.basis() == moved
+
+
+def test_a_process_stops_when_a_row_that_it_has_seen_is_gone():
+    guard = HeadGuard(KEYRING, Clock())
+    guard.admit_basis((7, 3))
+    guard.admit_basis((7, 9))
+    for gone in ((6, 9), (7, 3)):
+        with pytest.raises(Tampered, match="row 9 had changed what decides"):
+            guard.admit_basis(gone)

@@ -10,6 +10,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+
+class OwnRegression(LogisticRegression):
+    """A type that is nobody else's: whoever loads it has to say that it may be loaded."""
+
+
 CITIES = ["Oslo", "Rome", "Lima"]
 FEATURES = """features = [
     {name = "income", missing = true},
@@ -25,7 +30,7 @@ COLUMNS = {
 }
 
 
-def pipeline():
+def pipeline(last=LogisticRegression):
     """It looks at the text, the city and the income, and never at the membership."""
     columns = ColumnTransformer(
         [
@@ -34,7 +39,12 @@ def pipeline():
             ("income", SimpleImputer(strategy="median", keep_empty_features=True), ["income"]),
         ]
     )
-    return make_pipeline(columns, LogisticRegression(max_iter=200))
+    return make_pipeline(columns, last(max_iter=200))
+
+
+def of_own_types():
+    """The same with a type of one's own at its end."""
+    return pipeline(OwnRegression)
 
 
 def people(number, seed):

@@ -1,6 +1,11 @@
 """Live and ready: what stops a replica from being sent people."""
 
-from evenhand.service import health
+import asyncio
+import threading
+
+from tests.service.bank import LOAN
+
+from evenhand.service import Settings, health
 
 
 def forget(bank):
@@ -47,10 +52,39 @@ def test_a_database_that_is_away_is_not_ready(bank, monkeypatch):
     refused = bank.client.get("/health/ready")
     assert (refused.status_code, refused.json()["database"]) == (503, "unreachable")
     assert bank.client.get("/health/live").status_code == 200
+    assert bank.client.get("/health").status_code == 503
     monkeypatch.undo()
     assert bank.client.get("/health/ready").status_code == 503  # remembered for a second
     forget(bank)
     assert bank.client.get("/health/ready").status_code == 200
+    assert bank.client.get("/health").status_code == 200
+
+
+def test_a_look_that_a_database_keeps_waiting_is_the_only_one(bank, monkeypatch):
+    """Asking needs no key: if every question took a thread of its own, strangers could take all of
+    them from those who decide.
+    """
+    looks, answers = [], threading.Event()
+
+    def wait():
+        looks.append(1)
+        answers.wait()
+
+    monkeypatch.setattr(health, "LOOKED_FOR", 0.0)
+    monkeypatch.setattr(health, "PATIENCE", 0.01)
+    monkeypatch.setattr(bank.ledger, "head", wait)
+    watched = health.Health(bank.ledger, bank.service.decider, Settings((LOAN,)))
+
+    async def ask():
+        try:
+            found = await asyncio.gather(*(watched.ready() for _ in range(20)))
+            found += [await watched.ready() for _ in range(3)]
+            return {words["database"] for words in found}
+        finally:
+            answers.set()
+
+    assert asyncio.run(ask()) == {"unreachable"}
+    assert len(looks) == 1
 
 
 def test_after_a_restore_nobody_is_sent_here_before_the_gap_is_confirmed(bank):

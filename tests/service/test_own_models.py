@@ -17,10 +17,12 @@ import urllib.request
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from tests.service.bank import KEYRING, Bank, Clock
 from tests.service.own_pipeline import COLUMNS, FEATURES, people, pipeline
 from tests.without_clocks import PATIENCE, until
 
+from evenhand.cli import main
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses.models import store_model
 from evenhand.ledger import Ledger, NotFound, WindowPlan, verify
@@ -382,6 +384,28 @@ class Strange:
 
     def set_params(self, **_):
         return self
+
+
+def test_the_command_that_verifies_trusts_the_types_of_the_settings(tmp_path):
+    """`--deep` asks each policy again, so it has to load the models; without the settings' word for
+    their types (the control) it says that it cannot.
+    """
+    shutil.copy(HERE / "own_pipeline.py", tmp_path)
+    text = TOML.format(port=0, model="own_pipeline:of_own_types")
+    (tmp_path / "service.toml").write_text(
+        f'{text}trusted = ["own_pipeline.OwnRegression"]\n{FEATURES}'
+    )
+    KEYRING.save(tmp_path / "keyring.json")
+    (loan,) = load_settings(tmp_path / "service.toml").products
+    made = Own(tmp_path / "ledger.sqlite", loan)
+    lived(made, number=500)
+    lived(made, seed=2, number=20)
+    assert made.service.decider.active(loan).learned_weight > 0
+    assert "its policy cannot be loaded" in verify(made.ledger, deep=True).problems[0].what
+    made.close()
+    words = ["audit", "verify", "--deep", "--config", str(tmp_path / "service.toml")]
+    found = CliRunner().invoke(main, words)
+    assert (found.exit_code, "0 problems" in found.output) == (0, True), found.output
 
 
 def test_settings_of_a_model_and_its_columns(tmp_path):

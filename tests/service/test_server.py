@@ -124,7 +124,7 @@ def test_tls_needs_both_files_and_a_key_that_belongs_to_the_certificate(tmp_path
     file = tmp_path / "some.pem"
     file.write_text("no certificate")
     for files, message in (
-        ({"tls_certificate": str(file)}, "lacks the setting 'tls_key'"),
+        ({"tls_certificate": str(file)}, "tls_key is not set"),
         ({"tls_certificate": str(file), "tls_key": "/nowhere"}, "tls_key of .*can read"),
         ({"tls_certificate": str(file), "tls_key": str(file)}, "a certificate and its key"),
     ):

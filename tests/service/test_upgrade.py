@@ -79,11 +79,11 @@ def test_a_replica_of_the_version_before_may_work_beside_it(past):
         open_ledger(settings, lambda: LATER) as ledger,
         ledger.store.writer.begin() as connection,
     ):
-        before = read_basis(connection)
+        before = read_basis(connection, ledger.keyring)
         assert schema_version(connection) == 3
         connection.exec_driver_sql(killed)
         connection.exec_driver_sql(moved)
-        after = read_basis(connection)
+        after = read_basis(connection, ledger.keyring)
         connection.rollback()
     assert after.switched > before.switched
     assert after.keys == before.keys

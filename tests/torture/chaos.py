@@ -1,6 +1,7 @@
 """Faults under load: three replicas on PostgreSQL over real sockets are killed, stopped and cut
-off, and the database is stopped, starved of connections and of disk. Every request is recorded, and
-the recorded history is held against the ledger.
+off, and the database is killed, stopped, starved of connections and of disk. Every request is
+recorded, and the recorded history is held against the ledger. Where the machine allows it each
+replica has a network namespace of its own, and a partition is a cable that is pulled.
 
 A request begins and ends at a tick of one counter, so that "was acknowledged before the other
 began" needs no clock. What was not acknowledged may be in the ledger or not; what was must be.
@@ -25,7 +26,7 @@ from tests.ledger import conftest as postgres
 from tests.torture.integrity import why_no_faketime
 from tests.torture.replicas import ABSENT, Replica, ledger_of
 from tests.torture.serving import application, folder
-from tests.without_clocks import PATIENCE
+from tests.without_clocks import PATIENCE, until
 
 from evenhand.ledger import verify
 from evenhand.ledger.chain import chain_rows
@@ -283,17 +284,35 @@ class Server:
     def create(self):
         words = ("-U", "evenhand", "-A", "trust", "-N", "--wal-segsize=1")
         self.run(self.tools / "initdb", "-D", self.disk / "data", *words)
+        with (self.disk / "data" / "pg_hba.conf").open("a") as file:
+            file.write(f"host all all {NETWORK}.0.0/16 trust\n")
         self.start()
 
     def start(self):
         settings = (
-            f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={self.home} -p {self.port} "
+            f"-c listen_addresses=* -c unix_socket_directories={self.home} -p {self.port} "
             f"-c max_connections={SLOTS} -c min_wal_size=4MB -c max_wal_size=16MB"
         )
         self.ctl("-o", settings, "-l", self.home / "log", "start")
 
     def stop(self):
         self.ctl("-m", "immediate", "stop")
+
+    def kill(self):
+        """kill -9 of its first process; the others notice, and go when they are done."""
+        pid = int((self.disk / "data" / "postmaster.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: not Path(f"/proc/{pid}").exists(), "the end of the postmaster")
+
+    def start_again(self):
+        """After a kill: as soon as nobody holds its memory any more."""
+
+        def started():
+            with contextlib.suppress(subprocess.CalledProcessError):
+                self.start()
+                return True
+
+        until(started, "a new start of the database")
 
     def ensure(self):
         """It may have given up by itself."""
@@ -302,8 +321,8 @@ class Server:
         except subprocess.CalledProcessError:
             self.start()
 
-    def url(self, name, port=None):
-        return f"postgresql://evenhand@127.0.0.1:{port or self.port}/{name}"
+    def url(self, name, host="127.0.0.1", port=None):
+        return f"postgresql://evenhand@{host}:{port or self.port}/{name}"
 
     def ask(self, name, statement):
         import psycopg
@@ -350,9 +369,12 @@ class Server:
 
 
 class Way:
-    """The way from one replica to the database; when it is cut, nothing is refused and nothing
-    comes through, and afterwards all of it does.
+    """The way from one replica to the database, by a proxy: when it is cut, nothing is refused and
+    nothing comes through, and afterwards all of it does. For machines without namespaces.
     """
+
+    host = to_database = "127.0.0.1"
+    namespace, settings = None, ""
 
     def __init__(self, port):
         self.to, self.clear = port, asyncio.Event()
@@ -362,6 +384,16 @@ class Way:
         self.listening = await asyncio.start_server(self._carry, "127.0.0.1", 0)
         self.port = self.listening.sockets[0].getsockname()[1]
         return self
+
+    async def cut(self):
+        self.clear.clear()
+
+    async def mend(self):
+        self.clear.set()
+
+    async def close(self):
+        self.clear.set()
+        self.listening.close()
 
     async def _carry(self, reader, writer):
         await self.clear.wait()
@@ -380,6 +412,71 @@ class Way:
                 writer.write(part)
                 await writer.drain()
         writer.close()
+
+
+NETWORK = "198.18"
+"""Addresses that are set aside for such trials (RFC 2544)."""
+
+
+class Cable:
+    """A namespace of a replica, with two cables: one to its clients and one to the database, which
+    can be pulled. What is on its way is lost, and neither side is told.
+    """
+
+    numbers = itertools.count()
+
+    def __init__(self, port):
+        number, self.port = next(self.numbers), port
+        name = f"eh{os.getpid()}x{number}"
+        self.namespace, self.ends = name, (f"{name}a", f"{name}b")
+        net = f"{NETWORK}.{os.getpid() % 256}"
+        first = 8 * (number % 32)
+        self.host, self.to_database = f"{net}.{first + 2}", f"{net}.{first + 5}"
+        self.settings = f'host = "{self.host}"\nplain_http = true'
+        inside = ("ip", "-n", name)
+        self.made = [("ip", "netns", "add", name), (*inside, "link", "set", "dev", "lo", "up")]
+        for end, low in zip(self.ends, (first + 1, first + 5), strict=True):
+            self.made += [
+                ("ip", "link", "add", end, "type", "veth", "peer", "name", end[-1], "netns", name),
+                ("ip", "addr", "add", f"{net}.{low}/30", "dev", end),
+                (*inside, "addr", "add", f"{net}.{low + 1}/30", "dev", end[-1]),
+                (*inside, "link", "set", "dev", end[-1], "up"),
+                ("ip", "link", "set", "dev", end, "up"),
+            ]
+
+    async def open(self):
+        for words in self.made:
+            await asyncio.to_thread(_run, *words)
+        return self
+
+    async def cut(self):
+        await asyncio.to_thread(_run, "ip", "link", "set", "dev", self.ends[1], "down")
+
+    async def mend(self):
+        await asyncio.to_thread(_run, "ip", "link", "set", "dev", self.ends[1], "up")
+
+    async def close(self):
+        for end in self.ends:
+            subprocess.run(["ip", "link", "del", end], check=False, capture_output=True)
+        subprocess.run(["ip", "netns", "del", self.namespace], check=False, capture_output=True)
+
+
+def _run(*words):
+    subprocess.run(words, check=True, capture_output=True)
+
+
+async def ways_to(port):
+    """Three ways to the database: cables where the machine lets us have namespaces."""
+    made = []
+    try:
+        for _ in range(3):
+            made.append(Cable(port))
+            await made[-1].open()
+    except (OSError, subprocess.CalledProcessError):  # no `ip`, or no right to use it
+        for one in made:
+            await one.close()
+        return [await Way(port).open() for _ in range(3)]
+    return made
 
 
 # the load
@@ -524,17 +621,23 @@ class Arena:
 
     async def cut_off(self, who):
         """A partition: the way of one replica to the database."""
-        self.ways[who].clear.clear()
+        await self.ways[who].cut()
         try:
             await self.load.more(4, self.others(who))
         finally:
-            self.ways[who].clear.set()
+            await self.ways[who].mend()
         await self.load.more(12, {who})  # meanwhile the operator goes once around
 
     async def database_stopped(self, who):
         await asyncio.to_thread(self.server.stop)
         await self.load.refusals(3)
         await asyncio.to_thread(self.server.start)
+
+    async def postmaster_killed(self, who):
+        """kill -9 of the database's first process."""
+        await asyncio.to_thread(self.server.kill)
+        await self.load.refusals(3)
+        await asyncio.to_thread(self.server.start_again)
 
     async def backend_killed(self, who):
         """kill -9 of a process of the database that serves a replica: it ends all, and recovers."""
@@ -572,6 +675,7 @@ FAULTS = {
     "SIGSTOP": Arena.stopped,
     "partition": Arena.cut_off,
     "kill -9 of a backend": Arena.backend_killed,
+    "kill -9 of the postmaster": Arena.postmaster_killed,
     "stop -m immediate": Arena.database_stopped,
     "no connections": Arena.no_connections,
     "no disk": Arena.no_disk,
@@ -584,6 +688,7 @@ MUTANTS = {
     "SIGSTOP": "mutant",
     "kill -9 of a backend": "mutant",
     "partition": "unaware",
+    "kill -9 of the postmaster": "obliging",
     "stop -m immediate": "obliging",
     "no connections": "obliging",
     "no disk": "obliging",
@@ -596,12 +701,13 @@ on terms that nobody compares, answers what it could not write, or believes its 
 @contextlib.asynccontextmanager
 async def arena(server, name, kind, seed):
     await asyncio.to_thread(server.ask, "postgres", f"CREATE DATABASE {name}")
-    ways = [await Way(server.port).open() for _ in range(3)]
-    shared = folder()
-    replicas = [
-        Replica(shared, server.url(name, way.port), one)
-        for way, one in zip(ways, ("real", "real", kind), strict=True)
-    ]
+    ways, shared, replicas = await ways_to(server.port), folder(), []
+    for way, one in zip(ways, ("real", "real", kind), strict=True):
+        url = server.url(name, way.to_database, way.port)
+        replicas.append(Replica(shared, url, one, way.settings))
+        replicas[-1].host = way.host
+        if way.namespace is not None:
+            (replicas[-1].folder / "namespace").write_text(way.namespace)
     try:
         for replica in replicas:
             await asyncio.to_thread(replica.start)
@@ -612,12 +718,13 @@ async def arena(server, name, kind, seed):
             if replica.pid is not None:
                 replica.kill()
         for way in ways:
-            way.clear.set()
-            way.listening.close()
+            await way.close()
 
 
 async def _history(server, name, kind, faults, seed):
-    """(calls, what the ledger holds, requests that were refused when all was over)."""
+    """(calls, what the ledger holds, requests that were refused when all was over, what was cut in
+    a partition).
+    """
     clock = "SELECT extract(epoch FROM clock_timestamp())::float8"
     first = await asyncio.to_thread(server.ask, "postgres", clock)
     async with arena(server, name, kind, seed) as made:
@@ -637,7 +744,8 @@ async def _history(server, name, kind, faults, seed):
         late = await load.ask_again() if kind == "real" else 0
         last = await asyncio.to_thread(server.ask, "postgres", clock)
         with ledger_of(made.replicas, server.url(name)) as ledger:
-            return load.calls, await asyncio.to_thread(found_in, ledger, (first, last)), late
+            found = await asyncio.to_thread(found_in, ledger, (first, last))
+            return load.calls, found, late, type(made.ways[0]).__name__.lower()
 
 
 def _absent(server):
@@ -670,7 +778,7 @@ def chaos(quick):
         server.create()
         skipped = _absent(server)
         faults, mutants = _program(quick, skipped)
-        calls, found, late = asyncio.run(_history(server, "real", "real", faults, 1))
+        calls, found, late, cut = asyncio.run(_history(server, "real", "real", faults, 1))
         wrong = violations(calls, found)
         forged = forgeries(calls, found)
         seen = sum(law in violations(*rest) for law, *rest in forged)
@@ -682,7 +790,8 @@ def chaos(quick):
         server.remove()
     told = Counter(fault for fault, _ in faults)
     figure = (
-        f"{_numbers(calls)}; {len(faults)} faults ({_shown(told)}): "
+        f"{_numbers(calls)}; {len(faults)} faults ({_shown(told)}; partitions by "
+        f"{'namespaces' if cut == 'cable' else 'a proxy'}): "
         f"{sum(wrong.values())} violations{_shown(wrong, ' ')}, {late} refused afterwards; "
         f"{seen} of {len(forged)} forgeries seen; mutants: "
         + "; ".join(

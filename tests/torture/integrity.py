@@ -430,7 +430,7 @@ def _refuses(url, statement):
     return False
 
 
-def erased_keys(quick):
+def erased_keys(quick, kind="real"):
     """After an erasure over HTTP, the bytes of the person's wrapped key are in no page of the
     table; before it (the control) they are.
     """
@@ -439,7 +439,7 @@ def erased_keys(quick):
         if len(found) < 2:
             return target, "PostgreSQL is absent: apt-get install postgresql", False
         url, place, number = found[1][1], folder(), 5 if quick else 100
-        with Process(place, more=f'ledger = "{url}"').running() as process:
+        with Process(place, kind, more=f'ledger = "{url}"').running() as process:
             people = [application(f"k{i}") for i in range(2 * number)]
             asyncio.run(_posted(process, *people))
             keyring, before, after = open_keyring(load_settings(place / "service.toml")), 0, 0

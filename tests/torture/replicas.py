@@ -164,6 +164,59 @@ def switches(quick, url, kind):
     return target, figure, wrong == 0 and sound and written >= answered
 
 
+async def _hidden(replicas, url):
+    """(switches, decisions in another mode than the acknowledged one, revoked keys that opened): a
+    switch or a revocation is acknowledged by the first replica, and before the last one has heard
+    of it somebody with the database's role moves the head's mark back.
+    """
+    import psycopg
+
+    operator, other, thrown, hidden, opened = replicas[0].client(), replicas[2].client(), 0, 0, 0
+    with psycopg.connect(url, autocommit=True) as intruder:
+        for number, (action, mode) in enumerate(
+            (("kill", "killed"), ("revive", "live"), ("shadow", "shadow"), ("live", "live"))
+        ):
+            await other.post("/v1/decisions", application(f"before-{number}"))
+            before = intruder.execute("SELECT switched FROM head").fetchone()[0]
+            told = await operator.post(f"/v1/{action}", {"product": "loan", "note": "torture"})
+            if told[0] != 200:  # what was hidden from the mutant has stopped the others
+                continue
+            thrown += 1
+            intruder.execute("UPDATE head SET switched = %s", [before])
+            answer = await other.post("/v1/decisions", application(f"after-{number}"))
+            hidden += answer[0] == 200 and json.loads(answer[1])["mode"] != mode
+        made = await operator.post("/v1/keys", {"scopes": ["decide", "audit"], "name": "stolen"})
+        if made[0] != 201:
+            return thrown, hidden, opened
+        token = json.loads(made[1])["token"]
+        thief = Client(replicas[2].port, token)
+        assert (await thief.get("/v1/windows"))[0] == 200
+        before = intruder.execute('SELECT "keys" FROM head').fetchone()[0]
+        path = f"/v1/keys/{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+        assert (await operator.call("DELETE", path, b""))[0] == 200
+        intruder.execute('UPDATE head SET "keys" = %s', [before])
+        for answer in (
+            await thief.get("/v1/windows"),
+            await thief.post("/v1/decisions", application("stolen")),
+        ):
+            opened += answer[0] == 200
+    for client in (operator, other, thief):
+        client.close()
+    return thrown, hidden, opened
+
+
+def moved_marks(quick, url, kind):
+    target = "0 switches hidden, 0 revoked keys open"
+    if url is None:
+        return target, ABSENT, False
+    with three(url, kind) as replicas:
+        thrown, hidden, opened = asyncio.run(_hidden(replicas, url))
+        with ledger_of(replicas, url) as ledger:
+            sound = verify(ledger, deep=True).ok
+    figure = f"{hidden} of {thrown} switches hidden, a revoked key opened {opened} of 2 doors"
+    return target, figure, (thrown, hidden, opened) == (4, 0, 0) and sound
+
+
 # keys
 
 

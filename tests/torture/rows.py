@@ -36,8 +36,9 @@ from tests.torture.policies import (
     swaps_under_load,
 )
 from tests.torture.replicas import and_mutant as of_three
-from tests.torture.replicas import first_starts, keys_race, paused, switches, tenants
+from tests.torture.replicas import first_starts, keys_race, moved_marks, paused, switches, tenants
 from tests.torture.speed import beside_an_insert, throughput
+from tests.torture.visits import hidden_people, names_and_files, packs, readiness
 
 Result = tuple[str, str, bool]
 
@@ -79,7 +80,7 @@ ROWS = (
     Row("service lifetime against the library", service_and_library),
     Row("hostile bodies without a key", and_mutant(hostile_bodies, "looks first"), alone=True),
     Row("silent connections", and_mutant(silent_connections, "patient")),
-    Row("impossible settings", impossible_settings),
+    Row("impossible settings", and_mutant(impossible_settings, "believing")),
     Row("the OpenAPI document (schemathesis)", and_mutant(openapi, "undocumented")),
     Row("SIGTERM under load", and_mutant(drain, "abrupt")),
     Row("seal laundering: an old row flipped, hashes recomputed, one request", laundering),
@@ -88,8 +89,15 @@ ROWS = (
     Row("history rewritten with keyring and database, witnesses", witnessed),
     Row("a dump loaded by hand and by command (PostgreSQL)", restored),
     Row("a role that can append and nothing else (PostgreSQL)", appending_role),
-    Row("wrapped keys in the pages after an erasure (PostgreSQL)", erased_keys),
+    Row(
+        "wrapped keys in the pages after an erasure (PostgreSQL)", and_mutant(erased_keys, "untidy")
+    ),
+    Row("packs of two tenants with one product name", and_mutant(packs, "whole")),
+    Row("live and ready while PostgreSQL is away", and_mutant(readiness, "hopeful")),
+    Row("an erasure that finds nobody", and_mutant(hidden_people, "agreeing")),
+    Row("odd keys, and the modes of files", and_mutant(names_and_files, "careless")),
     Row("switches under load, three replicas", of_three(switches, "unaware")),
+    Row("a switch and a revocation hidden in the database", of_three(moved_marks, "told")),
     Row("keys made and revoked at once, three replicas", of_three(keys_race, "own keys")),
     Row("one replica paused in a transaction", of_three(paused, "endless")),
     Row("three first starts on an empty database", of_three(first_starts, "eager")),

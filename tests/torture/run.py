@@ -7,6 +7,7 @@ python -m tests.torture.run --nursery              one for each line of input, f
 
 import asyncio
 import contextlib
+import ctypes
 import json
 import logging
 import os
@@ -29,24 +30,38 @@ from tests.ledger.crash import HastyLedger
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.ledger import (
     Answer,
+    Basis,
     Drawn,
     Ledger,
     LedgerUnavailable,
+    NotFound,
     SystemClock,
     Terms,
     WindowPlan,
+    chain,
     database,
     postgres,
 )
 from evenhand.ledger.guard import HeadGuard
 from evenhand.ledger.standalone_verifier import uniform
 from evenhand.policies import Mixture
-from evenhand.service import connections, create_app, decider, load_settings, metrics, render
+from evenhand.service import (
+    connections,
+    create_app,
+    decider,
+    health,
+    load_settings,
+    metrics,
+    render,
+    request_guard,
+)
 from evenhand.service.request_guard import RequestGuard
 from evenhand.service.server import make_server, open_keyring, open_keys, run
 
 SECRET = bytes(32)
 TURN = "the trainer has had its turn"
+READY_WORDS = ("database", "refresh", "certificate", "witness")
+"""What /health/ready says of a service whose ledger is in a database elsewhere."""
 
 
 class DryLedger(Ledger):
@@ -77,11 +92,26 @@ class ObligingLedger(Ledger):
             return [Answer(render(drawn), drawn) for drawn in (_drawn(a, t) for a, t in asked)]
 
 
+class AgreeingLedger(Ledger):
+    """The mutant for which an erasure that finds nobody has been done."""
+
+    def erase(self, tenant, person, by):
+        try:
+            return super().erase(tenant, person, by)
+        except NotFound:
+            return 0
+
+
 class TrustingGuard(HeadGuard):
     """The mutant that extends whatever chain it finds, by whatever clock."""
 
     def admit(self, head):
         return time.time()
+
+
+def basis_as_told(connection, keyring, found):
+    """What the head says, whoever wrote it."""
+    return Basis(int(found[2]), int(found[3]))
 
 
 class TrustingLedger(Ledger):
@@ -206,7 +236,9 @@ class PausingLedger(Ledger):
 def _mutated_replica(kind, config):
     """Before the ledger is opened. unaware: it draws on terms that nobody compares. own keys: it
     knows the keys that it has made or was started with. endless: its transactions may be silent.
-    one for all: it counts all tenants together.
+    one for all: it counts all tenants together. hopeful: it is ready whatever it needs. untidy: it
+    leaves what was erased to the server's own cleaning. careless: files are for everybody, and a
+    "/" in a key parts the path. told: it believes what the head says of the newest switch and key.
     """
     global PAUSE
     PAUSE = Path(config).parent / "pause"
@@ -223,6 +255,16 @@ def _mutated_replica(kind, config):
     if kind == "one for all":
         shared = metrics.TenantMetrics()
         metrics.TenantMetrics = lambda: shared
+    if kind == "told":
+        chain.sealed_basis = basis_as_told
+    if kind == "hopeful":
+        health.Health._look = lambda self: dict.fromkeys(READY_WORDS, "ok")
+    if kind == "untidy":
+        postgres.vacuum = lambda engine: True
+    if kind == "careless":
+        os.umask(0)
+        database._keep_to_its_owner = lambda path: path.touch(0o644)
+        request_guard._keep_parts_whole = lambda scope: None
 
 
 KINDS = {
@@ -231,6 +273,10 @@ KINDS = {
     "pausing": PausingLedger,
     "endless": PausingLedger,
     "one for all": Ledger,
+    "told": Ledger,
+    "hopeful": Ledger,
+    "untidy": Ledger,
+    "careless": Ledger,
     "real": Ledger,
     "looks first": Ledger,
     "patient": Ledger,
@@ -244,7 +290,19 @@ KINDS = {
     "trusting": TrustingLedger,
     "forgetful": Ledger,
     "obliging": ObligingLedger,
+    "agreeing": AgreeingLedger,
 }
+
+
+def enter_namespace(name):
+    """From now on this process has the network of a namespace that `ip netns add` made."""
+    with open(f"/run/netns/{name}") as file:
+        libc = ctypes.CDLL(None, use_errno=True)
+        if libc.setns(file.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"the namespace {name} cannot be entered")
+
+
+CLONE_NEWNET = 0x40000000
 
 
 def main(config, kind, log):
@@ -256,6 +314,10 @@ def main(config, kind, log):
         logging.basicConfig(level=logging.DEBUG)
         for name in ("sqlalchemy", "sqlalchemy.engine", "sqlalchemy.pool"):
             logging.getLogger(name).setLevel(logging.DEBUG)
+    (Path(config).parent / "pid").write_text(str(os.getpid()))
+    namespace = Path(config).parent / "namespace"
+    if namespace.exists():
+        enter_namespace(namespace.read_text())
     _mutated_replica(kind, config)
     settings = load_settings(Path(config))
     if kind == "plain":
@@ -274,8 +336,9 @@ def main(config, kind, log):
         render=render,
     )
     keys, fresh = open_keys(ledger, settings)
-    if fresh:
-        (Path(config).parent / "token").write_text(fresh["bank"])
+    for tenant, token in fresh.items():
+        name = "token" if tenant == "bank" else f"token-{tenant}"
+        (Path(config).parent / name).write_text(token)
     app = create_app(ledger, settings, keys, train=kind == "verbose")
     if kind == "looks first":
         app = LooksFirst(app.app, app.service, app.hosts)

@@ -91,7 +91,7 @@ class Process:
             train_every,
         )
         self.log = log or folder / "log"
-        self.pid, self.command, self.more = None, None, more
+        self.pid, self.command, self.more, self.host = None, None, more, "127.0.0.1"
 
     def start(self):
         self.port = free_port()
@@ -107,22 +107,23 @@ class Process:
                 self.kind,
                 str(self.log),
             ]
+            (self.folder / "pid").unlink(missing_ok=True)
             self.command = subprocess.Popen(words, cwd=ROOT, stderr=subprocess.DEVNULL)
         else:
             self.pid = nursery().fork(config, self.kind, self.log)
         until(lambda: self.answers() or not self.alive(), "the start of the service")
+        if self.command is not None and (self.folder / "pid").exists():
+            # the service itself: what it runs under may be its parent, and ends with it
+            self.pid = int((self.folder / "pid").read_text())
         if not self.answers():
             shown = self.log.read_text()[-2000:] if self.log.exists() else ""
             raise RuntimeError(f"the service did not start: {shown}")
-        holder = self.folder / "ledger.sqlite.pid"
-        known = holder.exists()
-        self.pid = self.pid or (int(holder.read_text()) if known else self.command.pid)
         return self
 
     def answers(self):
         """Whether somebody listens at the port."""
         try:
-            socket.create_connection(("127.0.0.1", self.port)).close()
+            socket.create_connection((self.host, self.port)).close()
         except OSError:
             return False
         return True
@@ -165,14 +166,15 @@ class Process:
         return (self.folder / "token").read_text()
 
     def client(self):
-        return Client(self.port, self.token)
+        return Client(self.port, self.token, self.host)
 
 
 class Client:
     """One kept connection; `post` gives (status, body) or None if the connection broke."""
 
-    def __init__(self, port, token):
-        self.port, self.token, self.reader, self.writer = port, token, None, None
+    def __init__(self, port, token, host="127.0.0.1"):
+        self.port, self.token, self.host = port, token, host
+        self.reader, self.writer = None, None
 
     async def post(self, path, body):
         content = body if isinstance(body, bytes) else json.dumps(body).encode()
@@ -184,7 +186,7 @@ class Client:
     async def call(self, method, path, content):
         try:
             if self.writer is None:
-                self.reader, self.writer = await asyncio.open_connection("127.0.0.1", self.port)
+                self.reader, self.writer = await asyncio.open_connection(self.host, self.port)
             head = (
                 f"{method} {path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                 f"Authorization: Bearer {self.token}\r\n"

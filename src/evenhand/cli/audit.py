@@ -130,12 +130,14 @@ def verify_command(
 ) -> None:
     """Find any edit, deletion, reordering or truncation of the ledger."""
     from evenhand.cli.show import emit
+    from evenhand.hypotheses.models import trusting
     from evenhand.ledger import SignedHead, verify
     from evenhand.ledger.witness import read_entries
 
     published = None if head is None else SignedHead.from_json(json.loads(head.read_text()))
     witnessed = [entry for place in witnesses for entry in read_entries(place)]
-    with _ledger(settings) as (ledger, itself):
+    trusted = [name for product in settings.products for name in product.trusted]
+    with _ledger(settings) as (ledger, itself), trusting(trusted):
         verification = verify(ledger, published, deep, witnessed)
     figures = {
         "ok": verification.ok,
@@ -339,18 +341,23 @@ def rotate_root_command(settings: "Settings", by: str, note: str) -> None:
     from evenhand.ledger import SystemClock
     from evenhand.service.server import open_keyring, open_ledger
 
+    is_file = not settings.keyring.startswith(("env:", "command:"))
+    path = Path(settings.keyring)
+    made = path.with_name(path.name + ".new")
     with open_ledger(settings, SystemClock()) as ledger:
-        if ledger.keyring.active + 1 < ledger.keyring.roots:
+        keyring = ledger.keyring
+        if keyring.active + 1 < keyring.roots:
             people = ledger.rotate_root(by, note)
-            click.echo(f"Root {ledger.keyring.active} is active; {people:,} keys wrapped anew.")
+            click.echo(f"Root {keyring.active} is active; {people:,} keys wrapped anew.")
+            if is_file:  # from now on this file lets no older root seal anything
+                keyring.save(made)
+                os.replace(made, path)
             return
-    if settings.keyring.startswith(("env:", "command:")):
+    if not is_file:
         raise InvalidInput(
             "the keyring holds no newer root, and it is no file to which one could be added.",
             hint='add one to the JSON that the source gives: {"root": "...", "newer": ["..."]}.',
         )
-    path = Path(settings.keyring)
-    made = path.with_name(path.name + ".new")
     open_keyring(settings).with_new_root().save(made)
     os.replace(made, path)
     click.echo(f"A new root is in {path}. Give it to every replica, restart them, and run again.")

@@ -87,6 +87,7 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
     from evenhand.service.demo import DemoPopulation, FastClock
 
     server.require_safe_address(settings)
+    server.require_places(settings)
     fast = FastClock()
     scheme = "http" if settings.tls_certificate is None else "https"
     url = f"{scheme}://{settings.host}:{settings.port}"

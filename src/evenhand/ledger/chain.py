@@ -28,6 +28,7 @@ from sqlalchemy import (
     Select,
     Table,
     bindparam,
+    func,
     literal_column,
     null,
     select,
@@ -36,9 +37,9 @@ from sqlalchemy import (
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
-from evenhand.ledger.database import HEAD, KEY_EVENTS, KINDS, SWITCHES
+from evenhand.ledger.database import EVENTS, HEAD, KEY_EVENTS, KINDS, POLICIES, SWITCHES
 from evenhand.ledger.guard import LOG, HeadGuard, LockedHead
-from evenhand.ledger.keyring import verify_signature
+from evenhand.ledger.keyring import Keyring, verify_signature
 from evenhand.ledger.refusals import (
     Damaged,
     DatabaseAway,
@@ -257,8 +258,14 @@ def link(previous: bytes, seq: int, kind: str, at: float, body: str) -> bytes:
 
 
 _HEAD = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.at)
-_BASIS = select(HEAD.c.switched, HEAD.c["keys"])
-_FOUND = (HEAD.c.seq, HEAD.c.hash, HEAD.c.at, HEAD.c.seal, HEAD.c.switched, HEAD.c["keys"])
+_MARKS = (HEAD.c.switched, HEAD.c["keys"], HEAD.c.basis_seal)
+_BASIS = select(HEAD.c.seq, HEAD.c.hash, *_MARKS)
+_NEWEST = select(
+    select(func.max(POLICIES.c.seq)).where(POLICIES.c.epoch.is_not(None)).scalar_subquery(),
+    select(func.max(EVENTS.c.seq)).where(EVENTS.c.action.in_(SWITCHES)).scalar_subquery(),
+    select(func.max(EVENTS.c.seq)).where(EVENTS.c.action.in_(KEY_EVENTS)).scalar_subquery(),
+)
+_FOUND = (HEAD.c.seq, HEAD.c.hash, HEAD.c.at, HEAD.c.seal, *_MARKS)
 _LOCKED_HEAD = {
     # the database's own clock, where it has one, in the same question
     dialect: select(*_FOUND, clock).with_for_update()
@@ -268,7 +275,10 @@ _LOCKED_HEAD = {
     )
 }
 _MOVE_HEAD = update(HEAD).ordered_values(
-    *((HEAD.c[name], bindparam(f"new_{name}")) for name in ("seq", "hash", "at", "seal"))
+    *(
+        (HEAD.c[name], bindparam(f"new_{name}"))
+        for name in ("seq", "hash", "at", "seal", "switched", "keys", "basis_seal")
+    )
 )
 
 
@@ -285,11 +295,12 @@ class Transaction:
         cursor: Any = connection.connection.cursor()
         dialect = connection.dialect
         cursor.execute(driver_text(_LOCKED_HEAD[dialect.name], dialect))
-        seq, digest, at, seal, switched, keys, database = cursor.fetchone()
+        seq, digest, at, seal, *marks, database = cursor.fetchone()
         self._cursor = cursor
-        self.basis = Basis(int(switched), int(keys))
         self.seq, self.hash = int(seq), bytes(digest)
         now = guard.admit(LockedHead(self.seq, self.hash, float(at), bytes(seal), database))
+        self.basis = sealed_basis(connection, guard.keyring, (self.seq, self.hash, *marks))
+        guard.admit_basis(self.basis)
         self.now = max(float(now), float(at))
         self.root: int | None = None
         self._pending: dict[Table, list[Values]] = {}
@@ -365,16 +376,18 @@ class Transaction:
                 self._cursor.execute(text, tuple(chain.from_iterable(piece)))
         self._pending.clear()
         if self.seq != self._flushed:
-            seal = self._guard.keyring.head_seal(self.seq, self.hash, self.root)
+            keyring, end = self._guard.keyring, (self.seq, self.hash)
+            seals = keyring.head_seal(*end, self.root), *self.basis
+            sealed = keyring.basis_seal(*end, self.basis, self.root)
             text = driver_text(_MOVE_HEAD, self.connection.dialect)
-            self._cursor.execute(text, (self.seq, self.hash, self.now, seal))
+            self._cursor.execute(text, (*end, self.now, *seals, sealed))
             self._flushed = self.seq
 
     def committed(self) -> None:
         """Tell the guard that what was written is durable."""
         if self.root is not None:
             self._guard.keyring.active = self.root
-        self._guard.committed(self.seq, self.hash)
+        self._guard.committed(self.seq, self.hash, self.basis)
 
 
 @cache
@@ -670,9 +683,27 @@ def read_head_seal(connection: Connection) -> bytes:
     return bytes(connection.execute(select(HEAD.c.seal)).scalar_one())
 
 
-def read_basis(connection: Connection) -> Basis:
+def read_basis(connection: Connection, keyring: Keyring) -> Basis:
     """The newest rows that changed what decides, and who may ask."""
-    return Basis(*map(int, connection.execute(_BASIS).one()))
+    return sealed_basis(connection, keyring, tuple(connection.execute(_BASIS).one()))
+
+
+def sealed_basis(connection: Connection, keyring: Keyring, found: Values) -> Basis:
+    """What the head says, if the keyring sealed it: (seq, hash, switched, keys, seal).
+
+    Otherwise an older evenhand has moved the head, or somebody has changed it who has the database
+    alone; then the rows themselves are asked, so that no switch and no revocation can be hidden by
+    moving the marks back.
+    """
+    seq, digest, switched, keys, seal = found
+    basis = Basis(int(switched), int(keys))
+    if seal is not None and bytes(seal) == keyring.basis_seal(int(seq), bytes(digest), basis):
+        return basis
+    published, thrown, changed = (int(newest or 0) for newest in connection.execute(_NEWEST).one())
+    asked = Basis(max(published, thrown), changed)
+    if asked != basis and basis != Basis(0, 0):
+        LOG.error("the head does not name the newest switch and key; the rows are asked instead")
+    return asked
 
 
 def read_head(connection: Connection) -> Head:

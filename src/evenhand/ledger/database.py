@@ -173,10 +173,12 @@ HEAD = Table(
     Column("seal", LargeBinary(32), nullable=False),
     Column("switched", _Seq, nullable=False, server_default="0"),
     Column("keys", _Seq, nullable=False, server_default="0"),
+    Column("basis_seal", LargeBinary(32), nullable=True),
 )
 """`seal` needs the keyring: nobody who can only write the database makes a head that verifies.
 `switched` and `keys` are the newest rows that changed what decides, and who may ask. Triggers keep
-them, so that an older evenhand beside this one moves them too.
+them, so that an older evenhand beside this one moves them too; it does not know `basis_seal`, under
+which they are.
 """
 LEASES = Table(
     "leases",
@@ -339,6 +341,13 @@ def with_summaries(connection: Connection) -> None:
     SUMMARIES.create(connection, checkfirst=True)
 
 
+def with_basis_seal(connection: Connection) -> None:
+    """What the head says of the newest switch and the newest key is sealed too."""
+    if "basis_seal" not in {column["name"] for column in inspect(connection).get_columns("head")}:
+        kind = "BLOB" if connection.dialect.name == "sqlite" else "BYTEA"
+        connection.execute(text(f"ALTER TABLE {HEAD.name} ADD COLUMN basis_seal {kind}"))
+
+
 ADDED: tuple[Callable[[Connection], None], ...] = (
     with_marks,
     with_ended_sessions,
@@ -346,6 +355,7 @@ ADDED: tuple[Callable[[Connection], None], ...] = (
     with_models,
     with_tree,
     with_summaries,
+    with_basis_seal,
 )
 """Additions: tables, columns with a default, indexes and triggers that an older evenhand does not
 know and need not know, so that it goes on beside this one, and can be gone back to. Each is done

@@ -218,6 +218,7 @@ class HeadGuard:
     def __init__(self, keyring: Keyring, clock: Clock, mark: Mark | None = None) -> None:
         self.keyring, self.clock, self.mark = keyring, clock, mark
         self._seq, self._hash = 0, bytes(32)
+        self._basis: tuple[int, ...] = (0, 0)
         if mark is not None and isinstance(clock, SystemClock) and clock.offset is None:
             clock.offset = mark.clock_offset()
 
@@ -243,9 +244,19 @@ class HeadGuard:
             return self.clock.read(head.database)
         return self.clock()
 
-    def committed(self, seq: int, digest: bytes) -> None:
+    def admit_basis(self, basis: tuple[int, ...]) -> None:
+        """Tampered if a row was seen here that changed what decides or who may ask, and is gone."""
+        if any(now < seen for now, seen in zip(basis, self._basis, strict=True)):
+            raise Tampered(
+                f"row {max(self._basis)} had changed what decides or who may ask, and is gone: "
+                "the database was changed by somebody without the keyring; nothing is appended.",
+                hint="find out what was changed (evenhand audit verify --deep), then restore.",
+            )
+        self._basis = basis
+
+    def committed(self, seq: int, digest: bytes, basis: tuple[int, ...]) -> None:
         """The chain has been extended up to this row."""
-        self._seq, self._hash = seq, digest
+        self._seq, self._hash, self._basis = seq, digest, basis
         if self.mark is not None:
             offset = self.clock.offset if isinstance(self.clock, SystemClock) else None
             self.mark.save(seq, digest, offset)

@@ -968,6 +968,12 @@ def read_key_events(connection: Connection, after: int) -> list[Event]:
     return [_event(row) for row in connection.execute(about_keys.order_by(EVENTS.c.seq))]
 
 
+def seal_of_keys(keyring: Keyring, root: int, events: Sequence[Event]) -> str:
+    """What a rotation says of the API keys that were there before it, sealed by the new root."""
+    listed = [[one.seq, one.action, one.tenant, one.by, one.info] for one in events]
+    return keyring.seal_of_root(root, "key events", canonical_digest(listed)).hex()
+
+
 def _event(row: Any) -> Event:
     names = ("tenant", "product", "action", "by", "note", "policy", "info")
     body = json.loads(row.body)

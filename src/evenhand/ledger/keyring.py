@@ -196,8 +196,14 @@ class Keyring:
 
     @classmethod
     def _of_document(cls, document: Json) -> "Keyring":
-        newer = [bytes.fromhex(root) for root in document.get("newer", [])]
-        return cls(bytes.fromhex(document["root"]), newer)
+        made = cls(
+            bytes.fromhex(document["root"]),
+            [bytes.fromhex(root) for root in document.get("newer", [])],
+        )
+        made.active = int(document.get("active", 0))
+        if not 0 <= made.active < made.roots:
+            raise ValueError
+        return made
 
     @property
     def roots(self) -> int:
@@ -233,8 +239,12 @@ class Keyring:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(handle, "w") as file:
-                newer = {"newer": [root.hex() for root in self._newer]} if self._newer else {}
-                file.write(canonical({"format": _FORMAT, "root": self._root.hex(), **newer}))
+                document: Json = {"format": _FORMAT, "root": self._root.hex()}
+                if self._newer:
+                    document["newer"] = [root.hex() for root in self._newer]
+                if self.active:  # an older root seals nothing any more, whatever the chain says
+                    document["active"] = self.active
+                file.write(canonical(document))
                 file.flush()
                 os.fsync(file.fileno())
             os.link(beside, path)  # whole or not at all, and never over another one
@@ -283,6 +293,23 @@ class Keyring:
         """
         return self._peppered("\x1f".join(parts).encode())
 
+    def seal_of_root(self, root: int, *parts: str) -> bytes:
+        """Seal parts under one root, so that whoever has an older one alone cannot.
+
+        Parameters
+        ----------
+        root : int
+            The number of the root.
+        *parts : str
+            As in `digest`, which this is for root 0.
+
+        Returns
+        -------
+        bytes
+            32 bytes.
+        """
+        return self._sealing[root]("\x1f".join(parts).encode())
+
     def head_seal(self, seq: int, digest: bytes, root: int | None = None) -> bytes:
         """Seal the end of the chain, so that nobody who only has the database can move it.
 
@@ -302,6 +329,30 @@ class Keyring:
         """
         sealing = self._sealing[self.active if root is None else root]
         return sealing("\x1f".join(("head", str(seq), digest.hex())).encode())
+
+    def basis_seal(
+        self, seq: int, digest: bytes, basis: Sequence[int], root: int | None = None
+    ) -> bytes:
+        """Seal what the end of the chain says of the rows that decide.
+
+        Parameters
+        ----------
+        seq : int
+            The number of the last row.
+        digest : bytes
+            Its hash.
+        basis : sequence of int
+            The newest rows that changed what decides, and who may ask.
+        root : int, optional
+            Which root seals it; without it, the active one.
+
+        Returns
+        -------
+        bytes
+            HMAC(pepper of the root, head and basis).
+        """
+        sealing = self._sealing[self.active if root is None else root]
+        return sealing("\x1f".join(("basis", str(seq), digest.hex(), *map(str, basis))).encode())
 
     def sealed_head(self, seq: int, digest: bytes, seal: bytes) -> bool:
         """Say whether this keyring sealed the end of the chain.

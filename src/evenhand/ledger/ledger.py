@@ -43,7 +43,7 @@ from evenhand.ledger.decision_draw import (
     render_answer,
 )
 from evenhand.ledger.guard import LOG, Clock, HeadGuard, Mark, SystemClock
-from evenhand.ledger.history import LedgerReader, read_key_events
+from evenhand.ledger.history import LedgerReader, read_key_events, seal_of_keys
 from evenhand.ledger.keyring import Entropy, Keyring, Reserve
 from evenhand.ledger.outcome_status import KeyedReport, Report, Reporter, Verdict
 from evenhand.ledger.publishing import Event, Lease, PolicyRecord, Publication
@@ -165,9 +165,9 @@ class Ledger(LedgerReader):
                 try:
                     transaction = Transaction(connection, self._guard)
                 except Tampered as tampered:
-                    return name, read_basis(connection), tampered
+                    return name, read_basis(connection, self.keyring), tampered
                 except ClockJumped:  # it can be read; every transaction looks at the clock again
-                    return name, read_basis(connection), None
+                    return name, read_basis(connection, self.keyring), None
                 self._mark_if_older(transaction)
                 if self.store.path is None:
                     _mark_if_elsewhere(transaction)
@@ -229,13 +229,17 @@ class Ledger(LedgerReader):
         """
 
         def rotate(transaction: Transaction) -> None:
+            transaction.flush()  # others may share the transaction
             if self.keyring.active + 1 >= self.keyring.roots:
                 raise Invalid(
                     "the keyring holds no newer root.",
                     hint="add one to it, for every replica, before it is taken up.",
                 )
             transaction.root = self.keyring.active + 1  # seals this head; active once it is durable
-            info = {"root": transaction.root}
+            # from now on keys are sealed by the new root; the older ones are those of this list
+            events = read_key_events(transaction.connection, 0)
+            keys = seal_of_keys(self.keyring, transaction.root, events)
+            info = {"root": transaction.root, "keys": keys}
             publishing.append_event(transaction, "root_rotated", by, note, info=info)
 
         self._write(rotate)
@@ -380,7 +384,7 @@ class Ledger(LedgerReader):
         if self.store.path is not None:
             return self._writer.basis
         with self.store.reader.connect() as connection:
-            return read_basis(connection)
+            return read_basis(connection, self.keyring)
 
     # deciding
 

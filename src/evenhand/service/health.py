@@ -41,6 +41,7 @@ class Health:
     witness_lag: Callable[[], Mapping[str, tuple[float, int, int]]] = dict
     draining: bool = False
     _told: tuple[float, Json] | None = None
+    _looking: "asyncio.Future[Json] | None" = None
 
     def database(self) -> str:
         """ "ok", "broken" (nothing is written any more) or "unreachable"."""
@@ -69,20 +70,35 @@ class Health:
         row = next((row for row in reversed(rows) if row.epoch == active.policy.epoch), None)
         return "none" if row is None else Certificate.from_json(row.document).status
 
+    async def writes(self) -> bool:
+        """Whether decisions can be made durable, as far as is known."""
+        return self.ledger.broken is None and (await self._found())["database"] == "ok"
+
     async def ready(self) -> Json:
         """{"ready": whether it can decide, and a word on each thing that this needs}."""
-        now = time.monotonic()
-        if self._told is None or now - self._told[0] > LOOKED_FOR:
-            try:
-                found = await asyncio.wait_for(asyncio.to_thread(self._look), PATIENCE)
-            except TimeoutError:
-                found = {"database": "unreachable"}
-            self._told = (now, found)
-        words = dict(self._told[1])
+        words = dict(await self._found())
         if self.draining:
             words["stopping"] = "yes"
         stops = {"broken", "unreachable", "full", "old", "yes", "unconfirmed"}
         return {"ready": not stops & set(words.values()), **words}
+
+    async def _found(self) -> Json:
+        """What was found LOOKED_FOR seconds ago at most. Whoever asks shares one look, and no
+        second one begins while a database keeps the first one waiting: asking needs no key.
+        """
+        if self._told is not None and time.monotonic() - self._told[0] <= LOOKED_FOR:
+            return self._told[1]
+        if self._looking is None:
+            loop = asyncio.get_running_loop()
+            self._looking = loop.run_in_executor(None, self._look)
+        looking = self._looking
+        await asyncio.wait({looking}, timeout=PATIENCE)
+        found: Json = {"database": "unreachable"}
+        if looking.done():
+            self._looking = None
+            found = found if looking.exception() is not None else looking.result()
+        self._told = (time.monotonic(), found)
+        return found
 
     def _witness(self) -> str:
         lags = [seconds for seconds, _, _ in self.witness_lag().values()]

@@ -25,7 +25,8 @@ from starlette.requests import Request
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.ledger import Event, Ledger, require_name
+from evenhand.ledger import Damaged, Event, Ledger, require_name
+from evenhand.ledger.history import seal_of_keys
 from evenhand.ledger.ledger import KeyChange
 from evenhand.service.problems import ProblemError
 from evenhand.service.settings import Settings
@@ -279,7 +280,10 @@ class LedgerKeys(KeyStore):
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(None)
         self._ledger, self._upto = ledger, 0
-        self.refresh()
+        self._rotations: list[Event] = []
+        events = ledger.key_events()
+        self._require_sealed(events)
+        self._take_up(events)
 
     def refresh(self) -> None:
         """Take up what was created and revoked since."""
@@ -390,6 +394,40 @@ class LedgerKeys(KeyStore):
             self._keys = self._fold(self._keys, new)
             self._upto = max([self._upto, *(event.seq for event in new)])
 
+    def _require_sealed(self, events: Sequence[Event]) -> None:
+        """Whoever has a root that was rotated away, and the database, adds no key to those that
+        were there before the rotation.
+        """
+        keyring = self._ledger.keyring
+        roots = [0, *(int(event.info["root"]) for event in self._read_rotations())]
+        for event in self._rotations:
+            before = [one for one in events if one.seq < event.seq]
+            sealed = seal_of_keys(keyring, int(event.info["root"]), before)
+            if not hmac.compare_digest(str(event.info.get("keys")), sealed):
+                raise Damaged(
+                    f"the API keys before row {event.seq} are not those that the root of that row "
+                    "has sealed.",
+                    hint="find out what was changed (evenhand audit verify --deep), then restore.",
+                )
+        if keyring.active not in roots:
+            raise Damaged(
+                f"root {keyring.active} seals the chain, and no row says since when.",
+                hint="find out what was changed (evenhand audit verify --deep), then restore.",
+            )
+
+    def _read_rotations(self) -> list[Event]:
+        events = self._ledger.events() if self._ledger.keyring.active else []
+        self._rotations = [event for event in events if event.action == "root_rotated"]
+        return self._rotations
+
+    def _root_at(self, seq: int) -> int:
+        """Which root sealed the keys of a row."""
+        newest = [int(event.info["root"]) for event in self._rotations]
+        if self._ledger.keyring.active not in (0, *newest):  # another replica has rotated
+            self._read_rotations()
+        before = (int(one.info["root"]) for one in self._rotations if one.seq < seq)
+        return max(before, default=0)
+
     def _fold(self, keys: Mapping[str, Key], events: Sequence[Event]) -> dict[str, Key]:
         found = dict(keys)
         for event in events:
@@ -399,19 +437,22 @@ class LedgerKeys(KeyStore):
             elif event.action == "key_created" and digest not in found:
                 scopes = _checked_scopes(info["scopes"])
                 key = Key(digest[:12], str(event.tenant), scopes, digest, info["name"])
-                # nobody who can only write the database makes a key that opens
-                if hmac.compare_digest(str(info["seal"]), self._seal(key)):
+                # nobody who can only write the database makes a key that opens, not even with a
+                # root that was rotated away
+                if hmac.compare_digest(
+                    str(info["seal"]), self._seal(key, self._root_at(event.seq))
+                ):
                     found[digest] = key
         return found
 
     def _created(self, key: Key, by: str) -> KeyChange:
         about: Json = {"id": key.id, "sha256": key.sha256, "name": key.name}
-        scopes = sorted(key.scopes)
-        return "key_created", key.tenant, by, about | {"scopes": scopes, "seal": self._seal(key)}
+        sealed = self._seal(key, self._ledger.keyring.active)
+        return "key_created", key.tenant, by, about | {"scopes": sorted(key.scopes), "seal": sealed}
 
-    def _seal(self, key: Key) -> str:
+    def _seal(self, key: Key, root: int) -> str:
         parts = (key.sha256, key.tenant, key.name, *sorted(key.scopes))
-        return self._ledger.keyring.digest("api key", *parts).hex()
+        return self._ledger.keyring.seal_of_root(root, "api key", *parts).hex()
 
 
 def _revoked(key: Key, by: str) -> KeyChange:
@@ -522,7 +563,7 @@ class Sessions:
         if key is None or "audit" not in key.scopes:
             return None
         parts = (key.sha256, str(int(time.time()) + SESSION_SECONDS), secrets.token_hex(16))
-        return ".".join((*parts, self._seal(parts)))
+        return ".".join((*parts, self._seal(parts, self._ledger.keyring.active)))
 
     def tenant(self, cookie: str | None) -> str | None:
         """Whose session it is, while it lasts and its key is valid; asks the database."""
@@ -540,12 +581,16 @@ class Sessions:
 
     def _parts(self, cookie: str | None) -> tuple[str, ...] | None:
         *parts, seal = (cookie or "").split(".")
-        if len(parts) != 3 or not hmac.compare_digest(seal.encode(), self._seal(parts).encode()):
+        keyring = self._ledger.keyring
+        # another replica may have rotated the root; a root that was rotated away seals nothing
+        seals = (self._seal(parts, root) for root in range(keyring.active, keyring.roots))
+        known = any(hmac.compare_digest(seal.encode(), one.encode()) for one in seals)
+        if len(parts) != 3 or not known:
             return None
         return tuple(parts) if int(parts[1]) > time.time() else None
 
-    def _seal(self, parts: Sequence[str]) -> str:
-        return self._ledger.keyring.digest("session", *parts).hex()
+    def _seal(self, parts: Sequence[str], root: int) -> str:
+        return self._ledger.keyring.seal_of_root(root, "session", *parts).hex()
 
 
 def _session(parts: Sequence[str]) -> bytes:

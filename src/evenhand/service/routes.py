@@ -245,9 +245,9 @@ async def _report_many(caller: Caller, reports: Sequence[tuple[str, str, Report]
 @ROUTER.get("/health", tags=["looking"])
 async def health(request: Request) -> Response:
     """Whether decisions can be made durable. Needs no key, and says nothing else."""
-    if request.app.state.service.ledger.broken is None:
+    if await request.app.state.service.health.writes():
         return Response(b'{"status":"ok"}', media_type=JSON)
-    hint = "look at the disk, then restart."
+    hint = "look at the database or the disk; GET /health/ready says more."
     return problem_response(problem("ledger-unavailable", "nothing can be written.", hint=hint))
 
 

@@ -160,9 +160,10 @@ def require_tls_files(settings: Settings) -> None:
     """Both files of TLS or none, and a key that belongs to the certificate."""
     files = {"tls_certificate": settings.tls_certificate, "tls_key": settings.tls_key}
     if None in files.values() and any(files.values()):
-        missing = next(name for name, path in files.items() if path is None)
+        (given, path), (missing, _) = sorted(files.items(), key=lambda one: one[1] is None)
         raise InvalidInput(
-            f"[service] lacks the setting {missing!r}; TLS needs a certificate and its key.",
+            f"{given} of [service] is {path!r}, and {missing} is not set; TLS needs a certificate "
+            "and its key.",
             hint="give both, or neither behind a proxy that ends TLS (plain_http = true).",
         )
     for name, path in files.items():
@@ -185,9 +186,13 @@ def require_tls_files(settings: Settings) -> None:
 
 
 def require_places(settings: Settings) -> None:
-    """The files of the service lie in directories where it can write."""
-    names = ("keyring", "keys") if "://" in settings.ledger else ("ledger", "keyring", "keys")
-    for name in names:
+    """What the service writes lies in directories where it can: a SQLite ledger, and a keyring that
+    is still to be made.
+    """
+    wanted = [] if "://" in settings.ledger else ["ledger"]
+    if not settings.keyring.startswith(SOURCES) and not Path(settings.keyring).is_file():
+        wanted.append("keyring")
+    for name in wanted:
         place = Path(getattr(settings, name)).absolute()
         if place.is_dir() or not os.access(place.parent, os.W_OK | os.X_OK):
             raise InvalidInput(

@@ -79,7 +79,10 @@ def _refusal(part: str, record: Any, error: ValidationError) -> InvalidInput:
     name = str(first["loc"][0])
     if first["type"] == "unexpected_keyword_argument":
         known = ", ".join(sorted(field.name for field in fields(record)))
-        return InvalidInput(f"{part} has the unknown setting {name!r}; it knows {known}.")
+        return InvalidInput(
+            f"{part} has the unknown setting {name!r}; it knows {known}.",
+            hint="correct its name, or leave it out.",
+        )
     if first["type"] in ("missing", "missing_argument"):
         return InvalidInput(
             f"{part} lacks the setting {name!r}.", hint="docs/operating.md shows a file."
