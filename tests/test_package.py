@@ -98,7 +98,14 @@ def test_the_readme_opens_with_what_a_newcomer_does():
     first = README[places[-1] :].split("```")[1].splitlines()[1:]
     loop = [line for line in first if line and not line.startswith(("import", "print", "learner."))]
     assert len(loop) <= 10
-    assert not re.search(r"pip install '?evenhand", README)  # the name is not on an index yet
+
+
+def test_nobody_is_told_to_ask_an_index_for_a_name_that_is_not_ours_yet():
+    asked = re.compile(r"(pip|uv|pipx) (install|add) '?evenhand")
+    told = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")}
+    told[ROOT / "README.md"] = README
+    assert [str(path) for path, text in told.items() if asked.search(text)] == []
+    assert asked.search("pip install 'evenhand[plots]'")
 
 
 def test_every_file_that_the_readme_links_to_exists():
