@@ -9,7 +9,7 @@
 FROM python:3.11.13-slim-bookworm AS build
 ENV PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 WORKDIR /src
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml hatch_build.py constraints.txt README.md LICENSE ./
 COPY src src
 RUN python -m venv /opt/evenhand \
     && /opt/evenhand/bin/pip install -c constraints.txt '.[service,models]'

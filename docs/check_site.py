@@ -2,8 +2,8 @@
 
 Nothing is loaded from elsewhere, every link inside the site leads somewhere, and every picture is
 there. With --browser each page is also opened in chromium, in the width of a desk and of a phone:
-no table is wider than its column on a desk, no page scrolls sideways, no formula is in error, and
-no request leaves the folder.
+no table or formula is wider than its column on a desk, no page scrolls sideways, no formula is in
+error, and no request leaves the folder.
 """
 
 import shutil
@@ -20,6 +20,8 @@ MEASURE = """() => {
   return {
     tables: tables.length,
     wide: tables.filter(t => t.scrollWidth > t.parentElement.clientWidth + 1).length,
+    cut: [...column.querySelectorAll('div.math')].filter(
+      f => f.scrollWidth > f.clientWidth + 1).length,
     sideways: document.documentElement.scrollWidth > window.innerWidth + 1,
     formulas: document.querySelectorAll('mjx-container').length,
     wrong: document.querySelectorAll('mjx-merror').length,
@@ -98,6 +100,8 @@ def seen_faults(site: Path, browser: str) -> Iterator[str]:
                 where = f"{path.relative_to(site)} at {width}"
                 if found["wide"] and width == DESK:
                     yield f"{where}: {found['wide']} tables are wider than their column"
+                if found["cut"] and width == DESK:
+                    yield f"{where}: {found['cut']} formulas are wider than their column"
                 if found["sideways"]:
                     yield f"{where} scrolls sideways"
                 if found["wrong"]:

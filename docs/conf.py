@@ -87,6 +87,7 @@ sphinx_gallery_conf = {
     "within_subsection_order": "FileNameSortKey",
     "download_all_examples": False,
     "show_memory": False,
+    "capture_repr": ("_repr_html_",),  # frames and results; not the address of an Axes
     "min_reported_time": 1e9,
     "show_signature": False,
     "abort_on_example_error": True,
@@ -151,7 +152,7 @@ def copy_mathjax(app: object, _error: object = None) -> None:
     places = [] if found is None else list(found.submodule_search_locations or ())
     if not places:
         raise RuntimeError(
-            "formulas need the package sphinx-mathjax-offline. Hint: pip install 'evenhand[docs]'"
+            "formulas need the package sphinx-mathjax-offline. Hint: make docs installs it"
         )
     target = Path(app.outdir) / "_static" / MATHJAX  # type: ignore[attr-defined]
     target.parent.mkdir(parents=True, exist_ok=True)

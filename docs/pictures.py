@@ -28,16 +28,20 @@ def eight_lives() -> "Figure":
         (FairOnGathered(world.hypotheses, rate, LIMIT), "Equal on the labels gathered", GATHERED),
         (eh.CertifiedLearner(world.hypotheses, rate, LIMIT, 0.05), "Certified", CERTIFIED),
     )
-    figure, panels = pyplot.subplots(1, 2, figsize=(9.2, 3.1), sharey=True, layout="constrained")
+    figure, panels = pyplot.subplots(1, 2, figsize=(9.2, 3.3), sharey=True, layout="constrained")
     for panel, (learner, title, colour) in zip(panels, shown, strict=True):
+        above = 0
         for seed in range(LIVES):
             run = eh.simulate(learner, world, rounds=ROUNDS, seed=seed, comparator_gap=LIMIT)
+            above += bool(np.max(run.gaps) > LIMIT)
             edges = np.r_[0, run.rounds]
             panel.stairs(run.gaps, edges, baseline=None, color=colour, linewidth=1.4, alpha=0.8)
         panel.axhline(LIMIT, color=LINE, linestyle=(0, (4, 2)), linewidth=1.4)
-        panel.annotate("limit", (ROUNDS, LIMIT), (-4, 4), textcoords="offset points", ha="right")
-        panel.set_title(title, loc="left", fontsize="medium", fontweight="bold")
+        panel.annotate("limit", (ROUNDS, LIMIT), (-4, -13), textcoords="offset points", ha="right")
+        counted = f"{title}\n{above} of {LIVES} lives above the limit"
+        panel.set_title(counted, loc="left", fontsize="medium", fontweight="bold")
         panel.set(xlim=(0, ROUNDS), ylim=(0, 0.3), xlabel="people decided about")
+        panel.set_xticks(range(0, ROUNDS + 1, 20_000))
         panel.xaxis.set_major_formatter("{x:,.0f}")
         panel.spines[["top", "right"]].set_visible(False)
     panels[0].set_ylabel("true gap of the policy in charge")

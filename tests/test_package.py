@@ -1,9 +1,11 @@
 """What is published says the same everywhere."""
 
 import ast
+import importlib.util
 import re
 import sys
 import tomllib
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -53,7 +55,7 @@ def test_workflows_run_what_there_is(path):
     assert "secrets." not in text
     matrix = workflow["jobs"].get("test", {}).get("strategy", {}).get("matrix", {})
     declared = [word[-4:] for word in PROJECT["classifiers"] if re.search(r":: 3\.\d+$", word)]
-    assert matrix.get("python", declared) == declared
+    assert set(declared) <= set(matrix.get("python", declared))
 
 
 def test_issue_forms_are_forms():
@@ -84,3 +86,78 @@ def test_what_is_imported_is_declared():
 
 OPTIONAL = {"xgboost", "catboost", "IPython"}
 """Used only where they are installed; nothing asks for them."""
+
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_readme_opens_with_what_a_newcomer_does():
+    """The two commands of a checkout, the picture, the installation, and ten lines, in order."""
+    order = ["    make demo", "    make test", "![", "    pip install .", "```python"]
+    places = [README.index(word) for word in order]
+    assert places == sorted(places)
+    first = README[places[-1] :].split("```")[1].splitlines()[1:]
+    loop = [line for line in first if line and not line.startswith(("import", "print", "learner."))]
+    assert len(loop) <= 10
+
+
+def test_nobody_is_told_to_ask_an_index_for_a_name_that_is_not_ours_yet():
+    asked = re.compile(r"(pip|uv|pipx) (install|add) '?evenhand")
+    told = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")}
+    told[ROOT / "README.md"] = README
+    assert [str(path) for path, text in told.items() if asked.search(text)] == []
+    assert asked.search("pip install 'evenhand[plots]'")
+
+
+def test_every_file_that_the_readme_links_to_exists():
+    for target in re.findall(r"\]\(([^)#\s]+)", README):
+        assert "://" in target or (ROOT / target).exists(), target
+
+
+def hook():
+    pytest.importorskip("hatchling", reason="the metadata are written with hatchling's help")
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "hatch_build.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Targets(HTMLParser):
+    """What the links and pictures of a page point to."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.found = []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attrs):
+        self.found += [(tag, value) for name, value in attrs if name in ("href", "src")]
+
+
+def test_the_readme_works_on_an_index():
+    """Rendered by the program that indexes use: it renders, and every link is an address."""
+    markdown = pytest.importorskip("readme_renderer.markdown", reason="shows what an index shows")
+    urls, version = PROJECT["urls"], PROJECT["version"]
+    rewritten = hook().on_an_index(README, urls, version)
+    found = Targets(markdown.render(rewritten)).found
+    targets = [(tag, value) for tag, value in found if not value.startswith("#")]
+    assert len(targets) > 20
+    assert [value for tag, value in targets if tag == "img"] == [
+        f"{urls['Source']}/raw/v{version}/docs/picture.png"
+    ]
+    known = tuple(urls.values())
+    assert [value for _, value in targets if not value.startswith(known)] == []
+    left_alone = Targets(markdown.render(README)).found  # negative control
+    assert [value for _, value in left_alone if value.startswith("docs/")] != []
+
+
+def test_only_links_into_the_checkout_are_rewritten():
+    urls = {"Source": "https://x.test/s", "Documentation": "https://x.test/d"}
+    seen = hook().on_an_index(
+        "[a](docs/promise.md#what) [b](LICENSE) ![c](docs/p.png) [d](https://e.test) [f](#here)",
+        urls,
+        "1.2",
+    )
+    assert seen == (
+        "[a](https://x.test/d/promise.html#what) [b](https://x.test/s/blob/v1.2/LICENSE) "
+        "![c](https://x.test/s/raw/v1.2/docs/p.png) [d](https://e.test) [f](#here)"
+    )

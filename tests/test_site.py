@@ -87,6 +87,29 @@ def test_the_map_from_theorem_to_source_to_test_names_files_that_exist():
     assert {test for _, test in rows} == claims
 
 
+ASKED = {
+    "fairlearn": (23, 237, 655, 756, 796, 818, 923, 1261, 1400, 1443),
+    "aequitas": (115, 192),
+    "fairgbm": (42,),
+    "VW": (1352, 3910),
+    "tf-agents": (529,),
+    "obp": (148,),
+}
+"""Questions that users of other libraries asked, by the number of the issue."""
+
+
+def test_the_questions_are_answered_by_number_and_with_code():
+    text = (DOCS / "faq.md").read_text(encoding="utf-8")
+    sections = re.split(r"^###? ", text, flags=re.M)
+    for library, numbers in ASKED.items():
+        for number in numbers:
+            (section,) = (one for one in sections if re.search(rf"{library} #{number}\]", one))
+            assert "```{code-cell}" in section, f"{library} #{number} has no code that runs"
+    assert {int(n) for n in re.findall(r"/(?:issues|pull)/(\d+)\)", text)} >= {
+        number for numbers in ASKED.values() for number in numbers
+    }
+
+
 def check_site():
     spec = importlib.util.spec_from_file_location("check_site", DOCS / "check_site.py")
     module = importlib.util.module_from_spec(spec)

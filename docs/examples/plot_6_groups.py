@@ -29,4 +29,4 @@ axes.bar(place + 0.2, np.array(rates)[:, 1], 0.38, label="group b", color="#8a4b
 axes.set_xticks(place, ["no limit", "limit 0.10", "limit 0.02"])
 axes.set_ylabel("false positive rate")
 axes.spines[["top", "right"]].set_visible(False)
-axes.legend(frameon=False)
+axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1, 1))

@@ -20,6 +20,19 @@ EvenhandError
 import math
 
 
+def install_hint(extra: str) -> str:
+    """How to install one of evenhand's extras.
+
+    The name is on no package index yet, and somebody else could take it: no hint asks one for it.
+
+    Examples
+    --------
+    >>> install_hint("plots")
+    "install evenhand with its extra 'plots'; in a checkout: pip install -e '.[plots]'"
+    """
+    return f"install evenhand with its extra '{extra}'; in a checkout: pip install -e '.[{extra}]'"
+
+
 class EvenhandError(Exception):
     """The root of the tree: whoever catches it catches everything that evenhand refuses.
 

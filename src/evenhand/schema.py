@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.canonical import canonical_digest
-from evenhand.errors import InvalidInput, NotFinite
+from evenhand.errors import InvalidInput, NotFinite, install_hint
 
 __all__ = ["MISSING", "Column", "Schema", "is_frame"]
 
@@ -645,7 +645,7 @@ class Schema:
             raise InvalidInput(
                 "models that look at columns by name are shown a frame of pandas, which is not "
                 "installed.",
-                hint="pip install 'evenhand[models]'.",
+                hint=install_hint("models"),
             ) from None
         codes = self.checked(rows)
         columns = {}

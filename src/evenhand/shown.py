@@ -10,7 +10,7 @@ from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Literal
 
-from evenhand.errors import EvenhandError, InvalidInput
+from evenhand.errors import EvenhandError, InvalidInput, install_hint
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -143,7 +143,7 @@ def _imported(package: str, purpose: str) -> Any:
         return import_module(package)
     except ImportError as error:
         name = package.split(".")[0]
-        extra = "pip install 'evenhand[plots]'" if name == "matplotlib" else f"pip install {name}"
+        extra = install_hint("plots") if name == "matplotlib" else f"pip install {name}"
         raise EvenhandError(
             f"{purpose} needs {name}, which is not installed.", hint=extra
         ) from error

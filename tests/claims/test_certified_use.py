@@ -3,7 +3,8 @@
 Not vacuous: half of the weight is learned by T = 20,000 at gamma' = .10 on fresh random
 populations, and a class that is truly fair is certified wholly. Against the best constant: regret
 exceeds that constant's by at most the audit bill (people accepted by the audit coin, where
-accepting everybody is the dearer constant), on every population and for prices 1:1, 1:10 and 10:1.
+accepting everybody is the constant that costs more), on every population and for prices 1:1, 1:10
+and 10:1.
 """
 
 from dataclasses import replace

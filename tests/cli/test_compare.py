@@ -237,7 +237,7 @@ def test_without_matplotlib_nothing_is_played(run, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run("compare", *SMALL)
     assert result.exit_code == 2
-    assert "pip install 'evenhand[plots]'" in result.stderr
+    assert "pip install -e '.[plots]'" in result.stderr
     assert not (tmp_path / "evenhand-compare").exists()
 
 

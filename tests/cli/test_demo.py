@@ -83,7 +83,7 @@ def test_without_matplotlib_the_story_goes_on(run, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     result = run("demo", "--seeds", 1)
     assert result.exit_code == 0
-    assert "pip install 'evenhand[plots]'" in " ".join(result.stdout.split())
+    assert "pip install -e '.[plots]'" in " ".join(result.stdout.split())
     assert not (tmp_path / "evenhand-demo" / "frontier.png").exists()
 
 

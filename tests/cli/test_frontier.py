@@ -74,7 +74,7 @@ def test_without_matplotlib_the_way_out_is_named(run, lending, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "matplotlib", None)
     result = run("frontier", lending, *LENDING, "--limits", "0,0.1")
     assert result.exit_code == 2
-    assert "pip install 'evenhand[plots]'" in result.stderr
+    assert "pip install -e '.[plots]'" in result.stderr
 
 
 @pytest.mark.parametrize(

@@ -138,5 +138,5 @@ def test_a_missing_package_is_noticed_before_anything_runs(
     monkeypatch.setitem(sys.modules, package, None)
     refused = run("study", "lending", *QUICK, "--out", "s")
     assert refused.exit_code == 2
-    assert f"pip install 'evenhand[{extra}]'" in refused.stderr
+    assert f"pip install -e '.[{extra}]'" in refused.stderr
     assert not (tmp_path / "s").exists()

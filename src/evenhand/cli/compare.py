@@ -99,7 +99,7 @@ def command(document: str | None, **options: Any) -> None:
       fair-on-gathered          a limit on the gathered labels only: first_rounds
       semi-logistic             Kilbertus et al. 2020, with a fairness penalty
       explore-exploit           Keswani et al. 2024
-      vw-epsilon-greedy         Vowpal Wabbit (pip install 'evenhand[vw]')
+      vw-epsilon-greedy         Vowpal Wabbit (the extra vw)
       vw-squarecb               the same with squarecb
       accept-all, uniform       no learning
     """

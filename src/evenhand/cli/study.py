@@ -133,7 +133,7 @@ def command(document: str | None, **options: Any) -> None:
       unconstrained      a bandit that looks at cost alone
       semi-logistic      Kilbertus et al. 2020, with a fairness penalty
       explore-exploit    Keswani et al. 2024
-      vw-epsilon-greedy, vw-squarecb   Vowpal Wabbit (pip install 'evenhand[vw]')
+      vw-epsilon-greedy, vw-squarecb   Vowpal Wabbit (the extra vw)
       accept-all         no learning
     """
     from evenhand.cli.show import emit, progress

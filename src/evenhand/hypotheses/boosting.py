@@ -2,7 +2,7 @@
 rows that outgrow one worker.
 
 Both are heuristic oracles like any `Estimator`: weighted classification of 1[c_i < 0] with the
-weights |c_i|. They need pip install 'evenhand[trees]' (and 'evenhand[dask]').
+weights |c_i|. They need the extra `trees` (and `dask`).
 """
 
 import math
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.contracts import Hypothesis, HypothesisClass, RowOracle
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, install_hint
 from evenhand.hypotheses.common import checked_costs, checked_rows
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.estimator import Estimator, Fitted, normalised
@@ -116,7 +116,7 @@ def _array(values: Any, chunks: tuple[int, ...]) -> Any:
     try:
         import dask.array
     except ImportError:
-        raise InvalidInput("Dask is not installed.", hint="pip install 'evenhand[dask]'.") from None
+        raise InvalidInput("Dask is not installed.", hint=install_hint("dask")) from None
     from_array: Any = dask.array.from_array  # Dask is not typed
     return from_array(values, chunks=chunks)
 
@@ -125,7 +125,5 @@ def _lightgbm() -> Any:
     try:
         import lightgbm
     except ImportError:
-        raise InvalidInput(
-            "LightGBM is not installed.", hint="pip install 'evenhand[trees]'."
-        ) from None
+        raise InvalidInput("LightGBM is not installed.", hint=install_hint("trees")) from None
     return lightgbm

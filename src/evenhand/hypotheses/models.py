@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evenhand.contracts import Json
-from evenhand.errors import InvalidInput, NotSerialisable
+from evenhand.errors import InvalidInput, NotSerialisable, install_hint
 
 __all__ = ["TRUSTED_PACKAGES", "StoredModel", "load_model", "store_model", "trusting"]
 
@@ -222,7 +222,7 @@ def _skops() -> Any:
     try:
         import skops.io
     except ImportError as error:
-        raise InvalidInput(MISSING_MODELS, hint="pip install 'evenhand[models]'.") from error
+        raise InvalidInput(MISSING_MODELS, hint=install_hint("models")) from error
     return skops.io
 
 

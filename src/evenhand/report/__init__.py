@@ -1,6 +1,6 @@
 """Figures and pages of what was simulated, planned and evaluated.
 
-matplotlib and jinja2 are imported when one is made (pip install 'evenhand[plots]').
+matplotlib and jinja2 are imported when one is made (the extra `plots`).
 """
 
 from evenhand.report.certified_figures import (

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.errors import EvenhandError
+from evenhand.errors import EvenhandError, install_hint
 from evenhand.words import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -126,8 +126,7 @@ def require(*packages: str) -> None:
             purpose, extra = PURPOSES[package]
             raise EvenhandError(
                 f"{purpose} needs {package}, which is not installed.",
-                hint=f"pip install 'evenhand[{extra}]' (in a checkout: pip install -e "
-                f"'.[{extra}]').",
+                hint=install_hint(extra),
             ) from error
 
 

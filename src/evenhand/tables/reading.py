@@ -23,7 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, install_hint
 from evenhand.tables.column import DATES, MISSING, Cells, TableColumn, Written, with_one_mark
 from evenhand.tables.frame import Frame
 from evenhand.tables.packed import WIDEST, split_plain
@@ -508,8 +508,7 @@ def import_pyarrow(what: str) -> tuple[Any, Any]:
 def _not_installed(what: str, package: str) -> InvalidInput:
     return InvalidInput(
         f"{what} needs the package {package}, which is not installed.",
-        hint="pip install 'evenhand[tables]' (in a checkout: pip install -e '.[tables]'), "
-        "or use CSV.",
+        hint=f"{install_hint('tables')}; or use CSV.",
     )
 
 

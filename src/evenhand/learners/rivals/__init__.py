@@ -5,7 +5,7 @@ SemiLogistic      Kilbertus, Gomez-Rodriguez, Schölkopf, Muandet and Valera (AI
                   exploring policies with a fairness penalty
 ExploreExploit    Keswani, Mehrotra and Celis (ICML 2024): an exploit region, and careful
                   exploration outside of it
-VwBandit          epsilon-greedy and squarecb of Vowpal Wabbit (pip install 'evenhand[vw]')
+VwBandit          epsilon-greedy and squarecb of Vowpal Wabbit (the extra `vw`)
 
 All are written from the papers' descriptions, and play in `simulate` like any other learner.
 """

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from evenhand.contracts import Json
-from evenhand.errors import InvalidInput, NotSerialisable
+from evenhand.errors import InvalidInput, NotSerialisable, install_hint
 from evenhand.fairness.rates import Rate, as_rates
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners.epochs import Epoch, EpochLearner
@@ -148,9 +148,7 @@ def workspace(arguments: str) -> Any:
     try:
         from vowpalwabbit import Workspace  # type: ignore[import-untyped]  # it is optional
     except ImportError:
-        raise InvalidInput(
-            "Vowpal Wabbit is not installed.", hint="pip install 'evenhand[vw]'."
-        ) from None
+        raise InvalidInput("Vowpal Wabbit is not installed.", hint=install_hint("vw")) from None
     return Workspace(arguments)
 
 

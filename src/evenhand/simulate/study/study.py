@@ -19,7 +19,7 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 
-from evenhand.errors import InvalidInput
+from evenhand.errors import InvalidInput, install_hint
 from evenhand.simulate.study.tasks import RunTask, StudyPlan, Task, play
 from evenhand.tables import import_pyarrow
 from evenhand.words import FloatArray
@@ -271,9 +271,7 @@ class Dask:
             import dask
             import distributed
         except ImportError:
-            raise InvalidInput(
-                "Dask is not installed.", hint="pip install 'evenhand[dask]'."
-            ) from None
+            raise InvalidInput("Dask is not installed.", hint=install_hint("dask")) from None
         stack.enter_context(
             dask.config.set({"distributed.scheduler.allowed-failures": ALLOWED_FAILURES})
         )

@@ -1,0 +1,47 @@
+"""What a package index shows: the README, with links that work without the repository.
+
+In a checkout README.md links to the files beside it. An index has no such files, so the links of
+the published metadata lead to the addresses in [project.urls]: pages of docs/ to the documentation,
+pictures and all other files to the source at the tag of this version.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from hatchling.metadata.plugin.interface import MetadataHookInterface
+
+LINK = re.compile(r"(?P<opening>!?\[[^\]]*\]\()(?P<target>[^)\s]+)\)")
+ELSEWHERE = re.compile(r"[a-z][a-z0-9+.-]*:|#")
+
+
+def on_an_index(text: str, urls: dict[str, str], version: str) -> str:
+    """The README with every link to a file of the checkout turned into an address."""
+
+    def address(found: re.Match[str]) -> str:
+        opening, target = found["opening"], found["target"]
+        path, mark, part = target.partition("#")
+        if ELSEWHERE.match(target):
+            return found[0]
+        if opening.startswith("!"):
+            target = f"{urls['Source']}/raw/v{version}/{path}"
+        elif path.startswith("docs/") and path.endswith(".md"):
+            page = path.removeprefix("docs/").removesuffix(".md")
+            target = f"{urls['Documentation']}/{page}.html{mark}{part}"
+        else:
+            target = f"{urls['Source']}/blob/v{version}/{path}{mark}{part}"
+        return f"{opening}{target})"
+
+    return LINK.sub(address, text)
+
+
+class IndexReadme(MetadataHookInterface):
+    """Hatchling asks it for the README when it writes the metadata."""
+
+    PLUGIN_NAME = "custom"
+
+    def update(self, metadata: dict[str, Any]) -> None:
+        """Set the README of the distribution."""
+        text = (Path(self.root) / "README.md").read_text(encoding="utf-8")
+        shown = on_an_index(text, metadata["urls"], metadata["version"])
+        metadata["readme"] = {"content-type": "text/markdown", "text": shown}
