@@ -8,7 +8,9 @@ from scipy.special import ndtr
 from tests.planning.launches import BAD, SHARES, gaps_of, planned, table
 
 import evenhand as eh
+from evenhand.planning import population
 from evenhand.planning.population import LaunchTerms, auc_of, from_table, separation_of
+from evenhand.planning.simulated import launched
 from evenhand.words import LabelledSample
 
 TERMS = LaunchTerms(0.1, 0.05, 10_000, (eh.FalsePositiveRate(),))
@@ -76,7 +78,44 @@ def test_rows_that_no_rule_tells_apart_are_one_kind_of_people():
 def test_stumps_are_planned_on_the_table_s_rows():
     found = from_table(table(2_000), eh.Stumps(), "certify_only", None, TERMS)
     assert len(found.world) <= 4_000
-    assert found.rules == 256
+    assert found.rules == 254  # 63 cuts in each of two columns, both directions; two constants
+
+
+def test_a_column_of_two_values_has_two_stumps():
+    sample = table(2_000)
+    flags = np.column_stack([sample.features[:, :1], np.sign(sample.features) > 0]).astype(float)
+    found = from_table(
+        LabelledSample(flags, sample.group, sample.label), eh.Stumps(), "certify_only", None, TERMS
+    )
+    assert found.table.rules == 2 + 2 * (63 + 1 + 1)
+
+
+def test_kinds_of_people_keep_the_means_of_their_columns():
+    sample = table(500)
+    world = from_table(sample, eh.Stumps(), "certify_only", None, TERMS).world
+    assert world.features[:, 0].tolist() == list(range(len(world)))
+    np.testing.assert_allclose(world.probability @ world.features[:, 1:], sample.features.mean(0))
+
+
+def test_a_learner_has_the_cuts_of_its_first_people_and_not_the_best_ones_of_the_table():
+    found = from_table(table(2_000), eh.Stumps(), "certify_only", None, TERMS)
+    reached = found.learnable.bind(found.world.features, None)
+    assert len(found.learnable) < len(found.world.hypotheses)
+    weighted = found.world.probability * (1 - 2 * found.world.positive_rate)
+    every = found.world.hypotheses.bind(found.world.features, None)
+    costs = [bound.totals(weighted[np.newaxis]).min() for bound in (every, reached)]
+    assert costs[0] <= costs[1] < costs[0] + 0.05
+
+
+@pytest.mark.parametrize("most", [np.inf, 0])
+def test_lives_are_played_on_the_table_itself_where_that_is_affordable(monkeypatch, most):
+    monkeypatch.setattr(population, "MOST_PLAYED", most)
+    found = from_table(table(), eh.Stumps(), "certify_only", None, TERMS)
+    learner, world = launched(found, TERMS)
+    itself = most > 0
+    assert isinstance(world, eh.environments.Replay) == itself
+    assert isinstance(learner.hypotheses, eh.Stumps) == itself
+    assert ("kinds" in found.source) != itself
 
 
 @pytest.mark.parametrize("seed", range(6))

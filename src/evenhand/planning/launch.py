@@ -26,10 +26,10 @@ from evenhand.planning.population import (
 )
 from evenhand.planning.simulated import (
     SimulatedRuns,
-    certified_learner,
     commit_exploration,
     explorer,
     forecast,
+    launched,
     simulate_runs,
     two_phase_exploration,
 )
@@ -193,7 +193,7 @@ def plan_from_sample(
     ...     people, eh.ScoreThresholds(), limit=0.2, horizon=2_000, lives=1
     ... )
     >>> launch.population["source"]
-    'all 400 rows, 178 kinds of people, 100 rules'
+    'all 400 rows'
     """
     people = _require_horizon(horizon, per_day, days)
     terms = _terms(limit, failure_probability, people, prices, rate, audit_budget)
@@ -286,8 +286,8 @@ class _Launch:
     @cached_property
     def runs(self) -> SimulatedRuns:
         """The runs of the certified learner."""
-        learner = certified_learner(self.population, self.terms)
-        return simulate_runs(learner, self.population, self.terms, self.seeds)
+        learner, world = launched(self.population, self.terms)
+        return simulate_runs(learner, world, self.terms, self.seeds)
 
     @cached_property
     def weights(self) -> FloatArray:
@@ -394,7 +394,7 @@ class _Launch:
                 courses.append(Course(name, rounds, promised=True, infeasible=why))
                 continue
             learner = explorer(kind, population, terms, int(rounds))
-            runs = simulate_runs(learner, population, terms, self.seeds)
+            runs = simulate_runs(learner, population.world, terms, self.seeds)
             courses.append(_course(name, rounds, runs, terms, best))
         return tuple(courses)
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from evenhand.bounds import BettingBound, JointHoeffding, people_needed
+from evenhand.contracts import Environment
 from evenhand.learners import CertifiedLearner, EpochLearner
 from evenhand.learners.certified.evidence import FIRST_PEOPLE, group_codes
 from evenhand.learners.certified.forecast import Prospect, RateForecast, epoch_length
@@ -46,7 +47,7 @@ class SimulatedRuns:
 
 
 def simulate_runs(
-    learner: EpochLearner, planned: PlannedPopulation, terms: LaunchTerms, seeds: range
+    learner: EpochLearner, world: Environment, terms: LaunchTerms, seeds: range
 ) -> SimulatedRuns:
     """Play the learner once per seed."""
     horizon = terms.horizon
@@ -57,7 +58,7 @@ def simulate_runs(
         name: [] for name in ("cost", "weight", "audit", "gap", "worst_gap", "audited", "promised")
     }
     for seed in seeds:
-        run = simulate(learner, planned.world, horizon, seed, terms.limit)
+        run = simulate(learner, world, horizon, seed, terms.limit)
         total = np.cumsum(run.lengths * run.losses)
         weight = np.array([learned_weight(policy) for policy in run.policies])
         # once the audit budget is spent ("frozen"), accept-all is a constant like the other
@@ -74,18 +75,43 @@ def simulate_runs(
     return SimulatedRuns(rounds=rounds, promised=promised, **arrays)
 
 
-def share_of_delta(planned: PlannedPopulation, terms: LaunchTerms) -> float:
-    """The failure probability with which the simulated rules stand for the whole class."""
-    return terms.failure_probability * len(planned.world.hypotheses) / planned.rules
+def share_of_delta(planned: PlannedPopulation, terms: LaunchTerms, rules: int) -> float:
+    """The failure probability with which so many rules stand for the whole class."""
+    return terms.failure_probability * min(1.0, rules / planned.rules)
+
+
+def launched(
+    planned: PlannedPopulation, terms: LaunchTerms
+) -> tuple[CertifiedLearner, Environment]:
+    """The learner that is to be launched, and the people it is played on: the class itself on the
+    table itself where that is affordable, else the rules of the population on its kinds of people.
+    """
+    table = planned.table
+    if table is None or not table.affordable(terms.horizon):
+        return certified_learner(planned, terms), planned.world
+    optimum = planned.world.optimum(terms.limit, terms.rates, terms.prices)
+    table.people.know_optimum(terms.limit, terms.rates, terms.prices, *optimum)
+    learner = CertifiedLearner(
+        table.hypotheses,
+        terms.rates,
+        terms.limit,
+        table.share * terms.failure_probability,
+        horizon=terms.horizon,
+        prices=terms.prices,
+        group_use=table.group_use,
+        audit_budget=terms.audit_budget,
+        seed=0,
+    )
+    return learner, table.people
 
 
 def certified_learner(planned: PlannedPopulation, terms: LaunchTerms) -> CertifiedLearner:
-    """The learner that is to be launched."""
+    """The learner that is to be launched, on the rules of the population."""
     return CertifiedLearner(
-        planned.world.hypotheses,
+        planned.learnable,
         terms.rates,
         terms.limit,
-        share_of_delta(planned, terms),
+        share_of_delta(planned, terms, len(planned.learnable)),
         horizon=terms.horizon,
         prices=terms.prices,
         audit_budget=terms.audit_budget,
@@ -101,7 +127,7 @@ def explorer(
         "hypotheses": planned.world.hypotheses,
         "rate": terms.rates,
         "allowed_gap": terms.limit,
-        "failure_probability": share_of_delta(planned, terms),
+        "failure_probability": share_of_delta(planned, terms, len(planned.world.hypotheses)),
         "horizon": terms.horizon,
         "prices": terms.prices,
         "bound": JointHoeffding(),
@@ -128,7 +154,8 @@ def commit_exploration(planned: PlannedPopulation, terms: LaunchTerms) -> float:
 
 def _rounds_until(planned: PlannedPopulation, terms: LaunchTerms, slack: float) -> float:
     """Expected people to accept until the slack is that small; infinity if it never is."""
-    log_size, delta = log(len(planned.world.hypotheses)), share_of_delta(planned, terms)
+    size = len(planned.world.hypotheses)
+    log_size, delta = log(size), share_of_delta(planned, terms, size)
 
     def beta(counts: FloatArray) -> float:
         return JointHoeffding().slack(
