@@ -183,14 +183,6 @@ def test_regret_budget_use_is_clipped_at_zero():
     assert program.regret_budget_use(np.array([0.2, 0.5]), 0.3, 0.1, 2.0) == pytest.approx([0, 1])
 
 
-def test_predicates_draw_the_line_where_the_program_does():
-    assert program.low_regret(np.array([0.5, 0.5]), np.array([0.0, 8.0]), sides=2)
-    assert not program.low_regret(np.array([0.5, 0.5]), np.array([0.0, 8.1]), sides=2)
-    assert program.low_variance(np.array([4.0, 6.0]), np.array([0.0, 2.0]), sides=2)
-    assert not program.low_variance(np.array([4.0, 6.1]), np.array([0.0, 2.0]), sides=2)
-    assert not program.low_variance(np.array([2.1]), np.array([0.0]), sides=1)
-
-
 @pytest.mark.parametrize(
     ("mu", "sides"), [(0.51, 2), (0.0, 1), (-0.1, 2), (1.0, 1), (float("nan"), 1), (0.1, 3)]
 )

@@ -373,6 +373,23 @@ def test_misfits_are_refused():
         bound.update(bound.start(), Cohort(np.ones((2, 1)), [0], **COLUMNS), plan)
     with pytest.raises(InvalidInput, match=r"group code 2 in row 0.*outside"):
         bound.update(bound.start(), Cohort(np.ones((1, 1)), [2], **COLUMNS), plan)
+    one, two = Cohort(np.ones((1, 1)), [0], **COLUMNS), BettingBound((0, 1), (FPR,), 2, 0.05)
+    with pytest.raises(LengthMismatch, match="the plan for 2"):
+        bound.update(bound.start(), one, two.plan(two.start()))
+
+
+def test_who_joined_after_the_plan_bets_nothing():
+    bound, cohort = (
+        BettingBound((0, 1), (FPR,), 1, 0.05, (0.03,)),
+        Cohort(np.ones((2, 1)), [0], **COLUMNS),
+    )
+    plan, grown = bound.plan(bound.start()), bound.joined_by(0.01)
+    after = grown.update(grown.start(), cohort, plan)
+    assert after.wealth[0].any()
+    assert not after.wealth[1].any()
+
+
+def test_a_table_that_is_no_table_is_refused():
     with pytest.raises(LengthMismatch, match="accepts is"):
         Cohort(np.ones((2, 3)), [0], **COLUMNS)
 

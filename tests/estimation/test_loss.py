@@ -196,13 +196,6 @@ def test_transformed_loss_is_original_loss_plus_a_term_that_no_policy_changes(
     assert loss.original_regret(0.25) == normaliser / 4
 
 
-def test_acceptance_difference_is_accept_minus_reject():
-    loss = TransformedLoss(Prices(np.array([3.0, 2.0]), np.array([1.0, 4.0])), 6.0)
-    label = np.array([1, -1])
-    difference = loss.of(np.ones(2, bool), label) - loss.of(np.zeros(2, bool), label)
-    np.testing.assert_allclose(loss.acceptance_difference(label), difference, atol=1e-15)
-
-
 def test_prices_above_the_normaliser_are_refused_with_the_number_that_is_needed():
     with pytest.raises(InvalidInput, match=r"sum to 6, above the normaliser 2.*Hint.*at least 6"):
         TransformedLoss(Prices(5.0, 1.0))

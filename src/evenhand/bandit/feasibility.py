@@ -138,16 +138,6 @@ def pricing_costs(
     return np.asarray(acceptance_cost / (rounds * psi * mu) - gain)
 
 
-def low_regret(weights: FloatArray, b: FloatArray, sides: int, tolerance: float = 1e-9) -> bool:
-    """sum_pi Q(pi) b(pi) <= 2K."""
-    return float(weights @ b) <= 2 * sides + tolerance
-
-
-def low_variance(V: FloatArray, b: FloatArray, sides: int, tolerance: float = 1e-8) -> bool:
-    """V_pi(Q) <= 2K + b(pi) for all the policies given."""
-    return bool(np.all(variance_excess(V, b, sides) <= tolerance))
-
-
 def _decisions(acceptance: FloatArray, total: float, sides: int) -> FloatArray:
     """(K, rows): the mass on accept, and, two-sided, on reject."""
     return (

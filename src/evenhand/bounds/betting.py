@@ -195,14 +195,15 @@ class EpochPlan:
         EpochPlan
             This plan, or a larger one.
         """
-        more, others = members - len(self.bets), groups - self.inverse_share.shape[1]
+        more = max(members - len(self.bets), 0)
+        others = max(groups - self.inverse_share.shape[1], 0)
         if not (more or others):
             return self
         return EpochPlan(
             np.pad(self.inverse_share, ((0, 0), (0, others)), constant_values=1.0),
             np.pad(self.bets, ((0, more), (0, 0), (0, 0))),
             self.made_after,
-            members,
+            self.hypotheses + more,
         )
 
 
@@ -544,7 +545,8 @@ class BettingBound:
         cohort : Cohort
             The rounds, each cohort once.
         plan : EpochPlan
-            The plan that was made before the cohort was looked at.
+            The plan that was made before the cohort was looked at. Hypotheses and groups that
+            joined since then bet nothing on it.
 
         Returns
         -------
@@ -554,11 +556,11 @@ class BettingBound:
         Raises
         ------
         LengthMismatch
-            If state, cohort and plan are for different numbers of hypotheses.
+            If state and cohort are for different numbers of hypotheses, or the plan is for more.
         ProtocolError
             If the plan knows more rounds than the state.
         """
-        runs = len(state.rounds)
+        runs, plan = len(state.rounds), plan.grown_to(self.hypotheses, len(self.groups))
         sizes = {len(cohort.accepts), runs, len(plan.bets), self.hypotheses}
         if len(sizes) > 1:
             raise LengthMismatch(

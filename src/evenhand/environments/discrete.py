@@ -105,20 +105,8 @@ class Discrete(TablePopulation):
     ) -> None:
         super().__init__()
         self.name = name
-        shares = np.asarray(probability, dtype=np.float64)
-        if shares.ndim != 1 or len(shares) == 0:
-            raise LengthMismatch(
-                f"probability has shape {shares.shape}; it needs one entry per context."
-            )
-        contexts = len(shares)
-        shares = _as_probabilities(shares, contexts, "probability")
-        total = float(shares.sum())
-        if abs(total - 1.0) > 1e-9:
-            raise InvalidInput(
-                f"probability sums to {total:.12g}; the shares of all contexts must sum to 1.",
-                hint="divide by the sum.",
-            )
-        self.probability = np.asarray(shares / total)
+        self.probability = _as_distribution(probability)
+        contexts = len(self.probability)
         self.positive_rate = _as_probabilities(positive_rate, contexts, "positive_rate")
         self.group: GroupArray = as_group(group, contexts)
         self.features: FloatArray = np.arange(contexts, dtype=np.float64)[:, np.newaxis]
@@ -225,6 +213,22 @@ class Discrete(TablePopulation):
             for price in (prices.false_accept, prices.false_reject)
         )
         return Prices(*both)
+
+
+def _as_distribution(value: ArrayLike) -> FloatArray:
+    shares = np.asarray(value, dtype=np.float64)
+    if shares.ndim != 1 or len(shares) == 0:
+        raise LengthMismatch(
+            f"probability has shape {shares.shape}; it needs one entry per context."
+        )
+    shares = _as_probabilities(shares, len(shares), "probability")
+    total = float(shares.sum())
+    if abs(total - 1.0) > 1e-9:
+        raise InvalidInput(
+            f"probability sums to {total:.12g}; the shares of all contexts must sum to 1.",
+            hint="divide by the sum.",
+        )
+    return np.asarray(shares / total)
 
 
 def _as_probabilities(value: ArrayLike, rows: int, name: str) -> FloatArray:

@@ -138,21 +138,6 @@ class TransformedLoss:
         accepted_loss = np.where(label == -1, self.of_false_accept, 0.0)
         return np.where(accept, accepted_loss, self.of_reject)
 
-    def acceptance_difference(self, label: IntArray) -> FloatArray:
-        """The loss of accepting minus the loss of rejecting.
-
-        Parameters
-        ----------
-        label : array of int
-            The labels.
-
-        Returns
-        -------
-        array of float
-            -fr / M where y = +1, +fa / M where y = -1.
-        """
-        return self.prices.acceptance_cost(label) / self.normaliser
-
     def original_regret(self, transformed_regret: float) -> float:
         """Regret in the units of the prices.
 

@@ -438,23 +438,7 @@ class RoundBook:
         places, labels_now = [], dict[int, int]()
         for place in range(len(rounds)) if others is None else others.tolist():
             round, label = numbers[place], values[place]
-            block, row = self._find(round, "its label cannot be told")
-            if label not in (-1, 1):
-                raise BadLabel(
-                    f"the label of round {round} is {label!r}; labels are -1 (bad outcome) and +1 "
-                    "(good outcome)."
-                )
-            if not block.accept[row]:
-                raise ProtocolError(
-                    f"round {round} was rejected; its label cannot have been seen.",
-                    hint="check the round's number.",
-                )
-            if block.overruled[row]:
-                raise ProtocolError(
-                    f"round {round} was overruled: a human refused the person, so the label "
-                    "counts for nothing.",
-                    hint="do not tell the labels of people who were refused.",
-                )
+            block, row = self._awaiting_label(round, label)
             before = labels_now.setdefault(round, int(block.label[row]) or int(label))
             if before != label:
                 raise ProtocolError(
@@ -474,6 +458,27 @@ class RoundBook:
             early_ones = np.broadcast_to(settled, rounds.shape)[which]
             block.settled[rows[early_ones]] = labels[which[early_ones]]
         self.told = self.told or bool(places or plain)
+
+    def _awaiting_label(self, round: int, label: Any) -> "tuple[Block, int]":
+        """The block and the row of a round of which this label may be told."""
+        block, row = self._find(round, "its label cannot be told")
+        if label not in (-1, 1):
+            raise BadLabel(
+                f"the label of round {round} is {label!r}; labels are -1 (bad outcome) and +1 "
+                "(good outcome)."
+            )
+        if not block.accept[row]:
+            raise ProtocolError(
+                f"round {round} was rejected; its label cannot have been seen.",
+                hint="check the round's number.",
+            )
+        if block.overruled[row]:
+            raise ProtocolError(
+                f"round {round} was overruled: a human refused the person, so the label "
+                "counts for nothing.",
+                hint="do not tell the labels of people who were refused.",
+            )
+        return block, row
 
     def _plain_labels(
         self, rounds: IntArray, labels: NDArray[Any]

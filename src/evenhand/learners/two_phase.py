@@ -536,9 +536,8 @@ class TwoPhaseLearner(EpochLearner):
             for row in range(rows.start, rows.stop)
             if block.label[row] == 0
         ]
-        self.state.epochs[-1] = replace(
-            self.epoch, rounds=self.state.round - self.epoch.first_round
-        )
+        played = self.state.round - self.epoch.first_round
+        self.state.epochs[-1] = replace(self.epoch, rounds=played)
         self.state.news = True
 
     def _cut_off(self, length: int, round: int) -> int:

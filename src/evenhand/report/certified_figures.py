@@ -377,7 +377,7 @@ def draw_promise_cost(axes: "Axes", measured: PromiseCost) -> None:
         markersize=4.5,
         label="certified learner",
     )
-    name = "best constant: a gap of 0, no evidence needed"
+    name, corner = "best constant: a gap of 0, no evidence needed", (0.5, -0.19)
     axes.axhline(constant, color=INK, linewidth=1.3, linestyle=(0, (1, 1.5)), label=name)
     axes.set_xscale("log")
     axes.set_xticks(limits, [f"{limit:g}" for limit in limits])
@@ -389,7 +389,6 @@ def draw_promise_cost(axes: "Axes", measured: PromiseCost) -> None:
     axes.set_title(f"What a promise costs over {short_number(measured.rounds)} people")
     axes.set_xlabel("the limit that is promised")
     axes.set_ylabel("cost per 100 people beyond\nthe best policy without a limit")
-    corner = (0.5, -0.19)
     axes.legend(
         loc="upper center", bbox_to_anchor=corner, ncols=2, handlelength=2.4, columnspacing=1.4
     )

@@ -25,6 +25,7 @@ from evenhand.faircsc import bind_fair
 from evenhand.fairness import GapConstraints
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import AcceptAll, CertifiedLearner, EpochLearner, TwoPhaseLearner, Uniform
+from evenhand.learners.exploration import Slack
 from evenhand.policies import Mixture
 from evenhand.simulate.run import Run, Stretches
 from evenhand.words import FloatArray, IntArray, LabelledSample, Prices
@@ -502,19 +503,7 @@ def policy_set(learner: Any, environment: Any) -> PolicySet:
     >>> truth.worst_gap <= truth.limit + truth.beta
     True
     """
-    if not isinstance(learner, TwoPhaseLearner):
-        raise InvalidInput(
-            f"{type(learner).__name__} has no exploration sample; "
-            "only two-phase learners compete in a set of their own.",
-            hint="use Run.regret, which compares with the best fair policy of the population.",
-        )
-    sample, slack = learner.sample, learner.slack
-    if sample is None or slack is None:
-        raise InvalidInput(
-            f"the learner is still exploring after {learner.round} rounds; "
-            "its set is not yet known.",
-            hint="play more rounds; report.notes says how many are missing.",
-        )
+    known, sample, slack = _explored(learner)
     if not isinstance(environment, TablePopulation):
         raise InvalidInput(
             "the truth about a set of policies needs a population that is a table, "
@@ -524,28 +513,45 @@ def policy_set(learner: Any, environment: Any) -> PolicySet:
     truth = environment.population_sample()
     # the learner's own constraint, with the rows of the population as objective
     fair = bind_fair(
-        learner.hypotheses,
+        known.hypotheses,
         truth.features,
-        truth.group if learner.group_use == "decide" else None,
-        learner.rates,
+        truth.group if known.group_use == "decide" else None,
+        known.rates,
         sample,
         slack.limit,
-        group_use=learner.group_use,
+        group_use=known.group_use,
     )
-    best = fair.cheapest(truth.weight * learner.prices.acceptance_cost(truth.label)).policy
+    best = fair.cheapest(truth.weight * known.prices.acceptance_cost(truth.label)).policy
     # argmax over the set of |gap_k|: the costs are -gap_k and +gap_k, for each k
-    gaps = GapConstraints.on(learner.rates, truth)
+    gaps = GapConstraints.on(known.rates, truth)
     costs = (sign * channel for channel in gaps.pairs @ gaps.channels for sign in (-1.0, 1.0))
     worst = min(map(fair.cheapest, costs), key=lambda solution: solution.cost).policy
     return PolicySet(
-        best_loss=float(environment.loss(best, learner.prices)),
+        best_loss=float(environment.loss(best, known.prices)),
         best=best,
-        worst_gap=float(np.abs(environment.gaps(worst, learner.rates)).max()),
+        worst_gap=float(np.abs(environment.gaps(worst, known.rates)).max()),
         worst=worst,
         limit=slack.limit,
         promise=slack.promise,
         beta=slack.beta,
     )
+
+
+def _explored(learner: Any) -> tuple[TwoPhaseLearner, LabelledSample, Slack]:
+    """A learner whose exploration is over, with the sample and the slack that it ended with."""
+    if not isinstance(learner, TwoPhaseLearner):
+        raise InvalidInput(
+            f"{type(learner).__name__} has no exploration sample; "
+            "only two-phase learners compete in a set of their own.",
+            hint="use Run.regret, which compares with the best fair policy of the population.",
+        )
+    if learner.sample is None or learner.slack is None:
+        raise InvalidInput(
+            f"the learner is still exploring after {learner.round} rounds; "
+            "its set is not yet known.",
+            hint="play more rounds; report.notes says how many are missing.",
+        )
+    return learner, learner.sample, learner.slack
 
 
 def regret_in_set(run: Run[Any], environment: Environment) -> FloatArray:

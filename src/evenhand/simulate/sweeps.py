@@ -29,7 +29,7 @@ from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
 from evenhand.simulate.compare import RunToPlay, play_all
-from evenhand.simulate.record import constant_costs
+from evenhand.simulate.record import RunRecord, constant_costs
 from evenhand.words import FloatArray
 
 EXPONENTS = (1 / 4, 1 / 3, 1 / 2)
@@ -208,20 +208,22 @@ def tradeoff(
         )
         play = partial(RunToPlay, regret_gap=comparator_gap, limit=1.0)
         tasks += [play(learner, environment, horizon, seed) for seed in seeds]
-    measures = []
-    for run in play_all(tasks, jobs, progress):
-        if run.worst_gap_in_set is None:
-            raise InvalidInput(
-                f"a run of {run.rounds[-1]} rounds (seed {run.seed}) did not finish its "
-                "exploration, so it has no set to measure.",
-                hint="use more rounds.",
-            )
-        cost_of_run = run.exploration_regret + (run.regret_in_set or 0.0)
-        measures.append((run.worst_gap_in_set, cost_of_run, float(run.explored)))
+    measures = np.array([_gap_cost_explored(run) for run in play_all(tasks, jobs, progress)])
     shape = (len(exponents), len(horizons), len(seeds))
-    gaps, cost, explored = (column.reshape(shape).mean(axis=2) for column in np.array(measures).T)
+    gaps, cost, explored = (column.reshape(shape).mean(axis=2) for column in measures.T)
     grid = (tuple(exponents), horizons, tuple(seeds))
     return Tradeoff(*grid, comparator_gap, gaps - comparator_gap, cost, explored)
+
+
+def _gap_cost_explored(run: RunRecord) -> tuple[float, float, float]:
+    if run.worst_gap_in_set is None:
+        raise InvalidInput(
+            f"a run of {run.rounds[-1]} rounds (seed {run.seed}) did not finish its exploration, "
+            "so it has no set to measure.",
+            hint="use more rounds.",
+        )
+    cost = run.exploration_regret + (run.regret_in_set or 0.0)
+    return run.worst_gap_in_set, cost, float(run.explored)
 
 
 @dataclass(frozen=True)

@@ -860,14 +860,17 @@ def threads_share_the_rounds(case: LearnerCase) -> None:
     if raised:
         figures = f"{len(raised)} of {THREADS} threads failed after {len(met)} calls"
         raise Broken(f"{figures}: {type(raised[0]).__name__}: {raised[0]}") from raised[0]
-    # every person is one round, with the propensity of the policy and a label of their own
+    _require_shared_rounds(learner, met, len(people))
+
+
+def _require_shared_rounds(learner: Any, met: list[Decided], people: int) -> None:
+    """Every person is one round, with the propensity of the policy and a label of their own."""
     rounds = np.sort(np.concatenate([decided.rounds for decided in met]))
     twice = rounds[:-1][np.diff(rounds) == 0]
     figures = f"{len(rounds)} decisions of {THREADS} threads have {len(np.unique(rounds))} rounds"
     require(len(twice) == 0, f"{figures}, first twice: round {twice[0] if len(twice) else ''}")
-    counted = f"the counter says {learner.round} after {len(people)} people"
-    require(learner.round == len(people), counted)
-    require(bool((rounds == np.arange(len(people))).all()), f"{figures} up to {rounds[-1]}")
+    require(learner.round == people, f"the counter says {learner.round} after {people} people")
+    require(bool((rounds == np.arange(people)).all()), f"{figures} up to {rounds[-1]}")
     last = max(int(np.max([decision.epoch for decision in decided.decisions])) for decided in met)
     for decided in met:
         chances = learner.policy.acceptance(decided.people.features, decided.people.group)

@@ -243,11 +243,11 @@ class TestErased:
         learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, seed=1)
         decided(learner, 200)
         learner.open_epoch()
-        before = fit_outcomes(learner._resolved())
+        before = fit_outcomes(learner.state.history.of(with_group=False))
         learner.erase(np.flatnonzero(PEOPLE.label[:200] == -1)[:20])
-        after = fit_outcomes(learner._resolved())
+        after = fit_outcomes(learner.state.history.of(with_group=False))
         assert after.overall < before.overall
-        assert learner._resolved().rounds == 180
+        assert learner.state.history.of(with_group=False).rounds == 180
 
     def test_sums_of_closed_cohorts_stay(self):
         learner = CertifiedLearner(WORLD.hypotheses, FPR, 0.2, 0.05, seed=1)

@@ -136,7 +136,7 @@ class TestCheckpoints:
         np.testing.assert_array_equal(
             copy.state.run.process.intervals()[0], learner.state.run.process.intervals()[0]
         )
-        assert copy._resolved().negative.sum() == 0
+        assert copy.state.history.of().negative.sum() == 0
         self.play(copy, 2, generator)
         assert copy.bookings == learner.bookings
 

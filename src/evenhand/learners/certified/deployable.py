@@ -209,16 +209,9 @@ def cheapest_mixtures(costs: FloatArray, constraints: FloatArray, limit: float) 
         going = np.flatnonzero(reduced[each, entering] < -PIVOT_GAIN)
         if not len(going):
             break
-        direction, values = (
-            (inverse @ columns[each, :, entering][..., np.newaxis])[..., 0],
-            inverse @ right,
-        )
-        ratios = np.divide(
-            np.maximum(values, 0.0),
-            direction,
-            out=np.full(basis.shape, np.inf),
-            where=direction > 1e-12,
-        )
+        direction = (inverse @ columns[each, :, entering][..., np.newaxis])[..., 0]
+        values, ratios = np.maximum(inverse @ right, 0.0), np.full(basis.shape, np.inf)
+        np.divide(values, direction, out=ratios, where=direction > 1e-12)
         basis[going, np.argmin(ratios, axis=1)[going]] = entering[going]
     values = np.linalg.inv(np.take_along_axis(columns, basis[:, np.newaxis], axis=2)) @ right
     weights = np.zeros((count, members + slacks))

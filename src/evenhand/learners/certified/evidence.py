@@ -228,10 +228,6 @@ class PastPeople:
         rows = np.concatenate([self.features[old], features[new]]) if len(old) else features[new]
         self.features, self.group, self.weight = rows, both[keep], total[chosen]
 
-    def rows(self, which: BoolArray | IntArray) -> "PastPeople":
-        """Some of them."""
-        return PastPeople(self.features[which], self.group[which], self.weight[which])
-
 
 @dataclass(eq=False)
 class EvidenceCounts:
@@ -281,12 +277,10 @@ class EvidenceCounts:
         self.negatives += float(cohort.negative.sum())
         self.unresolved += float(cohort.unresolved.sum())
         self.audited_negatives += float(cohort.audited_negative.sum()) if billed else 0.0
-        for total, more in (
-            (self.late_groups, cohort.late_groups),
-            (self.overruled, cohort.overruled),
-        ):
-            for key, number in more.items():
-                total[key] = total.get(key, 0.0) + number
+        for key, number in cohort.late_groups.items():
+            self.late_groups[key] = self.late_groups.get(key, 0.0) + number
+        for key, number in cohort.overruled.items():
+            self.overruled[key] = self.overruled.get(key, 0.0) + number
         inside = np.zeros(len(cohort.features), dtype=bool)
         values, codes = numbered(cohort.group)
         for code, value in enumerate(values):

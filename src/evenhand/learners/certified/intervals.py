@@ -272,8 +272,7 @@ class BettingProcess:
             lost_count=lost[gone],
             lost_weight=np.concatenate([np.ones(len(chance)), 1.0 / chance])[gone],
         )
-        plan = prepared.plan.grown_to(len(self.members), len(self.bound.groups))
-        self.state = self.bound.update(self.state, seen, plan)
+        self.state = self.bound.update(self.state, seen, prepared.plan)
         return int(self.state.contradiction.sum())
 
     def intervals(self) -> tuple[FloatArray, FloatArray, BoolArray]:

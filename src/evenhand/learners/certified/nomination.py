@@ -223,6 +223,7 @@ def _supports(
     except CannotEstimateRate:
         return
     doubt = _standard_error(people, guarantee.rates, loss)
+    limits = [max(guarantee.limit - errors * doubt, 0.0) for errors in SLACKS]
     prices = loss.priced(log.prices).prices
     accepting = float(people.weight @ people.negative) * float(np.mean(prices.false_accept))
     rejecting = float(people.weight @ (1.0 - people.negative)) * float(np.mean(prices.false_reject))
@@ -232,13 +233,8 @@ def _supports(
             Prices(prices.false_accept, kappa * prices.false_reject), TILT * loss.normaliser
         )
         leaning, _ = doubly_robust(replace(log, prices=None), regression, tilted, cap=LIGHT)
-        near = (
-            fair.at(max(guarantee.limit - SLACKS[0] * doubt, 0.0))
-            .cheapest(leaning.acceptance_cost)
-            .policy
-        )
+        near = fair.at(limits[0]).cheapest(leaning.acceptance_cost).policy
         yield near.hypotheses[int(np.argmax(near.weights))]
-    limits = [max(guarantee.limit - errors * doubt, 0.0) for errors in SLACKS]
     for solution in fair.solve_at(limits, objective.acceptance_cost):
         order = np.argsort(-np.array(solution.policy.weights), kind="stable")
         yield from (solution.policy.hypotheses[i] for i in order)

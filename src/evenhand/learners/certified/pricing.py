@@ -58,14 +58,14 @@ the forecasts are worth: a poor one costs regret.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import combinations
 
 import numpy as np
 
 from evenhand.estimation import RoundLog, TransformedLoss, doubly_robust
-from evenhand.estimation.log import find_contexts
+from evenhand.estimation.log import Contexts, find_contexts
 from evenhand.estimation.outcomes import PRIOR, OutcomeRegression, TabularOutcome
 from evenhand.fairness.rates import Rate
 from evenhand.learners.certified.deployable import CertifiedSet, MixtureProgram
@@ -131,14 +131,10 @@ class PooledCosts:
 
         past: features and group of past people; table: which member accepts which row.
         """
-        contexts = find_contexts(log.features, log.group)
-        shown = None if log.group is None else log.group[contexts.first]
-        both = np.concatenate([table(log.features[contexts.first], shown), table(*past)], axis=1)
-        cells = find_contexts(np.packbits(both, axis=0).T.astype(np.float64), None)
-        of_log, of_past = np.split(cells.index, [len(contexts.first)])
-        cell, size, rounds = of_log[contexts.index], len(cells.first), log.rounds
+        accepts, contexts, of_contexts, of_past = _cells(log, past, table)
+        of_log, size, rounds = of_contexts[contexts.index], accepts.shape[1], log.rounds
 
-        def total(column: FloatArray, place: IntArray = cell) -> FloatArray:
+        def total(column: FloatArray, place: IntArray = of_log) -> FloatArray:
             return np.asarray(np.bincount(place, weights=column, minlength=size), dtype=np.float64)
 
         swing, of_reject = loss.per_row(log.prices, len(log.features))
@@ -161,10 +157,10 @@ class PooledCosts:
         cost = total(log.count * (forecast * swing - of_reject)) + (chance - mean) * stake
         if accepted[accepted >= 2].sum() < accepted.sum() / 2:
             estimated, variance = doubly_robust(log, regression, loss, cap=WEIGHT_CAP)
-            cost = total(estimated.acceptance_cost, of_log)
-            error = np.sqrt(total(variance, of_log)) / rounds
+            cost = total(estimated.acceptance_cost, of_contexts)
+            error = np.sqrt(total(variance, of_contexts)) / rounds
         known = (stake / rounds, chance, labels, people / rounds, mean_of(log.acceptance, 1.0))
-        return cls(both[:, cells.first], of_past, cost / rounds, *known, error)
+        return cls(accepts, of_past, cost / rounds, *known, error)
 
     @property
     def variance(self) -> FloatArray:
@@ -181,6 +177,22 @@ class PooledCosts:
         chance = np.clip(self.chance, 1e-6, 1.0 - 1e-6)
         drawn = generator.beta(self.labels * chance, self.labels * (1.0 - chance), size=shape)
         return np.asarray(self.cost + (drawn - chance) * self.stake)
+
+
+def _cells(
+    log: RoundLog,
+    past: tuple[FloatArray, GroupArray | None],
+    table: Callable[[FloatArray, GroupArray | None], BoolArray],
+) -> tuple[BoolArray, Contexts, IntArray, IntArray]:
+    """People whom no member tells apart: accepts (members, cells), the contexts of the log, and the
+    cell of each of these and of each of the past people.
+    """
+    contexts = find_contexts(log.features, log.group)
+    shown = None if log.group is None else log.group[contexts.first]
+    both = np.concatenate([table(log.features[contexts.first], shown), table(*past)], axis=1)
+    cells = find_contexts(np.packbits(both, axis=0).T.astype(np.float64), None)
+    of_contexts, of_past = np.split(cells.index, [len(contexts.first)])
+    return both[:, cells.first], contexts, of_contexts, of_past
 
 
 def _imaginary_people(
@@ -368,8 +380,7 @@ class Exploration:
         others = np.array([fair.cheapest(price) for price in drawn])
         # what is not known yet: the certificate of each gap, and the costs
         terms = self._certificate_terms(target)
-        missing = max(float(price_of @ (cheapest - target)), 0.0)
-        worth = [missing * part for part, _, _ in terms]
+        worth = [max(float(price_of @ (cheapest - target)), 0.0) * part for part, _, _ in terms]
         worth.append(max(float((drawn @ target - (drawn * others).sum(axis=1)).mean()), 0.0))
         differs = (((others - target) @ deployable.accepts) ** 2).mean(axis=0)
         noise = differs * costs.stake**2 * costs.chance * (1.0 - costs.chance)
@@ -399,7 +410,7 @@ class Exploration:
         ).minimise(program, cheapest)
         weights = np.where(solution.weights > FEWEST, solution.weights, 0.0)
         calls = solution.oracle_calls + DRAWS + 2
-        return Explored(weights / weights.sum(), solution.steps, calls, solution.halted)
+        return replace(solution, weights=weights / weights.sum(), oracle_calls=calls)
 
     def _certificate_terms(self, target: FloatArray) -> list[tuple[float, float, FloatArray]]:
         """(part of what is missing, a, b) for each gap whose end is above the limit under the

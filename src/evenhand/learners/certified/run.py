@@ -426,11 +426,8 @@ class CertificationRun:
         groups, maturity = self.groups or (), guarantee.maturity
         pairs = guarantee.pairs(groups)
         lower, upper = gaps if gaps is not None else (np.zeros(len(pairs)), np.zeros(len(pairs)))
-        models: tuple[str, ...] = ()
-        try:
-            fingerprint, models = policy.sha256, policy.models
-        except NotSerialisable:
-            fingerprint = f"not serialisable: {policy.describe()}"
+        lower, upper = np.maximum(lower, -1.0).tolist(), np.minimum(upper, 1.0).tolist()
+        fingerprint, models = _fingerprint(policy)
         certificate = Certificate(
             limit=guarantee.limit,
             failure_probability=guarantee.failure_probability,
@@ -445,24 +442,14 @@ class CertificationRun:
                 late_groups=bool(evidence.late_groups or evidence.unknown),
                 overlapping=maturity is not None,
             ),
-            counts=tuple(
-                CellCount(g, y, int(n)) for (g, y), n in sorted(evidence.judged.items(), key=str)
-            ),
+            counts=tuple(CellCount(g, y, int(n)) for (g, y), n in _sorted(evidence.judged)),
             gaps=tuple(
-                GapInterval(
-                    rate.symbol,
-                    groups[k],
-                    groups[j],
-                    float(max(lower[i], -1.0)),
-                    float(min(upper[i], 1.0)),
-                )
-                for i, (rate, j, k) in enumerate(pairs)
+                GapInterval(rate.symbol, groups[k], groups[j], least, most)
+                for (rate, j, k), least, most in zip(pairs, lower, upper, strict=True)
             ),
             valid_until=valid_until,
             groups=groups,
-            outside=tuple(
-                OutsideCount(g, int(n)) for g, n in sorted(self.uncovered.items(), key=str)
-            ),
+            outside=tuple(OutsideCount(g, int(n)) for g, n in _sorted(self.uncovered)),
             overruled=_draws(evidence.overruled),
             late_groups=_draws(evidence.late_groups),
             erased=int(evidence.erased),
@@ -567,7 +554,19 @@ def is_constant(hypothesis: Hypothesis) -> bool:
 
 
 def _draws(counts: GroupCounts) -> tuple[DrawCount, ...]:
-    return tuple(DrawCount(g, accept, int(n)) for (g, accept), n in sorted(counts.items(), key=str))
+    return tuple(DrawCount(g, accept, int(n)) for (g, accept), n in _sorted(counts))
+
+
+def _sorted(counts: Mapping[Any, float]) -> list[tuple[Any, float]]:
+    return sorted(counts.items(), key=str)
+
+
+def _fingerprint(policy: Mixture) -> tuple[str, tuple[str, ...]]:
+    """The hash of a policy, and those of its models; a description, if it cannot be stored."""
+    try:
+        return policy.sha256, policy.models
+    except NotSerialisable:
+        return f"not serialisable: {policy.describe()}", ()
 
 
 storable(CertificationRun, "Life")

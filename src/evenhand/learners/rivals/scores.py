@@ -130,7 +130,33 @@ def semi_logistic(score: FloatArray) -> FloatArray:
     return np.where(score >= 0, 1.0, logistic(score))
 
 
-class SemiLogistic(EpochLearner):
+class _ScoreLearner(EpochLearner):
+    """What the two learners share: they are judged by `rate` and `allowed_gap`, and have a setting
+    of their `own`.
+    """
+
+    compares_numbers = True
+
+    def __init__(
+        self,
+        rate: Rate | Sequence[Rate],
+        allowed_gap: float,
+        prices: Prices | None,
+        seed: int | None,
+        **own: float,
+    ) -> None:
+        self.rates = as_rates(rate)
+        self.allowed_gap = self.comparator_gap = allowed_gap
+        settings = {"rate": rate, "allowed_gap": allowed_gap, **own, "prices": prices, "seed": seed}
+        super().__init__(
+            prices=Prices() if prices is None else prices,
+            group_use="certify_only",
+            seed=seed,
+            settings=settings,
+        )
+
+
+class SemiLogistic(_ScoreLearner):
     """Gradient steps on inverse-propensity-weighted utility with a squared fairness penalty.
 
     Parameters
@@ -154,8 +180,6 @@ class SemiLogistic(EpochLearner):
     2
     """
 
-    compares_numbers = True
-
     def __init__(
         self,
         rate: Rate | Sequence[Rate],
@@ -165,16 +189,8 @@ class SemiLogistic(EpochLearner):
         prices: Prices | None = None,
         seed: int | None = None,
     ) -> None:
-        settings = {"rate": rate, "allowed_gap": allowed_gap, "penalty": penalty}
-        self.rates = as_rates(rate)
-        self.allowed_gap = self.comparator_gap = allowed_gap
         self.penalty = penalty
-        super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use="certify_only",
-            seed=seed,
-            settings={**settings, "prices": prices, "seed": seed},
-        )
+        super().__init__(rate, allowed_gap, prices, seed, penalty=penalty)
 
     @property
     def _needs_group_now(self) -> bool:
@@ -239,7 +255,7 @@ def _ascend(
     return weights
 
 
-class ExploreExploit(EpochLearner):
+class ExploreExploit(_ScoreLearner):
     """A model, an exploit region within a bound on false discoveries, and exploration outside it.
 
     Beyond the break-even point, where accepting costs more than rejecting, nobody is exploited.
@@ -267,8 +283,6 @@ class ExploreExploit(EpochLearner):
 
     needs_group = False
 
-    compares_numbers = True
-
     def __init__(
         self,
         rate: Rate | Sequence[Rate],
@@ -278,20 +292,8 @@ class ExploreExploit(EpochLearner):
         prices: Prices | None = None,
         seed: int | None = None,
     ) -> None:
-        settings = {
-            "rate": rate,
-            "allowed_gap": allowed_gap,
-            "false_discoveries": false_discoveries,
-        }
-        self.rates = as_rates(rate)
-        self.allowed_gap = self.comparator_gap = allowed_gap
         self.false_discoveries = false_discoveries
-        super().__init__(
-            prices=Prices() if prices is None else prices,
-            group_use="certify_only",
-            seed=seed,
-            settings={**settings, "prices": prices, "seed": seed},
-        )
+        super().__init__(rate, allowed_gap, prices, seed, false_discoveries=false_discoveries)
 
     def _plan(self, number: int, round: int) -> Epoch:
         log = self.state.history.of(with_group=False) if round else None
