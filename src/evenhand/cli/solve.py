@@ -18,8 +18,10 @@ from evenhand.cli.options import (
     TableRequest,
     table_problem,
 )
+from evenhand.words import LabelledSample
 
 if TYPE_CHECKING:
+    from evenhand.evaluation import PolicyFile, PolicyMeasurement
     from evenhand.faircsc import FairSolution
 
 
@@ -107,34 +109,42 @@ def solve(
 def present(
     task: TableProblem, solution: "FairSolution", out: Path | None, document: str | None
 ) -> None:
-    """Save the policy, then print it as JSON or show it, with what `evenhand test` would measure on
-    the people who were held out.
+    """Save the policy, then print it as JSON or show it, with what is measured on the people who
+    were held out.
     """
     from evenhand.cli import show
 
-    tested = None
     if out is not None:
         save_policy(task, solution, out)
-    if task.held is not None:
-        from evenhand.cli import holdout
-        from evenhand.evaluation import PolicyFile, measure_policy
-
-        figures = policy_document(task, solution)
-        file = PolicyFile(solution.policy, task.table.recipe, task.source, figures)
-        tested = file, measure_policy(solution.policy, task.held, prices=file.prices), task.limit
     if document is not None:
         figures = policy_document(task, solution)
-        if tested is not None:
-            figures["holdout"] = holdout.figures(*tested, task.source, [])
+        if task.held is not None:
+            from evenhand.cli import holdout
+
+            file, measured = test_held(task, task.held, solution)
+            figures["holdout"] = holdout.figures(file, measured, task.limit, task.source, [])
         if show.emit(document, figures):
             return
     show.show_solution(task, solution)
-    if task.held is not None and tested is not None:
+    if task.held is not None:
+        from evenhand.cli.holdout import show_test
+
         screen = show.console()
         screen.print(show.heading(f"\nOn the {len(task.held):,} people who were held out"))
-        holdout.show_test(screen, *tested)
+        show_test(screen, *test_held(task, task.held, solution), task.limit)
     if out is not None:
         click.echo(f"\nSaved: {out}")
+
+
+def test_held(
+    task: TableProblem, held: LabelledSample, solution: "FairSolution"
+) -> "tuple[PolicyFile, PolicyMeasurement]":
+    """The policy as `evenhand test` would read it from its file, and what that would measure."""
+    from evenhand.evaluation import PolicyFile, measure_policy
+
+    document = policy_document(task, solution)
+    file = PolicyFile(solution.policy, task.table.recipe, task.source, document)
+    return file, measure_policy(solution.policy, held, prices=file.prices)
 
 
 def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> None:

@@ -268,10 +268,11 @@ class PointPricer:
     gaps: FloatArray
     permanent: list[RuleColumn]
     calls: int = field(default=1, init=False)
-    _values: FloatArray = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        self._values = np.empty(min(TILE, len(self.costs)))  # one buffer for all calls
+    @cached_property
+    def buffer(self) -> FloatArray:
+        """Where the values of one tile are computed, in all calls."""
+        return np.empty(min(TILE, len(self.costs)))
 
     @classmethod
     def one_pass(
@@ -290,7 +291,7 @@ class PointPricer:
         member, least = 0, np.inf
         for start in range(0, len(self.costs), TILE):
             costs, gaps = self.costs[start : start + TILE], self.gaps[:, start : start + TILE]
-            values = self._values[: len(costs)]
+            values = self.buffer[: len(costs)]
             if len(multipliers) == 1:
                 np.multiply(gaps[0], multipliers[0], out=values)
             else:

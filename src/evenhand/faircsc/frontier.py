@@ -10,7 +10,14 @@ import numpy as np
 from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.columns import PointPricer, Price, RuleColumn
-from evenhand.faircsc.oracle import HEURISTIC_CALLS, FairCSC, FairSolution, bind_fair, unlimited
+from evenhand.faircsc.oracle import (
+    HEURISTIC_CALLS,
+    FairCSC,
+    FairSolution,
+    bind_fair,
+    require_limit,
+    unlimited,
+)
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.fairness.rates import Rate
 from evenhand.shown import BAND, INK, MUTED_INK, Shown
@@ -221,13 +228,13 @@ def _pooled(
         walk_pool(pricer, known, float(limit), HEURISTIC_CALLS)
         tick()
     free = known.best(np.inf)  # the region reaches down to the cheapest rule that was met
-    walks = [(fair.at(float(limit)), known.best(float(limit))) for limit in grid]
-    for walk in (free, *(walk for _, walk in walks)):
+    walks = [known.best(require_limit(float(limit))) for limit in grid]
+    for walk in (free, *walks):
         for column in walk.columns:
             known.pool.add(column)
-    cheapest = unlimited(pricer, known, [walk for _, walk in walks])
+    cheapest = unlimited(pricer, known, walks)
     units = (scale, problem.rejection_total)
-    solutions = [at.solution(walk, cheapest, units, pricer.calls) for at, walk in walks]
+    solutions = [fair.solution(walk, cheapest, units, pricer.calls) for walk in walks]
     constants = _place(pricer.permanent[:2], problem, scale)
     return tuple(solutions), _place(known.pool.columns, problem, scale), constants
 

@@ -279,19 +279,15 @@ class FairCSC:
         pricer, scale = self.pricer(acceptance_cost)
         price = pricer if progress is None else Reporting(pricer, progress)
         known = None if self.exact else Answers.of(pricer)
-        walks: list[tuple[FairCSC, Walk, int]] = []
-        for limit in limits:
-            fair = self.at(limit)
+        walks: list[tuple[Walk, int]] = []
+        for limit in map(require_limit, limits):
             # the one pass over an enumerable class counts as one call at each limit
             before = pricer.calls if isinstance(pricer, ClassPricer) else 0
-            walk = fair._walk(price, pricer.permanent, known)
+            walk = self._walk(price, pricer.permanent, known, limit)
             calls = len(walk.iterations) if self.method == "saddle-point" else pricer.calls - before
-            walks.append((fair, walk.prefer_single(pricer, limit), calls))
-        free = unlimited(pricer, known, [walk for _, walk, _ in walks])
-        return [
-            fair.solution(walk, free, (scale, rejection_total), calls)
-            for fair, walk, calls in walks
-        ]
+            walks.append((walk.prefer_single(pricer, limit), calls))
+        free = unlimited(pricer, known, [walk for walk, _ in walks])
+        return [self.solution(walk, free, (scale, rejection_total), calls) for walk, calls in walks]
 
     def pricer(self, acceptance_cost: FloatArray) -> tuple[ClassPricer | PointPricer, float]:
         """What prices hypotheses for these costs, and the scale that was divided out of them.
@@ -312,8 +308,10 @@ class FairCSC:
         rows, groups = replace(self.rows, cost=cost), self.constraints.groups
         return make_pricer(self.oracle, self.exact, rows, groups, self.with_constants), scale
 
-    def _walk(self, price: Price, start: list[RuleColumn], known: Answers | None) -> Walk:
-        constraints, limit, calls = len(self.rows.pairs), self.limit, self.max_calls
+    def _walk(
+        self, price: Price, start: list[RuleColumn], known: Answers | None, limit: float
+    ) -> Walk:
+        constraints, calls = len(self.rows.pairs), self.max_calls
         if not any(np.abs(column.gaps).max() <= limit for column in start):
             start = start + feasible_start(price, constraints, limit, MANY_CALLS)
             if known is not None:

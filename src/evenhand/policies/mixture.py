@@ -45,6 +45,23 @@ class DeployedPolicy(Policy, Protocol):
     0.5
     """
 
+    def acceptance(self, features: ArrayLike, group: ArrayLike | None = None) -> FloatArray:
+        """The probability of accepting each person.
+
+        Parameters
+        ----------
+        features : array_like, shape (rows, columns)
+            One person per row.
+        group : array_like, shape (rows,), optional
+            Their groups.
+
+        Returns
+        -------
+        array, shape (rows,)
+            The probabilities.
+        """
+        ...
+
     def acceptance_of_checked(self, features: FloatArray, group: GroupArray | None) -> FloatArray:
         """P[pi(x) = +1] for arrays that `as_features` and `as_group` have let pass.
 
