@@ -267,29 +267,27 @@ def check(
         seq, kind, body = row["seq"], row["kind"], row["body"]
         check_place(row, state, findings)
         # the laws of the kinds that have some
+        broken: Iterable[str] = ()
         if kind == "window":
             check_window(seq, body, state, findings)
         elif kind == "policy":
             if hashlib.sha256(canonical(body["policy"]).encode()).hexdigest() != body["id"]:
                 findings.refuse(seq, "the policy's id is not the hash of its document")
-            for what in (*state.lineages.policy(body), *state.models.document(body["policy"])):
-                findings.refuse(seq, what)
+            broken = (*state.lineages.policy(body), *state.models.document(body["policy"]))
             state.policies[body["id"]] = body["policy"]
         elif kind == "event":
-            for what in state.planned.event(body):
-                findings.refuse(seq, what)
+            broken = state.planned.event(body)
         elif kind == "checkpoint":
-            for what in state.lineages.checkpoint(seq, body):
-                findings.refuse(seq, what)
-            for what in state.models.document(body["checkpoint"]):
-                findings.refuse(seq, what)
+            held = state.models.document(body["checkpoint"])
+            broken = (*state.lineages.checkpoint(seq, body), *held)
         elif kind == "model":
-            for what in state.models.model(body):
-                findings.refuse(seq, what)
+            broken = state.models.model(body)
         elif kind == "decision":
             check_decision(row, state, findings)
             check_draw(row, state, findings)
             check_acceptance(row, state, findings)
+        for what in broken:
+            findings.refuse(seq, what)
     # a checkpoint without a policy would be believed later
     for seq, what in state.lineages.end():
         findings.refuse(seq, what)
