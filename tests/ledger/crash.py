@@ -60,7 +60,9 @@ class HastyLedger(Ledger):
 
 
 def live(path, policy, life, pipe, mutant):
-    """The life of a writer: answer until killed. Every tenth request repeats an older key."""
+    """The life of a writer: answer until killed. Every tenth request repeats an older key; every
+    fourth one of the real writer is a batch, in which the first key comes again at the end.
+    """
     ledger = opened(path, Clock(1_800_000_000.0 + life), kind=HastyLedger if mutant else Ledger)
 
     def ask(client):
@@ -72,8 +74,13 @@ def live(path, policy, life, pipe, mutant):
                 if old
                 else f"{life}-{client}-{number}"
             )
-            answer = ledger.decide(person(name), Terms(policy, 0.5))
-            os.write(pipe, json.dumps([answer.drawn.key, answer.body.decode()]).encode() + b"\n")
+            names = [name]
+            if not mutant and generator.random() < 0.25:
+                names += [f"{name}-{place}" for place in range(generator.randint(1, 40))] + [name]
+            asked = [(person(name), Terms(policy, 0.5)) for name in names]
+            for answer in ledger.decide_many(asked):
+                line = json.dumps([answer.drawn.key, answer.body.decode()])
+                os.write(pipe, line.encode() + b"\n")
 
     for client in range(CLIENTS):
         threading.Thread(target=ask, args=(client,), daemon=True).start()

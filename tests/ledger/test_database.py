@@ -2,13 +2,15 @@
 
 import contextlib
 import os
+import random
 import signal
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import Engine, create_engine, event, inspect
 from sqlalchemy.exc import DBAPIError
-from tests.ledger.helpers import opened, person, published
+from tests.ledger.helpers import PRODUCT, TENANT, opened, person, published
 from tests.without_clocks import until
 
 from evenhand.ledger import Invalid, LedgerLocked, LedgerUnavailable, Switched, Terms, verify
@@ -272,6 +274,31 @@ def test_two_replicas_on_postgresql_share_one_chain(postgres_url):
     finally:
         one.close()
         other.close()
+
+
+def test_two_replicas_with_the_same_batches_at_once_draw_once(postgres_url):
+    """The same 120 keys, in another order, from both at the same time, 8 times: one row and one
+    answer for each key, whoever came first.
+    """
+    with opened(postgres_url) as one, opened(postgres_url) as other:
+        policy = published(one)
+        begin, answers = threading.Barrier(2), {0: {}, 1: {}}
+
+        def ask(number, ledger):
+            for turn in range(8):
+                keys = [f"{turn}-{place}" for place in range(120)]
+                random.Random(f"{number}/{turn}").shuffle(keys)
+                asked = [(person(key), Terms(policy, 0.5)) for key in [*keys, *keys[:5]]]
+                begin.wait()
+                for answer in ledger.decide_many(asked):
+                    known = answers[number].setdefault(answer.drawn.key, answer.body)
+                    assert known == answer.body
+
+        with ThreadPoolExecutor() as threads:
+            list(threads.map(ask, (0, 1), (one, other)))
+        assert answers[0] == answers[1]
+        assert one.counts(TENANT, PRODUCT).decisions == len(answers[0]) == 8 * 120
+        assert verify(other, deep=True).ok
 
 
 def test_only_the_owner_can_read_a_ledger(path, clock):

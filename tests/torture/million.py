@@ -2,7 +2,6 @@
 verified, its service restarted.
 """
 
-import asyncio
 import http.client
 import json
 import subprocess
@@ -10,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from tests.torture.serving import Process, application, folder
+from tests.torture.serving import Process, application, folder, free_port
 from tests.torture.speed import processor
 
 from evenhand.ledger import Application, Terms, export, verify
@@ -111,34 +110,55 @@ def verified(place):
     return "<= 20 s per 1e6 rows", figure, found.ok and each <= 20
 
 
-async def _first(process):
-    answer = None
-    while answer is None:
-        client = process.client()
-        answer = await client.post("/v1/decisions", application(f"after-{time.time()}"))
-        client.close()
-    return answer[0]
+def _first_answer(process, began):
+    """Ask until somebody answers; (status, seconds since `began`)."""
+    key = f"after-{time.time_ns()}"
+    headers = {"Authorization": f"Bearer {process.token}", "Content-Type": "application/json"}
+    while True:
+        connection = http.client.HTTPConnection("127.0.0.1", process.port)
+        try:
+            connection.request("POST", "/v1/decisions", json.dumps(application(key)), headers)
+            answer = connection.getresponse()
+            answer.read()
+            return answer.status, time.perf_counter() - began
+        except OSError:
+            time.sleep(0.005)
+        finally:
+            connection.close()
 
 
 def restarted(place):
-    """After a kill -9, from the fork to the first durable answer; the imports of a cold start are
-    told beside it.
+    """After a kill -9, from the exec of the command to the first durable answer, imports included;
+    also the processor time of it, which does not depend on what else the machine does.
     """
-    seconds = []
+    seconds, used = [], []
     for _ in range(5):
+        process = Process(Path(place))
+        process.port = free_port()
+        words = [
+            "-m",
+            "evenhand",
+            "serve",
+            "--no-train",
+            "--config",
+            process.folder / "service.toml",
+        ]
+        words += ["--port", process.port]
         began = time.perf_counter()
-        with Process(Path(place)).running() as process:
-            assert asyncio.run(_first(process)) == 200
-            seconds.append(time.perf_counter() - began)
-    began = time.perf_counter()
-    subprocess.run([sys.executable, "-c", "import tests.torture.run"], check=True)
-    imports = time.perf_counter() - began
-    best, worst = min(seconds), max(seconds)
+        with subprocess.Popen(
+            [sys.executable, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as served:
+            process.pid = served.pid
+            status, taken = _first_answer(process, began)
+            used.append(processor(process))
+            served.kill()
+        assert status == 200
+        seconds.append(taken)
     figure = (
-        f"{best:.2f} s until the first durable answer (worst of 5: {worst:.2f} s; "
-        f"a cold start imports {imports:.1f} s more)"
+        f"{min(seconds):.2f} s from exec to the first durable answer (worst of 5: "
+        f"{max(seconds):.2f} s), {min(used):.2f} s of processor"
     )
-    return "< 1 s", figure, best < 1
+    return "<= 2.5 s", figure, min(seconds) <= 2.5
 
 
 def restart_and_verify(quick, place):
@@ -182,12 +202,14 @@ def _looked(place, idle):
 
 
 def settled(process):
-    """Wait until the background has counted everybody: twice in a row it uses little."""
+    """Wait until the background has counted everybody: for five seconds it uses next to nothing,
+    also on a busy machine, where it gets little.
+    """
     quiet = 0
-    while quiet < 3:
+    while quiet < 5:
         before = processor(process)
         time.sleep(1.0)
-        quiet = quiet + 1 if processor(process) - before < 0.1 else 0
+        quiet = quiet + 1 if processor(process) - before < 0.03 else 0
 
 
 def looking(quick, place):

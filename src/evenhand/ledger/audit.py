@@ -178,7 +178,7 @@ class _Checks:
         self.problems.append(Problem(seq, what))
 
     def row(self, seq: int, kind: str, row: Stored) -> None:
-        """A row of the chain: its place, its hash, its columns, and the laws of its kind."""
+        """A row of the chain: its place, its hash, its columns, then the laws of its kind."""
         self.rows += 1
         at, text, stored = row[1], row[-2], bytes(row[-1])
         if seq != self.seq + 1:
@@ -203,6 +203,10 @@ class _Checks:
             raise ValueError("there is more than one document.")
         if row[2:-2] != lookup_values(kind, body):
             self.refuse(seq, "its columns are not what its body says")
+        self.laws(seq, kind, body)
+
+    def laws(self, seq: int, kind: str, body: Json) -> None:
+        """The laws of the kinds that have some."""
         if "sealed" in body:
             self.sealed(seq, body)
         elif kind == "erasure":
@@ -556,17 +560,15 @@ def export(
         file.write(canonical({"format": FORMAT}) + "\n")
         personal, mine = personal_rows(connection), _Owned(tenant)
         for seq, kind, row in chain_rows(connection):
+            rows += 1
             at, body, digest, proven = row[1], row[-2], bytes(row[-1]).hex(), ""
-            hidden = tenant is not None and not mine.has(seq, kind, json.loads(body))
-            if hidden:
-                if kind == "decision" or (kind == "outcome" and "sealed" in json.loads(body)):
-                    next(personal)
+            is_group = kind == "outcome" and "sealed" in json.loads(body)
+            beside = next(personal) if kind == "decision" or is_group else None
+            if tenant is not None and not mine.has(seq, kind, json.loads(body)):
                 file.write(f'{{"hash":"{digest}","seq":{seq}}}\n')
-                rows += 1
                 continue
-            if kind == "decision" or (kind == "outcome" and "sealed" in json.loads(body)):
-                _, sealed, wrapped, _ = next(personal)
-                proofs = {}
+            if beside is not None:
+                (_, sealed, wrapped, _), proofs = beside, {}
                 if sealed is not None:
                     fields = open_fields(ledger.keyring.unwrap(wrapped), sealed)
                     names = [name for name in opened if name in fields.fields]
@@ -576,7 +578,6 @@ def export(
                 f'"at":{at!r},"body":{body},"hash":"{digest}","kind":"{kind}",{proven}"seq":{seq}'
             )
             file.write(f"{{{line}}}\n")
-            rows += 1
     return rows
 
 

@@ -115,7 +115,14 @@ class SystemClock:
         elapsed, host = self._elapsed(), self._wall()
         now, name = (host, "this machine") if database is None else (database, "the database")
         if database is not None:
-            self._alarm(abs(host - database) > MOST_JUMP, host - database)
+            wrong = abs(host - database) > MOST_JUMP
+            if wrong and not self._alarmed:
+                LOG.error(
+                    "the clock of this machine differs from the database's by %.0f s; "
+                    "the database's counts",
+                    host - database,
+                )
+            self._alarmed = wrong
             _refuse(now - host, name, "that of this machine")
         if self._outside is not None:
             _refuse(now - (self._outside + elapsed), name, "that of a witness")
@@ -142,15 +149,6 @@ class SystemClock:
     def restart(self) -> None:
         """Believe the clock as it stands now; an operator has looked at it."""
         self.offset = None
-
-    def _alarm(self, wrong: bool, ahead: float) -> None:
-        if wrong and not self._alarmed:
-            LOG.error(
-                "the clock of this machine differs from the database's by %.0f s; "
-                "the database's counts",
-                ahead,
-            )
-        self._alarmed = wrong
 
 
 def _refuse(ahead: float, name: str, what: str) -> None:

@@ -20,7 +20,6 @@ from typing import Any, Literal
 from sqlalchemy import bindparam, literal, select, union_all
 
 from evenhand.canonical import canonical
-from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.chain import Transaction
 from evenhand.ledger.database import OUTCOMES, PERSONAL, QUARANTINE
@@ -392,24 +391,19 @@ class Reporter:
                 details = {"by": report.by, "note": report.note}
             body = {"decision": row.seq, "report": kind, "value": value, "details": details}
             if isinstance(report, GroupTold):
-                seq = self._append_group(transaction, row, body, report.group)
+                # a group is personal: it is committed to in the chain, and sealed beside it
+                key, texts = self._keyring.unwrap(row.wrapped), {"group": canonical(report.group)}
+                sealed = seal_fields(key, texts, self._entropy)
+                whose = select(PERSONAL.c.person).where(PERSONAL.c.seq == row.seq)
+                (person,) = transaction.rows(whose)[0]
+                more = {"commit": sealed.commit, "sealed": sealed.fingerprint}
+                seq = transaction.append("outcome", body | more)
+                transaction.insert(PERSONAL, (seq, person, sealed.data))
             else:
                 table = "quarantine" if result == "quarantined" else "outcome"
                 seq = transaction.append(table, body)
             entered.add(row.seq, kind, value, seq, quarantined=result == "quarantined")
         return Verdict(result, after.standing, row.seq if seq is None else seq)
-
-    def _append_group(
-        self, transaction: Transaction, row: StoredDecision, body: Json, group: Scalar
-    ) -> int:
-        """A group is personal: it is committed to in the chain, and sealed beside it."""
-        key, text = self._keyring.unwrap(row.wrapped), canonical(group)
-        sealed = seal_fields(key, {"group": text}, self._entropy)
-        (person,) = transaction.rows(select(PERSONAL.c.person).where(PERSONAL.c.seq == row.seq))[0]
-        more = {"commit": sealed.commit, "sealed": sealed.fingerprint}
-        seq = transaction.append("outcome", body | more)
-        transaction.insert(PERSONAL, (seq, person, sealed.data))
-        return seq
 
     def _group_digest(self, decision: int, group: Scalar) -> str:
         """Tells groups of *one* decision apart; between decisions it says nothing, so nobody can be

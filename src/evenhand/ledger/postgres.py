@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from sqlalchemy import Connection, Engine, create_engine, inspect, make_url, text
@@ -40,15 +42,8 @@ def instance(connection: Connection) -> str:
     return str(connection.execute(text(_INSTANCE)).scalar_one())
 
 
-def grant(url: str, role: str) -> list[str]:
-    """Let a role append to the ledger, and nothing else; the statements that were run.
-
-    The caller owns the tables. The role can read and append rows of the chain, replace the head,
-    the leases and the wrapped key of a person, and empty sealed fields. It owns nothing, so it can
-    neither change nor remove a row of the chain, nor switch off what guards it.
-    """
-    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]{0,62}", role):
-        raise Invalid(f"{role!r} is no name of a role.", hint="letters, digits and _, at most 63.")
+def append_only_rights(role: str) -> list[str]:
+    """The statements that let a role append to the ledger, and nothing else."""
     name = f'"{role}"'
     chain = ", ".join(table.name for table in KINDS.values())
     every = f"{chain}, " + ", ".join(
@@ -65,7 +60,7 @@ def grant(url: str, role: str) -> list[str]:
             ADDITIONS,
         )
     )
-    statements = [
+    return [
         f"REVOKE ALL ON {every} FROM PUBLIC, {name}",
         f"REVOKE CREATE ON SCHEMA public FROM PUBLIC, {name}",
         f"GRANT USAGE ON SCHEMA public TO {name}",
@@ -82,26 +77,34 @@ def grant(url: str, role: str) -> list[str]:
             for table in ("people", "personal")
         ),
     ]
-    engine = _engine(url)
-    try:
-        with engine.begin() as connection:
-            if not inspect(connection).has_table(HEAD.name):
-                raise Invalid(
-                    "there is no ledger in this database yet.",
-                    hint="start the service once as the owner of the database.",
-                )
-            known = text("SELECT rolsuper FROM pg_roles WHERE rolname = :role")
-            found = connection.execute(known, {"role": role}).scalar_one_or_none()
-            if found is not False:
-                what = "is a superuser" if found else "does not exist"
-                raise Invalid(
-                    f"the role {role!r} {what}; it is to be an ordinary one.",
-                    hint=f"CREATE ROLE {role} LOGIN PASSWORD '...', as an administrator.",
-                )
-            for statement in statements:
-                connection.execute(text(statement))
-    finally:
-        engine.dispose()
+
+
+def grant(url: str, role: str) -> list[str]:
+    """Let a role append to the ledger, and nothing else; the statements that were run.
+
+    The caller owns the tables. The role can read and append rows of the chain, replace the head,
+    the leases and the wrapped key of a person, and empty sealed fields. It owns nothing, so it can
+    neither change nor remove a row of the chain, nor switch off what guards it.
+    """
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_$]{0,62}", role):
+        raise Invalid(f"{role!r} is no name of a role.", hint="letters, digits and _, at most 63.")
+    statements = append_only_rights(role)
+    with _engine(url) as engine, engine.begin() as connection:
+        if not inspect(connection).has_table(HEAD.name):
+            raise Invalid(
+                "there is no ledger in this database yet.",
+                hint="start the service once as the owner of the database.",
+            )
+        known = text("SELECT rolsuper FROM pg_roles WHERE rolname = :role")
+        found = connection.execute(known, {"role": role}).scalar_one_or_none()
+        if found is not False:
+            what = "is a superuser" if found else "does not exist"
+            raise Invalid(
+                f"the role {role!r} {what}; it is to be an ordinary one.",
+                hint=f"CREATE ROLE {role} LOGIN PASSWORD '...', as an administrator.",
+            )
+        for statement in statements:
+            connection.execute(text(statement))
     return statements
 
 
@@ -110,14 +113,10 @@ def could_change(url: str) -> tuple[str, bool]:
     right = """SELECT current_user::text, bool_or(pg_has_role(c.relowner, 'USAGE')
     OR has_table_privilege(c.oid, 'UPDATE') OR has_table_privilege(c.oid, 'DELETE')
     OR has_table_privilege(c.oid, 'TRUNCATE')) FROM pg_class c WHERE c.relname = ANY(:names)"""
-    engine = _engine(url)
-    try:
-        with engine.connect() as connection:
-            names = [table.name for table in KINDS.values()]
-            role, changeable = connection.execute(text(right), {"names": names}).one()
-            return str(role), bool(changeable)
-    finally:
-        engine.dispose()
+    with _engine(url) as engine, engine.connect() as connection:
+        names = [table.name for table in KINDS.values()]
+        role, changeable = connection.execute(text(right), {"names": names}).one()
+        return str(role), bool(changeable)
 
 
 def vacuum(engine: Engine) -> bool:
@@ -140,22 +139,23 @@ def dump(url: str, target: Path) -> None:
 
 def load(url: str, source: Path) -> None:
     """Put a dump into an empty database, all or nothing, by pg_restore."""
-    engine = _engine(url)
-    try:
-        with engine.connect() as connection:
-            if inspect(connection).has_table(HEAD.name):
-                raise Invalid(
-                    "there is a ledger in this database; a restore replaces nothing.",
-                    hint="create an empty database, and put its URL into the settings.",
-                )
-    finally:
-        engine.dispose()
+    with _engine(url) as engine, engine.connect() as connection:
+        if inspect(connection).has_table(HEAD.name):
+            raise Invalid(
+                "there is a ledger in this database; a restore replaces nothing.",
+                hint="create an empty database, and put its URL into the settings.",
+            )
     alone = ("--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction")
     _run("pg_restore", url, *alone, str(source))
 
 
-def _engine(url: str) -> Engine:
-    return create_engine(f"postgresql+psycopg://{url.partition('://')[2]}")
+@contextmanager
+def _engine(url: str) -> Iterator[Engine]:
+    engine = create_engine(f"postgresql+psycopg://{url.partition('://')[2]}")
+    try:
+        yield engine
+    finally:
+        engine.dispose()
 
 
 def _run(tool: str, url: str, *words: str) -> None:

@@ -325,17 +325,7 @@ class Publication:
         named: Json = {"rules": RULES}
         if self.checkpoint is not None:
             named["checkpoint"] = canonical_digest(self.checkpoint)
-            self._require_next(transaction)
-        if self.lease is not None:
-            held = select(LEASES.c.holder, LEASES.c.token).where(LEASES.c.name == self.lease.name)
-            if [tuple(row) for row in transaction.rows(held)] != [
-                (self.lease.holder, self.lease.token)
-            ]:
-                raise StalePolicy(
-                    f"the lease {self.lease.name!r} with token {self.lease.token} "
-                    "has passed to another trainer.",
-                    hint="acquire it again.",
-                )
+        self._require_turn(transaction)
         known = set(
             transaction.connection.execute(
                 select(MODELS.c.sha256).where(MODELS.c.sha256.in_(list(self.models)))
@@ -379,20 +369,31 @@ class Publication:
                 return found
         return None
 
-    def _require_next(self, transaction: Transaction) -> None:
-        lineage = policies_of(self.tenant, self.product).where(POLICIES.c.epoch.is_not(None))
-        newest_first = lineage.order_by(None).order_by(POLICIES.c.epoch.desc())
-        rows = transaction.rows(newest_first.limit(1))
-        parent, epoch = None, self.epoch
-        if rows:
-            last = PolicyRecord.from_body(rows[0].seq, json.loads(rows[0].body))
-            parent, epoch = last.id, last.epoch + 1
-        if (self.parent, self.epoch) != (parent, epoch):
-            raise StalePolicy(
-                f"epoch {self.epoch} after policy {self.parent} cannot be published: "
-                f"the next one is epoch {epoch} after {parent}.",
-                hint="read the lineage again; another trainer was faster.",
-            )
+    def _require_turn(self, transaction: Transaction) -> None:
+        """It continues the lineage, and its trainer still holds the lease; else StalePolicy."""
+        if self.checkpoint is not None:
+            lineage = policies_of(self.tenant, self.product).where(POLICIES.c.epoch.is_not(None))
+            newest_first = lineage.order_by(None).order_by(POLICIES.c.epoch.desc())
+            rows = transaction.rows(newest_first.limit(1))
+            parent, epoch = None, self.epoch
+            if rows:
+                last = PolicyRecord.from_body(rows[0].seq, json.loads(rows[0].body))
+                parent, epoch = last.id, last.epoch + 1
+            if (self.parent, self.epoch) != (parent, epoch):
+                raise StalePolicy(
+                    f"epoch {self.epoch} after policy {self.parent} cannot be published: "
+                    f"the next one is epoch {epoch} after {parent}.",
+                    hint="read the lineage again; another trainer was faster.",
+                )
+        if self.lease is not None:
+            held = select(LEASES.c.holder, LEASES.c.token).where(LEASES.c.name == self.lease.name)
+            mine = (self.lease.holder, self.lease.token)
+            if [tuple(row) for row in transaction.rows(held)] != [mine]:
+                raise StalePolicy(
+                    f"the lease {self.lease.name!r} with token {self.lease.token} "
+                    "has passed to another trainer.",
+                    hint="acquire it again.",
+                )
 
 
 def policies_of(tenant: str, product: str) -> Select[Any]:

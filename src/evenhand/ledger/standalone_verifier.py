@@ -111,6 +111,20 @@ class Findings:
         """One more problem."""
         self.problems.append(Problem(seq, what))
 
+    def lines(self) -> list[str]:
+        """What was checked, and the first 100 problems, in words."""
+        return [
+            f"rows checked: {self.rows:,} ({self.hidden:,} of others, by their hash alone)",
+            f"draws recomputed: {self.recomputed:,} of {self.decisions - self.erased:,} "
+            f"({self.erased:,} erased, {self.secret_missing:,} without a secret)",
+            f"acceptances recomputed: {self.acceptances:,} of {self.decisions:,} "
+            f"({self.rules_unknown:,} by rules that are no plain data)",
+            f"uniformity of first draws: sqrt(n) D = {uniformity(self.draws):.3f} "
+            "(above 1.95 once in 1,000)",
+            *(f"row {problem.seq}: {problem.what}" for problem in self.problems[:100]),
+            f"problems: {len(self.problems):,}",
+        ]
+
 
 def model_hash(model: dict[str, Any]) -> str:
     """The SHA-256 of the bytes of a stored model; empty where it has none."""
@@ -267,29 +281,27 @@ def check(
         seq, kind, body = row["seq"], row["kind"], row["body"]
         check_place(row, state, findings)
         # the laws of the kinds that have some
+        broken: Iterable[str] = ()
         if kind == "window":
             check_window(seq, body, state, findings)
         elif kind == "policy":
             if hashlib.sha256(canonical(body["policy"]).encode()).hexdigest() != body["id"]:
                 findings.refuse(seq, "the policy's id is not the hash of its document")
-            for what in (*state.lineages.policy(body), *state.models.document(body["policy"])):
-                findings.refuse(seq, what)
+            broken = (*state.lineages.policy(body), *state.models.document(body["policy"]))
             state.policies[body["id"]] = body["policy"]
         elif kind == "event":
-            for what in state.planned.event(body):
-                findings.refuse(seq, what)
+            broken = state.planned.event(body)
         elif kind == "checkpoint":
-            for what in state.lineages.checkpoint(seq, body):
-                findings.refuse(seq, what)
-            for what in state.models.document(body["checkpoint"]):
-                findings.refuse(seq, what)
+            held = state.models.document(body["checkpoint"])
+            broken = (*state.lineages.checkpoint(seq, body), *held)
         elif kind == "model":
-            for what in state.models.model(body):
-                findings.refuse(seq, what)
+            broken = state.models.model(body)
         elif kind == "decision":
             check_decision(row, state, findings)
             check_draw(row, state, findings)
             check_acceptance(row, state, findings)
+        for what in broken:
+            findings.refuse(seq, what)
     # a checkpoint without a policy would be believed later
     for seq, what in state.lineages.end():
         findings.refuse(seq, what)
@@ -711,6 +723,22 @@ def erased_rows(path: Path) -> frozenset[int]:
     return frozenset(seq for rows in listed for seq in rows)
 
 
+def check_head(export: Path, published: Path, public_key: str | None, findings: Findings) -> None:
+    """The export must hold the row of a published head, with its hash, and the ledger's key must
+    have signed it.
+    """
+    head = json.loads(published.read_text())
+    signed = canonical({name: head[name] for name in ("ledger", "seq", "hash", "at")})
+    key, signature = (bytes.fromhex(head[name]) for name in ("public_key", "signature"))
+    known = public_key in (None, head["public_key"])
+    if not known or not ed25519_verifies(key, signed.encode(), signature):
+        findings.refuse(head["seq"], "the published head is not signed by the ledger's key")
+    hashes = [row["hash"] for row in read(export) if row["seq"] == head["seq"]]
+    if hashes[-1:] != [head["hash"]]:
+        what = "the published head is not in this export: it was truncated or rewritten"
+        findings.refuse(head["seq"], what)
+
+
 def main(words: list[str] | None = None) -> int:
     """0 if every law holds on every row."""
     parser = argparse.ArgumentParser(
@@ -735,18 +763,7 @@ def main(words: list[str] | None = None) -> int:
     secrets = {name: bytes.fromhex(secret) for name, secret in given.items()}
     findings = check(read(arguments.export), secrets, erased_rows(arguments.export))
     if arguments.head:
-        # the export must hold the row of the head, with its hash, and its key must have signed it
-        head = json.loads(arguments.head.read_text())
-        signed = canonical({name: head[name] for name in ("ledger", "seq", "hash", "at")})
-        key, signature = (bytes.fromhex(head[name]) for name in ("public_key", "signature"))
-        if arguments.public_key not in (None, head["public_key"]) or not ed25519_verifies(
-            key, signed.encode(), signature
-        ):
-            findings.refuse(head["seq"], "the published head is not signed by the ledger's key")
-        hashes = [row["hash"] for row in read(arguments.export) if row["seq"] == head["seq"]]
-        if hashes[-1:] != [head["hash"]]:
-            what = "the published head is not in this export: it was truncated or rewritten"
-            findings.refuse(head["seq"], what)
+        check_head(arguments.export, arguments.head, arguments.public_key, findings)
     if arguments.pack:
         # it binds the rows that are given by their hash alone, and so the rows after them
         listed = json.loads(arguments.pack.read_text())
@@ -756,18 +773,7 @@ def main(words: list[str] | None = None) -> int:
         findings.refuse(
             0, "rows are given by their hash alone; give --pack pack.json, which binds them"
         )
-    lines = [
-        f"rows checked: {findings.rows:,} ({findings.hidden:,} of others, by their hash alone)",
-        f"draws recomputed: {findings.recomputed:,} of {findings.decisions - findings.erased:,} "
-        f"({findings.erased:,} erased, {findings.secret_missing:,} without a secret)",
-        f"acceptances recomputed: {findings.acceptances:,} of {findings.decisions:,} "
-        f"({findings.rules_unknown:,} by rules that are no plain data)",
-        f"uniformity of first draws: sqrt(n) D = {uniformity(findings.draws):.3f} "
-        "(above 1.95 once in 1,000)",
-        *(f"row {problem.seq}: {problem.what}" for problem in findings.problems[:100]),
-        f"problems: {len(findings.problems):,}",
-    ]
-    sys.stdout.write("\n".join(lines) + "\n")
+    sys.stdout.write("\n".join(findings.lines()) + "\n")
     return 1 if findings.problems else 0
 
 

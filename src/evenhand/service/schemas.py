@@ -188,7 +188,7 @@ class QuickAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fal
             0 < len(features) <= 1000 and min(features) >= -1e300 and max(features) <= 1e300
         ):  # JSON knows no NaN
             return False
-        if type(group) is str:
+        if isinstance(group, str):
             if not _is_name(group):
                 return False
         elif group is not None and not -(2**53) <= group <= 2**53:
