@@ -144,6 +144,27 @@ def _pages(url, table):
     )
 
 
+def test_an_erasure_waits_for_whoever_reads(postgres_url, monkeypatch):
+    """A snapshot from before keeps the dead row in its page; the pages are cleaned when it ends."""
+    import psycopg
+
+    with opened(postgres_url) as ledger, psycopg.connect(postgres_url) as reader:
+        decided(ledger, published(ledger), range(3))
+        reader.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        digest = person_digest(KEYRING, TENANT, "p1")
+        asked = reader.execute("SELECT key FROM people WHERE lookup = %s", [digest])
+        key, waits = bytes(asked.fetchone()[0]), []
+
+        def pause(seconds):
+            waits.append(key[12:] in _pages(postgres_url, "people"))
+            reader.rollback()
+
+        monkeypatch.setattr("evenhand.ledger.postgres.time.sleep", pause)
+        ledger.erase(TENANT, "p1", "officer")
+        assert waits[0]
+        assert key[12:] not in _pages(postgres_url, "people")
+
+
 def test_an_erased_key_is_in_no_page(postgres_url, monkeypatch):
     from evenhand.ledger import ledger as module
 

@@ -96,3 +96,9 @@ def test_a_refusal_names_our_fields_and_not_pydantic_s(bank, change, field):
     assert field in [one["field"] for one in refused.json()["errors"]]
     for inner in ("constrained", "list[", "dict[", "function-", "tagged", "lax-or"):
         assert inner not in refused.text
+
+
+def test_a_wrong_method_is_told_every_method_of_the_path(bank):
+    for path, allowed in (("/v1/keys", "GET, POST"), ("/v1/head", "GET")):
+        refused = bank.client.options(path, headers={"Authorization": f"Bearer {bank.all}"})
+        assert (refused.status_code, refused.headers["allow"]) == (405, allowed)

@@ -17,8 +17,8 @@ class Lines(RequestLog):
         self.out = io.StringIO()
         super().__init__(self.out)
 
-    def _add(self, line):
-        self._lines.append(line)
+    def request(self, *given):
+        super().request(*given)
         self.flush()
 
     @property

@@ -11,10 +11,11 @@ from tests.service.attacks import (
     sql_payloads,
     stored_scripts,
 )
-from tests.service.bank import DAY, Bank, application
+from tests.service.bank import DAY, LOAN, Bank, application
 from tests.service.lives import closings, live
 
 from evenhand.ledger import recompute, verify
+from evenhand.service import Trainer
 
 
 def test_an_answer_names_its_probability_and_policy(bank):
@@ -194,6 +195,21 @@ def test_certificate_policies_and_plan_over_http(bank):
     assert plan["epoch"] == 3
     assert plan["to_go"] > 0
     assert b"evenhand_people" in bank.get("/metrics").content
+
+
+def test_the_plan_is_that_of_the_newest_policy_whoever_trained_it(bank):
+    """A replica that does not train knows as much."""
+    live(bank, 2)
+    bank.clock.now += 10 * DAY
+    bank.repay(*bank.arrive(400, seed=9, first=50_000))
+    bank.service.release()
+    published = Trainer(bank.ledger, LOAN, "another replica").close()
+    assert bank.service.trainer(LOAN).learner.epoch.number < published.epoch
+    plan = bank.get("/v1/plan?product=loan").json()
+    assert (plan["epoch"], plan["learned_weight"]) == (
+        published.epoch,
+        published.info["learned_weight"],
+    )
 
 
 def test_what_is_expected_is_said_over_http_and_on_the_page_and_not_in_the_certificate(bank):

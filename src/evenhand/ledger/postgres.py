@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -127,8 +128,21 @@ def vacuum(engine: Engine) -> bool:
             LOG.warning("an erasure waits for autovacuum: this role does not own the tables")
             return False
         for table in (PEOPLE, PERSONAL):
-            connection.execute(text(f"VACUUM {table.name}"))
+            for _ in range(VACUUM_TRIES):
+                connection.execute(text(f"VACUUM {table.name}"))
+                if not connection.execute(text(_DEAD_ROWS), {"table": table.name}).scalar():
+                    break
+                time.sleep(VACUUM_PAUSE)
+            else:
+                LOG.warning("an erasure waits for autovacuum: somebody reads for long")
     return True
+
+
+VACUUM_TRIES, VACUUM_PAUSE = 100, 0.05
+"""Somebody who reads at that moment keeps dead rows in their pages, so it is done again: for a few
+seconds, which is longer than any question of the service takes.
+"""
+_DEAD_ROWS = "SELECT n_dead_tup FROM pg_stat_all_tables WHERE relid = to_regclass(:table)"
 
 
 def dump(url: str, target: Path) -> None:

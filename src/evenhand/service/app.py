@@ -111,6 +111,7 @@ def create_app(
     app.openapi = lambda: described(app, written)  # type: ignore[method-assign]
     app.include_router(routes.ROUTER)
     app.include_router(dashboard.ROUTER)
+    app.state.plain_routes = [*routes.ROUTER.routes, *dashboard.ROUTER.routes]
     for error in ANSWERED_ERRORS:
         app.add_exception_handler(error, answer_error)
     hosts = frozenset(name.lower() for name in (*LOCAL_HOSTS, *settings.allowed_hosts))

@@ -202,16 +202,6 @@ def _certificates(ledger: Ledger, product: Product, period: Period) -> Json:
     }
 
 
-def _distinct(slots: Sequence[str]) -> tuple[str, ...]:
-    """A text takes several numbers: name, name.2, name.3."""
-    seen: Counter[str] = Counter()
-    names = []
-    for name in slots:
-        seen[name] += 1
-        names.append(name if seen[name] == 1 else f"{name}.{seen[name]}")
-    return tuple(names)
-
-
 def export_decisions(rows: Iterable[Row], product: Product, path: Path, format: str) -> int:
     """Write decisions with their propensities in one of EXPORT_FORMATS; how many they are.
 
@@ -223,13 +213,17 @@ def export_decisions(rows: Iterable[Row], product: Product, path: Path, format: 
         raise InvalidInput(
             "there is no decision to export.", hint="check the product and the period."
         )
+    names: list[str] = []  # a text takes several numbers: name, name.2, name.3
+    for place, name in enumerate(product.slots):
+        before = product.slots[:place].count(name)
+        names.append(f"{name}.{before + 1}" if before else name)
     log = DecisionLog.of(
         np.array([row.features for row in kept]),
         [row.accept for row in kept],
         [row.acceptance for row in kept],
         [row.label if row.accept else 0 for row in kept],
         group=[row.group for row in kept],
-        names=_distinct(product.slots),
+        names=tuple(names),
         id=[row.seq for row in kept],
         source="the ledger",
     )

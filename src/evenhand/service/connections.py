@@ -41,16 +41,7 @@ DRAIN_IDLE_SECONDS = 1.0
 """After a signal to stop: how long a kept connection may stay silent, and the port stays open."""
 
 
-def _raw_answer(document: Json) -> bytes:
-    """A problem document as the whole answer, after which the connection is closed."""
-    body = json.dumps(document).encode()
-    reason = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
-    head = (
-        f"HTTP/1.1 {document['status']} {reason.get(document['status'], 'Service Unavailable')}\r\n"
-        f"content-type: application/problem+json\r\ncontent-length: {len(body)}\r\n"
-        "connection: close\r\n\r\n"
-    )
-    return head.encode() + body
+REASONS = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
 
 
 @dataclass
@@ -245,7 +236,13 @@ class Connection(HttpToolsProtocol):
         self._refuse(problem("bad-json", "this is no HTTP request.", hint="speak HTTP/1.1."))
 
     def _refuse(self, document: Json) -> None:
-        self.transport.write(_raw_answer(document))
+        body, status = json.dumps(document).encode(), document["status"]
+        head = (
+            f"HTTP/1.1 {status} {REASONS.get(status, 'Service Unavailable')}\r\n"
+            f"content-type: application/problem+json\r\ncontent-length: {len(body)}\r\n"
+            "connection: close\r\n\r\n"
+        )
+        self.transport.write(head.encode() + body)
         self.transport.close()
         self.deadline = self.loop.time() + FAREWELL_SECONDS
 

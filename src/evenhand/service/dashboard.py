@@ -215,9 +215,12 @@ async def decisions(request: Request, visitor: Visiting) -> Response:
     refused, listed = None, None
     try:
         wanted = _wanted(chosen, {policy.id for policy in policies})
-        before, after = (
-            _row_number(asked[name]) if asked.get(name) else None for name in ("before", "after")
-        )
+        borders = [asked.get(name) or None for name in ("before", "after")]
+        for text in borders:
+            if text is not None and not re.fullmatch("[0-9]{1,18}", text):
+                begin = "begin again at the newest decisions."
+                raise Invalid(f"{text[:40]!r} is no row.", hint=begin)
+        before, after = (None if text is None else int(text) for text in borders)
         listed = await asyncio.to_thread(
             lambda: list_decisions(
                 service.ledger, *product.names, wanted, before=before, after=after
@@ -272,12 +275,6 @@ def _wanted(chosen: Mapping[str, str], policies: set[str]) -> Wanted:
         times["from"],
         times["to"],
     )
-
-
-def _row_number(text: str) -> int:
-    if not re.fullmatch("[0-9]{1,18}", text):
-        raise Invalid(f"{text[:40]!r} is no row.", hint="begin again at the newest decisions.")
-    return int(text)
 
 
 @ROUTER.get("/dashboard/decision")

@@ -86,7 +86,23 @@ class DemoPopulation:
         generator = np.random.default_rng(self.seed)
         while not self.stop.wait(TICK):
             try:
-                self._apply(generator)
+                sample = POPULATION.draw(PEOPLE_PER_TICK, generator)
+                asked = [
+                    {
+                        "key": f"demo-{self.applied + row}",
+                        "person": f"person-{self.applied + row}",
+                        "product": PRODUCT.name,
+                        "features": sample.features[row].tolist(),
+                        "group": str(sample.group[row]),
+                    }
+                    for row in range(PEOPLE_PER_TICK)
+                ]
+                answer = self._post("/v1/decisions/batch", {"decisions": asked})
+                self.applied += PEOPLE_PER_TICK
+                for one, label in zip(answer["decisions"], sample.label, strict=True):
+                    if one.get("accept") and generator.random() >= NEVER_TOLD:
+                        when = self.clock() + DAY * generator.uniform(1.0, 6.0)
+                        heapq.heappush(self._waiting, (when, one["key"], int(label)))
                 due: list[dict[str, object]] = []
                 while self._waiting and self._waiting[0][0] <= self.clock() and len(due) < 1000:
                     _, key, label = heapq.heappop(self._waiting)
@@ -102,22 +118,3 @@ class DemoPopulation:
         with urlopen(request, timeout=30.0) as answer:
             decoded: Json = json.load(answer)
             return decoded
-
-    def _apply(self, generator: np.random.Generator) -> None:
-        sample = POPULATION.draw(PEOPLE_PER_TICK, generator)
-        asked = [
-            {
-                "key": f"demo-{self.applied + row}",
-                "person": f"person-{self.applied + row}",
-                "product": PRODUCT.name,
-                "features": sample.features[row].tolist(),
-                "group": str(sample.group[row]),
-            }
-            for row in range(PEOPLE_PER_TICK)
-        ]
-        answer = self._post("/v1/decisions/batch", {"decisions": asked})
-        self.applied += PEOPLE_PER_TICK
-        for one, label in zip(answer["decisions"], sample.label, strict=True):
-            if one.get("accept") and generator.random() >= NEVER_TOLD:
-                when = self.clock() + DAY * generator.uniform(1.0, 6.0)
-                heapq.heappush(self._waiting, (when, one["key"], int(label)))

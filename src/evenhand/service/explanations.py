@@ -9,6 +9,7 @@ units of spread and within what was observed, with which the same coin would hav
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any, cast
 
 import numpy as np
@@ -19,7 +20,7 @@ from evenhand.ledger import RULES, Drawn, Explained, Ledger, Policy, Standing, l
 from evenhand.policies import Mixture
 from evenhand.policies.reasons import (
     MOST_EVALUATIONS,
-    Acceptance,
+    Attribution,
     Changeable,
     WeightedRule,
     attribution,
@@ -124,33 +125,28 @@ def explain(decider: Decider, tenant: str, key: str) -> Explanation:
     by_group = mixture.group_use == "decide"
     group = np.array([known.group], dtype=object) if by_group else None
     row, rules = np.array([known.features]), zip(mixture.hypotheses, mixture.weights, strict=True)
-    parts = tuple(
-        RulePart(weight, _in_words(rule, product), bool(rule.accepts(row, group)[0]))
-        for rule, weight in sorted(rules, key=lambda part: -part[1])
-    )
+    parts = []
+    for rule, weight in sorted(rules, key=lambda part: -part[1]):
+        words, model = rule.describe(product.slots), rule.to_json().get("model")
+        if model is not None:  # fitted models are told apart by their hashes
+            words = f"{words} (model {model['sha256'][:12]})"
+        parts.append(RulePart(weight, words, bool(rule.accepts(row, group)[0])))
     others = _comparison(decider.ledger, product, drawn)
-    usual, error, change, compared = None, 0.0, None, 0
+    found, compared, change = None, 0, None
     reasons: tuple[Reason, ...] = ()
     if len(others):
-        asked_of = others[-_fitting(mixture, product) :]
-        found = attribution(
-            [
-                WeightedRule(weight, _answers(rule, group), _columns(rule.to_json(), product))
-                for rule, weight in zip(mixture.hypotheses, mixture.weights, strict=True)
-            ],
-            row[0],
-            asked_of,
-            places=_places(product),
-        )
-        usual, error, compared = found.baseline, found.standard_error, len(asked_of)
-        told = [
+        found, compared = _shares(mixture, product, group, row[0], others)
+        shown = _shown(product, known.features).items()
+        told = (
             Reason(name, value, share)
-            for (name, value), share in zip(
-                _shown(product, known.features).items(), found.values.tolist(), strict=True
+            for (name, value), share in zip(shown, found.values.tolist(), strict=True)
+        )
+        reasons = tuple(
+            sorted(
+                (one for one in told if abs(one.share) > ROUNDING),
+                key=lambda one: -round(abs(one.share), 9),
             )
-            if abs(share) > ROUNDING
-        ]
-        reasons = tuple(sorted(told, key=lambda one: -round(abs(one.share), 9)))
+        )
         if not drawn.accept:
             change = _change(known, mixture, product, group, others)
     return Explanation(
@@ -168,20 +164,40 @@ def explain(decider: Decider, tenant: str, key: str) -> Explanation:
         overruled=known.standing.overruled,
         usable=drawn.usable,
         learned_from=learned_from(drawn, known.standing),
-        parts=parts,
+        parts=tuple(parts),
         compared_with=compared,
-        usual=usual,
+        usual=None if found is None else found.baseline,
         reasons=reasons,
-        standard_error=error,
+        standard_error=0.0 if found is None else found.standard_error,
         change=change,
         sentence=_sentence(drawn, reasons, change, mixture.weight_of(REJECT_ALL)),
     )
 
 
-def _in_words(rule: Hypothesis, product: Product) -> str:
-    """A rule in words; fitted models are told apart by their hashes."""
-    words, model = rule.describe(product.slots), rule.to_json().get("model")
-    return words if model is None else f"{words} (model {model['sha256'][:12]})"
+def _shares(
+    mixture: Mixture,
+    product: Product,
+    group: GroupArray | None,
+    person: FloatArray,
+    others: FloatArray,
+) -> tuple[Attribution, int]:
+    """What each feature did to the person's chance, compared with so many others: fewer for a model
+    on many columns, such that the shares stay exact.
+    """
+    fitting = COMPARED
+    if any(rule.to_json()["kind"] not in WITH_BORDERS for rule in mixture.hypotheses):
+        fitting = min(COMPARED, max(32, MOST_EVALUATIONS // 4 >> min(len(product.features), 30)))
+
+    def answers(rule: Hypothesis, rows: FloatArray) -> FloatArray:
+        groups = None if group is None else np.repeat(group, len(rows))
+        return np.asarray(rule.accepts(rows, groups), dtype=np.float64)
+
+    rules = [
+        WeightedRule(weight, partial(answers, rule), _columns(rule.to_json(), product))
+        for rule, weight in zip(mixture.hypotheses, mixture.weights, strict=True)
+    ]
+    asked_of = others[-fitting:]
+    return attribution(rules, person, asked_of, places=_places(product)), len(asked_of)
 
 
 def learned_from(drawn: Drawn, standing: Standing) -> str:
@@ -259,14 +275,6 @@ def _comparison(ledger: Ledger, product: Product, drawn: Drawn) -> FloatArray:
     return np.array(people[:COMPARED], dtype=np.float64).reshape(-1, product.width)
 
 
-def _answers(rule: Hypothesis, group: GroupArray | None) -> Acceptance:
-    def accepts(rows: FloatArray) -> FloatArray:
-        groups = None if group is None else np.repeat(group, len(rows))
-        return np.asarray(rule.accepts(rows, groups), dtype=np.float64)
-
-    return accepts
-
-
 def _places(product: Product) -> list[slice]:
     """Where each feature stands in the matrix."""
     if product.schema is None:
@@ -279,15 +287,6 @@ def _shown(product: Product, features: Sequence[float]) -> dict[str, Value]:
     if product.schema is None:
         return dict(zip(product.features, features, strict=True))
     return product.schema.records(np.array([features]))[0]
-
-
-def _fitting(mixture: Mixture, product: Product) -> int:
-    """With how many people somebody is compared: fewer for a model on many columns, such that the
-    shares stay exact.
-    """
-    if all(rule.to_json()["kind"] in WITH_BORDERS for rule in mixture.hypotheses):
-        return COMPARED
-    return min(COMPARED, max(32, MOST_EVALUATIONS // 4 >> min(len(product.features), 30)))
 
 
 def _columns(document: Any, product: Product) -> tuple[int, ...]:

@@ -100,19 +100,6 @@ class Health:
         self._told = (time.monotonic(), found)
         return found
 
-    def _witness(self) -> str:
-        lags = [seconds for seconds, _, _ in self.witness_lag().values()]
-        return "none" if not lags else "late" if min(lags) > LATE_WITNESS else "ok"
-
-    def _gap(self) -> dict[str, str]:
-        """After a restore: whether the gap is still "unconfirmed", or that "of some" tenants."""
-        with self.ledger.store.reader.connect() as connection:
-            free = without_gap(connection.execute(GAPS))
-        tenants = {product.tenant for product in self.settings.products}
-        if None in free or tenants <= free:
-            return {}
-        return {"gap": "of some" if tenants & free else "unconfirmed"}
-
     def _look(self) -> Json:
         words = {"database": self.database()}
         room = self.room()
@@ -126,9 +113,16 @@ class Health:
             except EvenhandError:
                 found = set()
             words["certificate"] = "suspended" if "suspended" in found else "ok"
-            words["witness"] = self._witness()
+            lags = [seconds for seconds, _, _ in self.witness_lag().values()]
+            late = bool(lags) and min(lags) > LATE_WITNESS
+            words["witness"] = "none" if not lags else "late" if late else "ok"
             try:
-                words |= self._gap()
+                with self.ledger.store.reader.connect() as connection:
+                    free = without_gap(connection.execute(GAPS))
             except SQLAlchemyError:
-                words["database"] = "unreachable"
+                return words | {"database": "unreachable"}
+            # after a restore: whether somebody has confirmed the gap, for all or for some tenants
+            tenants = {product.tenant for product in self.settings.products}
+            if None not in free and not tenants <= free:
+                words["gap"] = "of some" if tenants & free else "unconfirmed"
         return words

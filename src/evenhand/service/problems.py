@@ -11,6 +11,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
@@ -118,16 +119,8 @@ ALTERNATIVES = {
 """The law of a field that takes several types; pydantic would tell that of each."""
 
 
-def _place(error: Mapping[str, Any]) -> list[str]:
-    """Where the error is, without pydantic's names for the alternatives of a type."""
-    parts = [part for part in error["loc"] if part not in ("body", "query", "path")]
-    kept = [str(part) for part in parts if not _INNER.match(str(part))]
-    if error["type"] == "extra_forbidden" and parts and _INNER.match(str(parts[-1])):
-        kept.append(str(parts[-1]))  # an unknown field with such a name
-    return kept
-
-
 _INNER = re.compile(r"(?:bool|int|float|str|constrained-\w+)$|[\w-]+\[.*\]$", re.S)
+"""pydantic's names for the alternatives of a type, which are no part of a place."""
 
 
 def validation_problem(errors: Sequence[Mapping[str, Any]]) -> Json:
@@ -143,7 +136,10 @@ def validation_problem(errors: Sequence[Mapping[str, Any]]) -> Json:
     laws: dict[str, list[str]] = {}
     values: dict[str, Any] = {}
     for error in errors:
-        place = _place(error)
+        parts = [str(part) for part in error["loc"] if part not in ("body", "query", "path")]
+        place = [part for part in parts if not _INNER.match(part)]
+        if error["type"] == "extra_forbidden" and parts and _INNER.match(parts[-1]):
+            place.append(parts[-1])  # an unknown field with such a name
         field = printable(".".join(place) or "body")
         law = str(error["msg"]).removeprefix("Value error, ")
         laws.setdefault(field, []).append(ALTERNATIVES.get(place[-1] if place else "", law))
@@ -166,7 +162,7 @@ def validation_problem(errors: Sequence[Mapping[str, Any]]) -> Json:
     return problem("invalid", detail, hint=hint, **first, errors=refused)
 
 
-async def answer_error(_: Request, error: Exception) -> Response:
+async def answer_error(request: Request, error: Exception) -> Response:
     """The answer to a request that raised; nobody is told what broke inside."""
     match error:
         case ProblemError():
@@ -179,7 +175,14 @@ async def answer_error(_: Request, error: Exception) -> Response:
             kind = {404: "not-found", 405: "method"}.get(error.status_code, "bad-json")
             hint = "GET /openapi.json lists what there is."
             document = problem(kind, f"{error.detail}.", hint=hint)
-            return problem_response(document | {"status": error.status_code}, error.headers)
+            headers = error.headers
+            if error.status_code == 405:  # Starlette names the methods of one route of the path
+                found: set[str] = set()
+                for route in request.app.state.plain_routes:
+                    if route.matches(request.scope)[0] is not Match.NONE:
+                        found |= route.methods
+                headers = {"Allow": ", ".join(sorted(found))} if found else headers
+            return problem_response(document | {"status": error.status_code}, headers)
     return problem_response(
         problem("ledger-unavailable", "the request could not be completed.", hint="try again.")
     )

@@ -39,13 +39,10 @@ class RequestLog:
         where = f',"client":{json.dumps(client)}' if failed else ""
         event = "login_failed" if status == 401 or route.endswith("/login") * failed else "request"
         at = time.time()
-        self._add(
+        self._lines.append(
             f'{{"at":{at:.3f},"event":"{event}","id":"{request}","method":{json.dumps(method)},'
             f'"route":{json.dumps(route)},"status":{status},"ms":{1000 * seconds:.2f}{where}}}'
         )
-
-    def _add(self, line: str) -> None:
-        self._lines.append(line)
         if not self._waiting:
             self._waiting = True
             asyncio.get_running_loop().call_later(FLUSH_SECONDS, self.flush)

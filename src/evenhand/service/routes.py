@@ -338,22 +338,26 @@ async def where_it_stands(product: schemas.ProductName, caller: MayAudit) -> Jso
     people overruled.
     """
     service = caller.service
-    chosen = service.decider.product(caller.tenant, product)
+    service.decider.product(caller.tenant, product)  # or it is not found
 
     def read() -> Json:
-        learner, counts = service.trainer(chosen).learner, service.counts[caller.tenant, product]
+        counts = service.counts[caller.tenant, product]
         counts.refresh(0)
         decided = service.ledger.counts(caller.tenant, product).usable
-        due = min(learner.epoch.first_round + learner.epoch.rounds, 2**53)
+        # from the newest policy on record, for another replica may be the one that trains
+        policies = service.ledger.policies(caller.tenant, product)
+        newest = [policy for policy in policies if policy.in_lineage][-1]
+        info = newest.info
+        due = min(info["first_round"] + info["rounds"], 2**53)
         return {
-            "epoch": learner.epoch.number,
-            "phase": learner.epoch.phase,
+            "epoch": newest.epoch,
+            "phase": info["phase"],
             "decided": decided,
             "next_epoch_after": due,
             "to_go": max(due - decided, 0),
-            "learned_weight": learner.learned_weight,
-            "notes": list(learner.report.notes),
-            "forecast": list(learner.report.forecast),
+            "learned_weight": info["learned_weight"],
+            "notes": info.get("notes", []),
+            "forecast": info.get("forecast", []),
             "overruled": [asdict(line) for line in counts.overruled_lines()],
             "as_drawn": AS_DRAWN,
         }
