@@ -2,7 +2,8 @@
 
 The source distribution is unpacked, installed with its extra `test`, and must pass its own tests (a
 quick part of them unless --all). The wheel is installed into empty environments, alone and with
-each extra, and must run what the README shows for it. It prints what the core needs on disk.
+each extra, and must run what the README shows for it. `twine check` renders the README as a package
+index would. It prints what the core needs on disk.
 
     make package
 """
@@ -10,6 +11,7 @@ each extra, and must run what the README shows for it. It prints what the core n
 import argparse
 import os
 import re
+import socket
 import subprocess
 import sys
 import tarfile
@@ -26,7 +28,7 @@ TRIES = {
     "plots": ["evenhand demo"],
     "tables": ["python -c 'import evenhand.tables, narwhals, pyarrow'"],
     "service": ["evenhand serve --help", "python -c 'import evenhand.service, evenhand.ledger'"],
-    "demo": ["evenhand demo", "evenhand serve --demo --seconds 3"],
+    "demo": ["evenhand demo", "evenhand serve --demo --seconds 3 --port {port}"],
 }
 
 
@@ -38,6 +40,14 @@ def run(command: str | list[object], **options: object) -> None:
     subprocess.run(
         command if shell else [str(word) for word in command], shell=shell, check=True, **options
     )
+
+
+def free_port() -> int:
+    """A port that nobody listens to."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+    return port
 
 
 def environment(place: Path, *installed: str) -> Path:
@@ -53,39 +63,53 @@ def megabytes(place: Path) -> float:
     return sum(path.stat().st_size for path in files if path.suffix != ".pyc") / 1e6
 
 
+def try_wheel(wheel: Path, place: Path) -> None:
+    """Install the wheel alone and with each extra, and run what the README shows for it."""
+    asked = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = set(asked["optional-dependencies"]) - NOT_FOR_USERS
+    readme = (ROOT / "README.md").read_text()
+    code = "\n".join(re.findall(r"```python\n(.*?)```", readme, re.DOTALL))
+    (place / "readme.py").write_text(code)
+    for extra in ["", *sorted(extras)]:
+        what = f"{wheel}[{extra}]" if extra else str(wheel)
+        home = environment(place / f"env-{extra or 'core'}", what)
+        if not extra:
+            print(f"  core: {megabytes(home):.0f} MB without bytecode", flush=True)
+        path = f"{home / 'bin'}:/usr/bin:/bin"
+        for command in ["python -c 'import evenhand'", *TRIES.get(extra, [])]:
+            filled = command.replace("{port}", str(free_port()))
+            run(filled, cwd=place, env={"PATH": path, "HOME": str(place)})
+
+
+def try_source(source: Path, place: Path, every_test: bool) -> None:
+    """Unpack the source distribution, install it, and run its own tests."""
+    with tarfile.open(source) as archive:
+        archive.extractall(place, filter="data")
+    tree = place / source.name.removesuffix(".tar.gz")
+    home = environment(place / "sdist", f"{tree}[test]")
+    tests = [] if every_test else QUICK
+    run([home / "bin/python", "-m", "pytest", "-q", *tests], cwd=tree, env=os.environ)
+
+
 def main() -> None:
     """Build, unpack, install, try."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--all", action="store_true", help="all tests of the source distribution")
-    every_test = parser.parse_args().all
+    parser.add_argument("--only", choices=("wheel", "source"), help="try one of the two")
+    asked = parser.parse_args()
     run(["rm", "-rf", ROOT / "dist"])
     run([UV, "build", "-q", "--out-dir", ROOT / "dist", ROOT])
     (source,), (wheel,) = (list((ROOT / "dist").glob(f"*.{end}")) for end in ("tar.gz", "whl"))
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
     with tempfile.TemporaryDirectory(prefix="evenhand-package-") as folder:
-        place = Path(folder)
-        print("the wheel, alone and with each extra:")
-        code = "\n".join(
-            re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-        )
-        (place / "readme.py").write_text(code)
-        for extra in ["", *sorted(set(extras) - NOT_FOR_USERS)]:
-            what = f"{wheel}[{extra}]" if extra else str(wheel)
-            home = environment(place / f"env-{extra or 'core'}", what)
-            if not extra:
-                print(f"  core: {megabytes(home):.0f} MB without bytecode", flush=True)
-            path = f"{home / 'bin'}:/usr/bin:/bin"
-            for command in ["python -c 'import evenhand'", *TRIES.get(extra, [])]:
-                run(command, cwd=place, env={"PATH": path, "HOME": folder})
-        print("the source distribution, with its own tests:")
-        with tarfile.open(source) as archive:
-            archive.extractall(place, filter="data")
-        (tree,) = place.glob("evenhand-*/")
-        home = environment(place / "sdist", f"{tree}[test]")
-        tests = [] if every_test else QUICK
-        run([home / "bin/python", "-m", "pytest", "-q", *tests], cwd=tree, env=os.environ)
+        print("what an index would show:")
+        checker = environment(Path(folder) / "twine", "twine")
+        run([checker / "bin/twine", "check", "--strict", source, wheel])
+        if asked.only != "source":
+            print("the wheel, alone and with each extra:")
+            try_wheel(wheel, Path(folder))
+        if asked.only != "wheel":
+            print("the source distribution, with its own tests:")
+            try_source(source, Path(folder), asked.all)
     print("1 passed, 0 failed")
 
 
