@@ -442,7 +442,8 @@ def _columns_to_note(frame: Frame, names: tuple[str, ...]) -> list[str]:
         if column.notation is not None and column.notation.kind == "date":
             notes.append(f"{name!r} holds dates, as days since 1970-01-01: {first} is {value:g}")
         elif column.notation is not None and column.notation.kind == "flag":
-            notes.append(f"{name!r} holds yes and no, as 1 and 0: {first} is {value:g}")
+            if number(first) != value:  # 0 and 1 are what they are
+                notes.append(f"{name!r} holds yes and no, as 1 and 0: {first} is {value:g}")
         elif column.written is not None and isinstance(first, str) and number(first) != value:
             notes.append(f"{name!r} is written like {first!r}, which is read as {value:.10g}")
         if len(read) > 1 and (read == value).all():
