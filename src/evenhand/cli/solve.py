@@ -174,7 +174,7 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> dict[str, A
         "policy": solution.policy.to_json(),
         "in_words": solution.policy.describe(table.names).splitlines(),
         "columns": list(table.names),
-        "encoded_columns": {name: list(columns) for name, columns in table.encoded.items()},
+        **recipe_to_json(table.recipe),
         "label": {"column": task.label, "good": task.good},
         "group": {"column": task.group, "use": task.group_use, "values": list(task.sample.groups)},
         "class": dict(task.hypotheses.params),
@@ -193,7 +193,6 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> dict[str, A
         "method": solution.report.method,
         "converged": solution.report.converged,
         "table": {"file": task.source, "people": len(task.sample)},
-        "recipe": recipe_to_json(table.recipe),
         "costs_per_person": {
             key: show.per_person(task, cost)
             for key, cost in zip(

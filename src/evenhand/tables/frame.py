@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.errors import InvalidInput, MissingColumn
-from evenhand.tables.notation import PLAIN, Notation, days_of, find_notation
+from evenhand.tables.notation import PLAIN, Notation, days_of, find_notation, unit_of
 from evenhand.tables.packed import find_missing, plain_numbers
 from evenhand.words import (
     BoolArray,
@@ -190,6 +190,14 @@ class TableColumn:
     def notation(self) -> Notation | None:
         """How the numbers are written; None for a category."""
         return None if isinstance(self._read[1], str) else self._read[1]
+
+    @property
+    def currency(self) -> str | None:
+        """The currency of amounts of money; None if they have none, or several."""
+        if self.notation is not None:
+            return self.notation.unit
+        units = {unit_of(text) for text in set(self.texts) if text is not None} - {None}
+        return units.pop() if len(units) == 1 else None
 
     @property
     def doubt(self) -> str | None:
