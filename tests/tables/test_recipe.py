@@ -1,8 +1,11 @@
 """A policy file's recipe is followed to the letter on new tables."""
 
+import json
+
 import numpy as np
 import pytest
 
+import evenhand as eh
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.tables import (
     Notation,
@@ -13,6 +16,7 @@ from evenhand.tables import (
     recipe_from_json,
     recipe_of_names,
     recipe_to_json,
+    schema_of,
 )
 
 OLD = (
@@ -94,3 +98,46 @@ def test_a_file_of_an_earlier_version(new):
         recipe_from_json([{"name": "x"}])
     with pytest.raises(MissingColumn):
         prepare(new("x,age\n1,2\n"), recipe)
+
+
+def test_a_recipe_is_stored_as_the_one_schema_and_lists_of_earlier_versions_are_read():
+    recipe = (
+        RecipeColumn("age", Notation("number", decimal=",")),
+        RecipeColumn("owner", Notation("flag")),
+        RecipeColumn("sex", None, ("m",), "f"),
+        RecipeColumn("city", None, ("Bern", "Ulm", "Wien")),
+    )
+    written = json.loads(json.dumps(recipe_to_json(recipe)))
+    schema = eh.Schema.from_json(written["schema"])
+    assert schema == schema_of(recipe)
+    assert [column.kind for column in schema.columns] == ["number", "boolean", *["category"] * 2]
+    assert schema["sex"].categories == ("f", "m")
+    assert recipe_from_json(written) == recipe
+    earlier = [
+        {"name": "age", "kind": "number", "notation": {"kind": "number", "decimal": ","}},
+        {"name": "owner", "kind": "boolean", "notation": {"kind": "flag"}},
+        {"name": "sex", "kind": "category", "categories": ["m"], "base": "f"},
+        {"name": "city", "kind": "category", "categories": ["Bern", "Ulm", "Wien"]},
+    ]
+    assert recipe_from_json(earlier) == recipe
+
+
+@pytest.mark.parametrize(
+    ("made", "other", "refused"),
+    [
+        ("$51,000", "€51,000", True),
+        ("$51,000", "EUR 51000", True),
+        ("$51,000", "USD 51,000", False),
+        ("$51,000", "51000", False),  # no currency is said
+        ("51000", "€51000", False),  # none was said when the policy was made
+    ],
+)
+def test_amounts_in_another_currency_are_refused(new, made, other, refused):
+    recipe = (RecipeColumn("x", new(f"x;y\n{made};a\n").columns["x"].notation),)
+    recipe = recipe_from_json(json.loads(json.dumps(recipe_to_json(recipe))))
+    table = new(f"x;y\n{other};a\n")
+    if refused:
+        with pytest.raises(InvalidInput, match=r"are in EUR; .* amounts in USD"):
+            prepare(table, recipe)
+    else:
+        assert prepare(table, recipe).features.tolist() == [[51_000.0]]

@@ -1,5 +1,6 @@
-"""A policy file, as `evenhand solve --out` writes it: the policy, the recipe from a raw table to
-the numbers it sees, and what the outcome, the group, the limit and the prices were.
+"""A policy file, as `evenhand solve --out` writes it: the policy, the schema of the raw table and
+how it becomes the numbers that the policy sees, and what the outcome, the group, the limit and the
+prices were.
 """
 
 import json
@@ -11,7 +12,8 @@ from typing import Any
 from evenhand.contracts import Policy
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import policy_from_json
-from evenhand.tables import Recipe, recipe_from_json, recipe_of_names
+from evenhand.schema import Schema
+from evenhand.tables import Recipe, recipe_from_json, recipe_of_names, schema_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,11 +78,12 @@ class PolicyFile:
                 f"{where} is no policy file: it does not say 'policy' and 'columns'.", hint=hint
             )
         names, encoded = document["columns"], document.get("encoded_columns", {})
-        recipe = (
-            recipe_from_json(document["recipe"])
-            if "recipe" in document
-            else recipe_of_names(names, encoded)
-        )
+        if "schema" in document:
+            recipe = recipe_from_json(document)
+        elif "recipe" in document:  # files of earlier versions
+            recipe = recipe_from_json(document["recipe"])
+        else:
+            recipe = recipe_of_names(names, encoded)
         width = sum(1 if one.notation else len(one.categories) for one in recipe)
         if width != len(names):
             raise InvalidInput(
@@ -88,6 +91,11 @@ class PolicyFile:
                 hint=hint,
             )
         return cls(policy_from_json(document["policy"]), recipe, where.name, document)
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the raw table that the policy was made with."""
+        return schema_of(self.recipe)
 
     def _said(self, part: str, key: str) -> str | None:
         value = self.document.get(part)

@@ -53,6 +53,7 @@ from evenhand.tables.recipe import (
     recipe_from_json,
     recipe_of_names,
     recipe_to_json,
+    schema_of,
 )
 from evenhand.tables.wheels import DataUnavailable, WheelFile, cache_folder
 
@@ -98,6 +99,7 @@ __all__ = [
     "recipe_of_names",
     "recipe_to_json",
     "same_value",
+    "schema_of",
     "spelt",
     "two_values",
 ]

@@ -36,6 +36,8 @@ FALSE = frozenset({"false", "no", "n", "f", "0", "0.0"})
 DATES = ("day-first", "month-first", "text")
 """What may be said about dates; without it only those are read that can be read in one way."""
 CODES = "USD|EUR|GBP|CHF|JPY|CAD|AUD|NZD|SEK|NOK|DKK|INR|CNY|BRL|ZAR|MXN|PLN|CZK|HUF"
+SIGNS = {"$": "USD", "€": "EUR", "£": "GBP", "¥": "JPY", "₹": "INR"}
+"""The currency that a sign stands for; a dollar or a yen of another country has its code."""
 MINUS, GAPS = "\u2212", " '\u2019\u00a0\u2009\u202f"
 """The minus sign of print, and what may stand between thousands besides points and commas."""
 EPOCH = datetime(1970, 1, 1)
@@ -138,6 +140,8 @@ class Notation:
         Whether numbers are written in percent.
     order : {"year-first", "day-first", "month-first"}
         How dates are written.
+    unit : str, optional
+        The currency of amounts of money, as its code where that is known.
 
     Examples
     --------
@@ -153,6 +157,7 @@ class Notation:
     decimal: Literal[".", ","] = "."
     percent: bool = False
     order: Literal["year-first", "day-first", "month-first"] = "year-first"
+    unit: str | None = None
 
     def value(self, text: str) -> float | None:
         """Read one cell.
@@ -183,9 +188,10 @@ class Notation:
         Returns
         -------
         dict
-            The fields.
+            The fields; without a unit if there is none.
         """
-        return asdict(self)
+        written = asdict(self)
+        return written if self.unit is not None else {k: written[k] for k in written if k != "unit"}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any]) -> "Notation":
@@ -208,6 +214,8 @@ class Notation:
         }
         known["order"] = ("year-first", "day-first", "month-first")
         for key, value in document.items():
+            if key == "unit" and isinstance(value, str):
+                continue
             if key not in known or value not in known[key]:
                 raise InvalidInput(f"a notation has no {key} = {value!r}.")
         return cls(**document)
@@ -375,6 +383,49 @@ def find_notation(
     return None if dates == "text" else _date_notation(values, dates)
 
 
+def currency(unit: str | None) -> str | None:
+    """Give the code of a currency that is written by its sign.
+
+    Parameters
+    ----------
+    unit : str or None
+        What stands before or after an amount.
+
+    Returns
+    -------
+    str or None
+        The code, or the unit itself where it is none of the known signs.
+
+    Examples
+    --------
+    >>> currency("$"), currency("CHF"), currency(None)
+    ('USD', 'CHF', None)
+    """
+    return None if unit is None else SIGNS.get(unit, unit.upper())
+
+
+def unit_of(text: str) -> str | None:
+    """Tell the currency of an amount.
+
+    Parameters
+    ----------
+    text : str
+        A cell.
+
+    Returns
+    -------
+    str or None
+        Its currency; None if it has none or is no amount.
+
+    Examples
+    --------
+    >>> unit_of("$51,000"), unit_of("51 EUR"), unit_of("51")
+    ('USD', 'EUR', None)
+    """
+    amount = _amount(text.strip())
+    return None if amount is None else currency(amount.unit)
+
+
 def _number_notation(
     parts: list[Amount], values: list[str], decimal: str | None, guess: str
 ) -> Notation | str | None:
@@ -395,7 +446,8 @@ def _number_notation(
         readings = (amount.number(".") or 0.0, amount.number(",") or 0.0)
         whole, small = max(readings, key=abs), min(readings, key=abs)
         return f"{example!r} may be {whole:g} or {small:g}; say --decimal . or --decimal ,"
-    chosen = Notation("number", cast(Any, mark or "."), percents == {True})
+    unit = next(iter(units), None)
+    chosen = Notation("number", cast(Any, mark or "."), percents == {True}, unit=currency(unit))
     wrong = [v for v in values if chosen.value(v) is None]
     if wrong:
         return f"{wrong[0]!r} does not fit --decimal {mark}; write all in one way"
@@ -525,6 +577,14 @@ class TableColumn:
     def notation(self) -> Notation | None:
         """How the numbers are written; None for a category."""
         return None if isinstance(self._read[1], str) else self._read[1]
+
+    @property
+    def currency(self) -> str | None:
+        """The currency of amounts of money; None if they have none, or several."""
+        if self.notation is not None:
+            return self.notation.unit
+        units = {unit_of(text) for text in set(self.texts) if text is not None} - {None}
+        return units.pop() if len(units) == 1 else None
 
     @property
     def doubt(self) -> str | None:

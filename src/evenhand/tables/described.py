@@ -558,7 +558,9 @@ class _Check:
                 note = f"holds dates, as days since 1970-01-01: {first} is {value:g}"
                 self.notes.append(f"{name!r} {note}")
             elif notation.kind == "flag":
-                self.notes.append(f"{name!r} holds yes and no, as 1 and 0: {first} is {value:g}")
+                if number(first) != value:  # 0 and 1 are what they are
+                    note = f"holds yes and no, as 1 and 0: {first} is {value:g}"
+                    self.notes.append(f"{name!r} {note}")
             elif column.written is not None and isinstance(first, str) and number(first) != value:
                 self.notes.append(
                     f"{name!r} is written like {first!r}, which is read as {value:.10g}"

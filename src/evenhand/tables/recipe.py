@@ -13,16 +13,17 @@ from typing import Any, Literal
 import numpy as np
 
 from evenhand.errors import InvalidInput, MissingColumn
+from evenhand.schema import Column, Kind, Schema
 from evenhand.tables.column import PLAIN, Notation, Written, listed
 from evenhand.tables.frame import Frame, Recipe, RecipeColumn
 from evenhand.words import BoolArray, FloatArray
 
-KINDS = {"number": "number", "flag": "boolean", "date": "number"}
-"""Notations and the kinds of a column that `evenhand.Schema` has for them."""
+KINDS: Mapping[str, Kind] = {"number": "number", "flag": "boolean", "date": "number"}
+"""Notations and the kinds of a column that a `Schema` has for them."""
 
 
-def recipe_to_json(recipe: Recipe) -> list[dict[str, Any]]:
-    """Write a recipe as plain JSON.
+def schema_of(recipe: Recipe) -> Schema:
+    """Tell the schema of the raw table that a recipe reads.
 
     Parameters
     ----------
@@ -31,39 +32,70 @@ def recipe_to_json(recipe: Recipe) -> list[dict[str, Any]]:
 
     Returns
     -------
-    list of dict
-        One per column: name and kind (number, boolean or category), with the notation or the
-        categories.
+    Schema
+        The same columns with their kinds; a category has all its values, the one without a 0/1
+        column first.
 
     Examples
     --------
-    >>> recipe_to_json((RecipeColumn("city", categories=("Bern", "Ulm")),))
-    [{'name': 'city', 'kind': 'category', 'categories': ['Bern', 'Ulm'], 'base': None}]
+    >>> recipe = (RecipeColumn("age", PLAIN), RecipeColumn("sex", None, ("m",), "f"))
+    >>> schema_of(recipe).describe()
+    'age (number), sex (category of 2)'
     """
-    return [
-        {
-            "name": column.name,
-            "kind": "category",
-            "categories": list(column.categories),
-            "base": column.base,
-        }
-        if column.notation is None
-        else {
-            "name": column.name,
-            "kind": KINDS[column.notation.kind],
-            "notation": column.notation.to_json(),
-        }
-        for column in recipe
-    ]
+    return Schema(
+        tuple(
+            Column(one.name, KINDS[one.notation.kind])
+            if one.notation is not None
+            else Column(
+                one.name,
+                "category",
+                (*(() if one.base is None else (one.base,)), *one.categories),
+            )
+            for one in recipe
+        )
+    )
 
 
-def recipe_from_json(document: Sequence[Mapping[str, Any]]) -> Recipe:
+def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
+    """Write a recipe as plain JSON: the schema of the raw table, and what it does not say.
+
+    Parameters
+    ----------
+    recipe : tuple of RecipeColumn
+        The columns.
+
+    Returns
+    -------
+    dict
+        "schema", the columns as a `Schema` writes them; "notation", how the numbers of each are
+        written; "encoded_columns", the 0/1 columns of each category.
+
+    Examples
+    --------
+    >>> written = recipe_to_json((RecipeColumn("city", categories=("Bern", "Ulm")),))
+    >>> written["schema"]["columns"][0]["categories"], written["encoded_columns"]
+    (['Bern', 'Ulm'], {'city': ['city=Bern', 'city=Ulm']})
+    """
+    return {
+        "schema": schema_of(recipe).to_json(),
+        "notation": {
+            one.name: one.notation.to_json() for one in recipe if one.notation is not None
+        },
+        "encoded_columns": {
+            one.name: [f"{one.name}={value}" for value in one.categories]
+            for one in recipe
+            if one.notation is None
+        },
+    }
+
+
+def recipe_from_json(document: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Recipe:
     """Read a recipe back.
 
     Parameters
     ----------
-    document : list of dict
-        What `recipe_to_json` wrote.
+    document : dict or list of dict
+        What `recipe_to_json` wrote; a list is what it wrote before policy files had a schema.
 
     Returns
     -------
@@ -81,14 +113,25 @@ def recipe_from_json(document: Sequence[Mapping[str, Any]]) -> Recipe:
     'city'
     """
     try:
-        return tuple(
-            RecipeColumn(
-                str(one["name"]), None, tuple(map(str, one["categories"])), one.get("base")
+        if not isinstance(document, Mapping):
+            return tuple(
+                RecipeColumn(
+                    str(one["name"]), None, tuple(map(str, one["categories"])), one.get("base")
+                )
+                if one["kind"] == "category"
+                else RecipeColumn(str(one["name"]), Notation.from_json(one["notation"]))
+                for one in document
             )
-            if one["kind"] == "category"
-            else RecipeColumn(str(one["name"]), Notation.from_json(one["notation"]))
-            for one in document
-        )
+        recipe, notation = [], document["notation"]
+        for column in Schema.from_json(document["schema"]).columns:
+            if column.kind != "category":
+                recipe.append(RecipeColumn(column.name, Notation.from_json(notation[column.name])))
+                continue
+            shown = set(document["encoded_columns"][column.name])
+            values = tuple(v for v in column.categories if f"{column.name}={v}" in shown)
+            left = [v for v in column.categories if v not in values]
+            recipe.append(RecipeColumn(column.name, None, values, next(iter(left), None)))
+        return tuple(recipe)
     except (KeyError, TypeError) as error:
         raise InvalidInput(
             f"the recipe of the policy cannot be read ({error!r}).",
@@ -242,7 +285,13 @@ def prepare(
 def _numbers(frame: Frame, name: str, notation: Notation) -> FloatArray:
     """A column of numbers: in its own notation if that means the same, else as the recipe says."""
     column = frame.columns[name]
-    own = column.notation
+    own, units = column.notation, {notation.unit, column.currency} - {None}
+    if len(units) > 1:
+        raise InvalidInput(
+            f"{frame.source}: the amounts of {name!r} are in {column.currency}; the policy was "
+            f"made with amounts in {notation.unit}.",
+            hint=f"convert them to {notation.unit} first.",
+        )
     if own is None or (own.kind, own.percent) != (notation.kind, notation.percent):
         fixed = replace(column, written=replace(column.written or Written(), fixed=notation))
         if fixed.numbers is None:
