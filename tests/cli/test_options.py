@@ -8,7 +8,6 @@ import pytest
 from evenhand.cli.options import (
     CLASS_NAME,
     JSON_FILE,
-    TableRequest,
     column_meaning,
     command_words,
     table_problem,
@@ -47,11 +46,14 @@ def test_the_words_of_a_command_leave_out_what_is_the_default():
 
 
 def test_a_table_and_its_options_become_a_problem(lending):
-    request = TableRequest(
-        data=lending, label="repaid", good="yes", group="group", rate=("fpr", "fnr", "fpr")
-    )
-    task = table_problem(request)
+    options = {"data": lending, "label": "repaid", "good": "yes", "group": "group"}
+    task = table_problem({**options, "rate": ("fpr", "fnr", "fpr")})
     assert [rate.symbol for rate in task.rates] == ["FPR", "FNR"]
     assert (task.source, len(task.sample), task.priced) == ("lending.csv", 1200, False)
     with pytest.raises(InvalidInput, match="belongs to --class thresholds"):
-        table_problem(TableRequest(data=lending, score="income"))
+        table_problem({**options, "score": "income"})
+    with pytest.raises(InvalidInput, match="--score is missing"):
+        table_problem({**options, "kind": "thresholds"})
+    both = {**options, "kind": "thresholds", "score": "income", "features": "income"}
+    with pytest.raises(InvalidInput, match="--features was given"):
+        table_problem(both)

@@ -5,8 +5,10 @@ import pytest
 from rich.console import Console
 
 from evenhand.cli import show
-from evenhand.cli.options import TableRequest, table_problem
+from evenhand.cli.options import table_problem
 from evenhand.cli.solve import solve
+
+MEANING = {"label": "repaid", "good": "yes", "group": "group"}
 
 
 def printed(thing) -> str:
@@ -33,17 +35,14 @@ def test_texts_are_printed_without_markup():
     [("1", "error rate", "0.2500"), ("3", "cost per person", "0.25"), ("9e4", None, "0.25")],
 )
 def test_costs_are_shown_per_person(lending, price, name, shown):
-    request = TableRequest(
-        data=lending, label="repaid", good="yes", group="group", price_false_accept=price
-    )
-    task = table_problem(request)
+    task = table_problem({"data": lending, **MEANING, "price_false_accept": price})
     assert show.money(task, 300.0) == shown
     assert name in (None, show.cost_name(task))
     assert show.money(task, 1200 * 1234.5) == ("1234.5000" if name == "error rate" else "1,234")
 
 
 def test_the_rates_are_those_of_the_table(lending):
-    task = table_problem(TableRequest(data=lending, label="repaid", good="yes", group="group"))
+    task = table_problem({"data": lending, **MEANING})
     solution = solve(task)
     rates = show.measured_rates(task, solution)
     assert list(rates) == ["FPR", "FNR", "SR"]

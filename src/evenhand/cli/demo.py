@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.options import JSON_OPTION, TableProblem, TableRequest, table_problem
+from evenhand.cli.options import JSON_OPTION, TableProblem, table_problem
 from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
@@ -138,8 +138,8 @@ def command(out: Path, seeds: int, document: str | None) -> None:
     screen.print(f"This takes {took}; everything is written to {out}.\n", markup=False)
     data, policy = out / "lending.csv", out / "policy.json"
     data.write_text(lending_csv(), encoding="utf-8", newline="")
-    request = TableRequest(data=data, label=LABEL, good=GOOD, group=GROUP, limit=LIMIT)
-    task = table_problem(request)
+    meaning = {"label": LABEL, "good": GOOD, "group": GROUP}
+    task = table_problem({"data": data, **meaning, "limit": LIMIT})
     unlimited = replace(task, limit=1.0)
     tell_the_problem(screen, unlimited, solve(unlimited))
     solution = solve(task)

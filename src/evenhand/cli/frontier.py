@@ -17,7 +17,6 @@ from evenhand.cli.options import (
     PROBLEM_OPTIONS,
     TABLE_OPTIONS,
     TableProblem,
-    TableRequest,
     table_problem,
 )
 from evenhand.contracts import Hypothesis, Policy
@@ -82,7 +81,7 @@ def command(
 
     require("matplotlib")  # before the work, not after
     grid = parse_limits(limits, options["limit"])
-    task = table_problem(TableRequest(**options))
+    task = table_problem(options)
     traced = trace(task, grid)
     draw(task, traced, out)
     if table is not None:

@@ -1,7 +1,7 @@
 """Options that several commands share, and the problem that a table and its options describe."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,7 +12,15 @@ from evenhand.contracts import GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, Rate
 from evenhand.hypotheses import CLASSES, ScoreThresholds
-from evenhand.tables import READING, Misleading, Table, misleading, number, read_table
+from evenhand.tables import (
+    READING,
+    LabelledFrame,
+    Misleading,
+    Table,
+    misleading,
+    number,
+    read_table,
+)
 from evenhand.tables.column import DATES
 from evenhand.words import (
     BoolArray,
@@ -294,32 +302,13 @@ def command_words(options: Mapping[str, Any], defaults: Mapping[str, Any]) -> li
 
 @dataclass(frozen=True, kw_only=True)
 class TableRequest:
-    """What the user asked for, as typed."""
+    """What the user asked for: a table, what its columns mean (as `read_table` takes it), and what
+    is to be solved on it, as typed.
+    """
 
     data: str | Path
-    label: str | None = None
-    group: str | None = None
+    meaning: Mapping[str, Any]
     rate: str | tuple[str, ...] = "fpr"
-    good: str | None = None
-    bad: str | None = None
-    groups: str | None = None
-    features: str | None = None
-    leave_out: str | None = None
-    id: str | None = None
-    encode: bool = False
-    drop_missing: bool = False
-    drop_unlabelled: bool = False
-    delimiter: str | None = None
-    encoding: str | None = None
-    decimal: str | None = None
-    dates: str | None = None
-    no_header: bool = False
-    skip_lines: int | None = None
-    sheet: str | None = None
-    missing: str | None = None
-    fewest: int | None = None
-    fewest_by_default: int = 0
-    """What `fewest` is by default: rates that are measured on the table itself need nobody."""
     limit: float = 0.05
     kind: str = "stumps"
     score: str | None = None
@@ -328,26 +317,33 @@ class TableRequest:
     group_use: str = "certify-only"
     holdout: float | None = None
     seed: int = 0
+    fewest_by_default: int = 0
+    """What `fewest` is by default: rates that are measured on the table itself need nobody."""
 
-    @property
-    def meaning(self) -> dict[str, Any]:
-        """What the columns mean; thresholds cut one score column, other classes use any columns."""
-        described = column_meaning(vars(self))
-        described["fewest_by_default"] = self.fewest_by_default
-        if self.kind != "thresholds":
-            if self.score:
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> "TableRequest":
+        """The request that the options of a command make."""
+        names = [entry.name for entry in fields(cls)]
+        own = {name: options[name] for name in names if name in options}
+        return cls(meaning=column_meaning(options), **own)
+
+    def read(self, needed: tuple[str, ...]) -> LabelledFrame:
+        """The table; thresholds cut one score column, other classes use any columns."""
+        meaning = dict(self.meaning)
+        if self.kind == "thresholds":
+            if self.score is None or "features" in meaning:
+                given = "--features was given" if "features" in meaning else "--score is missing"
                 raise InvalidInput(
-                    f"--score {self.score} belongs to --class thresholds, "
-                    f"but the class is {self.kind}."
+                    f"--class thresholds cuts one score column; {given}.",
+                    hint="name it with --score COL, without --features.",
                 )
-            return described
-        if self.score is None or self.features:
-            given = "--features was given" if self.features else "--score is missing"
+            meaning["features"] = (self.score,)
+        elif self.score:
             raise InvalidInput(
-                f"--class thresholds cuts one score column; {given}.",
-                hint="name it with --score COL, without --features.",
+                f"--score {self.score} belongs to --class thresholds, but the class is {self.kind}."
             )
-        return {**described, "features": (self.score,)}
+        usual = self.fewest_by_default
+        return read_table(self.data, fewest_by_default=usual, needed=needed, **meaning)
 
 
 @dataclass(frozen=True, eq=False)
@@ -374,8 +370,11 @@ class TableProblem:
     """People who were held out."""
 
 
-def table_problem(request: TableRequest) -> TableProblem:
-    """Read the table and build the problem; every complaint about the input is made here."""
+def table_problem(options: Mapping[str, Any]) -> TableProblem:
+    """Read the table and build the problem that options describe; every complaint about the input
+    is made here.
+    """
+    request = TableRequest.of(options)
     names = (request.rate,) if isinstance(request.rate, str) else request.rate
     prices = {
         "false_accept": request.price_false_accept,
@@ -383,17 +382,17 @@ def table_problem(request: TableRequest) -> TableProblem:
     }
     values = {name: number(price) for name, price in prices.items()}
     columns = tuple(prices[name] for name, value in values.items() if value is None)
-    frame = read_table(request.data, **request.meaning, needed=columns)
-    table, held, costs = frame.encoded(), None, dict[str, float | FloatArray]()
-    for name, value in values.items():
-        costs[name] = frame.frame.finite(prices[name]) if value is None else value
+    frame = request.read(columns)
+    table, held = frame.encoded(), None
+    chosen: slice | BoolArray = slice(None)
     if request.holdout is not None:
         chosen = ~held_out(table.group, request.holdout, request.seed)
         table, held = table.rows(chosen), table.rows(~chosen).sample
-        costs = {
-            k: cost[chosen] if isinstance(cost, np.ndarray) else cost for k, cost in costs.items()
-        }
     sample = table.sample
+    costs: dict[str, float | FloatArray] = {
+        name: frame.frame.finite(prices[name])[chosen] if value is None else value
+        for name, value in values.items()
+    }
     per_group = request.kind == "thresholds" and request.group_use == "decide"
     return TableProblem(
         source=Path(request.data).name,

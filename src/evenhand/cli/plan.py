@@ -17,7 +17,6 @@ from evenhand.cli.options import (
     PLAIN,
     PRICE_OPTIONS,
     SCORE,
-    TableRequest,
     table_problem,
 )
 from evenhand.contracts import GroupUse
@@ -182,7 +181,7 @@ def make_plan(options: dict[str, Any], out: "Console") -> "LaunchPlan":
         kind = options["kind"] or ("thresholds" if options["score"] else "stumps")
         names = (*PLAIN, *LISTS, *FLAGS, "score", "group_use", "data")
         given = {name: options[name] for name in names}
-        task = table_problem(TableRequest(kind=kind, fewest_by_default=FEWEST, **given))
+        task = table_problem({**given, "kind": kind, "fewest_by_default": FEWEST})
         show_task(out, task)
         return plan_from_sample(task.sample, task.hypotheses, **launch)
     for name in ("shares", "bad_rates"):

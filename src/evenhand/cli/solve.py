@@ -15,7 +15,6 @@ from evenhand.cli.options import (
     PROBLEM_OPTIONS,
     TABLE_OPTIONS,
     TableProblem,
-    TableRequest,
     table_problem,
 )
 from evenhand.words import LabelledSample
@@ -80,7 +79,7 @@ def command(
     The answer is a mixture: a coin picks one of its rules for each person. The limit holds for the
     mixture, on this table.
     """
-    task = table_problem(TableRequest(**options))
+    task = table_problem(options)
     solution = solve(task, method, max_calls)
     present(task, solution, out, document)
 

@@ -406,10 +406,9 @@ class Stumps(HypothesisClass):
                 code = np.searchsorted(values, column, side="right") - 1
             edges.append(values)
             # the smallest kind of number that tells so many bins apart
-            few = (
-                np.uint8 if len(values) <= 256 else np.uint16 if len(values) <= 65536 else np.int32
-            )
-            bins.append(code.astype(few))
+            n = len(values)
+            kind = np.uint8 if n <= 256 else np.uint16 if n <= 65536 else np.int32
+            bins.append(code.astype(kind))
         many = sum(len(e) for e in edges) > MANY_BINS
         widest = max((code.dtype for code in bins), key=lambda kind: kind.itemsize)
         codes = np.empty(rows.shape, order="F" if many else "C", dtype=widest)

@@ -338,13 +338,13 @@ class Table:
             for value in self.sample.groups
         )
 
-    def rows(self, chosen: BoolArray) -> "Table":
+    def rows(self, chosen: BoolArray | IntArray) -> "Table":
         """Keep some rows.
 
         Parameters
         ----------
-        chosen : array of bool
-            Which rows are kept.
+        chosen : array of bool or of int
+            Which rows are kept, or their numbers.
 
         Returns
         -------
@@ -370,10 +370,8 @@ class Table:
         Table
             The rows that were drawn, in the order of the table.
         """
-        chosen = np.sort(np.random.default_rng(seed).permutation(len(self.label))[:rows])
-        return replace(
-            self, features=self.features[chosen], group=self.group[chosen], label=self.label[chosen]
-        )
+        chosen = np.random.default_rng(seed).permutation(len(self.label))[:rows]
+        return self.rows(np.sort(chosen))
 
 
 @dataclass(frozen=True, eq=False)
