@@ -110,7 +110,7 @@ def verified(place):
     return "<= 20 s per 1e6 rows", figure, found.ok and each <= 20
 
 
-def _first_answer(process, began):
+def _first(process, began):
     """Ask until somebody answers; (status, seconds since `began`)."""
     key = f"after-{time.time_ns()}"
     headers = {"Authorization": f"Bearer {process.token}", "Content-Type": "application/json"}
@@ -149,7 +149,7 @@ def restarted(place):
             [sys.executable, *map(str, words)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         ) as served:
             process.pid = served.pid
-            status, taken = _first_answer(process, began)
+            status, taken = _first(process, began)
             used.append(processor(process))
             served.kill()
         assert status == 200
