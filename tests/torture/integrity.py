@@ -264,7 +264,9 @@ def clocks(quick):
 async def _reveal_all(process):
     """How many secrets the service gives away."""
     client, given = process.client(), 0
-    for number in range(600, 760):
+    listed = json.loads((await client.get("/v1/windows"))[1])["windows"]
+    numbers = {int(window["name"][1:]) + beside for window in listed for beside in (-1, 0, 1)}
+    for number in sorted(numbers):
         answer = await client.post(f"/v1/windows/w{number}/reveal", {})
         given += answer is not None and answer[0] == 200
     client.close()

@@ -3,6 +3,7 @@ loaded or goes unnoticed.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -10,7 +11,9 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from itertools import pairwise
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 from tests.ledger import conftest as postgres
@@ -107,6 +110,18 @@ def swaps_under_load(quick):
 # four trainers
 
 
+@cache
+def _server():
+    """One server for all rows of this process, which ends with it."""
+    stack = contextlib.ExitStack()
+    Finalize(None, stack.close, exitpriority=10)
+    made = contextlib.contextmanager(postgres.postgres_server.__wrapped__)()
+    return stack.enter_context(made)
+
+
+NUMBERS = itertools.count()
+
+
 @contextlib.contextmanager
 def database():
     """The URL of a fresh PostgreSQL database, or None where there is no PostgreSQL."""
@@ -115,10 +130,12 @@ def database():
         return
     import psycopg
 
-    with contextlib.contextmanager(postgres.postgres_server.__wrapped__)() as server:
-        with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
-            connection.execute("CREATE DATABASE torture")
-        yield f"{server}/torture"
+    server, name = _server(), f"torture_{next(NUMBERS)}"
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}")
+    yield f"{server}/{name}"
+    with psycopg.connect(f"{server}/postgres", autocommit=True) as connection:
+        connection.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
 LEASE = 60.0

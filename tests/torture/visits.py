@@ -103,14 +103,14 @@ def packs(quick, kind="real"):
                 refused = _evenhand(change, *any_one)
                 seen = [
                     _packed(config, *pair, change)
-                    for pair in (("bank", "rival"), ("rival", "bank"))
+                    for pair in (("bank", "rival"), ("rival", "bank"))[: 1 if quick else 2]
                 ]
             names, wide, sound = (sum(part) for part in zip(*seen, strict=True))
             asked = refused.returncode != 0 and "--tenant" in refused.stderr
-            held &= (names, wide, sound) == (0, 0, 2) and asked
+            held &= (names, wide, sound) == (0, 0, len(seen)) and asked
             told.append(
                 f"{name}, {number} customers each: {names} names in the other's pack, {wide} files "
-                f"that others may read, {sound} of 2 packs verify, without --tenant "
+                f"that others may read, {sound} of {len(seen)} packs verify, without --tenant "
                 + ("refused" if asked else "NOT refused")
             )
     target = "0 names of other tenants, mode 0600; two tenants with one product name are packed"
