@@ -2,16 +2,29 @@ import json
 import re
 import sys
 
+import pytest
+from click.testing import CliRunner
+
+from evenhand.cli import main
 from evenhand.cli.demo import COLUMNS, lending_csv, make_lending_table
 
 
-def test_the_story_and_its_files(run, tmp_path):
+@pytest.fixture(scope="module")
+def story(tmp_path_factory):
+    """What the demo prints with two runs per learner, and the folder that it fills."""
+    where = tmp_path_factory.mktemp("demo")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(where)
+        result = CliRunner().invoke(main, ["demo", "--seeds", "2"], catch_exceptions=False)
+    return result, where / "evenhand-demo"
+
+
+def test_the_story_and_its_files(story):
     """With two runs per learner; what the last act says is what was measured. It is brief: no run
     takes more than 50 epochs (measured: 19) or 500 oracle calls (measured: 167), although 100,000
     people come. In seconds: `make bench`."""
-    result = run("demo", "--seeds", 2)
+    result, folder = story
     assert result.exit_code == 0
-    folder = tmp_path / "evenhand-demo"
     assert sorted(p.name for p in folder.iterdir()) == [
         "certificate.json",
         "certified.png",
@@ -62,13 +75,12 @@ def test_what_the_story_says_is_true(run, tmp_path, lending_rows):
         assert abs(yes["a"] - yes["b"]) > 0.05
 
 
-def test_it_ends_with_a_certificate_in_words_and_the_true_gap_below_the_limit(run, tmp_path):
+def test_it_ends_with_a_certificate_in_words_and_the_true_gap_below_the_limit(story):
     from evenhand.fairness.certificate import Certificate
 
-    out = " ".join(run("demo", "--seeds", 1).stdout.split())
-    told = Certificate.from_json(
-        json.loads((tmp_path / "evenhand-demo" / "certificate.json").read_text())
-    )
+    result, folder = story
+    out = " ".join(result.stdout.split())
+    told = Certificate.from_json(json.loads((folder / "certificate.json").read_text()))
     assert (told.status, told.limit) == ("certified", 0.05)
     assert told.claim in out
     assert out.index(told.claim) > out.index("Certified: the promise holds")
@@ -76,7 +88,7 @@ def test_it_ends_with_a_certificate_in_words_and_the_true_gap_below_the_limit(ru
         re.search(r"largest true gap of any policy it deployed: (0\.\d+), below the limit", out)[1]
     )
     assert 0 < worst < 0.05
-    assert (tmp_path / "evenhand-demo" / "certified.png").stat().st_size > 20_000
+    assert (folder / "certified.png").stat().st_size > 20_000
 
 
 def test_without_matplotlib_the_story_goes_on(run, tmp_path, monkeypatch):

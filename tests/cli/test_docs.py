@@ -2,6 +2,7 @@
 
 import re
 import shlex
+import socket
 from pathlib import Path
 
 import click
@@ -110,7 +111,11 @@ def test_every_choice_is_documented():
 
 
 def quick(words: list[str]) -> list[str]:
-    """The demo without its last act, which has tests of its own."""
+    """The demo without its last act, which has tests of its own; the service on a free port."""
+    if words[0] == "serve":
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return [*words, "--port", str(probe.getsockname()[1])]
     return [*words, "--seeds", "0"] if words[0] == "demo" else words
 
 
