@@ -3,8 +3,10 @@
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import stdtr, stdtrit
 
 import evenhand as eh
+from evenhand.planning.plan import SURE
 from evenhand.planning.population import from_numbers
 from evenhand.simulate.record import constant_costs
 
@@ -86,23 +88,34 @@ class Verdict:
         return self.plan.answer != "close call" and self.lived > tiny
 
     @property
+    def contradiction_chance(self) -> float:
+        """The probability, by the plan's own lives, that one more life contradicts the verdict."""
+        plan = self.plan
+        if plan.answer not in ("worth it", "not worth it"):
+            return 0.0
+        freedom = plan.lives - 1
+        half = (plan.saving.high - plan.saving.low) / 2
+        scale = half / stdtrit(freedom, (1 + SURE) / 2)  # s sqrt(1 + 1/n)
+        return float(stdtr(freedom, -abs(plan.saving.mean) / scale)) if scale > 0 else 0.0
+
+    @property
     def outside(self) -> bool:
         """Whether the life's saving is outside of the plan's interval."""
         tiny = 1e-6 * self.people
         return not self.plan.saving.low - tiny <= self.lived <= self.plan.saving.high + tiny
 
 
-def verdicts(
-    sample: eh.LabelledSample, limit: float, people: int, lives: int
-) -> tuple[Verdict, Verdict]:
-    """The verdict on the table, and on what a plan once looked at."""
+def life(sample: eh.LabelledSample, limit: float, people: int) -> float:
+    """What one life of the real class on the whole table saves; its seed is none of a plan's."""
     world = eh.environments.Replay(sample, hypotheses=eh.Stumps())
     learner = eh.CertifiedLearner(eh.Stumps(), FPR, limit, 0.05, horizon=people, seed=0)
     run = eh.simulate(learner, world, people, 1_000, limit)
-    lived = people * min(constant_costs(world, eh.Prices())) - float(run.lengths @ run.losses)
-    settings = dict(limit=limit, horizon=people, lives=lives)
-    found = [
-        Verdict(eh.plan_from_sample(rows, eh.Stumps(), **settings), lived, people)
-        for rows in (sample, thinned(sample))
-    ]
-    return found[0], found[1]
+    return people * min(constant_costs(world, eh.Prices())) - float(run.lengths @ run.losses)
+
+
+def verdict(
+    rows: eh.LabelledSample, sample: eh.LabelledSample, limit: float, people: int, lives: int = 8
+) -> Verdict:
+    """The plan on some rows, and a life on the whole table."""
+    plan = eh.plan_from_sample(rows, eh.Stumps(), limit=limit, horizon=people, lives=lives)
+    return Verdict(plan, life(sample, limit, people), people)
