@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from sqlalchemy import event
 from tests.ledger.conftest import skip
-from tests.ledger.helpers import TENANT, decided, opened, person, published
+from tests.ledger.helpers import PRODUCT, TENANT, decided, opened, person, published
 from tests.without_clocks import PATIENCE
 
 from evenhand.canonical import canonical
 from evenhand.ledger import Ledger, LedgerUnavailable, Terms, chain, verify
-from evenhand.ledger.chain import LOOKUPS, lookup_values
+from evenhand.ledger.chain import LOOKUPS, MOST_SILENT, Transaction, lookup_values
+from evenhand.ledger.database import DECISIONS
 from evenhand.ledger.standalone_verifier import uniform
 
 ROOT = Path(__file__).parents[2]
@@ -196,3 +197,24 @@ def test_more_people_than_one_list_holds(ledger, policy, monkeypatch):
     again = decided(ledger, policy, range(50))
     assert [answer.body for answer in again] == first
     assert all(answer.replayed for answer in again)
+
+
+def test_a_large_group_is_never_silent_for_long(where, monkeypatch):
+    """PostgreSQL takes the transaction from a client that says nothing for a second. Control:
+    without the limit there is one silence as long as the group.
+    """
+    for most, longest in ((MOST_SILENT, MOST_SILENT), (10**9, 1000)):
+        monkeypatch.setattr("evenhand.ledger.chain.MOST_SILENT", most)
+        pending, flush = [], Transaction.flush
+
+        def counted(transaction, pending=pending, flush=flush):
+            pending.append(len(transaction._pending.get(DECISIONS, ())))
+            flush(transaction)
+
+        with monkeypatch.context() as patched, opened(where) as ledger:
+            known = ledger.policies(TENANT, PRODUCT)
+            policy = known[0].id if known else published(ledger)
+            patched.setattr(Transaction, "flush", counted)
+            decided(ledger, policy, range(most, most + 1000))
+            assert (max(pending), sum(pending)) == (longest, 1000)
+            assert verify(ledger, deep=True).ok

@@ -55,6 +55,10 @@ MOST_ROWS = 64
 """Rows in one INSERT of SQLite."""
 MOST_VALUES = 4096
 """Values in one list."""
+MOST_SILENT = 256
+"""Rows that are drawn without a word to the database: PostgreSQL ends the transaction of a client
+that is silent for a second, and on a busy machine a large batch takes longer.
+"""
 MAX_GROUP = 2000
 """Decisions in one transaction."""
 
@@ -322,6 +326,8 @@ class Transaction:
         self.seq += 1
         self.hash = link(self.hash, self.seq, kind, self.now, text)
         self.insert(KINDS[kind], (self.seq, self.now, *lookups, text, self.hash))
+        if self.seq - self._flushed >= MOST_SILENT:
+            self.flush()
         return self.seq
 
     def insert(self, table: Table, row: Values) -> None:

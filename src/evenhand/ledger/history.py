@@ -433,7 +433,7 @@ class LedgerReader:
     def usable_groups(
         self, tenant: str, product: str, after: int, upto: int, most: int
     ) -> Iterator[tuple[int, Scalar | None, bool]]:
-        """Read the groups of usable decisions, and nothing else: a quarter of the cost of `history`.
+        """Read the groups of usable decisions and nothing else: a quarter of the cost of `history`.
 
         Parameters
         ----------
