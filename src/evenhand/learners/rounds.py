@@ -233,17 +233,15 @@ class Block:
             for name in ("group", "audit", *_COLUMNS)
             if getattr(self, name) is not None
         }
-        return [
-            replace(
-                self,
-                first=self.first + row,
-                features=self.features[[row]],
-                prices=self.prices
-                and prices_of(self.prices, len(self.accept), slice(row, row + 1)),
-                **{name: column[i] for name, column in columns.items()},
-            )
-            for i, row in enumerate(rows.tolist())
-        ]
+        blocks = []
+        for i, row in enumerate(rows.tolist()):
+            alone = object.__new__(Block)  # its columns need no check
+            alone.__dict__.update(vars(self), first=self.first + row, features=self.features[[row]])
+            alone.__dict__.update({name: column[i] for name, column in columns.items()})
+            if self.prices is not None:
+                alone.prices = prices_of(self.prices, len(self.accept), slice(row, row + 1))
+            blocks.append(alone)
+        return blocks
 
 
 class Single(Block):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from tests.learners.play import FPR, WORLD
 
-from evenhand.errors import ProtocolError
+from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import CertifiedLearner
 from evenhand.learners.certified.evidence import from_block
@@ -47,6 +47,13 @@ def some(rounds=400, policy=None, **columns):
 
 
 class TestTheType:
+    @pytest.mark.parametrize("chance", [0.0, 1.0, 1.5, -0.1, float("nan")])
+    def test_what_cannot_have_happened_has_no_constructor(self, chance):
+        drawn = some()
+        wrong = replace(drawn, acceptance=np.full(len(drawn.accept), chance))
+        with pytest.raises(InvalidInput, match="cannot have happened"):
+            from_block(wrong)
+
     def test_a_selection_made_afterwards_has_no_constructor(self):
         whole = from_block(some())
         for rows in (np.arange(1, len(whole.features)), np.flatnonzero(whole.positive == 0)):

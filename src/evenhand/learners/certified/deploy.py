@@ -104,6 +104,8 @@ class Situation:
     def _certified_set(self, accepts: FloatArray) -> CertifiedSet:
         """The certified hypotheses and the constants, whose gaps are zero, on some rows."""
         members, lower, upper = self.run.certified()
+        # one row at a time, so that the result has the memory layout of `accepts`: the last bits of
+        # products with it depend on that
         zero, row = np.zeros((len(lower), 2)), np.ones((1, accepts.shape[1]))
         return CertifiedSet(
             (ACCEPT_ALL, REJECT_ALL, *members),
@@ -153,12 +155,12 @@ class Situation:
         explored_mixture = Exploration(
             deployable,
             costs,
-            run.guarantee.rates,
-            len(groups),
-            codes[inside],
-            past.weight[inside],
-            chance,
-            costs.of_past[inside],
+            rates=run.guarantee.rates,
+            groups=len(groups),
+            group=codes[inside],
+            weight=past.weight[inside],
+            negative=chance,
+            cell=costs.of_past[inside],
             floor=floor,
             rounds=rounds,
             length=float(length),

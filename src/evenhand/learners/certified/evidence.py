@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.errors import ProtocolError
+from evenhand.errors import InvalidInput, ProtocolError
 from evenhand.estimation import RoundLog
 from evenhand.estimation.log import find_contexts, numbered
 from evenhand.fairness.rates import Rate
@@ -88,6 +88,15 @@ class ClosedCohort:
                 "a certificate looks at everybody who was decided, whatever became of them.",
                 hint="keep overruled and erased people in their place: mark them, do not leave "
                 "them out.",
+            )
+        p, accepted = self.acceptance, self.positive + self.negative + self.unresolved
+        impossible = ~((p >= 0) & (p <= 1)) | ((p == 0) & (accepted > 0))
+        impossible |= (p == 1) & (self.rejected > 0)
+        if impossible.any():
+            row = int(np.argmax(impossible))
+            raise InvalidInput(
+                f"{accepted[row]:g} people were accepted and {self.rejected[row]:g} rejected, and "
+                f"the probability of accepting was {p[row]:g}; that cannot have happened."
             )
 
     @property

@@ -432,8 +432,6 @@ class CertifiedLearner(EpochLearner):
                 f"{rounds} rounds were decided, but it has been {state.round} before."
             )
         self._tick(at)
-        for block in played:
-            block.require_possible()
         state.columns = state.columns or next((block.features.shape[1] for block in played), None)
         state.round = rounds
         self._look_at([from_block(block) for block in played])

@@ -223,7 +223,8 @@ class CertificationRun:
             self.monitor = self.watched.watch(
                 self.monitor, cohort, policy, self.groups, founders, labels=labels
             )
-            self.awaiting += [] if labels else [place]
+            if not labels:
+                self.awaiting.append(place)
         if self.frozen:
             return
         self.closed.append(place)
@@ -426,7 +427,7 @@ class CertificationRun:
         groups, maturity = self.groups or (), guarantee.maturity
         pairs = guarantee.pairs(groups)
         lower, upper = gaps if gaps is not None else (np.zeros(len(pairs)), np.zeros(len(pairs)))
-        lower, upper = np.maximum(lower, -1.0).tolist(), np.minimum(upper, 1.0).tolist()
+        lower, upper = np.maximum(lower, -1.0), np.minimum(upper, 1.0)
         fingerprint, models = _fingerprint(policy)
         certificate = Certificate(
             limit=guarantee.limit,
@@ -444,8 +445,8 @@ class CertificationRun:
             ),
             counts=tuple(CellCount(g, y, int(n)) for (g, y), n in _sorted(evidence.judged)),
             gaps=tuple(
-                GapInterval(rate.symbol, groups[k], groups[j], least, most)
-                for (rate, j, k), least, most in zip(pairs, lower, upper, strict=True)
+                GapInterval(rate.symbol, groups[k], groups[j], float(lower[i]), float(upper[i]))
+                for i, (rate, j, k) in enumerate(pairs)
             ),
             valid_until=valid_until,
             groups=groups,
