@@ -270,8 +270,8 @@ def test_marks_that_a_keyring_has_sealed_are_believed_without_a_look_at_the_rows
 
 def test_a_process_stops_when_a_row_that_it_has_seen_is_gone():
     guard = HeadGuard(KEYRING, Clock())
-    guard.admit_basis((7, 3))
-    guard.admit_basis((7, 9))
+    for found in ((7, 3), (7, 9)):
+        assert guard.admit_basis(found) == found
     for gone in ((6, 9), (7, 3)):
         with pytest.raises(Tampered, match="row 9 had changed what decides"):
             guard.admit_basis(gone)

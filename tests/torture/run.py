@@ -257,6 +257,8 @@ def _mutated_replica(kind, config):
         metrics.TenantMetrics = lambda: shared
     if kind == "told":
         chain.sealed_basis = basis_as_told
+        chain.newest_basis = lambda connection, told: told
+        HeadGuard.admit_basis = lambda self, basis: basis
     if kind == "hopeful":
         health.Health._look = lambda self: dict.fromkeys(READY_WORDS, "ok")
     if kind == "untidy":

@@ -302,9 +302,12 @@ class Transaction:
         seq, digest, at, seal, *marks, database = cursor.fetchone()
         self._cursor = cursor
         self.seq, self.hash = int(seq), bytes(digest)
-        now = guard.admit(LockedHead(self.seq, self.hash, float(at), bytes(seal), database))
-        self.basis = sealed_basis(connection, guard.keyring, (self.seq, self.hash, *marks))
-        guard.admit_basis(self.basis)
+        told, basis_seal = Basis(int(marks[0]), int(marks[1])), marks[2] and bytes(marks[2])
+        head = LockedHead(self.seq, self.hash, float(at), bytes(seal), database, told, basis_seal)
+        now = guard.admit(head)
+        self.basis = told
+        if not guard.basis_sealed:
+            self.basis = Basis(*guard.admit_basis(newest_basis(connection, told)))
         self.now = max(float(now), float(at))
         self.root: int | None = None
         self._pending: dict[Table, list[Values]] = {}
@@ -695,19 +698,23 @@ def read_basis(connection: Connection, keyring: Keyring) -> Basis:
 
 
 def sealed_basis(connection: Connection, keyring: Keyring, found: Values) -> Basis:
-    """What the head says, if the keyring sealed it: (seq, hash, switched, keys, seal).
-
-    Otherwise an older evenhand has moved the head, or somebody has changed it who has the database
-    alone; then the rows themselves are asked, so that no switch and no revocation can be hidden by
-    moving the marks back.
-    """
+    """What the head says, if the keyring sealed it: (seq, hash, switched, keys, seal)."""
     seq, digest, switched, keys, seal = found
     basis = Basis(int(switched), int(keys))
     if seal is not None and bytes(seal) == keyring.basis_seal(int(seq), bytes(digest), basis):
         return basis
+    return newest_basis(connection, basis)
+
+
+def newest_basis(connection: Connection, told: Basis) -> Basis:
+    """What the rows say, where what the head has `told` is not sealed.
+
+    An older evenhand has moved the head, or somebody has changed it who has the database alone. No
+    switch and no revocation can be hidden by moving the marks back.
+    """
     published, thrown, changed = (int(newest or 0) for newest in connection.execute(_NEWEST).one())
     asked = Basis(max(published, thrown), changed)
-    if asked != basis and basis != Basis(0, 0):
+    if asked != told and told != Basis(0, 0):
         LOG.error("the head does not name the newest switch and key; the rows are asked instead")
     return asked
 

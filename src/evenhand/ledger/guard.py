@@ -169,6 +169,8 @@ class LockedHead(NamedTuple):
     at: float
     seal: bytes
     database: float | None
+    basis: tuple[int, int] = (0, 0)
+    basis_seal: bytes | None = None
 
 
 class Mark:
@@ -216,7 +218,9 @@ class HeadGuard:
     def __init__(self, keyring: Keyring, clock: Clock, mark: Mark | None = None) -> None:
         self.keyring, self.clock, self.mark = keyring, clock, mark
         self._seq, self._hash = 0, bytes(32)
-        self._basis: tuple[int, ...] = (0, 0)
+        self._basis = (0, 0)
+        self.basis_sealed = True
+        """Whether the keyring sealed what the last head says of the newest switch and key."""
         if mark is not None and isinstance(clock, SystemClock) and clock.offset is None:
             clock.offset = mark.clock_offset()
 
@@ -238,12 +242,18 @@ class HeadGuard:
                 hint="start again, and confirm the gap (evenhand audit confirm-gap).",
             )
         self._seq, self._hash = head.seq, head.hash
+        told = self.keyring.basis_seal(head.seq, head.hash, head.basis)
+        self.basis_sealed = head.basis_seal == told
+        if self.basis_sealed and head.basis != self._basis:
+            self.admit_basis(head.basis)
         if isinstance(self.clock, SystemClock):
             return self.clock.read(head.database)
         return self.clock()
 
-    def admit_basis(self, basis: tuple[int, ...]) -> None:
-        """Tampered if a row was seen here that changed what decides or who may ask, and is gone."""
+    def admit_basis(self, basis: tuple[int, int]) -> tuple[int, int]:
+        """The same; Tampered if a row was seen here that changed what decides or who may ask, and
+        is gone.
+        """
         if any(now < seen for now, seen in zip(basis, self._basis, strict=True)):
             raise Tampered(
                 f"row {max(self._basis)} had changed what decides or who may ask, and is gone: "
@@ -251,8 +261,9 @@ class HeadGuard:
                 hint="find out what was changed (evenhand audit verify --deep), then restore.",
             )
         self._basis = basis
+        return basis
 
-    def committed(self, seq: int, digest: bytes, basis: tuple[int, ...]) -> None:
+    def committed(self, seq: int, digest: bytes, basis: tuple[int, int]) -> None:
         """The chain has been extended up to this row."""
         self._seq, self._hash, self._basis = seq, digest, basis
         if self.mark is not None:
