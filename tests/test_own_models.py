@@ -19,6 +19,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from tests.without_clocks import calls
 
 import evenhand as eh
 from evenhand.fairness.certificate import Certificate
@@ -509,3 +510,27 @@ def test_readers_of_files_are_never_loaded():
         load_model(store_model(step))
     harmless = make_pipeline(FunctionTransformer(np.log1p), LogisticRegression())
     load_model(store_model(harmless))
+
+
+def test_a_decision_about_one_row_costs_what_the_models_own_predictions_cost():
+    """At most 1.5 times the function calls (measured: 1.25), for each model that is asked."""
+    frame, group, label = table()
+    learner = eh.CertifiedLearner(
+        eh.Estimator(pipeline(LogisticRegression()), eh.Schema.of(frame)),
+        "fpr",
+        0.4,
+        0.05,
+        horizon=10_000,
+        seed=1,
+    )
+    for block in np.split(np.arange(ROWS), 6):
+        decisions = learner.decide(frame.iloc[block], group[block])
+        accept = decisions.accept
+        learner.observe(decisions.round[accept], label[block][accept])
+    one = frame.iloc[:1]
+    learner.decide(one, group[:1])  # opens the epoch
+    asked = len(learner.state.run.process.members)
+    assert asked > 0
+    alone = pipeline(LogisticRegression()).fit(frame, label)
+    alone.predict(one)
+    assert calls(learner.decide, one, group[:1]) <= 1.5 * asked * calls(alone.predict, one)
