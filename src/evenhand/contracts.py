@@ -36,6 +36,8 @@ In "certify_only" hypotheses are called with group=None.
 
 Json = dict[str, Any]
 """A JSON object: texts, numbers, true, false, null, lists and objects."""
+Params = Mapping[str, Any]
+"""What an object says of itself in reports and certificates: names, and values that fit JSON."""
 
 
 @runtime_checkable

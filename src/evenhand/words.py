@@ -21,6 +21,8 @@ from evenhand.schema import Schema, is_frame
 FloatArray = NDArray[np.float64]
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+Group = Hashable
+"""The label of one group."""
 GroupArray = NDArray[Any]
 """Group labels may be of any hashable kind: integers, strings, objects. None stands for "unknown",
 where that is allowed.

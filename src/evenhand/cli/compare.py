@@ -12,6 +12,7 @@ import click
 
 from evenhand.cli.options import JSON_OPTION, command_words
 from evenhand.cli.simulate import PLAY_OPTIONS, Play
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
 
@@ -298,7 +299,7 @@ def compare_document(
     comparison: "Comparison",
     traded: "Tradeoff | None",
     cost: "PromiseCost | None",
-) -> dict[str, Any]:
+) -> Json:
     """What results.json holds."""
     from evenhand import __version__
 

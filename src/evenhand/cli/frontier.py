@@ -19,7 +19,7 @@ from evenhand.cli.options import (
     TableProblem,
     table_problem,
 )
-from evenhand.contracts import Hypothesis, Policy
+from evenhand.contracts import Hypothesis, Json, Policy
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.oracle import require_limit
 from evenhand.policies import Mixture
@@ -163,7 +163,7 @@ def draw(task: TableProblem, traced: "Frontier", path: Path) -> None:
 
 def frontier_document(
     task: TableProblem, traced: "Frontier", out: Path, table: Path | None
-) -> dict[str, Any]:
+) -> Json:
     """The figures behind the picture."""
     from evenhand.cli.show import notes_of, per_person
 

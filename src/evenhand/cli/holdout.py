@@ -13,6 +13,7 @@ from evenhand.cli.options import (
     file_reading,
     split,
 )
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.tables import chosen_groups, group_texts, listed, prepare, read_frame, two_values
 from evenhand.words import LabelledSample
@@ -145,7 +146,7 @@ def figures(
     limit: float,
     source: str,
     notes: list[str],
-) -> dict[str, Any]:
+) -> Json:
     """The answer as a document."""
     limited = file.document.get("limited_rates", ["FPR"])
     known = {rate.symbol for rate in measured.rates}

@@ -8,7 +8,7 @@ from typing import Any, cast
 import click
 import numpy as np
 
-from evenhand.contracts import GroupUse, HypothesisClass
+from evenhand.contracts import GroupUse, HypothesisClass, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES, Rate
 from evenhand.hypotheses import CLASSES, ScoreThresholds
@@ -269,7 +269,7 @@ def split(text: str | None) -> tuple[str, ...]:
     return tuple(part.strip() for part in (text or "").split(",") if part.strip())
 
 
-def column_meaning(options: Mapping[str, Any]) -> dict[str, Any]:
+def column_meaning(options: Mapping[str, Any]) -> Json:
     """What options say about the columns of a table, as `read_table` takes it."""
     given = {key: options.get(key) for key in PLAIN}
     given |= {key: split(options.get(key)) or None for key in LISTS}
@@ -278,7 +278,7 @@ def column_meaning(options: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in given.items() if value is not None}
 
 
-def file_reading(options: Mapping[str, Any]) -> dict[str, Any]:
+def file_reading(options: Mapping[str, Any]) -> Json:
     """What options say about how a file is written, as `read_frame` takes it."""
     return {key: value for key, value in column_meaning(options).items() if key in READING}
 

@@ -19,7 +19,7 @@ from evenhand.cli.options import (
     SCORE,
     table_problem,
 )
-from evenhand.contracts import GroupUse
+from evenhand.contracts import GroupUse, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
 from evenhand.tables import FEWEST, number
@@ -200,7 +200,7 @@ def make_plan(options: dict[str, Any], out: "Console") -> "LaunchPlan":
     )
 
 
-def launch_settings(options: dict[str, Any]) -> dict[str, Any]:
+def launch_settings(options: Json) -> Json:
     """What a plan from numbers and a plan from a table have in common."""
     people = options["people"]
     by_days = options["per_day"] is not None and options["days"] is not None

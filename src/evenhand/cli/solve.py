@@ -17,6 +17,7 @@ from evenhand.cli.options import (
     TableProblem,
     table_problem,
 )
+from evenhand.contracts import Json
 from evenhand.words import LabelledSample
 
 if TYPE_CHECKING:
@@ -156,7 +157,7 @@ def save_policy(task: TableProblem, solution: "FairSolution", path: Path) -> Non
     show.write_json(path, policy_document(task, solution), indent=2)
 
 
-def policy_document(task: TableProblem, solution: "FairSolution") -> dict[str, Any]:
+def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
     """The document of `save_policy`."""
     from evenhand import __version__
     from evenhand.cli import show

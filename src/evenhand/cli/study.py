@@ -17,6 +17,7 @@ from evenhand.cli.options import (
     column_meaning,
     command_words,
 )
+from evenhand.contracts import Json
 
 if TYPE_CHECKING:
     from evenhand.simulate.study import Study, StudyPlan
@@ -195,7 +196,7 @@ def make_study(options: dict[str, Any]) -> "StudyPlan":
     )
 
 
-def study_document(finished: "Study", folder: Path) -> dict[str, Any]:
+def study_document(finished: "Study", folder: Path) -> Json:
     """The figures of every learner, table and limit."""
     return {
         "cells": [

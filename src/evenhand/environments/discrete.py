@@ -3,14 +3,12 @@ about it is exact.
 """
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.contracts import Policy
+from evenhand.contracts import Params, Policy
 from evenhand.environments.population import TablePopulation, require_rows
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness import Rate
@@ -136,7 +134,7 @@ class Discrete(TablePopulation):
         return len(self.probability)
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         """Name, sizes, groups and a digest of all numbers."""
         numbers = self.probability.tobytes() + self.positive_rate.tobytes()
         return {

@@ -4,11 +4,9 @@ tiny group, labels of one kind nearly missing, a gap exactly at the limit, a reg
 accepts), small enough for thousands of simulated runs.
 """
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
+from evenhand.contracts import Params
 from evenhand.environments.discrete import Discrete
 from evenhand.errors import InvalidInput
 from evenhand.randomness import stream
@@ -94,7 +92,7 @@ class LowerBound(Discrete):
         super().__init__(np.full(8, 1 / 8), minus + plus, group, accepts, name="lower bound")
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         """Which distribution, and its gap."""
         return {"environment": self.name, "which": self.which, "gap": self.rate_gap}
 

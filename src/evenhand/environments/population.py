@@ -12,12 +12,12 @@ the other.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Self, cast
 
 import numpy as np
 
-from evenhand.contracts import Enumeration, HypothesisClass, Policy
+from evenhand.contracts import Enumeration, HypothesisClass, Params, Policy
 from evenhand.errors import InvalidInput
 from evenhand.faircsc.oracle import require_limit
 from evenhand.fairness import FalsePositiveRate, GapConstraints, Rate
@@ -51,7 +51,7 @@ class Population(ABC):
 
     @property
     @abstractmethod
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         """What distinguishes this population from another, as plain values."""
 
     @abstractmethod

@@ -3,12 +3,11 @@ truth is its own rates.
 """
 
 import copy
-from collections.abc import Mapping
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 
-from evenhand.contracts import GroupUse, HypothesisClass, Policy
+from evenhand.contracts import GroupUse, HypothesisClass, Params, Policy
 from evenhand.environments.population import TablePopulation, require_rows
 from evenhand.errors import InvalidInput
 from evenhand.faircsc import solve_fair
@@ -130,7 +129,7 @@ class Replay(TablePopulation):
         return len(self._table)
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         """Name, size, groups, and how rows are drawn."""
         return {
             "environment": self.name,

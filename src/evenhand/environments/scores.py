@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from evenhand.contracts import Policy
+from evenhand.contracts import Params, Policy
 from evenhand.environments.population import Population, require_rows
 from evenhand.errors import InvalidInput
 from evenhand.fairness import Rate
@@ -192,7 +192,7 @@ class Scores(Population):
         self._names: GroupArray = np.asarray(list(self.groups))
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         """The law of each group."""
         return {
             "environment": self.name,

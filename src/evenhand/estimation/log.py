@@ -14,6 +14,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.words import (
     BoolArray,
@@ -387,7 +388,7 @@ class RoundLog:
         return self if len(merged) == len(self) else merged
 
 
-def _end_to_end(logs: Sequence[RoundLog]) -> dict[str, Any]:
+def _end_to_end(logs: Sequence[RoundLog]) -> Json:
     """Every column but the features."""
     if not logs:
         raise InvalidInput("there is no log to concatenate; at least one is needed.")
@@ -410,7 +411,7 @@ def _end_to_end(logs: Sequence[RoundLog]) -> dict[str, Any]:
     return columns | {"group": group, "prices": prices}
 
 
-def _chosen(columns: dict[str, Any], rows: IntArray) -> dict[str, Any]:
+def _chosen(columns: Json, rows: IntArray) -> Json:
     """Some rows of every column."""
     prices = columns["prices"] and prices_of(columns["prices"], len(columns["acceptance"]), rows)
     arrays = {

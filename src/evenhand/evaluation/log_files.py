@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.evaluation.decision_log import DecisionLog, no_propensities
 from evenhand.evaluation.log_reading import FEATURE, LogReading, write_lines
@@ -246,7 +247,7 @@ def read_jsonl(path: Path, reading: LogReading) -> DecisionLog:
 # Open Bandit Pipeline
 
 
-def to_obp(log: DecisionLog) -> dict[str, Any]:
+def to_obp(log: DecisionLog) -> Json:
     """Turn a log into Open Bandit Pipeline's `bandit_feedback`.
 
     Parameters

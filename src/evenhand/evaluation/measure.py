@@ -28,7 +28,7 @@ from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RateLike, as_rates
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.policies import Mixture
-from evenhand.words import BoolArray, FloatArray, IntArray, LabelledSample
+from evenhand.words import BoolArray, FloatArray, Group, IntArray, LabelledSample
 
 __all__ = [
     "GroupMeasure",
@@ -59,7 +59,7 @@ class GroupMeasure:
         The confidence interval for the population.
     """
 
-    group: Any
+    group: Group
     events: int
     people: int
     unknown: int

@@ -35,6 +35,7 @@ from evenhand.evaluation.log_reading import (
     write_lines,
 )
 from evenhand.tables import TableColumn, number, same_value
+from evenhand.words import Group
 
 ACCEPT, REJECT = 1, 2
 COSTS = {1: 0.0, -1: 1.0}
@@ -53,7 +54,7 @@ class Logged(NamedTuple):
     acceptance: float
     cost: Any
     features: dict[str, Any]
-    group: Any
+    group: Group
     id: Any
 
 
@@ -205,7 +206,7 @@ def _decided(event: Json, where: str) -> tuple[bool, float]:
     return accept, float(chances[actions.index(ACCEPT)])
 
 
-def _flat(context: Json, where: str) -> dict[str, Any]:
+def _flat(context: Json, where: str) -> Json:
     """Features by name; those of a namespace of its own are `namespace^name`, as VW prints them."""
     features: dict[str, Any] = {}
     for name, value in context.items():

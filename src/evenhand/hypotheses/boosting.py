@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import Hypothesis, HypothesisClass, RowOracle
+from evenhand.contracts import Hypothesis, HypothesisClass, Params, RowOracle
 from evenhand.errors import InvalidInput, install_hint
 from evenhand.hypotheses.common import checked_costs, checked_rows
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
@@ -61,7 +61,7 @@ class DaskBoosting(HypothesisClass):
             )
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         """Class, partitions and settings."""
         return {
             "class": "DaskBoosting",

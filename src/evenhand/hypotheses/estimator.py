@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evenhand.computing import one_blas_thread
-from evenhand.contracts import Hypothesis, HypothesisClass, Json, Partition, RowOracle
+from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partition, RowOracle
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable, UnsuitableEstimator
 from evenhand.hypotheses.common import (
     checked_costs,
@@ -266,7 +266,7 @@ class Estimator(HypothesisClass):
         object.__setattr__(self, "_weight_name", _weight_parameter(self.classifier))
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         settings = {
             key: value if isinstance(value, bool | int | float | str | None) else repr(value)
             for key, value in sorted(self.classifier.get_params().items())

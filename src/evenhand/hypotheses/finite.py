@@ -7,7 +7,7 @@ A^T.
 
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json
+from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, Params
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses.common import (
     checked_channels,
@@ -281,7 +281,7 @@ class FiniteClass(HypothesisClass):
         return f"<FiniteClass of {len(self)} hypotheses ({self.params['members']})>"
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         stored: dict[str, Any]
         if self._table is None:
             names = [member.describe() for member in self._listed[:20]]

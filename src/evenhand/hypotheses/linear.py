@@ -17,15 +17,14 @@ same with fewer terms.
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from evenhand.computing import one_blas_thread
-from evenhand.contracts import Hypothesis, HypothesisClass, Json, Partition
+from evenhand.contracts import Hypothesis, HypothesisClass, Json, Params, Partition
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import _kernels as kernels
 from evenhand.hypotheses.common import (
@@ -200,7 +199,7 @@ class Linear(HypothesisClass):
             raise InvalidInput(f"penalty is {self.penalty}; it must be a finite number above 0.")
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         return {"class": "Linear", "penalty": self.penalty}
 
     @property

@@ -8,7 +8,7 @@ then give the totals of all cuts of all columns.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Self
@@ -16,7 +16,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, RowOracle
+from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, Params, RowOracle
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.hypotheses import _kernels as kernels
 from evenhand.hypotheses.common import (
@@ -259,7 +259,7 @@ class ScoreThresholds(HypothesisClass):
             raise InvalidInput(f"column is {self.column}; columns are numbered from 0.")
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         return {"class": "ScoreThresholds", "column": self.column, "per_group": self.per_group}
 
     @property
@@ -377,7 +377,7 @@ class Stumps(HypothesisClass):
             )
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         return {"class": "Stumps", "max_bins": self.max_bins}
 
     @property

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evenhand.computing import one_blas_thread
-from evenhand.contracts import GroupUse, HypothesisClass, Rate, class_reading
+from evenhand.contracts import GroupUse, HypothesisClass, Json, Params, Rate, class_reading
 from evenhand.errors import InvalidInput, NotSerialisable, ProtocolError
 from evenhand.estimation import RoundLog, TransformedLoss
 from evenhand.estimation.log import History, prices_of
@@ -283,7 +283,7 @@ class EpochLearner(Shown):
         learner._lock = RLock()
         return learner
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __getstate__(self) -> Json:
         with self._lock:
             return {name: value for name, value in vars(self).items() if name != "_lock"}
 
@@ -344,7 +344,7 @@ class EpochLearner(Shown):
 
     @property
     @locked
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         """The settings as plain values."""
         return {
             "learner": type(self).__name__,
@@ -397,7 +397,7 @@ class EpochLearner(Shown):
             )
         storage.write(path, storage.Stored(stored_name(type(self)), self._settings, state))
 
-    def _state(self) -> dict[str, Any]:
+    def _state(self) -> Json:
         """What is stored: the state by the names of its fields, each a value that
         `storage.Encoder` knows (plain values, arrays, collections, generators, policies, and
         dataclasses marked with `storage.storable`; every number is finite). Subclasses add to it:

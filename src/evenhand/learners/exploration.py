@@ -10,17 +10,17 @@ docs/two-phase-late-labels.md.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from evenhand.bounds import ClopperPearson, Dkw, JointHoeffding, SlackBound, people_needed
-from evenhand.contracts import HypothesisClass
+from evenhand.contracts import HypothesisClass, Json
 from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
 from evenhand.fairness.rates import Rate
 from evenhand.learners.storage import storable
-from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample
+from evenhand.words import FloatArray, Group, GroupArray, IntArray, LabelledSample
 
 Reading = Literal["evenhand", "paper"]
 """How slack and limit relate: "evenhand" constrains the empirical gap at gamma' - beta and so
@@ -72,7 +72,7 @@ def sample_of(log: RoundLog) -> LabelledSample:
 
 
 def forgotten(
-    sample: LabelledSample, features: FloatArray, group: Any, label: int
+    sample: LabelledSample, features: FloatArray, group: Group, label: int
 ) -> LabelledSample:
     """The sample without one of its people. A row of which nobody is left is wiped."""
     same = (
@@ -119,7 +119,7 @@ class Arrivals:
         return int(self.count[self.label == 0].sum())
 
     @property
-    def groups(self) -> tuple[Any, ...]:
+    def groups(self) -> tuple[Group, ...]:
         """The groups in the order in which they were first seen."""
         return tuple(dict.fromkeys(group for group in self.group.tolist() if group is not None))
 
@@ -202,7 +202,7 @@ class Explorer:
     failure_probability: float
     reading: Reading
 
-    def arguments(self, columns: int) -> dict[str, Any]:
+    def arguments(self, columns: int) -> Json:
         """What every bound is told."""
         return {
             "log_size": self.hypotheses.log_size,

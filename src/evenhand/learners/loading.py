@@ -134,7 +134,7 @@ def _require_same(given: Mapping[str, Any], kept: Mapping[str, Any], law: str) -
             raise StorageError(f"the setting {name} is {now!r}, but {law} {then!r}.", hint=_RESTORE)
 
 
-def _promised(guarantee: Guarantee) -> dict[str, Any]:
+def _promised(guarantee: Guarantee) -> Json:
     """What is guaranteed, by the names of the settings."""
     names = {"limit": "allowed_gap", "rates": "rate"}
     return {

@@ -11,7 +11,7 @@ from reprlib import repr as short
 from typing import Any
 
 from evenhand.errors import InvalidInput
-from evenhand.words import Prices, as_known_groups
+from evenhand.words import Group, Prices, as_known_groups
 
 
 def require_number(
@@ -40,7 +40,7 @@ def require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
         raise InvalidInput(f"{name} is {value!r}; it is {', '.join(words[:-1])} or {words[-1]}.")
 
 
-def as_groups(groups: Any) -> tuple[Any, ...] | None:
+def as_groups(groups: Any) -> tuple[Group, ...] | None:
     """The groups of a promise, in their order: at least two, each named once and none of them
     unknown; None if they are not given.
     """

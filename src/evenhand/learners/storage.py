@@ -329,7 +329,7 @@ _READERS: Mapping[str, Callable[[Decoder, Any], Any]] = {
 }
 
 
-def array_to_json(array: NDArray[Any]) -> dict[str, Any]:
+def array_to_json(array: NDArray[Any]) -> Json:
     """An array as text: its bytes, compressed, in base 64."""
     plain = np.ascontiguousarray(array)
     data = base64.b64encode(zlib.compress(plain.tobytes(), 6)).decode()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from evenhand.contracts import Json
 from evenhand.learners.certified.forecast import RateForecast, sentences
 from evenhand.shown import BAND, INK, LIMIT, Shown
 from evenhand.words import FloatArray
@@ -267,7 +268,7 @@ class Course:
     worst_gap: float | None = None
     cost: Curve | None = None
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the course as plain JSON.
 
         Returns
@@ -484,7 +485,7 @@ class LaunchPlan(Shown):
         lines.append(f"Simulated on {source}; a class of {rules:,} rules; {self.lives} lives.")
         return "\n".join([*lines, *(f"  - {text}" for text in ASSUMPTIONS)])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the plan as plain JSON, curves included.
 
         Returns

@@ -21,7 +21,7 @@ from typing import Any, cast
 import numpy as np
 import scipy
 
-from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass, Rate
+from evenhand.contracts import Enumeration, GroupUse, Hypothesis, HypothesisClass, Json, Rate
 from evenhand.environments import Discrete, Replay
 from evenhand.environments.population import ZERO_ONE
 from evenhand.errors import InvalidInput
@@ -147,7 +147,7 @@ class PlannedPopulation:
             ]
         )
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> Json:
         """What a plan says about its population, as plain values."""
         table = self.world.population_sample()
         members = {group: table.group == group for group in table.groups}

@@ -5,11 +5,11 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
-from typing import Any
 
 from fastapi import FastAPI
 from prometheus_client import Counter
 
+from evenhand.contracts import Json
 from evenhand.errors import EvenhandError
 from evenhand.ledger import Ledger
 from evenhand.service import dashboard, routes
@@ -118,7 +118,7 @@ def create_app(
     return RequestGuard(app, service, hosts, routes.QUICK)
 
 
-def described(app: FastAPI, write: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+def described(app: FastAPI, write: Callable[[], Json]) -> Json:
     """The OpenAPI document, with the key that most routes need and what a problem looks like."""
     if app.openapi_schema is not None:
         return app.openapi_schema

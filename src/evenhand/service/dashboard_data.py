@@ -18,6 +18,7 @@ from evenhand.ledger.publishing import active
 from evenhand.service.decider import ActivePolicy, Decider
 from evenhand.service.explanations import mark_of_older_rules
 from evenhand.service.settings import Product
+from evenhand.words import Group
 
 SMALLEST_GROUP = 10
 """People that a group must have to be shown."""
@@ -112,7 +113,7 @@ class ProductCounts:
         }
         self.ledger.keep_summary(*self.product.names, "groups", self._last_row, found)
 
-    def _count(self, group: Any, accept: bool, people: int) -> None:
+    def _count(self, group: Group, accept: bool, people: int) -> None:
         self.people[group] += people
         self.accepted[group] += people * accept
 

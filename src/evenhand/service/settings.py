@@ -33,7 +33,7 @@ from evenhand.learners import CertifiedLearner
 from evenhand.ledger.decision_draw import is_printable
 from evenhand.ledger.witness import witness_of
 from evenhand.schema import Column, Schema
-from evenhand.words import Prices
+from evenhand.words import Group, Prices
 
 DAY = 86400.0
 """Seconds."""
@@ -204,7 +204,7 @@ class Product:
     delta: Kept = 0.05
     maturity_days: Kept | None = None
     group_use: GroupUse = "certify_only"
-    groups: Annotated[tuple[Any, ...] | None, Strict(False)] = None
+    groups: Annotated[tuple[Group, ...] | None, Strict(False)] = None
     fallback: Literal["accept", "reject"] = "accept"
     price_false_accept: Kept = 1.0
     price_false_reject: Kept = 1.0
@@ -645,7 +645,7 @@ def load_settings(path: Path) -> Settings:
     return Settings(products=tuple(products), **service)
 
 
-def _product_settings(table: dict[str, Any], folder: Path) -> dict[str, Any]:
+def _product_settings(table: Json, folder: Path) -> Json:
     """The parts of a [[product]]: described features apart, files beside the settings."""
     found = {"hypotheses" if name == "class" else name: value for name, value in table.items()}
     given = found.get("features")

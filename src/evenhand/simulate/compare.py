@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import scipy
 
-from evenhand.contracts import Environment, Learner
+from evenhand.contracts import Environment, Json, Learner, Params
 from evenhand.errors import InvalidInput
 from evenhand.simulate.record import RunRecord, record
 from evenhand.simulate.run import Engine, simulate
@@ -152,7 +152,7 @@ class LearnerRuns:
     """
 
     name: str
-    params: Mapping[str, Any]
+    params: Params
     runs: tuple[RunRecord, ...]
 
     def regret_curves(self, rounds: FloatArray) -> FloatArray:
@@ -256,7 +256,7 @@ class Comparison:
         """One row per learner."""
         return tuple(learner.summary(self.promise) for learner in self.learners)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the comparison as plain JSON.
 
         Returns

@@ -10,7 +10,7 @@ from typing import Any
 
 from evenhand import environments as worlds
 from evenhand import learners
-from evenhand.contracts import Environment, HypothesisClass, Learner, Rate
+from evenhand.contracts import Environment, HypothesisClass, Json, Learner, Rate
 from evenhand.errors import InvalidInput
 from evenhand.learners import rivals
 from evenhand.registry import Registry, summary
@@ -371,7 +371,7 @@ def split_options(text: str) -> tuple[str, list[str]]:
     return name.strip(), [part.strip() for part in rest.split(",") if part.strip()]
 
 
-def _parsed(entry: Entry, owner: str, options: Sequence[str]) -> dict[str, Any]:
+def _parsed(entry: Entry, owner: str, options: Sequence[str]) -> Json:
     """Options "key=value" as arguments; dashes in a key count as underscores."""
     arguments: dict[str, Any] = {}
     for option in options:

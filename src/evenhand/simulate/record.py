@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import Environment, Learner, Policy, Rate
+from evenhand.contracts import Environment, Json, Learner, Policy, Rate
 from evenhand.environments import Discrete
 from evenhand.environments.population import TablePopulation
 from evenhand.errors import CannotEstimateRate, InvalidInput
@@ -93,7 +93,7 @@ class RunRecord(Stretches):
         exploring = np.array([phase == "explore" for phase in self.phases])
         return float((self.lengths * (self.losses - self.optimum))[exploring].sum())
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the record as plain JSON.
 
         Returns
@@ -287,7 +287,7 @@ class Trail:
         """
         return value_at(self.rounds, getattr(self, column), rounds)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the epochs as plain JSON.
 
         Returns

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import HypothesisClass
+from evenhand.contracts import HypothesisClass, Json
 from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate
@@ -98,7 +98,7 @@ class Tradeoff:
             return float("nan")
         return float(np.polyfit(np.log(self.horizons), np.log(values), 1)[0])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the measures as plain JSON, with the slopes.
 
         Returns
@@ -267,7 +267,7 @@ class PromiseCost:
     rounds: int
     seeds: tuple[int, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Return the costs as plain JSON.
 
         Returns

@@ -22,6 +22,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
 from evenhand.tables.packed import find_missing, plain_numbers
 from evenhand.words import BoolArray, FloatArray
@@ -182,7 +183,7 @@ class Notation:
             return None
         return part.number(self.decimal)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> Json:
         """Write it as plain JSON.
 
         Returns

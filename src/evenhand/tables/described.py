@@ -41,6 +41,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.contracts import Json
 from evenhand.errors import BadLabel, InvalidInput
 from evenhand.tables.column import FALSE, TRUE, listed, number, same_value
 from evenhand.tables.frame import Frame, LabelledFrame
@@ -150,7 +151,7 @@ class Description:
     name: str = ""
 
     @property
-    def reading(self) -> dict[str, Any]:
+    def reading(self) -> Json:
         """What `read_frame` is told about the file."""
         return {key: getattr(self, key) for key in READING}
 

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from itertools import compress
-from typing import Any
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from evenhand.words import (
     BoolArray,
     CostSensitiveProblem,
     FloatArray,
+    Group,
     GroupArray,
     IntArray,
     LabelledSample,
@@ -233,7 +233,7 @@ class GroupFigures:
     3
     """
 
-    group: Any
+    group: Group
     people: int
     share: float
     good_rate: float

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.schema import Column, Kind, Schema
 from evenhand.tables.column import PLAIN, Notation, Written, listed
@@ -56,7 +57,7 @@ def schema_of(recipe: Recipe) -> Schema:
     )
 
 
-def recipe_to_json(recipe: Recipe) -> dict[str, Any]:
+def recipe_to_json(recipe: Recipe) -> Json:
     """Write a recipe as plain JSON: the schema of the raw table, and what it does not say.
 
     Parameters

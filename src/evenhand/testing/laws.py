@@ -7,7 +7,7 @@ copies decide differently the law is broken.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from typing import Any, ParamSpec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.contracts import Environment, Json
+from evenhand.contracts import Environment, Json, Params
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
 from evenhand.words import BoolArray, Decisions, FloatArray, GroupArray, IntArray, LabelledSample
 
@@ -89,7 +89,7 @@ def through_text(data: Json) -> Any:
     return json.loads(json.dumps(data, allow_nan=False))
 
 
-def is_plain_with(params: Mapping[str, Any], name: str) -> bool:
+def is_plain_with(params: Params, name: str) -> bool:
     """Whether parameters are plain JSON and have a name."""
     try:
         return through_text(dict(params)) == params and bool(params.get(name))

@@ -31,14 +31,14 @@ from evenhand.estimation.log import find_contexts, numbered
 from evenhand.fairness.rates import Rate
 from evenhand.learners.rounds import Block
 from evenhand.learners.storage import COUNT, PROBABILITY, storable
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, LabelledSample
 
 OUTSIDE = -1
 """The code of people whose group is unknown, or none of the certificate's: they count outside of
 it.
 """
 
-GroupCounts = dict[tuple[Any, bool], float]
+GroupCounts = dict[tuple[Group, bool], float]
 """People by (group, whether the draw accepted them); None is the unknown group."""
 
 
@@ -110,7 +110,7 @@ class ClosedCohort:
         return float(self.lost_accepted.sum() + self.lost_rejected.sum())
 
 
-def group_codes(group: GroupArray, groups: tuple[Any, ...]) -> IntArray:
+def group_codes(group: GroupArray, groups: tuple[Group, ...]) -> IntArray:
     """0..G-1 for the listed groups, -1 for everybody else, the unknown among them."""
     codes = np.full(len(group), OUTSIDE, dtype=np.int64)
     for code, value in enumerate(groups):
@@ -252,9 +252,9 @@ class EvidenceCounts:
 
     past: PastPeople = field(default_factory=PastPeople)
     audits: list[LabelledSample] = field(default_factory=list)
-    counts: dict[tuple[Any, int], float] = field(default_factory=dict)
-    judged: dict[tuple[Any, int], float] = field(default_factory=dict)
-    seen: dict[Any, float] = field(default_factory=dict)
+    counts: dict[tuple[Group, int], float] = field(default_factory=dict)
+    judged: dict[tuple[Group, int], float] = field(default_factory=dict)
+    seen: dict[Group, float] = field(default_factory=dict)
     late_groups: GroupCounts = field(default_factory=dict)
     overruled: GroupCounts = field(default_factory=dict)
     unknown: float = 0.0
@@ -268,7 +268,7 @@ class EvidenceCounts:
     def add(
         self,
         cohort: ClosedCohort,
-        groups: tuple[Any, ...] | None,
+        groups: tuple[Group, ...] | None,
         *,
         billed: bool,
         judged: bool,
@@ -325,7 +325,7 @@ class EvidenceCounts:
                 features, group = cohort.features[rows], cohort.group[rows]
                 self.audits.append(LabelledSample(features, group, 1 - 2 * label, count[seen]))
 
-    def forget(self, features: FloatArray, group: Any, label: int) -> None:
+    def forget(self, features: FloatArray, group: Group, label: int) -> None:
         """Take one person out of those who are kept for forecasts and for nominating; the counts
         stay.
         """
@@ -355,15 +355,15 @@ class EvidenceCounts:
                 return
 
     @property
-    def groups(self) -> tuple[Any, ...]:
+    def groups(self) -> tuple[Group, ...]:
         """The groups that have a few people, in order; a value with fewer may be a typing error."""
-        seen = {value for value, people in self.seen.items() if people >= FIRST_PEOPLE}
+        seen: set[Any] = {value for value, many in self.seen.items() if many >= FIRST_PEOPLE}
         try:
             return tuple(sorted(seen))
         except TypeError:
             return tuple(sorted(seen, key=str))
 
-    def denominator(self, group: Any, rate: Rate) -> float:
+    def denominator(self, group: Group, rate: Rate) -> float:
         """How many people of a group are known to be in a rate's denominator."""
         return sum(
             n
@@ -372,8 +372,8 @@ class EvidenceCounts:
         )
 
     def missing(
-        self, rates: tuple[Rate, ...], wanted: tuple[Any, ...] | None
-    ) -> list[tuple[Any, Rate, float]]:
+        self, rates: tuple[Rate, ...], wanted: tuple[Group, ...] | None
+    ) -> list[tuple[Group, Rate, float]]:
         """(group, rate, people so far) of the denominators that are too small to begin: of the
         listed groups, or of those seen.
         """

@@ -8,7 +8,7 @@ exactly N_1 < N_2 < ... of them have closed.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from evenhand.bounds import (
     GroupJoin,
     PresetLooks,
 )
-from evenhand.contracts import FixedCountBound, Hypothesis
+from evenhand.contracts import FixedCountBound, Hypothesis, Params
 from evenhand.estimation.outcomes import (
     ConstantOutcome,
     LogisticOutcome,
@@ -36,7 +36,7 @@ from evenhand.estimation.outcomes import (
 from evenhand.fairness.rates import Rate
 from evenhand.learners.certified.evidence import OUTSIDE, ClosedCohort, PastPeople, group_codes
 from evenhand.learners.storage import COUNT, GAP, PROBABILITY, storable, stored_as
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray
 
 AUDIT_BOUNDS: Mapping[str, FixedCountBound] = {
     "hoeffding": AuditHoeffding(),
@@ -146,7 +146,7 @@ class GapProcess(Protocol):
         ...
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         """Its constants."""
         ...
 
@@ -202,7 +202,7 @@ class BettingProcess:
         return self._tables.on(features, group)
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         """Hypotheses, groups, rates and bets."""
         return {
             "hypotheses": len(self.members),
@@ -222,7 +222,7 @@ class BettingProcess:
         self.members = (*self.members, member)
         self._tables = MemberTables(self.members)
 
-    def join_group(self, group: Any, share: float) -> None:
+    def join_group(self, group: Group, share: float) -> None:
         """One more group; its processes see later cohorts only."""
         self.bound = self.bound.joined_by_group(group, share)
         self.state = self.state.with_group()
@@ -347,7 +347,7 @@ class AuditProcess:
 
     bound: FixedCountBound
     members: tuple[Hypothesis, ...]
-    groups: tuple[Any, ...]
+    groups: tuple[Group, ...]
     rates: tuple[Rate, ...]
     failure_probability: float
     columns: int
@@ -374,7 +374,7 @@ class AuditProcess:
         return f"{self.bound.name} on audit rounds"
 
     @property
-    def params(self) -> Mapping[str, Any]:
+    def params(self) -> Params:
         """Its constants."""
         looks = {"first_look": self.looks.first, "growth": self.looks.growth}
         return {**self.bound.params, "hypotheses": len(self.members), **looks}

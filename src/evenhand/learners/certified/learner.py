@@ -62,7 +62,7 @@ from evenhand.learners.storage import (
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.shown import BAND, INK, LIMIT, draw_limit
-from evenhand.words import BoolArray, Decisions, FloatArray, Prices, as_group
+from evenhand.words import BoolArray, Decisions, FloatArray, Group, Prices, as_group
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -170,7 +170,7 @@ class CertifiedLearner(EpochLearner):
         audit_budget: float | None = None,
         maturity: float | None = None,
         fallback: Literal["accept", "reject"] = "accept",
-        groups: Sequence[Any] | None = None,
+        groups: Sequence[Group] | None = None,
         drift_false_alarm: float = 1e-3,
         seed: int | None = None,
     ) -> None:

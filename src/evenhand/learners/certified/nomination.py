@@ -152,8 +152,8 @@ class ForetoldPeople:
                 for name in ("features", "group", "label", "weight")
             ]
             rows = _spread(np.arange(len(columns[0])), MOST_LABELLED)
-            people, value, label, weight = (column[rows] for column in columns)
-            audits = LabelledSample(people, value, label, weight * len(columns[0]) / len(rows))
+            people, theirs, label, weight = (column[rows] for column in columns)
+            audits = LabelledSample(people, theirs, label, weight * len(columns[0]) / len(rows))
             seen = np.clip(regression.negative_probability(audits.features), MARGIN, 1 - MARGIN)
             for value in groups:
                 here, there = group == value, audits.group == value

@@ -10,7 +10,6 @@ i.i.d. while D is fixed, as is h(x) itself.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -21,7 +20,7 @@ from evenhand.learners.certified.evidence import ClosedCohort, group_codes
 from evenhand.learners.certified.intervals import acceptance_table
 from evenhand.learners.storage import storable
 from evenhand.policies import Mixture
-from evenhand.words import BoolArray
+from evenhand.words import BoolArray, Group
 
 LEAST_WEIGHT = 0.05
 """A rule is watched from the time on at which it has this weight in the policy."""
@@ -51,8 +50,8 @@ class WatchedRules:
         monitor: DriftMonitor,
         cohort: ClosedCohort,
         policy: Mixture,
-        groups: tuple[Any, ...],
-        founders: tuple[Any, ...],
+        groups: tuple[Group, ...],
+        founders: tuple[Group, ...],
         *,
         labels: bool,
     ) -> DriftMonitor:
@@ -81,7 +80,7 @@ class WatchedRules:
         monitor: DriftMonitor,
         cohort: ClosedCohort,
         policy: Mixture,
-        groups: tuple[Any, ...],
+        groups: tuple[Group, ...],
     ) -> DriftMonitor:
         """Labels (good, bad, not come) of the audited, who are draws of the population, and of the
         accepted with h(x) = 1, each kept with probability q / p(x).
@@ -111,7 +110,7 @@ class WatchedRules:
         return acceptance_table(self.rules, cohort.features, shown)
 
     def _open(
-        self, monitor: DriftMonitor, policy: Mixture, groups: tuple[Any, ...], epoch: int
+        self, monitor: DriftMonitor, policy: Mixture, groups: tuple[Group, ...], epoch: int
     ) -> DriftMonitor:
         """Watch every rule that has enough weight from now on; if they are too many, give up those
         with the least.
@@ -133,5 +132,5 @@ class WatchedRules:
         return monitor
 
 
-def _stream(what: str, group: Any, number: int) -> str:
+def _stream(what: str, group: Group, number: int) -> str:
     return f"{what} of {group} accepted by rule {number}"

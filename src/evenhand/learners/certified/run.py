@@ -23,6 +23,7 @@ from evenhand.fairness.certificate import (
     DrawCount,
     GapInterval,
     OutsideCount,
+    plain_label,
     standard_assumptions,
 )
 from evenhand.fairness.delta_ledger import Booking, DeltaLedger, inverse_square_share, life_share
@@ -48,7 +49,7 @@ from evenhand.learners.certified.rule_drift import WatchedRules
 from evenhand.learners.storage import storable, stored_as
 from evenhand.policies import Mixture
 from evenhand.randomness import stream
-from evenhand.words import BoolArray, FloatArray, GroupArray
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray
 
 MOST_LOG_SIZE = 12.0
 """The union over a class is paid up to this ln|H|."""
@@ -134,8 +135,8 @@ class CertificationRun:
     guarantee: Guarantee = field(metadata=stored_as("promise"))
     ledger: DeltaLedger
     began: int
-    wanted: tuple[Any, ...] | None = None
-    groups: tuple[Any, ...] | None = None
+    wanted: tuple[Group, ...] | None = None
+    groups: tuple[Group, ...] | None = None
     evidence: EvidenceCounts = field(metadata=stored_as("tally"), default_factory=EvidenceCounts)
     process: GapProcess | None = None
     monitor: DriftMonitor | None = None
@@ -425,7 +426,7 @@ class CertificationRun:
         """
         guarantee, evidence, process = self.guarantee, self.evidence, self.process
         groups, maturity = self.groups or (), guarantee.maturity
-        pairs = guarantee.pairs(groups)
+        pairs, named = guarantee.pairs(groups), tuple(map(plain_label, groups))
         lower, upper = gaps if gaps is not None else (np.zeros(len(pairs)), np.zeros(len(pairs)))
         lower, upper = np.maximum(lower, -1.0), np.minimum(upper, 1.0)
         fingerprint, models = _fingerprint(policy)
@@ -445,11 +446,11 @@ class CertificationRun:
             ),
             counts=tuple(CellCount(g, y, int(n)) for (g, y), n in _sorted(evidence.judged)),
             gaps=tuple(
-                GapInterval(rate.symbol, groups[k], groups[j], float(lower[i]), float(upper[i]))
+                GapInterval(rate.symbol, named[k], named[j], float(lower[i]), float(upper[i]))
                 for i, (rate, j, k) in enumerate(pairs)
             ),
             valid_until=valid_until,
-            groups=groups,
+            groups=named,
             outside=tuple(OutsideCount(g, int(n)) for g, n in _sorted(self.uncovered)),
             overruled=_draws(evidence.overruled),
             late_groups=_draws(evidence.late_groups),
@@ -467,7 +468,7 @@ class CertificationRun:
         """
         rate, evidence = self.guarantee.rates[0], self.evidence
         have = {group: evidence.denominator(group, rate) for group in evidence.groups}
-        group: Any = min(have, key=lambda value: have[value]) if have else None
+        group: Group = min(have, key=lambda value: have[value]) if have else None
         count = have.get(group, 0.0)
         lower, upper = gaps
         room = self.guarantee.limit - float(np.abs(0.5 * (lower + upper)).max(initial=0.0))
@@ -533,7 +534,7 @@ class CertificationRun:
         return sentences
 
 
-def labelled_groups(policy: Mixture, groups: tuple[Any, ...]) -> BoolArray:
+def labelled_groups(policy: Mixture, groups: tuple[Group, ...]) -> BoolArray:
     """(G,): in which groups labels of a cohort of this policy may be looked at.
 
     Where nobody is accepted with probability 0 the coin shows everybody's label sooner or later.

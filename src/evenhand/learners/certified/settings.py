@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
-from typing import Any, Literal
+from typing import Literal
 
 from evenhand.contracts import FixedCountBound, GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
@@ -18,7 +18,7 @@ from evenhand.learners.settings import (
     require_horizon,
     require_number,
 )
-from evenhand.words import Prices
+from evenhand.words import Group, Prices
 
 BoundName = Literal["betting", "nominate", "hoeffding", "kl", "binomial", "dkw"]
 
@@ -39,7 +39,7 @@ class CertifiedSettings:
     audit_budget: float | None
     maturity: float | None
     fallback: Literal["accept", "reject"]
-    groups: Sequence[Any] | None
+    groups: Sequence[Group] | None
     drift_false_alarm: float
     seed: int | None
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from evenhand.contracts import Json
 from evenhand.environments import Replay
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.fairness.rates import RATES
@@ -131,7 +132,7 @@ class Question:
         return Prices(self.false_accept, self.false_reject)
 
     @property
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Json:
         """What names the question, as plain values."""
         return {
             "table": self.source.name,
@@ -168,7 +169,7 @@ class OptimumTask:
         """The task's name for ever."""
         return _key({"optimum": self.question.plain})
 
-    def play(self) -> dict[str, Any]:
+    def play(self) -> Json:
         """Solve the question on the whole table.
 
         Returns
@@ -235,12 +236,12 @@ class RunTask:
         return _key({"run": self.plain})
 
     @property
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Json:
         """What names the run, as plain values."""
         names = ("learner", "seed", "rounds", "failure_probability")
         return {**self.question.plain, **{name: getattr(self, name) for name in names}}
 
-    def play(self) -> dict[str, Any]:
+    def play(self) -> Json:
         """Simulate the run, and measure it by the table's truth.
 
         Returns
@@ -270,7 +271,7 @@ class RunTask:
 Task = OptimumTask | RunTask
 
 
-def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> dict[str, Any]:
+def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> Json:
     """The figures of a run: costs per person, regret, gaps, audits, and the curves behind the
     figures.
     """
@@ -305,7 +306,7 @@ def population(source: Source, kind: str) -> Replay:
     return Replay.of_table(source.table(), CLASSES[kind]())
 
 
-def play(task: Task) -> tuple[str, dict[str, Any], float]:
+def play(task: Task) -> tuple[str, Json, float]:
     """Play a task: (key, row, seconds). One BLAS thread, so that a row does not depend on the
     machine's cores.
     """
@@ -433,7 +434,7 @@ class StudyPlan:
                     )
 
     @property
-    def plain(self) -> dict[str, Any]:
+    def plain(self) -> Json:
         """The settings as plain values."""
         sources = [{"name": source.name, "digest": source.digest} for source in self.sources]
         return {**asdict(self), "sources": sources}
