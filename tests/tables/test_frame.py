@@ -43,6 +43,13 @@ def people(encode=True, published=False, **columns):
     )
 
 
+def test_many_people_are_shown_in_one_short_line():
+    wide = people(**{f"x{i}": "12" * 600 for i in range(9)})
+    assert repr(wide) == (
+        "<LabelledFrame 'toy': 1,200 people; features: x0, x1, x2, x3, x4, x5, ...; groups: a, b>"
+    )
+
+
 def test_two_values_need_one_column():
     table = people(c=("red", "blue", "red"), x="123").encoded()
     assert table.names == ("c=red", "x")

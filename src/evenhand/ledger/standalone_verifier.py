@@ -302,13 +302,7 @@ def check(
             check_acceptance(row, state, findings)
         for what in broken:
             findings.refuse(seq, what)
-    # a checkpoint without a policy would be believed later
-    for seq, what in state.lineages.end():
-        findings.refuse(seq, what)
-    # a secret that fits no window would make the check look stronger than it is
-    for name in sorted(state.secrets.keys() - state.windows.keys()):
-        what = f"a secret was given for window {name}, which the ledger does not have"
-        findings.refuse(state.seq, what)
+    check_end(state, findings)
     return findings
 
 
@@ -475,6 +469,17 @@ def check_acceptance(row: dict[str, Any], state: State, findings: Findings) -> N
     findings.acceptances += 1
     if found != body["acceptance"]:
         findings.refuse(row["seq"], "the acceptance is not the policy's")
+
+
+def check_end(state: State, findings: Findings) -> None:
+    """What can be said only after the last row."""
+    # a checkpoint without a policy would be believed later
+    for seq, what in state.lineages.end():
+        findings.refuse(seq, what)
+    # a secret that fits no window would make the check look stronger than it is
+    for name in sorted(state.secrets.keys() - state.windows.keys()):
+        what = f"a secret was given for window {name}, which the ledger does not have"
+        findings.refuse(state.seq, what)
 
 
 # Proofs: a Merkle tree over the hashes of the rows (RFC 6962), whose root is in a signed note (C2SP

@@ -206,10 +206,18 @@ def forecast(planned: PlannedPopulation, terms: LaunchTerms) -> tuple[RateForeca
         threshold=np.pad(np.tile(thresholds, (len(terms.rates), 1)), ((0, 0), (2, 0))),
         floor=lambda t: learner.schedule.exploration_floor(int(t)),
     ).narrowed()
-    start, horizon = float(FIRST_ROUNDS), float(terms.horizon)
+    start, horizon = _first_look(planned, terms), float(terms.horizon)
+    return prospect.forecasts(prospect.course(min(start, horizon - 1.0), horizon), horizon)
+
+
+def _first_look(planned: PlannedPopulation, terms: LaunchTerms) -> float:
+    """The round after which the learner first estimates rates: enough people of the rarest kind
+    have come.
+    """
+    start = float(FIRST_ROUNDS)
     if planned.fitted:
-        start = float(np.clip(horizon // 100, FIRST_ROUNDS, FIRST_FITTED))
+        start = float(np.clip(float(terms.horizon) // 100, FIRST_ROUNDS, FIRST_FITTED))
     rarest = float(planned.denominators(terms.rates).min())
     while start * rarest < FIRST_PEOPLE and start < terms.horizon:
         start += epoch_length(start)
-    return prospect.forecasts(prospect.course(min(start, horizon - 1.0), horizon), horizon)
+    return start

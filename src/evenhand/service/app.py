@@ -70,41 +70,13 @@ def create_app(
     True
     """
     service = Service(ledger, settings, keys)
-
-    @contextlib.asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
-        await asyncio.to_thread(service.witnesses.start)
-        await asyncio.to_thread(service.begin)
-        products, metrics = service.settings.products if train else (), service.metrics
-        trainings = {f"training product {p.name}": partial(service.train, p) for p in products}
-        looking = {"looking at the ledger": service.decider.keep_up}
-        counting = {f"counting {p}": counts.refresh for (_, p), counts in service.counts.items()}
-        often = min(settings.train_every, settings.refresh_limit / 3)
-        # apart, because a training may take longer than the limit
-        tasks = [
-            asyncio.create_task(repeat(looking, often, metrics.failed_refreshes)),
-            asyncio.create_task(repeat(trainings, settings.train_every, metrics.failed_trainings)),
-            asyncio.create_task(repeat(counting, settings.train_every, metrics.failed_refreshes)),
-        ]
-        before = sys.getswitchinterval()
-        sys.setswitchinterval(SWITCH_INTERVAL)
-        try:
-            yield
-        finally:
-            sys.setswitchinterval(before)
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-        await asyncio.to_thread(service.witnesses.close)
-        await asyncio.to_thread(service.release)
-
     app = FastAPI(
         title="evenhand",
         version="1",
         docs_url=None,
         redoc_url=None,
         openapi_url="/openapi.json",
-        lifespan=lifespan,
+        lifespan=lambda _: running(service, train),
     )
     app.state.service = service
     written = app.openapi
@@ -116,6 +88,36 @@ def create_app(
         app.add_exception_handler(error, answer_error)
     hosts = frozenset(name.lower() for name in (*LOCAL_HOSTS, *settings.allowed_hosts))
     return RequestGuard(app, service, hosts, routes.QUICK)
+
+
+@contextlib.asynccontextmanager
+async def running(service: Service, train: bool) -> AsyncIterator[None]:
+    """From the start of the process to its end: what is repeated in the background."""
+    await asyncio.to_thread(service.witnesses.start)
+    await asyncio.to_thread(service.begin)
+    settings, metrics = service.settings, service.metrics
+    products = settings.products if train else ()
+    trainings = {f"training product {p.name}": partial(service.train, p) for p in products}
+    looking = {"looking at the ledger": service.decider.keep_up}
+    counting = {f"counting {p}": counts.refresh for (_, p), counts in service.counts.items()}
+    often = min(settings.train_every, settings.refresh_limit / 3)
+    # apart, because a training may take longer than the limit
+    tasks = [
+        asyncio.create_task(repeat(looking, often, metrics.failed_refreshes)),
+        asyncio.create_task(repeat(trainings, settings.train_every, metrics.failed_trainings)),
+        asyncio.create_task(repeat(counting, settings.train_every, metrics.failed_refreshes)),
+    ]
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_INTERVAL)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+    await asyncio.to_thread(service.witnesses.close)
+    await asyncio.to_thread(service.release)
 
 
 def described(app: FastAPI, write: Callable[[], Json]) -> Json:

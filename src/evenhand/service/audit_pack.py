@@ -2,6 +2,7 @@
 with which chance, and what became of it; and decisions in the formats of other tools.
 """
 
+import contextlib
 import csv
 import json
 import re
@@ -71,12 +72,7 @@ def pack(
     target.mkdir(mode=0o700)
     every = ledger.history(*product.names, usable_only=False, maturity=product.maturity)
     rows = [row for row in every if period.holds(row.at)]
-    secrets: dict[str, str] = {}
-    for window in ledger.windows() if reveal_by is not None else ():
-        try:
-            secrets[window.name] = ledger.reveal(window.name, str(reveal_by)).hex()
-        except TooEarly:  # the window still decides
-            continue
+    secrets = {} if reveal_by is None else _revealed(ledger, reveal_by)
     export(ledger, target / "ledger.jsonl", opened=("who",), tenant=product.tenant)
     number, hashes = standalone_verifier.hashes_of(target / "ledger.jsonl")
     listed: Json = {"tenant": product.tenant, "product": product.name, "rows": number}
@@ -108,6 +104,15 @@ def pack(
     )
     _write_text(target / "README.md", filled)
     return target
+
+
+def _revealed(ledger: Ledger, by: str) -> dict[str, str]:
+    """The secrets of the windows that have ended, revealed in this person's name."""
+    secrets: dict[str, str] = {}
+    for window in ledger.windows():
+        with contextlib.suppress(TooEarly):  # the window still decides
+            secrets[window.name] = ledger.reveal(window.name, by).hex()
+    return secrets
 
 
 def _write_text(path: Path, text: str) -> None:

@@ -580,25 +580,11 @@ def encoded(product: Product, given: Given) -> list[float]:
                     hint="the settings describe features that hold anything else.",
                     field=f"features.{place}",
                 )
-    if isinstance(given, Mapping):
-        lacking = [name for name in names if name not in given]
-        strange = [name for name in given if name not in names]
-        if lacking or strange:
-            which = f"lacks {lacking[0]!r}" if lacking else f"has the unknown {strange[0][:60]!r}"
-            raise Invalid(
-                f"features does not name the product's features: it {which}.",
-                hint=f"they are {', '.join(names)}.",
-            )
-        given = [given[name] for name in names]
-    if len(given) != len(names):
-        raise Invalid(
-            f"features has {len(given)} values; this product has {len(names)} features.",
-            hint=f"send {', '.join(names)}, in this order or by name.",
-        )
+    values = _in_order(names, given)
     if product.schema is None:
-        return [float(value) for value in given]  # type: ignore[arg-type]
+        return [float(value) for value in values]  # type: ignore[arg-type]
     row: list[float] = []
-    for place, (column, value) in enumerate(zip(product.schema.columns, given, strict=True)):
+    for place, (column, value) in enumerate(zip(product.schema.columns, values, strict=True)):
         try:
             row += column.encode([value])[0].tolist()
         except EvenhandError as refusal:
@@ -610,3 +596,23 @@ def encoded(product: Product, given: Given) -> list[float]:
                 field=f"features.{column.name if by_name else place}",
             ) from refusal
     return row
+
+
+def _in_order(names: Sequence[str], given: Given) -> Sequence[float | bool | str | None]:
+    """The values in the order of the features, each of them given once."""
+    if isinstance(given, Mapping):
+        lacking = [name for name in names if name not in given]
+        strange = [name for name in given if name not in names]
+        if lacking or strange:
+            which = f"lacks {lacking[0]!r}" if lacking else f"has the unknown {strange[0][:60]!r}"
+            raise Invalid(
+                f"features does not name the product's features: it {which}.",
+                hint=f"they are {', '.join(names)}.",
+            )
+        return [given[name] for name in names]
+    if len(given) != len(names):
+        raise Invalid(
+            f"features has {len(given)} values; this product has {len(names)} features.",
+            hint=f"send {', '.join(names)}, in this order or by name.",
+        )
+    return given

@@ -114,39 +114,19 @@ class Explanation:
 
 def explain(decider: Decider, tenant: str, key: str) -> Explanation:
     """Explain a decision by its policy; NotFound, or Gone after an erasure."""
-    known = decider.ledger.explain(tenant, key)
+    ledger, known = decider.ledger, decider.ledger.explain(tenant, key)
     drawn, product = known.drawn, decider.product(tenant, known.drawn.product)
     mixture = verified_mixture(
-        decider.ledger.policy(drawn.policy),
-        decider.ledger.keyring.public_key,
-        decider.ledger,
-        product.trusted,
+        ledger.policy(drawn.policy), ledger.keyring.public_key, ledger, product.trusted
     )
     by_group = mixture.group_use == "decide"
     group = np.array([known.group], dtype=object) if by_group else None
-    row, rules = np.array([known.features]), zip(mixture.hypotheses, mixture.weights, strict=True)
-    parts = []
-    for rule, weight in sorted(rules, key=lambda part: -part[1]):
-        words, model = rule.describe(product.slots), rule.to_json().get("model")
-        if model is not None:  # fitted models are told apart by their hashes
-            words = f"{words} (model {model['sha256'][:12]})"
-        parts.append(RulePart(weight, words, bool(rule.accepts(row, group)[0])))
-    others = _comparison(decider.ledger, product, drawn)
+    person, others = np.array(known.features), _comparison(ledger, product, drawn)
     found, compared, change = None, 0, None
     reasons: tuple[Reason, ...] = ()
     if len(others):
-        found, compared = _shares(mixture, product, group, row[0], others)
-        shown = _shown(product, known.features).items()
-        told = (
-            Reason(name, value, share)
-            for (name, value), share in zip(shown, found.values.tolist(), strict=True)
-        )
-        reasons = tuple(
-            sorted(
-                (one for one in told if abs(one.share) > ROUNDING),
-                key=lambda one: -round(abs(one.share), 9),
-            )
-        )
+        found, compared = _shares(mixture, product, group, person, others)
+        reasons = _reasons(found, _shown(product, known.features))
         if not drawn.accept:
             change = _change(known, mixture, product, group, others)
     return Explanation(
@@ -164,7 +144,7 @@ def explain(decider: Decider, tenant: str, key: str) -> Explanation:
         overruled=known.standing.overruled,
         usable=drawn.usable,
         learned_from=learned_from(drawn, known.standing),
-        parts=tuple(parts),
+        parts=_parts(mixture, product, group, person),
         compared_with=compared,
         usual=None if found is None else found.baseline,
         reasons=reasons,
@@ -172,6 +152,26 @@ def explain(decider: Decider, tenant: str, key: str) -> Explanation:
         change=change,
         sentence=_sentence(drawn, reasons, change, mixture.weight_of(REJECT_ALL)),
     )
+
+
+def _parts(
+    mixture: Mixture, product: Product, group: GroupArray | None, person: FloatArray
+) -> tuple[RulePart, ...]:
+    """The rules of the mixture with their answers, the heaviest first."""
+    parts = []
+    for rule, weight in zip(mixture.hypotheses, mixture.weights, strict=True):
+        words, model = rule.describe(product.slots), rule.to_json().get("model")
+        if model is not None:  # fitted models are told apart by their hashes
+            words = f"{words} (model {model['sha256'][:12]})"
+        parts.append(RulePart(weight, words, bool(rule.accepts(person[np.newaxis], group)[0])))
+    return tuple(sorted(parts, key=lambda part: -part.weight))
+
+
+def _reasons(found: Attribution, shown: dict[str, Value]) -> tuple[Reason, ...]:
+    """The features that had a say, the largest share first."""
+    shares = zip(shown.items(), found.values.tolist(), strict=True)
+    told = (Reason(name, value, share) for (name, value), share in shares if abs(share) > ROUNDING)
+    return tuple(sorted(told, key=lambda one: -round(abs(one.share), 9)))
 
 
 def _shares(
@@ -185,7 +185,7 @@ def _shares(
     on many columns, such that the shares stay exact.
     """
     fitting = COMPARED
-    if any(rule.to_json()["kind"] not in WITH_BORDERS for rule in mixture.hypotheses):
+    if not _has_borders(mixture):
         fitting = min(COMPARED, max(32, MOST_EVALUATIONS // 4 >> min(len(product.features), 30)))
 
     def answers(rule: Hypothesis, rows: FloatArray) -> FloatArray:
@@ -198,6 +198,11 @@ def _shares(
     ]
     asked_of = others[-fitting:]
     return attribution(rules, person, asked_of, places=_places(product)), len(asked_of)
+
+
+def _has_borders(mixture: Mixture) -> bool:
+    """Whether every change of answer of its rules is known."""
+    return all(rule.to_json()["kind"] in WITH_BORDERS for rule in mixture.hypotheses)
 
 
 def learned_from(drawn: Drawn, standing: Standing) -> str:
@@ -328,26 +333,17 @@ def _change(
     group: GroupArray | None,
     others: FloatArray,
 ) -> LeastChange | None:
-    weights, right = hyperplanes(mixture.to_json(), product.width)
-    columns = _changeable(product)
-    if any(rule.to_json()["kind"] not in WITH_BORDERS for rule in mixture.hypotheses):
-        # a model without known borders is tried at the values that were observed
-        for column in columns:
-            if column.kind == "number":
-                at = column.place.start
-                seen = others[others[:, at] != MISSING, at]
-                grid = np.linspace(0, 1, 33)
-                tried = np.unique(np.quantile(seen, grid, method="nearest")) if len(seen) else seen
-                unit = np.zeros((len(tried), product.width))
-                unit[:, at] = 1.0
-                weights, right = np.vstack([weights, unit]), np.r_[right, tried]
+    borders, columns = hyperplanes(mixture.to_json(), product.width), _changeable(product)
+    if not _has_borders(mixture):
+        observed = _observed_values(columns, others)
+        borders = np.vstack([borders[0], observed[0]]), np.r_[borders[1], observed[1]]
 
     def acceptance(rows: FloatArray) -> FloatArray:
         asked = None if group is None else np.repeat(group, len(rows))
         return mixture.acceptance_of_checked(rows, asked)
 
     person = np.array(known.features)
-    change = least_change(acceptance, person, (weights, right), others, known.drawn.u, columns)
+    change = least_change(acceptance, person, borders, others, known.drawn.u, columns)
     if change is None:
         return None
     changed = person.copy()
@@ -364,6 +360,22 @@ def _change(
         change.size,
         words,
     )
+
+
+def _observed_values(
+    columns: Sequence[Changeable], others: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """(w, c) of every w.x = c at which a model without known borders is tried: numbers that were
+    observed, at most 33 of each feature.
+    """
+    weights, right = [np.zeros((0, others.shape[1]))], [np.zeros(0)]
+    for at in (column.place.start for column in columns if column.kind == "number"):
+        seen = others[others[:, at] != MISSING, at]
+        if len(seen):
+            tried = np.unique(np.quantile(seen, np.linspace(0, 1, 33), method="nearest"))
+            weights.append(np.tile(np.eye(others.shape[1])[at], (len(tried), 1)))
+            right.append(tried)
+    return np.vstack(weights), np.concatenate(right)
 
 
 def _moved(name: str, was: Value, to: Value) -> str:

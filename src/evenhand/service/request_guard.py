@@ -74,6 +74,34 @@ QuickRoutes = Mapping[tuple[str, str], Callable[[Caller, bytes], Awaitable[Respo
 """By method and path: routes that may answer without FastAPI."""
 
 
+class _Exchange:
+    """One request on its way: its id, when it began, its body until somebody has received it, and
+    the status of the answer, 0 before there is one.
+    """
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self.began, self.id, self.status = time.perf_counter(), os.urandom(8).hex(), 0
+        self.body: bytes | None = None
+        self._receive, self._send = receive, send
+
+    async def receive(self) -> Message:
+        """The body, once; then what comes from the client."""
+        if self.body is None:
+            return await self._receive()  # the client goes
+        content, self.body = self.body, None
+        return {"type": "http.request", "body": content, "more_body": False}
+
+    async def send(self, message: Message) -> None:
+        """Send a part of the answer; its start gets the headers of every answer."""
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            present = {name for name, _ in message["headers"]}
+            missing = (pair for pair in SECURITY_HEADERS if pair[0] not in present)
+            named = (b"x-request-id", self.id.encode())
+            message["headers"] = [*message["headers"], *missing, named]
+        await self._send(message)
+
+
 class RequestGuard:
     """The outermost ASGI application: it passes on the requests that keep the limits.
 
@@ -97,32 +125,13 @@ class RequestGuard:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        began, request, status = time.perf_counter(), os.urandom(8).hex(), 0
-        body: bytes | None = None
-
-        async def send_with_headers(message: Message) -> None:
-            nonlocal status
-            if message["type"] == "http.response.start":
-                status = message["status"]
-                present = {name for name, _ in message["headers"]}
-                missing = (pair for pair in SECURITY_HEADERS if pair[0] not in present)
-                named = (b"x-request-id", request.encode())
-                message["headers"] = [*message["headers"], *missing, named]
-            await send(message)
-
-        async def receive_body_once() -> Message:
-            nonlocal body
-            if body is None:
-                return await receive()  # the client goes
-            content, body = body, None
-            return {"type": "http.request", "body": content, "more_body": False}
-
+        exchange = _Exchange(receive, send)
         try:
             headers = dict(scope["headers"])
             _keep_parts_whole(scope)
             self._require_host(headers)
             most = await self._require_key(scope, headers)
-            body = await _body(headers, receive, most)
+            exchange.body = body = await _body(headers, receive, most)
             if body is None:
                 return  # the client has gone
             response = await self._quick_answer(scope, headers, body)
@@ -130,27 +139,26 @@ class RequestGuard:
                 if len(body) > self.max_depth and nesting_depth(body) > self.max_depth:
                     deep = f"the body is nested deeper than {self.max_depth} levels."
                     raise ProblemError("too-deep", deep, hint="send plain objects.")
-                await self.app(scope, receive_body_once, send_with_headers)
+                await self.app(scope, exchange.receive, exchange.send)
             else:
-                await response(scope, receive, send_with_headers)
+                await response(scope, receive, exchange.send)
         except ProblemError as refused:
             response = problem_response(refused.document, refused.headers)
-            await response(scope, receive, send_with_headers)
+            await response(scope, receive, exchange.send)
         # a traceback in the log could quote the request
         except Exception as error:  # noqa: BLE001
-            LOG.error("request %s failed with %s", request, type(error).__name__)
-            if status == 0:  # FastAPI answers by itself
+            LOG.error("request %s failed with %s", exchange.id, type(error).__name__)
+            if exchange.status == 0:  # FastAPI answers by itself
                 failed = "the request could not be completed."
                 document = problem("ledger-unavailable", failed, hint="try again.")
-                await problem_response(document)(scope, receive, send_with_headers)
+                await problem_response(document)(scope, receive, exchange.send)
         finally:
             if self.service.request_log is not None:
                 known = scope.get("evenhand.route") or getattr(scope.get("route"), "path", "-")
-                route = str(known)
                 client = scope["client"][0] if scope.get("client") else "?"
-                seconds = time.perf_counter() - began
+                seconds = time.perf_counter() - exchange.began
                 self.service.request_log.request(
-                    request, scope["method"], route, status, seconds, client
+                    exchange.id, scope["method"], str(known), exchange.status, seconds, client
                 )
 
     async def _quick_answer(

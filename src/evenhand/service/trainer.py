@@ -209,8 +209,28 @@ class Trainer:
 
     def _publish(self, lease: Lease) -> Policy:
         learner, parent = self._learner, self._last
+        models: dict[str, Json] = {}
+        self._last = self.ledger.publish(
+            *self._names,
+            models_apart(learner.policy.to_json(), models),
+            epoch=learner.epoch.number,
+            parent=None if parent is None else parent.id,
+            checkpoint=models_apart(learner.checkpoint(), models),
+            certificate=learner.certificate.to_json(),
+            info=self._info(),
+            lease=lease,
+            models=models,
+        )
+        if parent is not None:
+            note = str(self._closing.upto)
+            self.ledger.operate(*self._names, "epoch_closed", self.holder, note=note)
+        return self._last
+
+    def _info(self) -> Json:
+        """What is published with a policy beside its certificate."""
+        learner = self._learner
         epoch, drift, report = learner.epoch, learner.drift, learner.report
-        info: Json = {
+        return {
             "promise": self.product.digest,
             "closing": asdict(self._closing),
             "phase": epoch.phase,
@@ -233,22 +253,6 @@ class Trainer:
             "notes": list(report.notes),
             "forecast": list(report.forecast),
         }
-        models: dict[str, Json] = {}
-        self._last = self.ledger.publish(
-            *self._names,
-            models_apart(learner.policy.to_json(), models),
-            epoch=epoch.number,
-            parent=None if parent is None else parent.id,
-            checkpoint=models_apart(learner.checkpoint(), models),
-            certificate=learner.certificate.to_json(),
-            info=info,
-            lease=lease,
-            models=models,
-        )
-        if parent is not None:
-            note = str(self._closing.upto)
-            self.ledger.operate(*self._names, "epoch_closed", self.holder, note=note)
-        return self._last
 
     def _watched_rule(self, stream: str) -> str | None:
         """The rule that a stream of the drift test is about, in words."""

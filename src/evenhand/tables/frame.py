@@ -10,7 +10,7 @@ from itertools import compress
 import numpy as np
 
 from evenhand.errors import InvalidInput, MissingColumn
-from evenhand.tables.column import Cells, Notation, TableColumn, number
+from evenhand.tables.column import Cells, Notation, TableColumn, listed, number
 from evenhand.words import (
     BoolArray,
     CostSensitiveProblem,
@@ -407,6 +407,8 @@ class LabelledFrame:
     >>> frame = Frame("toy", {"colour": TableColumn(("red", "blue", "red"))}, (2, 3, 4))
     >>> label, group = np.array([1, -1, 1]), np.array(["a", "a", "b"])
     >>> people = LabelledFrame("toy", frame, ("colour",), label, group, encode=True)
+    >>> people
+    <LabelledFrame 'toy': 3 people; features: colour; groups: a, b>
     >>> table = people.encoded()
     >>> table.names, table.features.tolist()
     (('colour=red',), [[1.0], [0.0], [1.0]])
@@ -427,6 +429,11 @@ class LabelledFrame:
 
     def __len__(self) -> int:
         return len(self.label)
+
+    def __repr__(self) -> str:
+        features, groups = listed(self.features), listed(sorted(map(str, set(self.group.tolist()))))
+        people = f"{len(self):,} people; features: {features}; groups: {groups}"
+        return f"<LabelledFrame {self.name!r}: {people}>"
 
     def with_columns(self, columns: Mapping[str, Cells]) -> "LabelledFrame":
         """Add columns that are no features, or replace some.

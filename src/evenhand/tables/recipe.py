@@ -235,18 +235,10 @@ def prepare(
     >>> prepare(frame, recipe).features.tolist()
     [[7.0, 0.0, 1.0]]
     """
-    names = [column.name for column in recipe]
-    absent = [name for name in names if name not in frame.columns]
-    if absent:
-        raise MissingColumn(
-            f"{frame.source} has no column {', '.join(map(repr, absent))}, which the policy was "
-            f"made with; it has: {', '.join(frame.columns)}.",
-            hint=frame.missing_hint(absent[0]),
-        )
-    gaps = np.any([frame.columns[name].missing for name in names], axis=0)
+    gaps = _rows_with_gaps(frame, recipe)
     if gaps.any() and not drop_missing:
         row = int(np.argmax(gaps))
-        name = next(name for name in names if frame.columns[name].missing[row])
+        name = next(one.name for one in recipe if frame.columns[one.name].missing[row])
         raise InvalidInput(
             f"{frame.source}: the value of {name!r} is missing in row {row + 1} (line "
             f"{frame.lines[row]}); {gaps.sum():,} of {len(frame.lines):,} rows lack a value.",
@@ -260,27 +252,47 @@ def prepare(
         if column.notation is not None:
             parts.append(_numbers(kept, column.name, column.notation))
         else:
-            base = () if column.base is None else (column.base,)
-            known = {value.casefold(): value for value in (*column.categories, *base)}
-            texts = [str(text) for text in kept.columns[column.name].texts]
-            strange = sorted({text for text in texts if text.casefold() not in known})
-            told = bool(base) or len(column.categories) > 1  # older files do not tell the base
-            if strange and told and unseen == "refuse":
+            indicators, strange = _indicators(kept, column)
+            if strange and unseen == "refuse":
                 raise InvalidInput(
                     f"{frame.source}: {column.name!r} holds {listed(map(repr, strange))}, which "
-                    f"the policy has never seen; it knows "
-                    f"{listed((*column.categories, *base), 10)}.",
+                    f"the policy has never seen; it knows {listed(_known_values(column), 10)}.",
                     hint="correct the values, or add --unseen ignore: these people then have none "
                     "of the known values.",
                 )
-            if strange and told:
+            if strange:
                 notes.append(
                     f"{column.name!r}: {listed(strange)} is none of the values that the policy "
                     "knows"
                 )
-            values = np.array([known.get(text.casefold(), "") for text in texts])
-            parts += [(values == value).astype(np.float64) for value in column.categories]
+            parts += indicators
     return PreparedTable(np.column_stack(parts), ~gaps, tuple(notes))
+
+
+def _rows_with_gaps(frame: Frame, recipe: Recipe) -> BoolArray:
+    """Which rows lack a value of a column of the recipe; every such column must be there."""
+    absent = [column.name for column in recipe if column.name not in frame.columns]
+    if absent:
+        raise MissingColumn(
+            f"{frame.source} has no column {', '.join(map(repr, absent))}, which the policy was "
+            f"made with; it has: {', '.join(frame.columns)}.",
+            hint=frame.missing_hint(absent[0]),
+        )
+    return np.asarray(np.any([frame.columns[column.name].missing for column in recipe], axis=0))
+
+
+def _indicators(frame: Frame, column: RecipeColumn) -> tuple[list[FloatArray], list[str]]:
+    """The 0/1 columns of a category, and the values that the policy has never seen."""
+    known = {value.casefold(): value for value in _known_values(column)}
+    texts = [str(text) for text in frame.columns[column.name].texts]
+    values = np.array([known.get(text.casefold(), "") for text in texts])
+    told = column.base is not None or len(column.categories) > 1  # older files do not tell the base
+    strange = sorted({text for text in texts if text.casefold() not in known}) if told else []
+    return [(values == value).astype(np.float64) for value in column.categories], strange
+
+
+def _known_values(column: RecipeColumn) -> tuple[str, ...]:
+    return (*column.categories, *(() if column.base is None else (column.base,)))
 
 
 def _numbers(frame: Frame, name: str, notation: Notation) -> FloatArray:

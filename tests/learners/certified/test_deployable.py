@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL, GroupClassifier
-from evenhand.learners.certified.deployable import CertifiedSet, cheapest_mixture, cheapest_mixtures
+from evenhand.learners.certified.deployable import CertifiedSet, MixtureProgram, cheapest_mixtures
 
 
 def random_program(seed: int, members: int, gaps: int) -> tuple[np.ndarray, np.ndarray]:
@@ -22,7 +22,7 @@ def random_program(seed: int, members: int, gaps: int) -> tuple[np.ndarray, np.n
 def test_equals_the_linear_program(gaps):
     for seed in range(60):
         costs, constraints = random_program(seed, 40, gaps)
-        weights = cheapest_mixture(costs, constraints, 0.05)
+        weights = MixtureProgram(constraints, 0.05).cheapest(costs)
         scale = np.abs(costs).max()
         truth = linprog(
             costs / scale,
@@ -41,9 +41,9 @@ def test_equals_the_linear_program(gaps):
 def test_ties_and_degenerate_programs_end():
     costs = np.zeros(6)
     constraints = np.tile([0.0, 0.0, 0.3, 0.3, -0.3, 0.0], (4, 1))
-    assert cheapest_mixture(costs, constraints, 0.05).sum() == pytest.approx(1)
+    assert MixtureProgram(constraints, 0.05).cheapest(costs).sum() == pytest.approx(1)
     costs = np.array([1.0, 1.0, 0.0, 0.0, 0.0, 0.5])
-    assert costs @ cheapest_mixture(costs, constraints, 0.05) == pytest.approx(0.0)
+    assert costs @ MixtureProgram(constraints, 0.05).cheapest(costs) == pytest.approx(0.0)
 
 
 @pytest.mark.parametrize("gaps", [1, 2, 10])
@@ -53,7 +53,7 @@ def test_many_programs_at_once_are_solved_as_one_by_one(gaps):
     found = cheapest_mixtures(costs, many.reshape(4, 6, *many.shape[1:]), 0.05)
     assert found.shape == (4, 6, 40)
     for weights, constraints in zip(found.reshape(24, 40), many, strict=True):
-        assert weights == pytest.approx(cheapest_mixture(costs, constraints, 0.05), abs=1e-9)
+        assert weights == pytest.approx(MixtureProgram(constraints, 0.05).cheapest(costs), abs=1e-9)
     tied = np.tile([0.0, 0.0, 0.3, 0.3, -0.3, 0.0], (3, 4, 1))
     assert cheapest_mixtures(np.zeros(6), tied, 0.05).sum(axis=1) == pytest.approx(np.ones(3))
 

@@ -86,7 +86,8 @@ class CertifiedSet:
 
     def cheapest(self, acceptance_cost: FloatArray) -> CertifiedAnswer:
         """argmin over deployable pi of sum_i acceptance_cost_i P[pi(x_i) = +1]."""
-        weights = cheapest_mixture(self.accepts @ acceptance_cost, self.constraints, self.limit)
+        program = MixtureProgram(self.constraints, self.limit)
+        weights = program.cheapest(self.accepts @ acceptance_cost)
         support = np.flatnonzero(weights)
         return CertifiedAnswer(self.mixture(weights), weights[support] @ self.accepts[support])
 
@@ -103,14 +104,6 @@ class CertifiedSet:
         kept = weights - (1.0 - saving.trusted) * learned
         kept[saving.constant] += (1.0 - saving.trusted) * total
         return kept
-
-
-def cheapest_mixture(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
-    """min costs .
-
-    w subject to constraints @ w <= limit, w >= 0, sum w = 1; members 0 and 1 are exactly fair.
-    """
-    return MixtureProgram(constraints, limit).cheapest(costs)
 
 
 class MixtureProgram:
@@ -184,7 +177,8 @@ class MixtureProgram:
 
 
 def cheapest_mixtures(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
-    """`cheapest_mixture` (..., M) for each of the constraints (..., rows, M), all pivoted together.
+    """The cheapest weights (..., M) of a `MixtureProgram` for each of the constraints (..., rows,
+    M), all pivoted together; members 0 and 1 have zeros in every row.
 
     For forecasts, which ask for many at once: a pivot of numpy costs hardly more for ten small
     programs than for one.
@@ -235,7 +229,7 @@ class Saving:
     reject), with its standard error.
 
     Without this caution estimates that are the best of many by chance are deployed, and the learner
-    ends worse than the constant by more than its audits cost (false accepts 10 times as dear,
+    ends worse than the constant by more than its audits cost (false accepts 10 times as expensive,
     200,000 rounds: by up to 6,000).
     """
 

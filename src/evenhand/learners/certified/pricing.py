@@ -273,7 +273,7 @@ class Objective:
 
     def minimise(self, program: MixtureProgram, start: FloatArray) -> "Explored":
         """Frank-Wolfe. Each step asks the oracle for one more vertex, and then shifts weight among
-        those found, pairwise: from the vertex that is dearest at the margin to the cheapest one."""
+        those found, pairwise: from the vertex that costs most at the margin to the cheapest one."""
         rest, stop = 1.0 - self.floor, TOLERANCE * float(self.worth.sum())
         vertices, weights = start[np.newaxis], np.ones(1)
         rows, prices = rest * (vertices @ self.accepts), rest * (vertices @ self.costs)
