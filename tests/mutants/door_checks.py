@@ -151,7 +151,8 @@ def check_closed_sums_stay():
             np.testing.assert_array_equal(array, kept[name], err_msg=name)
         assert one.bookings == before.bookings
         assert one.drift == before.drift
-        assert one._resolved().negative.sum() == before._resolved().negative.sum() - 60
+        now, then = (each.state.history.of() for each in (one, before))
+        assert now.negative.sum() == then.negative.sum() - 60
 
 
 def label_counts(learner):

@@ -21,7 +21,7 @@ from evenhand.estimation import RoundLog
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
 from evenhand.learners.certified import intervals
 from evenhand.learners.certified import learner as certified
-from evenhand.learners.certified.evidence import ClosedCohort, EvidenceCounts
+from evenhand.learners.certified.evidence import EvidenceCounts
 from evenhand.learners.certified.intervals import BettingProcess
 from evenhand.learners.certified.run import CertificationRun
 from evenhand.learners.exploration import sample_of
@@ -29,12 +29,13 @@ from evenhand.learners.exploration import sample_of
 
 def rows_without_chance_dropped(patch):
     """Whoever the policy could not accept is left out."""
-    real = ClosedCohort.codes
-    patch.setattr(
-        ClosedCohort,
-        "codes",
-        lambda cohort, groups: np.where(cohort.acceptance > 0, real(cohort, groups), -1),
-    )
+    real = BettingProcess.update
+
+    def without(process, cohort, prepared):
+        group = np.where(cohort.acceptance > 0, cohort.group.astype(object), None)
+        return real(process, replace(cohort, group=group), prepared)
+
+    patch.setattr(BettingProcess, "update", without)
 
 
 def cohorts_chosen_by_their_rows(patch):

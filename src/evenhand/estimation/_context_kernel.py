@@ -13,19 +13,24 @@ def _number_rows(
     one: FloatArray, two: FloatArray, beside: FloatArray, first: IntArray, index: IntArray
 ) -> int:
     parts = [np.concatenate([one, two]) if len(two) else one, beside]
-    # the hash of a row: h <- (h xor bits) * odd, mixed, column by column, modulo 2^64; -0.0 counts
-    # as 0.0, which it equals
-    key = np.full(len(parts[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
-    for part in parts:
-        for column in part.T:
-            key = (key ^ (column + 0.0).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
-            key ^= key >> np.uint64(29)
-    found = _grouped_by(key, first, index)
+    found = _grouped_by(_row_hash(parts), first, index)
     if not all(np.array_equal(part[first[index]], part) for part in parts):
         table = np.column_stack(parts) + 0.0
         equal = np.unique(table, axis=0, return_inverse=True)[1].reshape(-1)
         found = _grouped_by(equal, first, index)
     return found
+
+
+def _row_hash(parts: list[FloatArray]) -> NDArray[np.uint64]:
+    """h <- (h xor bits) * odd, mixed, column by column, modulo 2^64; -0.0 counts as 0.0, which it
+    equals.
+    """
+    key = np.full(len(parts[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
+    for part in parts:
+        for column in part.T:
+            key = (key ^ (column + 0.0).view(np.uint64)) * np.uint64(0xBF58476D1CE4E5B9)
+            key ^= key >> np.uint64(29)
+    return key
 
 
 def _grouped_by(key: NDArray[np.generic], first: IntArray, index: IntArray) -> int:

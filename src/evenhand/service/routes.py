@@ -346,8 +346,13 @@ async def where_it_stands(product: schemas.ProductName, caller: MayAudit) -> Jso
         decided = service.ledger.counts(caller.tenant, product).usable
         # from the newest policy on record, for another replica may be the one that trains
         policies = service.ledger.policies(caller.tenant, product)
-        newest = [policy for policy in policies if policy.in_lineage][-1]
-        info = newest.info
+        trained = [policy for policy in policies if policy.in_lineage and "rounds" in policy.info]
+        if not trained:
+            raise NotFound(
+                f"no policy of {product!r} was published by a trainer yet.",
+                hint="start a replica that trains, or POST /v1/train.",
+            )
+        newest, info = trained[-1], trained[-1].info
         due = min(info["first_round"] + info["rounds"], 2**53)
         return {
             "epoch": newest.epoch,
