@@ -102,7 +102,8 @@ def test_the_readme_opens_with_what_a_newcomer_does():
 
 def test_nobody_is_told_to_ask_an_index_for_a_name_that_is_not_ours_yet():
     asked = re.compile(r"(pip|uv|pipx) (install|add) '?evenhand")
-    told = {path: path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py")}
+    files = [*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    told = {path: path.read_text(encoding="utf-8") for path in files}
     told[ROOT / "README.md"] = README
     assert [str(path) for path, text in told.items() if asked.search(text)] == []
     assert asked.search("pip install 'evenhand[plots]'")

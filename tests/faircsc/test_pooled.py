@@ -60,8 +60,8 @@ PARTITIONING = {
     ids=["fpr", "odds"],
 )
 def test_what_a_search_offers_besides_its_answer_is_worth_having(name, rates):
-    """Other labels in the leaves, other cut-offs: after two calls the mixture is never dearer, and
-    cheaper in some cases, than that of the answers alone. Cost and gaps of the solution are those
+    """Other labels in the leaves, other cut-offs: after two calls the mixture never costs more,
+    and in some cases less, than that of the answers alone. Cost and gaps of the solution are those
     of its policy."""
     gains = []
     for seed in range(3):

@@ -110,7 +110,7 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
     refused: nothing can be certified from them. `demo` is a log of 20,000 invented loans.
 
     \b
-    Example: would accepting everybody be dear?
+    Example: how much would accepting everybody cost?
       evenhand evaluate demo --policy accept-all --price-false-accept 3
 
     \b
