@@ -18,7 +18,7 @@ CHAIN = [table.name for table in KINDS.values()]
 
 
 def keep(path):
-    """A ledger with rows of every kind but quarantine, without its guards; (path, an anchor taken
+    """A ledger with rows of every kind but quarantine, without what guards it; (path, an anchor taken
     before the last few rows).
     """
     with opened(path) as ledger:
@@ -38,6 +38,7 @@ def keep(path):
         for table in CHAIN:
             for verb in ("UPDATE", "DELETE"):
                 connection.execute(f"DROP TRIGGER {table}_keeps_{verb}")
+        connection.execute("DROP INDEX decisions_by_policy")  # it takes no body that is no JSON
     connection.close()
     return path, anchor
 
