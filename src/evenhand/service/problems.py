@@ -176,12 +176,18 @@ async def answer_error(request: Request, error: Exception) -> Response:
             hint = "GET /openapi.json lists what there is."
             document = problem(kind, f"{error.detail}.", hint=hint)
             headers = error.headers
-            if error.status_code == 405:  # Starlette names the methods of one route of the path
-                found: set[str] = set()
-                for route in request.app.state.plain_routes:
-                    if route.matches(request.scope)[0] is not Match.NONE:
-                        found |= route.methods
-                headers = {"Allow": ", ".join(sorted(found))} if found else headers
+            if error.status_code == 405:
+                # Starlette names the methods of one route; the path as the document has it may have
+                # several ("batch" could be the key of a decision, too, and is not meant)
+                matching = [
+                    route
+                    for route in request.app.state.plain_routes
+                    if route.matches(request.scope)[0] is not Match.NONE
+                ]
+                if matching:
+                    path = min(matching, key=lambda route: route.path.count("{")).path
+                    methods = {m for route in matching if route.path == path for m in route.methods}
+                    headers = {"Allow": ", ".join(sorted(methods))}
             return problem_response(document | {"status": error.status_code}, headers)
     return problem_response(
         problem("ledger-unavailable", "the request could not be completed.", hint="try again.")
