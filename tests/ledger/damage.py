@@ -18,7 +18,7 @@ CHAIN = [table.name for table in KINDS.values()]
 
 
 def keep(path):
-    """A ledger with rows of every kind but quarantine, without what guards it; (path, an anchor taken
+    """A ledger with rows of every kind but quarantine, without its guards; (path, an anchor taken
     before the last few rows).
     """
     with opened(path) as ledger:
