@@ -1,6 +1,7 @@
 """The API over HTTP: deciding, outcomes, looking, and what must not pass."""
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from urllib.parse import quote
 
 import pytest
@@ -182,6 +183,14 @@ def test_a_batch_tells_which_were_refused(bank, rejected):
     told = [{"key": key, "label": 1} for key in ("k1", "unknown", rejected)]
     found = bank.post("/v1/outcomes/batch", {"outcomes": told}).json()["outcomes"]
     assert [one.get("status") for one in found] == ["resolved", 404, 409]
+
+
+def test_a_plan_needs_a_policy_that_a_trainer_published(bank, monkeypatch):
+    by_hand = [replace(one, info={}) for one in bank.ledger.policies("bank", "loan")]
+    monkeypatch.setattr(bank.service.ledger, "policies", lambda *_: by_hand)
+    refused = bank.get("/v1/plan?product=loan")
+    assert refused.status_code == 404
+    assert "published by a trainer" in refused.json()["detail"]
 
 
 def test_certificate_policies_and_plan_over_http(bank):
