@@ -13,9 +13,22 @@ is thrown away, and everything is counted again. The chain knows nothing of it.
 import json
 import threading
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, case, func, not_, or_, select, union
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Executable,
+    ScalarSelect,
+    Table,
+    and_,
+    bindparam,
+    case,
+    func,
+    not_,
+    or_,
+    select,
+    union,
+)
 
 from evenhand.contracts import Json
 from evenhand.ledger.database import DECISIONS, ERASURES, OUTCOMES, QUARANTINE, SUMMARIES
@@ -58,17 +71,17 @@ class Counts:
     erased: int = 0
 
 
-def _number(table: Any, *conditions: Any) -> Any:
+def _number(table: Table, *conditions: ColumnElement[bool]) -> ScalarSelect[int]:
     known = table.c.seq <= bindparam("upto")
     mine = select(func.count()).where(table.c.decision == DECISIONS.c.seq, known, *conditions)
     return mine.scalar_subquery()
 
 
-def _reported(report: str, value: str) -> Any:
+def _reported(report: str, value: str) -> ScalarSelect[int]:
     return _number(OUTCOMES, OUTCOMES.c.report == report, OUTCOMES.c.value == value)
 
 
-def _sums(*which: Any) -> Any:
+def _sums(*which: ColumnElement[bool]) -> Executable:
     """The sums over some decisions of a product, as known at row `upto`; all but erased."""
     one = (
         select(
@@ -100,7 +113,7 @@ def _sums(*which: Any) -> Any:
         "disputed": and_(open_to_labels, contradicted, not_(settled)),
         "overruled": one.overruled > 0,
     }
-    sums: dict[str, Any] = {
+    sums: dict[str, ColumnElement[int]] = {
         name: func.sum(case((test, 1), else_=0)) for name, test in conditions.items()
     }
     sums |= {"decisions": func.count(), "quarantined": func.sum(one.quarantined)}
@@ -141,7 +154,7 @@ class RunningCounts:
             if upto > self.upto:
                 given = {**self.names, "since": self.upto, "last": upto}
 
-                def summed(statement: Any, known: int) -> dict[str, int]:
+                def summed(statement: Executable, known: int) -> dict[str, int]:
                     (row,) = connection.execute(statement, {**given, "upto": known}).all()
                     return {name: int(value or 0) for name, value in row._mapping.items()}
 

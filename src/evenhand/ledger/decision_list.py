@@ -21,6 +21,8 @@ from sqlalchemy import (
     or_,
     select,
 )
+from sqlalchemy.sql.base import ReadOnlyColumnCollection
+from sqlalchemy.sql.elements import KeyedColumnElement
 
 from evenhand.ledger.database import DECISIONS, OUTCOMES, POLICY_OF_BODY
 from evenhand.ledger.history import FOREVER, LedgerReader, Row
@@ -192,25 +194,32 @@ def list_decisions(
     return DecisionPage(tuple(page), looked_at, more, newer)
 
 
-def _tests(wanted: Wanted) -> list[Callable[[Any], Any]]:
+Columns = ReadOnlyColumnCollection[str, KeyedColumnElement[Any]]
+Test = Callable[[Columns], ColumnElement[bool]]
+"""A condition on the columns of a decision."""
+
+
+def _tests(wanted: Wanted) -> list[Test]:
     """The conditions that are tested decision by decision: each has few reports, all indexed."""
 
-    def told(report: str, value: str) -> Callable[[Any], Any]:
+    def told(report: str, value: str) -> Test:
         o = OUTCOMES.c
         return lambda d: exists().where(o.decision == d.seq, o.report == report, o.value == value)
 
     good, bad = told("label", "+1"), told("label", "-1")
     for_good, for_bad = told("settlement", "+1"), told("settlement", "-1")
 
-    def overruled(d: Any) -> Any:
+    def overruled(d: Columns) -> ColumnElement[bool]:
         refused, let_in = told("override", "reject"), told("override", "accept")
         return or_(and_(d.accept, refused(d)), and_(not_(d.accept), let_in(d)))
 
-    def labelled(d: Any, one: Any, other: Any, settled: Any, against: Any) -> Any:
+    def labelled(
+        d: Columns, one: Test, other: Test, settled: Test, against: Test
+    ) -> ColumnElement[bool]:
         contradicted = and_(other(d), settled(d), not_(against(d)))
         return and_(d.accept, not_(overruled(d)), one(d), or_(not_(other(d)), contradicted))
 
-    outcomes: dict[str, Callable[[Any], Any]] = {
+    outcomes: dict[str, Test] = {
         "none": lambda d: and_(not_(d.accept), not_(overruled(d))),
         "overruled": overruled,
         "pending": lambda d: and_(d.accept, not_(overruled(d)), not_(good(d)), not_(bad(d))),
@@ -220,7 +229,7 @@ def _tests(wanted: Wanted) -> list[Callable[[Any], Any]]:
             d.accept, not_(overruled(d)), good(d), bad(d), for_good(d) == for_bad(d)
         ),
     }
-    tests: list[Callable[[Any], Any]] = []
+    tests: list[Test] = []
     if wanted.accept is not None:
         tests.append(lambda d: d.accept if wanted.accept else not_(d.accept))
     if wanted.outcome is not None:

@@ -8,7 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, func, select
+from sqlalchemy import Connection, Executable, bindparam, func, select
+from sqlalchemy import Row as FetchedRow
 
 from evenhand.canonical import canonical_digest
 from evenhand.contracts import Json
@@ -254,7 +255,7 @@ class LedgerReader:
     store: Store
     keyring: Keyring
 
-    def _read(self, statement: Any) -> list[Any]:
+    def _read(self, statement: Executable) -> list[Any]:
         with self.store.reader.connect() as connection:
             return list(connection.execute(statement).all())
 
@@ -974,7 +975,7 @@ def seal_of_keys(keyring: Keyring, root: int, events: Sequence[Event]) -> str:
     return keyring.seal_of_root(root, "key events", canonical_digest(listed)).hex()
 
 
-def _event(row: Any) -> Event:
+def _event(row: FetchedRow[int, float, str]) -> Event:
     names = ("tenant", "product", "action", "by", "note", "policy", "info")
     body = json.loads(row.body)
     return Event(row.seq, row.at, *[body[name] for name in names])

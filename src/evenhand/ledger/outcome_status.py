@@ -15,9 +15,9 @@ proof.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
-from sqlalchemy import bindparam, literal, select, union_all
+from sqlalchemy import Select, Table, bindparam, literal, select, union_all
 
 from evenhand.canonical import canonical
 from evenhand.fairness.certificate import Scalar
@@ -328,7 +328,7 @@ KeyedReport = tuple[str, str, Report]
 """(tenant, key, report)."""
 
 
-def _reports_in(table: Any, quarantined: int) -> Any:
+def _reports_in(table: Table, quarantined: int) -> Select[int, int, str, str, int]:
     c, set_aside = table.c, literal(quarantined).label("set_aside")
     about = c.decision.in_(bindparam("decisions", expanding=True))
     return select(c.seq, c.decision, c.report, c.value, set_aside).where(about)

@@ -10,7 +10,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -22,6 +21,7 @@ from evenhand.ledger.audit import for_owner
 from evenhand.service.decider import stored_mixture
 from evenhand.service.explanations import AS_DRAWN, mark_of_older_rules
 from evenhand.service.settings import Product
+from evenhand.words import Group
 
 DRAW_LAW = (
     "U = first 53 bits of HMAC-SHA256(secret of the window, tenant | person | product | window); "
@@ -40,6 +40,8 @@ PARQUET_FACTS = (
 """What the ledger knows of a decision beyond a log; in Parquet these are columns."""
 EXPORT_FORMATS = ("obp", "dsjson", "parquet")
 """Open Bandit Pipeline's bandit_feedback (.npz), Vowpal Wabbit's decision log, Parquet."""
+Line = tuple[object, ...]
+"""The cells of a line of a CSV file."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def pack(
     windows = [
         {**asdict(window), "revealed": window.name in secrets} for window in ledger.windows()
     ]
-    documents: dict[str, Any] = {
+    documents: dict[str, object] = {
         "head.json": ledger.signed_head().to_json(),
         "pack.json": {**listed, "signature": ledger.keyring.sign(listed)},
         "policies.json": policies_json(ledger, product),
@@ -120,7 +122,7 @@ def _write_text(path: Path, text: str) -> None:
         file.write(text)
 
 
-def _decision(row: Row) -> tuple[Any, ...]:
+def _decision(row: Row) -> Line:
     propensity = row.acceptance if row.accept else 1.0 - row.acceptance
     return (
         row.seq, row.key or "", row.at, row.window, row.policy, row.epoch, int(row.accept),
@@ -130,12 +132,13 @@ def _decision(row: Row) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def _write_csv(path: Path, header: Sequence[str], lines: Iterable[tuple[Any, ...]]) -> None:
+def _write_csv(path: Path, header: Sequence[str], lines: Iterable[Line]) -> None:
     formulas = ("=", "@", "\t", "\r", "+", "-")  # such a text gets an apostrophe, for spreadsheets
 
-    def cell(x: Any) -> Any:
-        danger = isinstance(x, str) and x.startswith(formulas)
-        return f"'{x}" if danger and not re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", x) else x
+    def cell(x: object) -> object:
+        if not (isinstance(x, str) and x.startswith(formulas)):
+            return x
+        return x if re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", x) else f"'{x}"
 
     with open(path, "w", newline="", encoding="utf-8", opener=for_owner) as file:
         writer = csv.writer(file)
@@ -144,15 +147,15 @@ def _write_csv(path: Path, header: Sequence[str], lines: Iterable[tuple[Any, ...
             writer.writerow(map(cell, line))
 
 
-def selection(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+def selection(rows: Iterable[Row]) -> list[Line]:
     """(group, people, accepted, rate, ratio to the highest rate, whether that is at least 4/5)."""
-    people: dict[Any, list[bool]] = {}
+    people: dict[Group, list[bool]] = {}
     for row in rows:
         if row.group is not None:
             people.setdefault(row.group, []).append(row.accept)
     rates = {group: sum(accepted) / len(accepted) for group, accepted in people.items()}
     top = max(rates.values(), default=0.0)
-    lines = []
+    lines: list[Line] = []
     for group in sorted(people, key=str):
         rate, accepted = rates[group], people[group]
         ratio = rate / top if top > 0 else 1.0
@@ -161,7 +164,7 @@ def selection(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
     return lines
 
 
-def overruled(rows: Iterable[Row]) -> list[tuple[Any, ...]]:
+def overruled(rows: Iterable[Row]) -> list[Line]:
     """(group, what was drawn, what people did, decisions); the group is empty where it is unknown
     or was erased.
     """

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 from urllib.parse import parse_qs, urlencode, urlsplit
 
 from fastapi import APIRouter, Depends, Request, Response
@@ -120,7 +120,7 @@ def _shown_value(value: float | bool | str | None) -> str:
     return f"{value:.10g}" if value == round(value, 6) else f"{value:.6g}"
 
 
-def _page(name: str, status: int = 200, **values: Any) -> Response:
+def _page(name: str, status: int = 200, **values: object) -> Response:
     html = _environment().get_template(name).render(values)
     return Response(html, status, media_type="text/html; charset=utf-8")
 

@@ -8,7 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from evenhand.contracts import Json
 from evenhand.fairness.certificate import Certificate, plain_label
@@ -53,9 +53,9 @@ class ProductCounts:
 
     ledger: Ledger
     product: Product
-    people: Counter[Any] = field(default_factory=Counter)
-    accepted: Counter[Any] = field(default_factory=Counter)
-    overruled: Counter[tuple[Any, bool]] = field(default_factory=Counter)
+    people: Counter[Group] = field(default_factory=Counter)
+    accepted: Counter[Group] = field(default_factory=Counter)
+    overruled: Counter[tuple[Group, bool]] = field(default_factory=Counter)
     _last_decision: int = 0
     _last_row: int = 0
     _kept: int = 0
@@ -118,12 +118,12 @@ class ProductCounts:
         self.accepted[group] += people * accept
 
     @property
-    def shown(self) -> list[Any]:
+    def shown(self) -> list[Group]:
         """Known groups with enough people, in the order of their names."""
         large = (g for g, n in self.people.items() if g is not None and n >= SMALLEST_GROUP)
         return sorted(large, key=str)
 
-    def overruled_lines(self, named: Sequence[Any] | None = None) -> tuple[OverruledLine, ...]:
+    def overruled_lines(self, named: Sequence[Group] | None = None) -> tuple[OverruledLine, ...]:
         """By group and direction; groups not in `named` (default: all) count as unknown."""
         lines: Counter[tuple[str | None, Literal["accept", "reject"]]] = Counter()
         for (group, accept), decisions in self.overruled.items():

@@ -73,7 +73,7 @@ LONGEST_SHOWN = 60
 """Characters of a value or of the name of a field that are repeated."""
 
 
-def problem(kind: str, detail: str, *, hint: str | None = None, **more: Any) -> Json:
+def problem(kind: str, detail: str, *, hint: str | None = None, **more: object) -> Json:
     """A problem document; `more` are members such as field, value, law and errors."""
     status, title = PROBLEMS[kind]
     document = {
@@ -89,7 +89,7 @@ class ProblemError(Exception):
     """A request that is refused with a problem document."""
 
     def __init__(
-        self, kind: str, detail: str, *, hint: str, headers: Mapping[str, str] = {}, **more: Any
+        self, kind: str, detail: str, *, hint: str, headers: Mapping[str, str] = {}, **more: object
     ) -> None:
         super().__init__(detail)
         self.document, self.headers = problem(kind, detail, hint=hint, **more), headers
@@ -134,7 +134,7 @@ def validation_problem(errors: Sequence[Mapping[str, Any]]) -> Json:
         return "".join(c if c.isprintable() else "?" for c in text[:LONGEST_SHOWN])
 
     laws: dict[str, list[str]] = {}
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     for error in errors:
         parts = [str(part) for part in error["loc"] if part not in ("body", "query", "path")]
         place = [part for part in parts if not _INNER.match(part)]

@@ -43,7 +43,7 @@ Positive = Annotated[float, Field(gt=0, lt=1e12)]
 STRICT = ConfigDict(strict=True, extra="forbid")
 
 
-def _keep(value: Any, check: Callable[[Any], float]) -> Any:
+def _keep(value: object, check: Callable[[object], float]) -> object:
     check(value)
     return value
 
@@ -59,7 +59,7 @@ def _refusing(part: str) -> Callable[[type[Record]], type[Record]]:
         checked: Callable[..., None] = record.__init__
 
         @wraps(checked)
-        def init(self: Record, *values: Any, **named: Any) -> None:
+        def init(self: Record, *values: object, **named: object) -> None:
             try:
                 checked(self, *values, **named)
             except ValidationError as error:
@@ -71,7 +71,7 @@ def _refusing(part: str) -> Callable[[type[Record]], type[Record]]:
     return decorate
 
 
-def _refusal(part: str, record: Any, error: ValidationError) -> InvalidInput:
+def _refusal(part: str, record: type, error: ValidationError) -> InvalidInput:
     first = error.errors()[0]
     cause = first.get("ctx", {}).get("error")
     if isinstance(cause, InvalidInput):
@@ -116,7 +116,7 @@ WAYS_OUT = {
 """What to write instead, by the name of the setting."""
 
 
-def _require(part: str, name: str, value: Any, law: str, *, holds: bool) -> None:
+def _require(part: str, name: str, value: object, law: str, *, holds: bool) -> None:
     if not holds:
         raise InvalidInput(
             f"{name} of {part} is {value!r}; it should be {law}.", hint=WAYS_OUT[name]
