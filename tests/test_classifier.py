@@ -313,3 +313,21 @@ def test_feature_names_are_those_of_the_frame_until_an_array_comes(frames):
     grouped = Grouped(eh.Stumps(), "selection", random_state=0)
     with pytest.raises(AssertionError, match="did not raise"):
         check_dataframe_column_names_consistency("Grouped", grouped)
+
+
+def test_a_mixture_that_decides_by_the_group_refuses_one_it_has_not_seen():
+    X, group = np.arange(40.0).reshape(-1, 1), np.array(["a", "b"] * 20)
+    y = (np.arange(40) % 7 > 2).astype(int)
+    model = eh.FairClassifier(eh.Stumps(), group_use="decide", allowed_gap=0.3)
+    model.fit(X, y, sensitive_features=group)
+    with pytest.raises(
+        eh.errors.InvalidInput, match="the group 'Mars' was not in the training table"
+    ):
+        model.predict(X[:1], sensitive_features=["Mars"])
+
+
+def test_an_outcome_that_is_missing_is_said_to_be_missing():
+    pandas = pytest.importorskip("pandas")
+    people = pandas.DataFrame({"x": [0.0, 1.0, 2.0, 3.0]})
+    with pytest.raises(eh.errors.BadLabel, match=r"y is missing \(NaN\) in 1 of 4 rows"):
+        eh.FairClassifier().fit(people, [0.0, 1.0, np.nan, 1.0], sensitive_features=list("aabb"))

@@ -253,3 +253,13 @@ def test_outcomes_have_labels():
     assert Outcome(3, -1).label == -1
     with pytest.raises(BadLabel, match="round 3"):
         Outcome(3, 0)
+
+
+@pytest.mark.parametrize("given", [np.array(["a", "", "  "]), ["a", "", " "], ["a", None, "\t"]])
+def test_a_blank_text_is_no_group(given):
+    assert as_known_groups(given, 3).tolist() == ["a", None, None]
+
+
+def test_one_flat_person_is_told_both_ways_out():
+    with pytest.raises(InvalidInput, match=r"reshape\(1, -1\) for one person.*reshape\(-1, 1\)"):
+        as_features([1.0, 2.0])

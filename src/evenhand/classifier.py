@@ -182,6 +182,7 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         hypotheses = as_class(Linear() if self.estimator is None else self.estimator)
         features, outcome, self.schema_ = _fitted_to(self, X, y, hypotheses)
         group = _group(sensitive_features, len(features))
+        self.groups_ = sorted(set(group.tolist()), key=str)
         weight = np.ones(len(group))
         if sample_weight is not None:
             weight = as_numbers(np.asarray(sample_weight), len(group), "sample_weight")
@@ -232,6 +233,14 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         check_is_fitted(self)
         features = _asked_about(self, X)
         group = None if sensitive_features is None else _group(sensitive_features, len(features))
+        if group is not None and self.group_use == "decide":
+            strange = sorted(set(group.tolist()) - set(self.groups_), key=str)
+            if strange:
+                raise InvalidInput(
+                    f"the group {strange[0]!r} was not in the training table, whose groups are "
+                    f"{', '.join(map(repr, self.groups_))}; the mixture decides by the group.",
+                    hint="correct it, or fit again with people of this group.",
+                )
         accepted = self.policy_.acceptance(features, group)
         good_first = self.classes_[0] == self.pos_label_
         columns = [accepted, 1.0 - accepted] if good_first else [1.0 - accepted, accepted]
@@ -375,7 +384,9 @@ def _group(given: ArrayLike | None, rows: int) -> GroupArray:
         raise InvalidInput(
             "fit needs the group of each row, but sensitive_features is None.",
             hint="fit(X, y, sensitive_features=table['group']); in a pipeline: "
-            "model__sensitive_features, or set_fit_request.",
+            "model__sensitive_features, or with metadata routing "
+            "set_fit_request(sensitive_features=True); where scores are computed with the group, "
+            "set_score_request(sensitive_features=True) too.",
         )
     values = np.asarray(given)
     if values.ndim == 2 and values.shape[1] > 1:
@@ -392,6 +403,11 @@ def _classes(
     """The two classes in order, and the good one."""
     from sklearn.utils.multiclass import check_classification_targets
 
+    if everybody.dtype.kind == "f" and np.isnan(everybody).any():
+        raise BadLabel(
+            f"y is missing (NaN) in {np.isnan(everybody).sum():,} of {len(everybody):,} rows.",
+            hint="leave out people without an outcome; nothing is made up for them.",
+        )
     check_classification_targets(everybody)
     classes = np.unique(outcome)
     if len(classes) > 2:

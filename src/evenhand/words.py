@@ -43,7 +43,8 @@ def as_features(value: ArrayLike, name: str = "features") -> FloatArray:
         ) from error
     if array.ndim != 2:
         hint = (
-            "one row per person: use features.reshape(-1, 1) for a single column."
+            "one row per person: features.reshape(1, -1) for one person, "
+            "features.reshape(-1, 1) for a single column."
             if array.ndim == 1
             else None
         )
@@ -97,8 +98,8 @@ def as_labels(value: ArrayLike, rows: int) -> IntArray:
 
 
 def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
-    """(rows,) group labels. None, NaN, NaT, pandas.NA and masked entries all mean "unknown", and
-    all become None.
+    """(rows,) group labels. None, NaN, NaT, pandas.NA, blank texts and masked entries all mean
+    "unknown", and all become None.
 
     An array in which nothing can be unknown stays as it is; any other becomes one of objects.
 
@@ -117,7 +118,10 @@ def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
     else:
         array = np.asarray(value)
     _require_length(array, rows, "group")
-    if array.dtype.kind in "biuUS":
+    if array.dtype.kind in "US":
+        blank = [row for row, text in enumerate(array.tolist()) if not text.strip()]
+        return array if not blank else _without(array, blank)
+    if array.dtype.kind in "biu":
         return array
     if array.dtype.kind == "f" and np.isfinite(array).all():
         return array
@@ -136,13 +140,20 @@ def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
                 hint="None marks an unknown group.",
             )
         # of all values NaN and NaT alone differ from themselves, and pandas.NA answers with itself
-        if label is None or (other := label != label) is label or other:
+        if label is None or (other := label != label) is label or other or _is_blank(label):
             unknown.append(row)
-    if not unknown:
-        return array
-    known = array.astype(object)
-    known[unknown] = None
+    return array if not unknown else _without(array, unknown)
+
+
+def _without(group: GroupArray, rows: list[int]) -> GroupArray:
+    """The same groups, unknown in some rows."""
+    known = group.astype(object)
+    known[rows] = None
     return known
+
+
+def _is_blank(label: object) -> bool:
+    return isinstance(label, str) and not label.strip()
 
 
 def as_group(value: ArrayLike, rows: int) -> GroupArray:

@@ -53,3 +53,74 @@ def test_refusals(run, lending, policy, write):
     assert "decided about 1:" in done.stdout
     assert "is the table itself" in run("apply", policy, empty, "--out", empty).stderr
     assert "there is no policy file" in run("apply", "nowhere.json", lending).stderr
+
+
+MADE = ("--label", "hired", "--group", "sex")
+
+
+@pytest.fixture
+def applicants(tmp_path):
+    """A table in which None is a degree, and NA is not."""
+    lines = ["sex,degree,score,hired"]
+    for i in range(120):
+        degree = ("None", "BSc", "MSc", "NA")[i % 4 if i % 30 else 3]
+        lines.append(f"{'fm'[i % 2]},{degree},{i % 17},{(i // 2 + i // 7) % 2}")
+    (tmp_path / "people.csv").write_text("\n".join(lines) + "\n")
+    return lines
+
+
+def test_missing_values_are_written_as_in_the_table_of_the_policy(run, applicants, tmp_path):
+    solve = ("solve", "people.csv", *MADE, "--encode", "--drop-missing")
+    assert run(*solve, "--missing", "NA", "--out", "policy.json").exit_code == 0
+    done = run("apply", "policy.json", "people.csv", "--drop-missing", "--json")
+    lacking = sum(",NA," in line for line in applicants)
+    assert json.loads(done.stdout)["decided"] == 120 - lacking
+    other = run(
+        "apply", "policy.json", "people.csv", "--drop-missing", "--missing", "None,NA", "--json"
+    )
+    assert json.loads(other.stdout)["decided"] < 120 - lacking
+    tested = run("test", "policy.json", "people.csv", "--drop-missing", "--json")
+    assert json.loads(tested.stdout)["people"] == 120 - lacking
+
+
+def test_nothing_means_missing(run, applicants):
+    done = run("solve", "people.csv", *MADE, "--encode", "--missing", "", "--out", "policy.json")
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(run("apply", "policy.json", "people.csv", "--json").stdout)["decided"] == 120
+
+
+def test_a_group_that_the_policy_does_not_know_is_refused(run, applicants, tmp_path):
+    solve = ("solve", "people.csv", *MADE, "--leave-out", "degree", "--group-use", "decide")
+    assert run(*solve, "--out", "policy.json").exit_code == 0
+    (tmp_path / "new.csv").write_text("sex,score\nf,3\nx,4\n")
+    refused = run("apply", "policy.json", "new.csv")
+    assert refused.exit_code == 2
+    assert "holds 'x', which the policy has never seen; it knows f, m." in refused.stderr
+    assert not (tmp_path / "decisions.csv").exists()
+    assert run("apply", "policy.json", "new.csv", "--unseen", "ignore").exit_code == 0
+
+
+def test_json_may_be_followed_by_a_file_in_every_command(run, applicants, tmp_path):
+    solve = ("solve", "people.csv", *MADE, "--features", "score", "--out", "policy.json")
+    assert run(*solve, "--json", "figures.json").exit_code == 0
+    assert run("apply", "--json", "policy.json", "people.csv").stdout.startswith("{")
+    assert run("apply", "policy.json", "people.csv", "--json", "out.json").exit_code == 0
+    for name in ("figures.json", "out.json"):
+        assert json.loads((tmp_path / name).read_text())
+
+
+def test_a_score_is_a_column_of_numbers(run, applicants):
+    refused = run(
+        "solve",
+        "people.csv",
+        *MADE,
+        "--class",
+        "thresholds",
+        "--score",
+        "degree",
+        "--encode",
+        "--missing",
+        "",
+    )
+    assert refused.exit_code == 2
+    assert "--score degree is a text column" in refused.stderr

@@ -1,10 +1,12 @@
 """The user's own table: what is accepted, and how everything else is refused with its way out."""
 
 import numpy as np
+import pandas
 import pytest
 
 from evenhand.errors import BadLabel, EvenhandError, InvalidInput, MissingColumn
-from evenhand.tables import describe, read_description, read_table
+from evenhand.tables import Frame, TableColumn, describe, read_description, read_table, two_values
+from evenhand.tables.described import DECISION
 
 BASIC = 'path = "loans.csv"\nlabel = "repaid"\ngood = "yes"\ngroup = "sex"\n'
 
@@ -287,3 +289,55 @@ def test_options_that_a_table_answers_itself_are_refused(made, tmp_path):
 def test_the_smallest_group_may_be_asked_for(made):
     more = rows() + [{**row, "sex": "x"} for row in rows(8)]
     assert set(made(more, BASIC + "fewest = 4\n").group) == {"f", "m", "x"}
+
+
+class TestFromPython:
+    """The fields of a description are checked wherever they come from."""
+
+    FRAME = pandas.DataFrame(rows())
+
+    def test_a_truth_value_is_a_label_like_any_other(self):
+        frame = self.FRAME.assign(repaid=self.FRAME["repaid"] == "yes")
+        read = read_table(frame, label="repaid", group="sex", good=True, leave_out="id")
+        assert (read.label == np.where(frame["repaid"], 1, -1)).all()
+        assert read.features == ("income",)
+        numbers = self.FRAME.assign(repaid=np.where(self.FRAME["repaid"] == "yes", 1, 2))
+        again = read_table(numbers, label="repaid", group="sex", good=1, leave_out=["id"])
+        assert (again.label == read.label).all()
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"label": "repaid", "group": "sex", "goood": "yes"}, "unknown key 'goood'"),
+            ({"group": "sex"}, "nothing says which column of the frame is the label"),
+            ({"label": "repaid", "group": "sex", "good": {}}, "good is {}; it is a text"),
+            ({"label": "repaid", "group": "sex", "encode": "yes"}, "it is true or false"),
+        ],
+    )
+    def test_what_is_not_understood_is_refused(self, given, message):
+        with pytest.raises(InvalidInput, match=message):
+            read_table(self.FRAME, **given)
+
+
+class TestOneValueAlone:
+    """A column of rejections alone is one; nothing is guessed from the alphabet."""
+
+    @staticmethod
+    def frame(*cells):
+        return Frame("toy", {"d": TableColumn(cells)}, tuple(range(2, 2 + len(cells))))
+
+    @pytest.mark.parametrize("cells", [("0", "0"), ("-1", "-1")])
+    def test_nobody_is_accepted(self, cells):
+        assert two_values(self.frame(*cells), "d", None, words=DECISION)[0].tolist() == [-1, -1]
+
+    def test_the_value_that_does_not_occur_may_be_named_beside_the_others(self):
+        values, first = two_values(self.frame("no", "No"), "d", "yes", ("no",), DECISION)
+        assert (values.tolist(), first) == ([-1, -1], "yes")
+        with pytest.raises(InvalidInput, match="--accepted 'yes' does not occur"):
+            two_values(self.frame("no", "No"), "d", "yes", (), DECISION)
+
+    def test_the_way_out_recommends_no_value(self):
+        with pytest.raises(BadLabel) as refused:
+            two_values(self.frame("employed", "quit"), "d", None)
+        assert "for example" not in str(refused.value)
+        assert "--good VALUE" in str(refused.value)

@@ -55,7 +55,7 @@ def test_two_values_need_one_column():
     assert table.names == ("c=red", "x")
     assert table.features.tolist() == [[1, 1], [0, 2], [1, 3]]
     assert table.encoded == {"c": ("c=red",)}
-    assert table.notes == ("the text column 'c' became 1 columns of 0 and 1",)
+    assert table.notes == ("the text column 'c' became a column of 0 and 1",)
 
 
 def test_a_published_table_keeps_both_columns_without_a_note():
@@ -82,3 +82,22 @@ def test_figures_and_subsets():
     ]
     assert len(table.subset(3)) == 3
     assert len(table.subset(9)) == 4
+
+
+def test_a_column_of_numbers_with_a_typing_error_is_refused_by_its_line():
+    ages = [str(18 + i % 40) for i in range(300)]
+    with pytest.raises(
+        InvalidInput, match=r"'age' holds numbers, and in 1 of 300 rows 'forty' .*7"
+    ):
+        people(age=(*ages[:5], "forty", *ages[6:])).encoded()
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        [str(i % 12) for i in range(299)] + ["K"],  # grades: few numbers
+        [str(i % 40) for i in range(280)] + ["V57"] * 20,  # codes: the word is not rare
+    ],
+)
+def test_codes_of_numbers_and_words_are_categories(cells):
+    assert len(people(code=tuple(cells)).encoded().names) == len(set(cells))

@@ -467,7 +467,10 @@ BY_GROUP = {  # contents, what apply and test say: None if they read it as the t
     "capitals and blanks": (text(sex=lambda i, old: f" {old.upper()}"), None),
     "missing": (text(sex=lambda i, old: old if i else ""), "'sex'.*is missing in 1 of 80 rows"),
     "absent": (text().replace("sex", "Sex_"), "did you mean 'Sex_'"),
-    "of a third kind": (READ["a group of three"], "group 'x' has no rule"),
+    "of a third kind": (
+        READ["a group of three"],
+        "the group 'sex'.*holds 'x', which the policy has never",
+    ),
 }
 
 

@@ -1,5 +1,7 @@
 """Columns that tell the group or the outcome are found, others are not."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from evenhand.tables import Table, misleading
@@ -57,3 +59,10 @@ def test_noise_is_not_said_to_tell():
 def test_constant_columns_and_one_group():
     assert share_told(np.ones(50), np.array(["a", "b"] * 25)) == 0.0
     assert share_told(np.arange(50.0), np.array(["a"] * 50)) == 0.0
+
+
+def test_the_way_out_names_the_column_of_the_file():
+    made = table(proxy=lambda rng, group, label: (group == "a") * 1.0)
+    encoded = replace(made, names=("area=North",), encoded={"area": ("area=North",)})
+    (found,) = misleading(encoded)
+    assert found.text.endswith("--leave-out area")

@@ -119,3 +119,13 @@ def test_a_missing_package_is_named_with_the_extra_that_has_it(tmp_path, monkeyp
     given = tmp_path / "data.parquet" if package == "pyarrow" else object()
     with pytest.raises(InvalidInput, match=rf"needs the package {package}.*\.\[tables\]"):
         read_frame(given)
+
+
+def test_the_nameless_index_of_pandas_is_no_column(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    pytest.importorskip("pyarrow.parquet")
+    table = pandas.DataFrame({"x": range(5), "who": list("abcde")})
+    table.sample(frac=1, random_state=1).to_parquet(tmp_path / "shuffled.parquet")
+    assert list(read_frame(tmp_path / "shuffled.parquet").columns) == ["x", "who"]
+    table.set_index("who").to_parquet(tmp_path / "named.parquet")
+    assert list(read_frame(tmp_path / "named.parquet").columns) == ["x", "who"]

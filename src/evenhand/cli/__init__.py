@@ -33,8 +33,8 @@ COMMANDS = {
 }
 """Name -> module that holds the click command `command`. The order is that of `evenhand --help`."""
 
-FILES, OWN_JSON = ("plan", "measure", "evaluate"), ("serve", "train")
-"""The commands whose --json may be followed by a file, and those that read it as they like."""
+POLICY_FIRST, OWN_JSON = ("apply", "test"), ("serve", "train")
+"""The commands whose first word is a policy (.json), and those that read --json as they like."""
 
 
 class RefusedCommand(click.ClickException):
@@ -53,7 +53,7 @@ class LazyCommands(click.Group):
     """
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Let --json stand alone; in the commands of FILES a name that ends in .json may follow."""
+        """Let --json stand alone, or be followed by a name that ends in .json."""
         words, rest = [], list(args)
         name = next((word for word in args if not word.startswith("-")), "")
         while rest:
@@ -62,7 +62,9 @@ class LazyCommands(click.Group):
                 words += [word, *rest]
                 break
             if word == "--json" and name not in OWN_JSON:
-                file = name in FILES and rest and rest[0].lower().endswith(".json")
+                file = rest and rest[0].lower().endswith(".json")
+                if name in POLICY_FIRST:
+                    file = file and any(before.lower().endswith(".json") for before in words)
                 word = f"--json={rest.pop(0) if file else '-'}"
             words.append(word)
         return super().parse_args(ctx, words)

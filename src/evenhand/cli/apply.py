@@ -9,7 +9,7 @@ import numpy as np
 
 from evenhand.cli.options import CSV_FILE, FILE_OPTIONS, JSON_OPTION, UNSEEN, file_reading
 from evenhand.errors import InvalidInput
-from evenhand.tables import Frame, group_texts, prepare, read_frame
+from evenhand.tables import Frame, group_texts, listed, prepare, read_frame
 
 if TYPE_CHECKING:
     from evenhand.evaluation import PolicyFile
@@ -67,11 +67,11 @@ def command(policy: str, data: str, out: Path, document: str | None, **options: 
     from evenhand.evaluation import PolicyFile
 
     file = PolicyFile.read(policy)
-    frame = read_frame(data, **file_reading(options))
+    frame = read_frame(data, **{**file.reading, **file_reading(options)})
     if Path(data).resolve() == out.resolve():
         raise InvalidInput(f"--out {out} is the table itself.", hint="name another file.")
     drop = options["drop_missing"]
-    group, known = groups_of(file, frame, options["group"], drop)
+    group, known = groups_of(file, frame, options["group"], drop, options["unseen"])
     ready = prepare(frame.where(known), file.recipe, drop_missing=drop, unseen=options["unseen"])
     complete = known.copy()
     complete[known] = ready.complete
@@ -105,7 +105,7 @@ def command(policy: str, data: str, out: Path, document: str | None, **options: 
 
 
 def groups_of(
-    file: "PolicyFile", frame: Frame, name: str | None, drop: bool
+    file: "PolicyFile", frame: Frame, name: str | None, drop: bool, unseen: str
 ) -> "tuple[np.ndarray[Any, Any] | None, BoolArray]":
     """The groups, where the policy may look at them, and who has one."""
     if not file.uses_group:
@@ -119,8 +119,17 @@ def groups_of(
             f"{gaps.sum():,} of {len(gaps):,} rows.",
             hint="fill it in, or add --drop-missing: nothing is decided about these rows.",
         )
-    texts = [str(text) for text in group_texts(frame, column, [])]
-    return np.array(file.spelled(texts)), ~gaps
+    groups = np.array(file.spelled(str(text) for text in group_texts(frame, column, [])))
+    strange = sorted(set(groups[~gaps].tolist()) - set(file.groups)) if file.groups else []
+    if strange and unseen == "refuse":
+        raise InvalidInput(
+            f"{frame.source}: the group {column!r}, which the policy looks at, holds "
+            f"{listed(map(repr, strange))}, which the policy has never seen; it knows "
+            f"{listed(file.groups, 10)}.",
+            hint="correct the values, or add --unseen ignore: the policy then treats these people "
+            "as it treats a group without a rule of its own.",
+        )
+    return groups, ~gaps
 
 
 def write_decisions(

@@ -110,7 +110,8 @@ def read_people(
             raise InvalidInput(
                 f"{file.source} does not name the {name}.", hint=f"add --{name} COL."
             )
-    frame, _ = read_frame(data, **file_reading(options)).with_joined(by, [label, by])
+    reading = {**file.reading, **file_reading(options)}
+    frame, _ = read_frame(data, **reading).with_joined(by, [label, by])
     notes = list(frame.notes)
     frame = chosen_groups(frame, by, split(options["groups"]))
     for gaps, what, option in (

@@ -273,6 +273,8 @@ def column_meaning(options: Mapping[str, Any]) -> Json:
     """What options say about the columns of a table, as `read_table` takes it."""
     given = {key: options.get(key) for key in PLAIN}
     given |= {key: split(options.get(key)) or None for key in LISTS}
+    if options.get("missing") is not None:
+        given["missing"] = split(options["missing"])  # --missing "": nothing is a missing value
     given["unlabelled"] = "drop" if options.get("drop_unlabelled") else None
     given["header"] = False if options.get("no_header") else None
     return {key: value for key, value in given.items() if value is not None}
@@ -343,7 +345,13 @@ class TableRequest:
                 f"--score {self.score} belongs to --class thresholds, but the class is {self.kind}."
             )
         usual = self.fewest_by_default
-        return read_table(self.data, fewest_by_default=usual, needed=needed, **meaning)
+        frame = read_table(self.data, fewest_by_default=usual, needed=needed, **meaning)
+        if self.score is not None and frame.frame[self.score].numbers is None:
+            raise InvalidInput(
+                f"--score {self.score} is a text column; thresholds cut a column of numbers.",
+                hint="name another column, or choose --class stumps with --encode.",
+            )
+        return frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -365,6 +373,8 @@ class TableProblem:
     prices: Mapping[str, str]
     priced: bool
     dropped: int
+    missing: tuple[str, ...] | None = None
+    """How a missing value is written in the table, where that is not the usual way."""
     warnings: tuple[Misleading, ...] = ()
     held: LabelledSample | None = None
     """People who were held out."""
@@ -410,6 +420,7 @@ def table_problem(options: Mapping[str, Any]) -> TableProblem:
         prices=prices,
         priced=any(value != 1.0 for value in values.values()),
         dropped=frame.dropped,
+        missing=frame.missing,
         warnings=misleading(table, frame.group_name),
         held=held,
     )

@@ -190,6 +190,7 @@ def policy_document(task: TableProblem, solution: "FairSolution") -> Json:
         "method": solution.report.method,
         "converged": solution.report.converged,
         "table": {"file": task.source, "people": len(task.sample)},
+        **({} if task.missing is None else {"missing": list(task.missing)}),
         "costs_per_person": dict(zip(names, costs, strict=True)),
         "gap_without_limit": float(np.abs(solution.unlimited_gaps).max()),
         "notes": list(table.notes),

@@ -103,6 +103,14 @@ class PolicyFile:
         return None if said is None else str(said)
 
     @property
+    def reading(self) -> dict[str, tuple[str, ...]]:
+        """How the table that the policy was made with writes a missing value, as `read_frame` takes
+        it; empty for the usual ways.
+        """
+        said = self.document.get("missing")
+        return {"missing": tuple(map(str, said))} if isinstance(said, list) else {}
+
+    @property
     def label(self) -> str | None:
         """The column of the outcome."""
         return self._said("label", "column")

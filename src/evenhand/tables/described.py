@@ -33,9 +33,9 @@ The options of the command line have the same names.
 
 import tomllib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from shlex import quote
 from typing import Any
 
@@ -216,25 +216,33 @@ def read_description(path: Path) -> Description:
         raise InvalidInput(
             f"{path} cannot be read as a description: {error}.", hint="it is a TOML file."
         ) from error
-    known = [entry.name for entry in fields(Description)]
-    unknown = [key for key in given if key not in known]
-    if unknown:
-        raise InvalidInput(
-            f"{path} has the unknown key {unknown[0]!r}.", hint=f"the keys are {', '.join(known)}."
-        )
     absent = [key for key in ("path", "label", "group") if key not in given]
     if absent:
         raise InvalidInput(
             f"{path} does not say {absent[0]!r}.", hint="path, label and group are always needed."
         )
-    values = {key: _value(path, key, value) for key, value in given.items()}
+    values = _checked(str(path), given)
     return Description(**{**values, "path": path.parent / values["path"]})
 
 
-def _value(source: Path, key: str, value: Any) -> Any:
+def _checked(source: str, given: Mapping[str, Any]) -> Json:
+    """The fields of a description; InvalidInput if one is unknown or has another type."""
+    known = [entry.name for entry in fields(Description)]
+    unknown = [key for key in given if key not in known]
+    if unknown:
+        raise InvalidInput(
+            f"{source} has the unknown key {unknown[0]!r}.",
+            hint=f"the keys are {', '.join(known)}.",
+        )
+    return {
+        key: value if value is None else _value(source, key, value) for key, value in given.items()
+    }
+
+
+def _value(source: str, key: str, value: Any) -> Any:
     """The value of a key; InvalidInput if it has another type than the key's."""
     if key in ("bad", "groups", "features", "leave_out", "missing", "needed"):
-        several = value if isinstance(value, list) else [value]
+        several = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
         return tuple(_value(source, "an entry of " + key, item) for item in several)
     if key in ("encode", "drop_missing", "header"):
         if not isinstance(value, bool):
@@ -242,7 +250,7 @@ def _value(source: Path, key: str, value: Any) -> Any:
         return value
     if key in ("fewest", "skip_lines") and isinstance(value, int):
         return value
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
+    if not isinstance(value, str | int | float | np.generic | PurePath):
         raise InvalidInput(
             f"{source}: {key} is {value!r}; it is a text.", hint="put it between quotes."
         )
@@ -294,7 +302,7 @@ def describe(source: str | Path, **meaning: Any) -> Description | None:
                 "and nothing says what its columns mean.",
                 hint="add --label COL and --group COL, or describe it in a .toml file.",
             )
-    return Description(path, **meaning)
+    return Description(path, **_checked(name, meaning))
 
 
 def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) -> LabelledFrame:
@@ -333,6 +341,7 @@ def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) 
     (1200, ('income', 'credit_score'), ['a', 'b'])
     """
     usual = {entry.name: entry.default for entry in fields(Description)}
+    meaning = _checked("read_table", meaning)
     given = {key: value for key, value in meaning.items() if value != usual.get(key)}
     if isinstance(source, str | Path):
         described = describe(source, **meaning)
@@ -347,6 +356,12 @@ def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) 
         frame = read_frame(source.path, **source.reading)
     else:
         told = {key: meaning[key] for key in READING if meaning.get(key) is not None}
+        for key in ("label", "group"):
+            if meaning.get(key) is None:
+                raise InvalidInput(
+                    f"nothing says which column of the frame is the {key}.",
+                    hint=f'read_table(frame, label="repaid", group="sex"): add {key}=.',
+                )
         frame = read_frame(source, **told)
         source = Description(Path("frame"), **meaning)
     fewest = fewest_by_default if source.fewest is None else source.fewest
@@ -369,6 +384,7 @@ def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) 
         encode=source.encode,
         dropped=len(frame.lines) - len(check.frame.lines),
         notes=tuple(check.notes),
+        missing=source.missing,
     )
 
 
@@ -717,7 +733,8 @@ def two_values(
     name : str
         The column.
     first : str, optional
-        The value that becomes +1; by default 1 where the column holds 0 and 1, or -1 and 1.
+        The value that becomes +1; by default 1 where the column holds 0 and 1, or -1 and 1. It
+        need not occur where `others` are all values that do.
     others : tuple of str
         The values that become -1, which must be named where there are several.
     words : TwoValues
@@ -744,18 +761,21 @@ def two_values(
     distinct = sorted({text for text in texts if text is not None})
     if first is None:
         read = {number(text): text for text in distinct}
-        if set(read) not in ({0.0, 1.0}, {-1.0, 1.0}, {1.0}) or len(read) < len(distinct):
-            example = f", for example {words.option} {distinct[-1]!r}" if distinct else ""
+        usual = any(set(read) <= pair for pair in ({0.0, 1.0}, {-1.0, 1.0}))
+        if not read or not usual or len(read) < len(distinct):
             raise BadLabel(
                 f"{frame.source}: the {words.noun} column {name!r} holds {listed(distinct)}; "
                 f"without {words.option} it must hold 0 and 1, or -1 and 1 "
                 f"(1 is {words.one}).",
-                hint=f"say which value is {words.first}{example}.",
+                hint=f"say which of its values is {words.first}: {words.option} VALUE.",
             )
-        chosen = [read[1.0]]
+        chosen, shown_as = [read[1.0]] if 1.0 in read else [], "1"
+    elif all(any(_alike(text, other) for other in others) for text in distinct):
+        chosen, shown_as = [], first
     else:
         where = f"the {words.noun} column {name!r}"
         chosen = spelt(first, distinct, where, words.option)
+        shown_as = chosen[0]
     rest = [text for text in distinct if text not in chosen]
     named = [text for text in rest if any(_alike(text, other) for other in others)]
     flags = {text.lower() for text in distinct} <= TRUE | FALSE
@@ -763,7 +783,7 @@ def two_values(
     if len(named) < len(rest) and (others or not one):
         shown = ", ".join(map(repr, rest[:5]))
         raise BadLabel(
-            f"{frame.source}: besides {chosen[0]!r} the {words.noun} {name!r} has the values "
+            f"{frame.source}: besides {shown_as!r} the {words.noun} {name!r} has the values "
             f"{shown}; {words.law}.",
             hint=f"name all others, {words.other} {','.join(rest[:5])} (in a description "
             f"{words.other[2:]} = [{shown}]), write each value in one way, and remove rows that "
@@ -771,7 +791,7 @@ def two_values(
         )
     sign = {text: 1.0 if text in chosen else -1.0 for text in distinct}
     values = [np.nan if text is None else sign[text] for text in texts]
-    return np.array(values, dtype=np.float64), chosen[0]
+    return np.array(values, dtype=np.float64), shown_as
 
 
 def group_texts(frame: Frame, name: str, notes: list[str]) -> list[str | None]:

@@ -24,6 +24,9 @@ from evenhand.words import (
 
 MOST_CATEGORIES = 50
 """Distinct values of a text column that are encoded at most."""
+FEW_NUMBERS, FEW_WORDS, MISTYPED = 20, 5, 0.01
+"""A text column with more distinct numbers than the first, at most the second number of distinct
+words, and those in at most the third share of its rows, is a column of numbers with mistakes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -401,6 +404,8 @@ class LabelledFrame:
         Rows of the source that were left out.
     notes : tuple of str
         What was done to the rows so far, in words.
+    missing : tuple of str, optional
+        How a missing value is written in the source, where that is not the usual way.
 
     Examples
     --------
@@ -426,6 +431,7 @@ class LabelledFrame:
     published: bool = False
     dropped: int = 0
     notes: tuple[str, ...] = ()
+    missing: tuple[str, ...] | None = None
 
     def __len__(self) -> int:
         return len(self.label)
@@ -517,7 +523,8 @@ class LabelledFrame:
             encoded[name] = tuple(f"{name}={one}" for one in values)
             recipe.append(RecipeColumn(name, None, values, base))
             if not self.published:
-                notes.append(f"the text column {name!r} became {len(values)} columns of 0 and 1")
+                became = "a column" if len(values) == 1 else f"{len(values)} columns"
+                notes.append(f"the text column {name!r} became {became} of 0 and 1")
         return Table(
             self.name,
             np.column_stack(list(parts.values())),
@@ -533,7 +540,9 @@ class LabelledFrame:
         """The values of a text column that get a 0/1 column each, and the one of two that needs
         none.
         """
-        distinct = sorted({text for text in self.frame.columns[name].texts if text is not None})
+        texts = self.frame.columns[name].texts
+        distinct = sorted({text for text in texts if text is not None})
+        self._refuse_mistyped(name, distinct)
         if len(distinct) > MOST_CATEGORIES:
             raise InvalidInput(
                 f"{self.frame.source}: the text column {name!r} has {len(distinct)} distinct "
@@ -544,3 +553,21 @@ class LabelledFrame:
         if len(distinct) == 2 and not self.published:
             return (distinct[1],), distinct[0]
         return tuple(distinct), None
+
+    def _refuse_mistyped(self, name: str, distinct: list[str]) -> None:
+        """InvalidInput for a column of many numbers with a few words in it: a typing error, or
+        another way to write that a value is missing. Codes of a few values are categories.
+        """
+        words = {text for text in distinct if number(text) is None}
+        if len(distinct) - len(words) <= FEW_NUMBERS or len(words) > FEW_WORDS:
+            return
+        texts = self.frame.columns[name].texts
+        rows = [row for row, text in enumerate(texts) if text in words]
+        if len(rows) <= MISTYPED * len(texts):
+            raise InvalidInput(
+                f"{self.frame.source}: {name!r} holds numbers, and in {len(rows):,} of "
+                f"{len(texts):,} rows {listed(sorted(map(repr, words)))} (line "
+                f"{self.frame.lines[rows[0]]}).",
+                hint="correct it; if it means that the value is missing, name it in --missing; or "
+                f"leave the column out: --leave-out {name}.",
+            )

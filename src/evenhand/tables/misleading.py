@@ -113,6 +113,7 @@ def misleading(table: Table, group_name: str = "the group") -> tuple[Misleading,
     ()
     """
     few = table if len(table.label) <= MOST_ROWS else table.subset(MOST_ROWS)
+    raw = {made: name for name, several in table.encoded.items() for made in several}
     group, outcome = [], []
     for place, name in enumerate(table.names):
         column = few.features[:, place]
@@ -121,14 +122,14 @@ def misleading(table: Table, group_name: str = "the group") -> tuple[Misleading,
             text = (
                 f"{name!r} tells {told:.0%} of {group_name!r} (share of its entropy, measured "
                 "here); a rule that uses it looks at the group in disguise: "
-                f"--leave-out {quote(name)}"
+                f"--leave-out {quote(raw.get(name, name))}"
             )
             group.append(Misleading("tells the group", name, told, text))
         told = share_told(column, few.label)
         if told >= TELLS_LABEL:
             text = (
                 f"{name!r} tells {told:.0%} of the outcome (share of its entropy); if it is known "
-                f"only afterwards, leave it out: --leave-out {quote(name)}"
+                f"only afterwards, leave it out: --leave-out {quote(raw.get(name, name))}"
             )
             outcome.append(Misleading("tells the outcome", name, told, text))
     handfuls = []

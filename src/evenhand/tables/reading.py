@@ -517,7 +517,13 @@ def _from_parquet(raw: bytes, source: str, how: FileReading) -> Frame:
     try:
         rows = parquet.read_table(pyarrow.BufferReader(raw))
     except (OSError, pyarrow.ArrowInvalid) as error:
-        raise InvalidInput(f"{source} cannot be read as Parquet: {error}.") from error
+        raise InvalidInput(
+            f"{source} cannot be read as Parquet: {str(error).rstrip('.')}.",
+            hint="write it again, or give it as CSV.",
+        ) from error
+    kept_by_pandas = (rows.schema.pandas_metadata or {}).get("index_columns", [])
+    nameless = [x for x in kept_by_pandas if isinstance(x, str) and x.startswith("__index_level_")]
+    rows = rows.drop_columns([name for name in nameless if name in rows.column_names])
     return _from_library(rows, source, how)
 
 
