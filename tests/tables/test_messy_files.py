@@ -469,7 +469,7 @@ BY_GROUP = {  # contents, what apply and test say: None if they read it as the t
     "absent": (text().replace("sex", "Sex_"), "did you mean 'Sex_'"),
     "of a third kind": (
         READ["a group of three"],
-        "the group 'sex'.*holds 'x', which the policy has never",
+        "'x'(, which the policy has never seen| has no rule)",
     ),
 }
 
