@@ -8,6 +8,7 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from tests.bounds.betting_worlds import (
     FNR,
     FPR,
@@ -22,6 +23,8 @@ from tests.bounds.betting_worlds import (
 )
 
 from evenhand.bounds import BettingBound, BettingState, Cohort, EpochPlan, Forecast
+from evenhand.bounds.betting import ROUNDING, largest_gaps, narrow_cells
+from evenhand.bounds.betting_wealth import EDGES, LEFT_NODE, LOW, NODES, UP
 from evenhand.errors import InvalidInput, LengthMismatch, ProtocolError
 from evenhand.fairness import GapConstraints
 from evenhand.words import LabelledSample
@@ -424,3 +427,82 @@ def test_evidence_that_contradicts_itself_is_flagged_and_stays_finite():
     assert all(np.isfinite(values).all() for values in after.to_arrays().values())
     intervals = bound.intervals(after)
     assert (intervals.lower[0, 0, 0], intervals.upper[0, 0, 0]) == (-1, 1)
+
+
+class TestTheLargestGap:
+    """Pairs of cells against scipy's linear programs, one for each pair of cells and bet."""
+
+    def stupid(self, wealth_j, wealth_i, cells_j, cells_i, threshold):
+        best = -np.inf
+        for c, d in np.ndindex(len(LEFT_NODE), len(LEFT_NODE)):
+            if cells_j[0][c] > cells_j[1][c] or cells_i[0][d] > cells_i[1][d]:
+                continue
+            ends = []
+            for k in range(len(threshold)):
+                up, low = wealth_j[k, UP, LEFT_NODE[c] :][:2], wealth_i[k, LOW, LEFT_NODE[d] :][:2]
+                slope_j, slope_i = (
+                    np.diff(up)[0] / np.diff(EDGES)[c],
+                    np.diff(low)[0] / np.diff(EDGES)[d],
+                )
+                limit = threshold[k] - up[0] + slope_j * EDGES[c] - low[0] + slope_i * EDGES[d]
+                answer = linprog(
+                    [-1, 1],
+                    A_ub=[[slope_j, slope_i]],
+                    b_ub=[limit],
+                    bounds=[(cells_j[0][c], cells_j[1][c]), (cells_i[0][d], cells_i[1][d])],
+                )
+                ends.append(-answer.fun if answer.status == 0 else -np.inf)
+            best = max(best, min(ends))
+        return best
+
+    def case(self, seed):
+        """Wealth that rises and falls, in a few cells that are left, some of them in part."""
+        r, alive = np.random.default_rng(seed), 1 + seed % 4
+        wealth = r.normal(0, 2, (2, 2, 2, len(NODES))) + np.array([1.0, -1.0])[:, None] * 6 * (
+            NODES - r.random()
+        )
+        ends = []
+        for _ in range(2):
+            width = np.diff(EDGES)
+            lower, upper = (
+                EDGES[:-1] + width * 0.3 * r.random(20),
+                EDGES[1:] - width * 0.3 * r.random(20),
+            )
+            gone = r.permutation(20)[alive:]
+            lower[gone], upper[gone] = np.inf, -np.inf
+            ends.append((lower, upper))
+        return wealth[0], wealth[1], *ends, r.uniform(-6, 4, 2)
+
+    def found(self, told):
+        alone = (
+            (part[0][None], part[1][None]) if isinstance(part, tuple) else part[None]
+            for part in told
+        )
+        return largest_gaps(*alone)[0]
+
+    @pytest.mark.parametrize("seed", range(12))
+    def test_it_is_the_best_vertex_of_all_pairs_of_cells(self, seed):
+        told = self.case(seed)
+        found = largest_gaps(
+            *((a[0][None], a[1][None]) if isinstance(a, tuple) else a[None] for a in told)
+        )
+        assert found[0] == pytest.approx(self.stupid(*told), abs=10 * ROUNDING)
+
+    def test_some_cases_leave_nothing_and_some_leave_much(self):
+        cases = [self.case(seed) for seed in range(60)]
+        found = [self.found(told) for told in cases]
+        assert 3 < np.isneginf(found).sum() < 57
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_is_left_of_a_cell_is_where_no_chord_exceeds_the_threshold(seed):
+    r = np.random.default_rng(seed)
+    wealth, threshold = r.normal(0, 3, (1, 3, 2, len(NODES))), r.uniform(1, 4, (1, 3))
+    lower, upper = EDGES[None, :-1].copy(), EDGES[None, 1:].copy()
+    narrow_cells(wealth, threshold, lower, upper)
+    for c, share in np.ndindex(20, 101):
+        t = share / 100
+        chord = (1 - t) * wealth[0, :, :, LEFT_NODE[c]] + t * wealth[0, :, :, LEFT_NODE[c] + 1]
+        f, excess = EDGES[c] + t * (EDGES[c + 1] - EDGES[c]), (chord - threshold[0][:, None]).max()
+        if abs(excess) > 1e-6:
+            assert (lower[0, c] <= f <= upper[0, c]) == (excess < 0)

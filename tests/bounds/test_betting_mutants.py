@@ -20,7 +20,7 @@ from tests.bounds.betting_worlds import (
     small_bound,
 )
 
-from evenhand.bounds import BettingBound, betting_wealth
+from evenhand.bounds import BettingBound, betting, betting_wealth
 from evenhand.bounds.betting_wealth import LEFT_NODE
 from evenhand.errors import InvalidInput
 
@@ -57,7 +57,7 @@ def test_mutant_a_cell_is_out_as_soon_as_one_of_its_ends_is(monkeypatch):
         gone = out[:, LEFT_NODE] | out[:, LEFT_NODE + 1]
         lower[gone], upper[gone] = np.inf, -np.inf
 
-    monkeypatch.setattr(betting_wealth, "narrow_cells", hasty)
+    monkeypatch.setattr(betting, "narrow_cells", hasty)
     with pytest.raises(AssertionError):
         covering_holds()
 
@@ -72,7 +72,7 @@ def test_mutant_only_the_nodes_of_a_cell_are_looked_at(monkeypatch):
         gap = betting_wealth.NODES[:, np.newaxis] - betting_wealth.NODES
         return np.where(left, gap, -np.inf).max(axis=(1, 2))
 
-    monkeypatch.setattr(betting_wealth, "largest_gaps", coarse)
+    monkeypatch.setattr(betting, "largest_gaps", coarse)
     with pytest.raises(AssertionError):
         checks.check_the_part_of_a_cell_that_is_left()
 
@@ -81,14 +81,14 @@ def test_mutant_a_pair_mixes_its_bets(monkeypatch):
     """Each group brings the bet that says most: K^2 tests where the union pays for K."""
     checks.check_a_pair_uses_one_bet()
 
-    def mixed(wealth_j, wealth_i, *cells, real=betting_wealth.largest_gaps):
+    def mixed(wealth_j, wealth_i, *cells, real=betting.largest_gaps):
         best = [
             np.broadcast_to(w.max(axis=1, keepdims=True), w.shape).copy()
             for w in (wealth_j, wealth_i)
         ]
         return real(*best, *cells)
 
-    monkeypatch.setattr(betting_wealth, "largest_gaps", mixed)
+    monkeypatch.setattr(betting, "largest_gaps", mixed)
     with pytest.raises(AssertionError):
         checks.check_a_pair_uses_one_bet()
 
@@ -145,9 +145,9 @@ def test_mutant_groups_swapped_in_the_pairs(monkeypatch):
         return all(covers(intervals, gaps) for intervals in run)
 
     assert always_right()
-    real = betting_wealth.largest_gaps
+    real = betting.largest_gaps
     monkeypatch.setattr(
-        betting_wealth, "largest_gaps", lambda w_j, w_i, c_j, c_i, L: real(w_i, w_j, c_i, c_j, L)
+        betting, "largest_gaps", lambda w_j, w_i, c_j, c_i, L: real(w_i, w_j, c_i, c_j, L)
     )
     assert not always_right()
 

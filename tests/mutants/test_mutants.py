@@ -16,7 +16,7 @@ from tests.bounds import betting_checks
 from tests.bounds.betting_worlds import FPR, random_plan, random_world, small_bound
 from tests.mutants import checks
 
-from evenhand.bounds import BettingBound, Cohort, betting_wealth
+from evenhand.bounds import BettingBound, Cohort, betting, betting_wealth
 from evenhand.errors import EvenhandError
 from evenhand.estimation.outcomes import ConstantOutcome, fit_outcomes
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
@@ -184,11 +184,11 @@ def cell_out_with_one_end(patch):
         gone = out[:, betting_wealth.LEFT_NODE] | out[:, betting_wealth.LEFT_NODE + 1]
         lower[gone], upper[gone] = np.inf, -np.inf
 
-    patch.setattr(betting_wealth, "narrow_cells", hasty)
+    patch.setattr(betting, "narrow_cells", hasty)
 
 
 def pair_mixes_its_bets(patch):
-    real = betting_wealth.largest_gaps
+    real = betting.largest_gaps
 
     def mixed(wealth_j, wealth_i, *cells):
         best = [
@@ -197,7 +197,7 @@ def pair_mixes_its_bets(patch):
         ]
         return real(*best, *cells)
 
-    patch.setattr(betting_wealth, "largest_gaps", mixed)
+    patch.setattr(betting, "largest_gaps", mixed)
 
 
 def audits_pooled(patch):

@@ -6,12 +6,13 @@ preset counts; `slack` is one number for all hypotheses of a fixed sample.
 
 from evenhand.bounds.betting import (
     BettingBound,
+    BettingState,
     EpochPlan,
     Forecast,
     GapIntervals,
     GroupJoin,
 )
-from evenhand.bounds.betting_wealth import BettingState, Cohort
+from evenhand.bounds.betting_wealth import Cohort
 from evenhand.bounds.fixed_count import (
     AuditBinomial,
     AuditCounts,

@@ -1,4 +1,4 @@
-"""The loops of `betting_wealth` over cells and pairs of cells, each beside its NumPy form."""
+"""The loops of `betting` over cells and pairs of cells, each beside its NumPy form."""
 
 from typing import Any
 

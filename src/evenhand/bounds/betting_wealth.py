@@ -1,5 +1,5 @@
-"""A closed cohort of rounds, the wealth that it brings every betting process at the nodes of
-[0, 1], and what that says about rates and gaps.
+"""A closed cohort of rounds, and the wealth that it brings every betting process at the nodes of
+[0, 1].
 
 [0, 1] is cut, before any data, into CELLS between EDGES, and the cells are gathered into CLASSES.
 For one class [a, b], a group j, a bet lambda, a side and a hypothesis that accepts the row (h = 1)
@@ -30,12 +30,11 @@ logarithms are computed once for all hypotheses; what a hypothesis adds is a pro
 with them.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, fields, replace
-from itertools import combinations
+from collections.abc import Iterator
+from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand.contracts import Rate
 from evenhand.errors import InvalidInput, LengthMismatch
@@ -57,8 +56,6 @@ CLASS_OF_CELL = np.repeat(np.arange(len(CLASSES) - 1), np.diff(_CUTS))
 CLASS_OF_NODE = np.repeat(np.arange(len(CLASSES) - 1), np.diff(_CUTS) + 1)
 LEFT_NODE = np.arange(len(EDGES) - 1) + CLASS_OF_CELL
 """The node at the left end of each cell; the next one is at its right end."""
-ROUNDING = 1e-9
-"""Thresholds are raised by this much: rounding may never cut off a point."""
 AT_ONCE = 100_000
 """Logarithms that are computed at a time, few enough to stay in the cache."""
 MOST_ENTRIES = 20_000
@@ -135,6 +132,8 @@ class Cohort:
     labelled: BoolArray = field(default_factory=lambda: np.ones(0, dtype=bool))
     lost_count: FloatArray = field(default_factory=lambda: np.zeros(0))
     lost_weight: FloatArray = field(default_factory=lambda: np.zeros(0))
+    rounds: FloatArray = field(init=False, repr=False)
+    """The rounds in each row."""
 
     def __post_init__(self) -> None:
         accepts, group = as_table(self.accepts, self.group)
@@ -151,6 +150,7 @@ class Cohort:
             "labelled": labelled if len(labelled) else np.ones(group.max(initial=-1) + 1, bool),
             "lost_count": np.asarray(self.lost_count, dtype=np.float64),
             "lost_weight": np.asarray(self.lost_weight, dtype=np.float64),
+            "rounds": sum(columns[name] for name in counts),
         }
         for name, array in converted.items():
             object.__setattr__(self, name, array)
@@ -187,11 +187,6 @@ class Cohort:
         counted = np.zeros(len(self.group), dtype=bool)
         counted[inside] = self.labelled[self.group[inside]]
         return np.where(counted, self.group, -1)
-
-    @property
-    def rounds(self) -> FloatArray:
-        """(n,): the rounds in each row."""
-        return self.rejected + self.positive + self.negative + self.unresolved
 
 
 def _refuse(
@@ -437,275 +432,3 @@ def add_wealth(
                 wealth[
                     members[:, np.newaxis, np.newaxis], k[:, np.newaxis, np.newaxis], SIDES, nodes
                 ] += brought
-
-
-def narrow_cells(
-    wealth: FloatArray, threshold: FloatArray, lower: FloatArray, upper: FloatArray
-) -> None:
-    """Take from each cell, lower and upper (B, cells), what a single process excludes: wealth (B,
-    K, 2, nodes), threshold (B, K).
-
-    The chord is linear, so what it leaves of a cell is an interval; an empty one has lower > upper.
-    """
-    from evenhand.bounds import _betting_kernel as kernel  # numba is heavy: only for those who bet
-
-    kernel.narrow_cells(wealth, threshold + ROUNDING, EDGES, LEFT_NODE, lower, upper)
-
-
-def largest_gaps(
-    wealth_j: FloatArray,
-    wealth_i: FloatArray,
-    cells_j: Sequence[FloatArray],
-    cells_i: Sequence[FloatArray],
-    threshold: FloatArray,
-) -> FloatArray:
-    """(B,): the largest f_j - f_i that the pairs leave, over all pairs of cells; -inf if nothing is
-    left.
-
-    wealth (B, K, 2, nodes) of either group; cells: (lower, upper), (B, cells) each; threshold (B,
-    K). Each bet leaves, of a pair of cells, the points below one line; the largest difference below
-    all lines is at most the least of the largest below each.
-    """
-    from evenhand.bounds import _betting_kernel as kernel
-
-    (lower_j, upper_j), (lower_i, upper_i), gaps = cells_j, cells_i, np.empty(len(threshold))
-    cells = (lower_j, upper_j, lower_i, upper_i)
-    kernel.largest_gaps(wealth_j, wealth_i, *cells, threshold + ROUNDING, EDGES, LEFT_NODE, gaps)
-    return gaps
-
-
-@dataclass(frozen=True, eq=False)
-class BettingState:
-    """What the next update needs; every array has the hypotheses first.
-
-    Parameters
-    ----------
-    wealth : array, shape (M, R, G, K, side, nodes)
-        ln W at the nodes, side UP or LOW; 0 in a class that is out.
-    lower, upper : array, shape (M, R, G, cells)
-        What is left of each cell for the rate of a group, P(h accepts | group, in the denominator);
-        lower > upper where nothing is.
-    gap_lower, gap_upper : array, shape (M, R, pairs)
-        The interval of the gap, later group minus earlier.
-    hits, mass : array, shape (M, R, G)
-        Unclamped sums of h phi and of phi; they serve the planning alone.
-    rounds : array, shape (M,)
-        The rounds that were looked at.
-    contradiction : array, shape (M,)
-        Nothing is left of some rate or gap of h; from then on nothing is claimed about h.
-    lost : array, shape (M, R, K)
-        By how much the thresholds grow for people of whom nothing is known any more.
-    wealth_before : array, shape (M, J, R, G, K, side, nodes)
-        The wealth at the moment when each of the J groups joined that were not there from the
-        start.
-
-    Examples
-    --------
-    >>> state = BettingState.empty(hypotheses=3, rates=1, groups=2, bets=6)
-    >>> len(state), state.gap_upper.shape
-    (3, (3, 1, 1))
-    """
-
-    wealth: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    gap_lower: FloatArray
-    gap_upper: FloatArray
-    hits: FloatArray
-    mass: FloatArray
-    rounds: FloatArray
-    contradiction: BoolArray
-    lost: FloatArray
-    wealth_before: FloatArray
-
-    @classmethod
-    def empty(
-        cls, hypotheses: int, rates: int, groups: int, bets: int, joins: int = 0
-    ) -> "BettingState":
-        """The state before the first round: wealth 1, whole cells, gaps [-1, 1].
-
-        Parameters
-        ----------
-        hypotheses, rates, groups, bets : int
-            M, R, G and K.
-        joins : int, default 0
-            How many of the groups joined after the start.
-
-        Returns
-        -------
-        BettingState
-            Nothing seen.
-        """
-        family, gap = (hypotheses, rates, groups), (hypotheses, rates, groups * (groups - 1) // 2)
-        sums = (rates, groups, bets, 2, len(NODES))
-        return cls(
-            np.zeros((hypotheses, *sums)),
-            np.tile(EDGES[:-1], (*family, 1)),
-            np.tile(EDGES[1:], (*family, 1)),
-            np.full(gap, -1.0),
-            np.ones(gap),
-            np.zeros(family),
-            np.zeros(family),
-            np.zeros(hypotheses),
-            np.zeros(hypotheses, dtype=bool),
-            np.zeros((hypotheses, rates, bets)),
-            np.zeros((hypotheses, joins, *sums)),
-        )
-
-    def __len__(self) -> int:
-        return len(self.rounds)
-
-    @property
-    def classes_left(self) -> BoolArray:
-        """(M, R, G, classes): whether something is left of some cell of the class."""
-        return np.logical_or.reduceat(self.lower <= self.upper, FIRST_CELL, axis=-1)
-
-    @property
-    def box(self) -> tuple[FloatArray, FloatArray]:
-        """(M, R, G) twice: the smallest and the largest rate that is left; [0, 1] of a hypothesis
-        about which nothing is claimed.
-        """
-        left, nothing = self.lower <= self.upper, self.contradiction[:, np.newaxis, np.newaxis]
-        lower = np.where(left, self.lower, np.inf).min(axis=-1)
-        upper = np.where(left, self.upper, -np.inf).max(axis=-1)
-        return np.where(nothing, 0.0, lower), np.where(nothing, 1.0, upper)
-
-    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """The fields by name.
-
-        Returns
-        -------
-        dict
-            `BettingState(**arrays)` is the same state.
-        """
-        return {field.name: getattr(self, field.name) for field in fields(self)}
-
-    def joined(self, other: "BettingState") -> "BettingState":
-        """The processes of both: how a newly nominated hypothesis joins.
-
-        Parameters
-        ----------
-        other : BettingState
-            The state of the hypotheses that join, which come last.
-
-        Returns
-        -------
-        BettingState
-            The state of all.
-        """
-        theirs = other.to_arrays()
-        return replace(
-            self,
-            **{name: np.concatenate([a, theirs[name]]) for name, a in self.to_arrays().items()},
-        )
-
-    def with_group(self) -> "BettingState":
-        """The state with one more group, the last one.
-
-        Returns
-        -------
-        BettingState
-            Nothing is known of the new group, and its pairs start from the wealth of this moment.
-        """
-        new = BettingState.empty(len(self), self.lost.shape[1], 1, self.lost.shape[2])
-        grown = {
-            name: np.concatenate([getattr(self, name), getattr(new, name)], axis=2)
-            for name in ("wealth", "lower", "upper", "hits", "mass")
-        }
-        # the pairs of the new group, in the order of all pairs: where they go among the old ones
-        groups = self.lower.shape[2]
-        pairs = combinations(range(groups + 1), 2)
-        new_pairs = [at for at, (_, later) in enumerate(pairs) if later == groups]
-        place = np.array(new_pairs) - np.arange(len(new_pairs))
-        before = self.wealth_before
-        joined = np.zeros((*before.shape[:3], 1, *before.shape[4:]))
-        moments = (np.concatenate([before, joined], axis=3), grown["wealth"][:, np.newaxis])
-        return replace(
-            self,
-            **grown,
-            gap_lower=np.insert(self.gap_lower, place, -1.0, axis=2),
-            gap_upper=np.insert(self.gap_upper, place, 1.0, axis=2),
-            wealth_before=np.concatenate(moments, axis=1),
-        )
-
-    def with_cohort(
-        self, rates: tuple[Rate, ...], cohort: Cohort, bets: FloatArray, inverse_share: FloatArray
-    ) -> "BettingState":
-        """The state with the cohort's rounds in its sums; nothing is concluded from them yet.
-
-        Parameters
-        ----------
-        rates : tuple of Rate
-            The R rates.
-        cohort : Cohort
-            The rounds.
-        bets : array, shape (M, R, K)
-            lambda.
-        inverse_share : array, shape (R, G)
-            c.
-
-        Returns
-        -------
-        BettingState
-            A new state.
-        """
-        wealth, hits, mass, lost = (
-            array.copy() for array in (self.wealth, self.hits, self.mass, self.lost)
-        )
-        alive = self.classes_left & ~self.contradiction[:, np.newaxis, np.newaxis, np.newaxis]
-        for r, rate in enumerate(rates):
-            more_hits, more_mass, more_lost = add_cohort(
-                wealth[:, r], rate, cohort, bets[:, r], inverse_share[r], alive[:, r]
-            )
-            hits[:, r] += more_hits
-            mass[:, r] += more_mass
-            lost[:, r] += more_lost
-        seen = self.rounds + cohort.rounds.sum()
-        return replace(self, wealth=wealth, hits=hits, mass=mass, rounds=seen, lost=lost)
-
-    def narrowed(
-        self, of_groups: FloatArray, of_pairs: FloatArray, founders: int
-    ) -> "BettingState":
-        """Narrow cells and gaps by what the sums say; what is out stays out.
-
-        Parameters
-        ----------
-        of_groups, of_pairs : array, shape (M, G) and (M, pairs)
-            L: the thresholds that ln W of a group, or of a pair of groups, must exceed.
-        founders : int
-            How many groups were in from the start.
-
-        Returns
-        -------
-        BettingState
-            A new state.
-        """
-
-        def flat(array: FloatArray, axes: int) -> FloatArray:
-            # the first axes as one; a view where the array is contiguous
-            return np.ascontiguousarray(array.reshape(-1, *array.shape[axes:]))
-
-        lower, upper, lost = self.lower.copy(), self.upper.copy(), self.lost
-        L = of_groups[:, np.newaxis, :, np.newaxis] + lost[:, :, np.newaxis]
-        narrow_cells(flat(self.wealth, 3), flat(L, 3), flat(lower, 3), flat(upper, 3))
-        gap_lower, gap_upper = self.gap_lower.copy(), self.gap_upper.copy()
-        empty = self.contradiction | np.asarray((lower > upper).all(axis=-1)).any(axis=(1, 2))
-        shape = lost.shape[:2]
-        for at, (i, j) in enumerate(combinations(range(lower.shape[2]), 2)):
-            wealth = self.wealth
-            if j >= founders:
-                wealth = wealth - self.wealth_before[:, j - founders]
-            L = flat(of_pairs[:, at, np.newaxis, np.newaxis] + lost, 2)
-            (w_j, *cells_j), (w_i, *cells_i) = (
-                [flat(array[:, :, one], 2) for array in (wealth, lower, upper)] for one in (j, i)
-            )
-            rise = largest_gaps(w_j, w_i, cells_j, cells_i, L).reshape(shape)
-            fall = largest_gaps(w_i, w_j, cells_i, cells_j, L).reshape(shape)
-            gap_upper[:, :, at] = np.minimum(gap_upper[:, :, at], np.maximum(rise, -1.0))
-            gap_lower[:, :, at] = np.maximum(gap_lower[:, :, at], np.minimum(-fall, 1.0))
-            empty |= np.isneginf(np.minimum(rise, fall)).any(axis=1)
-        empty |= (gap_lower > gap_upper).any(axis=(1, 2))
-        left = replace(self, lower=lower, upper=upper, contradiction=empty)
-        in_play = left.classes_left[..., CLASS_OF_NODE][..., np.newaxis, np.newaxis, :]
-        wealth = np.where(in_play, self.wealth, 0.0)
-        return replace(left, gap_lower=gap_lower, gap_upper=gap_upper, wealth=wealth)

@@ -163,7 +163,7 @@ def from_block(block: Block) -> ClosedCohort:
     contexts = find_contexts(features, group[here], block.acceptance[here])
 
     def count(which: BoolArray) -> FloatArray:
-        return contexts.total(which[here].astype(np.float64))
+        return _summed(contexts.index, which[here], len(contexts.first))
 
     audit = np.zeros(len(block.accept), bool) if block.audit is None else block.audit
     kinds = {"positive": label == 1, "negative": label == -1, "unresolved": label == 0}

@@ -33,7 +33,6 @@ from math import inf, isfinite
 import numpy as np
 
 from evenhand.fairness.rates import Rate
-from evenhand.learners.certified.deployable import cheapest_mixtures
 from evenhand.words import BoolArray, FloatArray, IntArray
 
 SHARES, DECAYS = (0.01, 0.03, 0.1, 0.3, 1.0), (1.0, 0.5)
@@ -59,6 +58,14 @@ SCALES = (*np.geomspace(1.0, 0.02, 9), 0.0)
 MOST_PEOPLE = 1e9
 """Who needs more labelled people than this needs too many."""
 
+ROUNDING = 1e-12
+PIVOT_GAIN = 1e-12
+"""A reduced cost (relative to the largest cost) below this is no gain."""
+MOST_PIVOTS = 400
+"""From half of them on the first column with a gain enters (Bland's rule), so that the simplex
+cannot cycle.
+"""
+
 Evidence = tuple[FloatArray, FloatArray]
 """I and J, each (gaps, M)."""
 
@@ -66,6 +73,48 @@ Evidence = tuple[FloatArray, FloatArray]
 def epoch_length(rounds: float) -> int:
     """Rounds of the epoch that begins after so many rounds."""
     return max(SHORTEST, int(rounds * (GROWTH - 1.0)))
+
+
+def cheapest_mixtures(costs: FloatArray, constraints: FloatArray, limit: float) -> FloatArray:
+    """The cheapest weights (..., M) of a `deploy.MixtureProgram` for each of the constraints (...,
+    rows, M), all pivoted together; members 0 and 1 have zeros in every row.
+
+    A forecast asks for many at once: a pivot of numpy costs hardly more for ten small programs
+    than for one.
+    """
+    many = constraints.reshape(-1, *constraints.shape[-2:])
+    count, slacks, members = many.shape
+    scale = float(np.abs(costs).max()) or 1.0
+    rows = np.concatenate([np.ones((count, 1, members)), many], axis=1)
+    columns = np.concatenate(
+        [rows, np.broadcast_to(np.eye(slacks + 1)[:, 1:], (count, slacks + 1, slacks))], axis=2
+    )
+    prices = np.concatenate([costs / scale, np.zeros(slacks)])
+    right = np.concatenate([[1.0], np.full(slacks, limit)])
+    constant, each = int(np.argmin(costs[:2])), np.arange(count)
+    basis = np.tile(np.concatenate([[constant], members + np.arange(slacks)]), (count, 1))
+    for pivot in range(MOST_PIVOTS):
+        inverse = np.linalg.inv(np.take_along_axis(columns, basis[:, np.newaxis], axis=2))
+        reduced = prices - ((prices[basis][:, np.newaxis] @ inverse) @ columns)[:, 0]
+        np.put_along_axis(reduced, basis, 0.0, axis=1)
+        first = pivot >= MOST_PIVOTS // 2
+        entering = np.argmax(reduced < -PIVOT_GAIN, axis=1) if first else np.argmin(reduced, axis=1)
+        going = np.flatnonzero(reduced[each, entering] < -PIVOT_GAIN)
+        if not len(going):
+            break
+        direction = (inverse @ columns[each, :, entering][..., np.newaxis])[..., 0]
+        values, ratios = np.maximum(inverse @ right, 0.0), np.full(basis.shape, np.inf)
+        np.divide(values, direction, out=ratios, where=direction > 1e-12)
+        basis[going, np.argmin(ratios, axis=1)[going]] = entering[going]
+    values = np.linalg.inv(np.take_along_axis(columns, basis[:, np.newaxis], axis=2)) @ right
+    weights = np.zeros((count, members + slacks))
+    np.put_along_axis(weights, basis, np.where(values > ROUNDING, values, 0.0), axis=1)
+    weights = weights[:, :members] / weights[:, :members].sum(axis=1, keepdims=True)
+    worst = (many @ weights[..., np.newaxis])[..., 0].max(axis=1, initial=0.0)
+    outside = worst > limit + ROUNDING
+    weights[outside] *= (limit / worst[outside])[:, np.newaxis]
+    weights[outside, constant] += 1.0 - weights[outside].sum(axis=1)
+    return np.asarray(weights.reshape(*constraints.shape[:-2], members))
 
 
 @dataclass(frozen=True, eq=False)
