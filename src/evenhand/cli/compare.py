@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from evenhand.cli.options import JSON_OPTION, command_words
+from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, POSITIVE, command_words, option
 from evenhand.cli.simulate import PLAY_OPTIONS, Play
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
@@ -27,42 +27,29 @@ if TYPE_CHECKING:
 @click.command(
     "compare",
     params=[
-        click.Option(
-            ["--learner", "learners"],
+        option(
+            "--learner learners NAME[:K=V,...]",
+            "A learner, with options after a colon; repeat it.  [default: eight of them]",
             multiple=True,
-            metavar="NAME[:K=V,...]",
-            help="A learner, with options after a colon; repeat it.  [default: eight of them]",
         ),
         *PLAY_OPTIONS,
-        click.Option(
-            ["--seeds"],
-            type=click.IntRange(min=1),
-            default=20,
-            help="How many runs each learner gets.",
+        option("--seeds", "How many runs each learner gets.", POSITIVE, default=20),
+        option("--first-seed", "The seed of the first run.", NATURAL, default=0),
+        option(
+            "--jobs N",
+            "Processes; the results do not depend on it.  [default: one per core]",
+            POSITIVE,
         ),
-        click.Option(
-            ["--first-seed"],
-            type=click.IntRange(min=0),
-            default=0,
-            help="The seed of the first run.",
-        ),
-        click.Option(
-            ["--jobs"],
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Processes; the results do not depend on it.  [default: one per core]",
-        ),
-        click.Option(
-            ["--tradeoff"],
+        option(
+            "--tradeoff",
+            "Also measure what longer exploration buys, from rounds/10 to 10 rounds.",
             is_flag=True,
-            help="Also measure what longer exploration buys, from rounds/10 to 10 rounds.",
         ),
-        click.Option(
-            ["--out"],
-            type=click.Path(file_okay=False, path_type=Path),
+        option(
+            "--out DIR",
+            "Folder for report.html, results.json and the figures; created if need be.",
+            FOLDER,
             default=Path("evenhand-compare"),
-            metavar="DIR",
-            help="Folder for report.html, results.json and the figures; created if need be.",
         ),
         JSON_OPTION,
     ],
