@@ -30,7 +30,7 @@ from evenhand.environments import LowerBound, Replay, random_population, thresho
 from evenhand.learners.certified.forecast import Prospect
 from evenhand.planning import simulated
 from evenhand.planning.population import LaunchTerms, PlannedPopulation, from_table
-from evenhand.planning.simulated import forecast as expected
+from evenhand.planning.launch import forecast as expected
 from evenhand.simulate.record import learned_weight
 from evenhand.tables import DataUnavailable, read_table
 
