@@ -180,7 +180,7 @@ def trade_off(asked: CompareRequest, world: Any) -> "Tradeoff":
     """What longer exploration buys, with a bar on stderr."""
     from evenhand.cli.show import progress
     from evenhand.simulate import tradeoff
-    from evenhand.simulate.sweeps import EXPONENTS, HORIZONS
+    from evenhand.simulate.compare import EXPONENTS, HORIZONS
 
     play, setting = asked.play, asked.play.setting(world)
     with progress("runs of the trade-off", len(EXPONENTS) * HORIZONS * asked.seeds) as count:
@@ -204,8 +204,8 @@ def promise_costs(asked: CompareRequest) -> "PromiseCost | None":
     from evenhand.cli.show import progress
     from evenhand.environments import Discrete
     from evenhand.simulate import promise_cost
+    from evenhand.simulate.compare import LIMITS, MOST_SEEDS
     from evenhand.simulate.named import make_learner, split_options
-    from evenhand.simulate.sweeps import LIMITS, MOST_SEEDS
 
     name = next((one for one in asked.learners if split_options(one)[0] == "certified"), None)
     world = asked.play.world()
