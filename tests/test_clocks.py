@@ -64,7 +64,7 @@ ALLOWED = {
     ("tests/torture/run.py", "_drawn"): DATE,
     ("tests/torture/run.py", "TrustingGuard"): DATE,
     (
-        "tests/simulate/study/test_study.py",
+        "tests/simulate/test_study.py",
         "test_a_scheduler_that_is_not_there",
     ): "nobody answers, however long one waits",
     ("tests/service/test_demo.py", "test_a_second_is_a_day"): "the test sets the clock itself",

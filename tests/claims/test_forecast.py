@@ -28,9 +28,9 @@ from evenhand import (
 )
 from evenhand.environments import LowerBound, Replay, random_population, threshold_population
 from evenhand.learners.certified.forecast import Prospect
-from evenhand.planning import simulated
+from evenhand.planning import launch
+from evenhand.planning.launch import forecast as expected
 from evenhand.planning.population import LaunchTerms, PlannedPopulation, from_table
-from evenhand.planning.simulated import forecast as expected
 from evenhand.simulate.record import learned_weight
 from evenhand.tables import DataUnavailable, read_table
 
@@ -89,7 +89,7 @@ def test_a_life_is_foretold_and_a_forecast_that_ignores_the_rule_misses_it(monke
     world = population(name).world
     halves = [lived(world, world.hypotheses, "selection rate", 0.05, rounds, 0)]
     assert agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
-    monkeypatch.setattr(simulated, "Prospect", IgnoresTheRule)
+    monkeypatch.setattr(launch, "Prospect", IgnoresTheRule)
     assert not agrees(forecast(population(name), "selection rate", 0.05, rounds), halves)
 
 

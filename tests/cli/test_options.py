@@ -10,6 +10,7 @@ from evenhand.cli.options import (
     JSON_FILE,
     column_meaning,
     command_words,
+    option,
     table_problem,
 )
 from evenhand.errors import InvalidInput
@@ -18,6 +19,13 @@ from evenhand.errors import InvalidInput
 def test_options_say_what_the_columns_mean():
     options = {"label": "y", "groups": "a, b", "missing": None, "drop_unlabelled": True, "seed": 1}
     assert column_meaning(options) == {"label": "y", "groups": ("a", "b"), "unlabelled": "drop"}
+
+
+def test_an_option_names_its_parameter_and_its_value():
+    one = option("--column columns ROLE=COL", "A column.", multiple=True)
+    assert (one.opts, one.name, one.metavar) == (["--column"], "columns", "ROLE=COL")
+    two = option("--limit", "A limit.", float, default=0.05)
+    assert (two.name, two.metavar, two.default, two.help) == ("limit", None, 0.05, "A limit.")
 
 
 def test_a_name_must_be_in_its_registry():

@@ -1,8 +1,11 @@
 """`evenhand serve`: what it refuses, what it says, and the demonstration."""
 
+import psycopg
 import pytest
 from click.testing import CliRunner
-from tests.service.bank import TOML
+from tests.ledger.conftest import *  # noqa: F403 - the fixtures of the ledger
+from tests.ledger.helpers import KEYRING, opened
+from tests.service.bank import TOML, ledger_with_settings
 from tests.torture.serving import free_port
 
 from evenhand.cli import main
@@ -47,3 +50,52 @@ def test_plain_http_is_not_spoken_beyond_this_machine(tmp_path):
     done = serve("--config", str(tmp_path / "service.toml"), "--host", "0.0.0.0")
     assert done.exit_code == 2
     assert "in the clear" in done.output
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return ledger_with_settings(tmp_path)
+
+
+def test_train_from_the_command_line(folder):
+    done = CliRunner().invoke(main, ["train", "--config", "service.toml", "--now"])
+    assert done.exit_code == 0, done.output
+    assert "epoch 2 published" in done.output
+    assert "not due" in CliRunner().invoke(main, ["train", "--config", "service.toml"]).output
+    (folder / "service.toml").write_text(TOML.replace("limit = 0.2", "limit = 0.3"))
+    refused = CliRunner().invoke(main, ["train", "--config", "service.toml", "--now"])
+    assert refused.exit_code == 2
+    assert "another promise" in refused.output
+
+
+def _config(folder, ledger):
+    file = folder / "owner.toml"
+    file.write_text(TOML.replace('ledger = "ledger.sqlite"', f'ledger = "{ledger}"'))
+    return str(file)
+
+
+def test_a_role_gets_what_it_needs(postgres_url, tmp_path):
+    opened(postgres_url).close()
+    role = f"cli_{postgres_url.rpartition('_')[2]}"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE ROLE {role} LOGIN")
+    words = ["db", "grant", role, "--config", _config(tmp_path, postgres_url)]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert f'GRANT UPDATE ON head, leases TO "{role}";' in done.output
+    config = ["db", "show", "--config"]
+    shown = CliRunner().invoke(main, [*config, _config(tmp_path, postgres_url)])
+    assert "evenhand could change the chain" in shown.output
+    granted = postgres_url.replace("evenhand@", f"{role}@")
+    shown = CliRunner().invoke(main, [*config, _config(tmp_path, granted)])
+    assert f"{role} can append, not change" in shown.output
+    with opened(postgres_url.replace("evenhand@", f"{role}@")) as ledger:
+        assert ledger.keyring is KEYRING
+
+
+def test_sqlite_has_no_roles(tmp_path):
+    words = ["db", "grant", "somebody", "--config", _config(tmp_path, "ledger.sqlite")]
+    done = CliRunner().invoke(main, words)
+    assert (done.exit_code, "no roles" in done.output) == (2, True)
+    assert "SQLite" in CliRunner().invoke(main, ["db", "show", *words[3:]]).output

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from evenhand.errors import BadLabel, InvalidInput, LengthMismatch
-from evenhand.evaluation import DecisionLog
+from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, MissingColumn
+from evenhand.evaluation import DecisionLog, read_log
 
 X = np.arange(4.0)[:, None]
 
@@ -81,3 +81,118 @@ def test_lengths_and_emptiness():
         log().without_first(4)
     with pytest.raises(InvalidInput, match="dsjson has no counts"):
         log(count=2).require_single("dsjson")
+
+
+def test_columns_with_other_names_and_text_labels(tmp_path):
+    path = tmp_path / "bank.csv"
+    path.write_text(
+        "nr,sex,granted,chance,repaid,income,age\n1,f,yes,0.5,paid,10,30\n2,m,no,0.25,,11,40\n"
+        "3,m,yes,0.5,lost,12,50\n4,,yes,0.5,,13,60\n"
+    )
+    roles = {
+        "id": "nr",
+        "group": "sex",
+        "accept": "granted",
+        "acceptance": "chance",
+        "label": "repaid",
+    }
+    found = read_log(path, columns=roles, good="paid", features=["income"])
+    assert found.names == ("income",)
+    assert found.label.tolist() == [1, 0, -1, 0]
+    assert found.group.tolist() == ["f", "m", "m", None]
+    assert found.open.tolist() == [False, False, False, True]
+    assert read_log(path, columns=roles, good="paid").names == ("income", "age")
+    with pytest.raises(BadLabel, match="lost, paid"):
+        read_log(path, columns=roles)
+    with pytest.raises(BadLabel, match="no accepted person has the good outcome 'x'"):
+        read_log(path, columns=roles, good="x")
+    with pytest.raises(MissingColumn, match="has no column for accept and label"):
+        read_log(path)
+    with pytest.raises(MissingColumn, match="no column 'no' for group"):
+        read_log(path, columns={**roles, "group": "no"}, good="paid")
+    with pytest.raises(MissingColumn, match="no feature 'wealth'"):
+        read_log(path, columns=roles, good="paid", features=["wealth"])
+    with pytest.raises(InvalidInput, match="'colour' is no role"):
+        read_log(path, columns={"colour": "x"})
+
+
+def test_propensity_is_that_of_the_decision_taken(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("accept,propensity,label,x\n1,0.7,1,0\n0,0.7,,1\n1,0.2,0,2\n")
+    found = read_log(path)
+    assert found.acceptance.tolist() == [0.7, pytest.approx(0.3), 0.2]
+    assert found.label.tolist() == [1, 0, -1]
+
+
+HISTORIC = "accept,label,group,x\n1,1,a,0\n0,,b,1\n"
+
+
+def test_historic_decisions_are_refused_and_the_message_says_why_and_what_to_do(tmp_path):
+    path = tmp_path / "historic.csv"
+    for text in (HISTORIC, "accept,acceptance,label,x\n1,,1,0\n0,,,1\n"):
+        path.write_text(text)
+        with pytest.raises(InvalidInput) as caught:
+            read_log(path)
+        told = str(caught.value)
+        assert "holds no propensities" in told
+        assert "may have seen what the log does not hold" in told
+        assert "record with every decision the probability" in told
+        assert "accept a small share at random" in told
+        assert "evenhand plan" in told
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("accept,acceptance,label,x\n1,0.5,1,0\n1,,1,1\n", "row 2 has no acceptance probability"),
+        (
+            "accept,acceptance,label,x\n1,0.5,1,0\n1,1.2,1,1\n",
+            "row 2 has the acceptance probability 1.2",
+        ),
+        (
+            "accept,acceptance,label,x\n1,0.5,1,0\n1,0,1,1\n",
+            "row 2 was accepted with probability 0",
+        ),
+        ("accept,acceptance,label,x\n1,0.5,1,0\n1,half,1,1\n", "acceptance is 'half' in row 2"),
+        (
+            "accept,acceptance,label,x\n1,0.5,1,0\nmaybe,0.5,1,1\n",
+            "the decision in row 2 is 'maybe'",
+        ),
+        ("accept,acceptance,label,x\n1,0.5,1,0\n1,0.5,0,1\n1,0.5,-1,1\n", "-1, 0, 1"),
+        ("accept,acceptance,label,x\n1,0.5,1,red\n1,0.5,0,1\n", "x is 'red' in row 1"),
+        ("accept,acceptance,label,x\n1,0.5,1,\n1,0.5,0,1\n", "x is missing in row 1"),
+        (
+            "id,accept,acceptance,label,x\nk,1,0.5,1,3\nk,1,0.5,0,1\n",
+            "id 'k' occurs in row 1 and in row 2",
+        ),
+    ],
+)
+def test_bad_rows_are_named(tmp_path, text, words):
+    path = tmp_path / "log.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidInput) as caught:
+        read_log(path)
+    assert words in str(caught.value)
+
+
+def test_labels_of_the_rejected_are_ignored_with_a_note(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("accept,acceptance,label,x\n1,0.5,1,0\n0,0.5,0,1\n0,0.5,1,1\n")
+    found = read_log(path)
+    assert found.label.tolist() == [1, 0, 0]
+    assert "2 labels of rejected people are not used" in found.notes[0]
+
+
+def test_a_csv_may_be_separated_and_marked_otherwise(tmp_path):
+    path = tmp_path / "log.csv"
+    path.write_text("accept;acceptance;label;group;x\n1;0.5;1;none;3\n0;0.5;-99;b;4\n")
+    log = read_log(path, missing=["-99"])
+    assert log.group.tolist() == ["none", "b"]
+    assert log.label.tolist() == [1, 0]
+    assert read_log(path, delimiter=";").group.tolist() == [None, "b"]
+
+
+def test_true_and_false_are_numbers_of_a_feature(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_text('{"accept": true, "acceptance": 0.5, "label": 1, "vip": true}\n')
+    assert read_log(path).features.tolist() == [[1.0]]

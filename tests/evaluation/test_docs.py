@@ -11,8 +11,8 @@ from tests.evaluation.worlds import POLICY, logged
 
 from evenhand.cli import main
 from evenhand.evaluation import write_log
+from evenhand.evaluation.decision_log import ROLES
 from evenhand.evaluation.log_files import FORMATS
-from evenhand.evaluation.log_reading import ROLES
 
 TEXT = (Path(__file__).parents[2] / "docs" / "evaluation.md").read_text(encoding="utf-8")
 

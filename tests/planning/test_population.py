@@ -9,8 +9,8 @@ from tests.planning.launches import BAD, SHARES, gaps_of, planned, table
 
 import evenhand as eh
 from evenhand.planning import population
+from evenhand.planning.launch import launched
 from evenhand.planning.population import LaunchTerms, auc_of, from_table, separation_of
-from evenhand.planning.simulated import launched
 from evenhand.words import LabelledSample
 
 TERMS = LaunchTerms(0.1, 0.05, 10_000, (eh.FalsePositiveRate(),))

@@ -21,9 +21,9 @@ COMMANDS = {
     "plan": "evenhand.cli.plan",
     "serve": "evenhand.cli.serve",
     "keys": "evenhand.cli.keys",
-    "train": "evenhand.cli.train",
+    "train": "evenhand.cli.serve:train",
     "audit": "evenhand.cli.audit",
-    "db": "evenhand.cli.db",
+    "db": "evenhand.cli.serve:db",
     "data": "evenhand.cli.data",
     "study": "evenhand.cli.study",
     "apply": "evenhand.cli.apply",
@@ -31,7 +31,8 @@ COMMANDS = {
     "test": "evenhand.cli.holdout",
     "evaluate": "evenhand.cli.evaluate",
 }
-"""Name -> module that holds the click command `command`. The order is that of `evenhand --help`."""
+"""Name -> module that holds the click command `command`, or "module:command". The order is that of
+`evenhand --help`."""
 
 POLICY_FIRST, OWN_JSON = ("apply", "test"), ("serve", "train")
 """The commands whose first word is a policy (.json), and those that read --json as they like."""
@@ -77,7 +78,8 @@ class LazyCommands(click.Group):
         """Import the command's module."""
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = import_module(COMMANDS[cmd_name]).command
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name or "command")
         return command
 
     def invoke(self, ctx: click.Context) -> Any:

@@ -7,7 +7,15 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli.options import CSV_FILE, FILE_OPTIONS, JSON_OPTION, UNSEEN, file_reading
+from evenhand.cli.options import (
+    CSV_FILE,
+    FILE_OPTIONS,
+    JSON_OPTION,
+    NATURAL,
+    UNSEEN,
+    file_reading,
+    option,
+)
 from evenhand.errors import InvalidInput
 from evenhand.tables import Frame, group_texts, listed, prepare, read_frame
 
@@ -21,29 +29,22 @@ if TYPE_CHECKING:
     params=[
         click.Argument(["policy"], metavar="POLICY.JSON"),
         click.Argument(["data"], metavar="NEW"),
-        click.Option(
-            ["--out"],
-            type=CSV_FILE,
+        option(
+            "--out DECISIONS.CSV",
+            "Where the decisions are written: all columns of NEW, probability, decision.",
+            CSV_FILE,
             default="decisions.csv",
-            metavar="DECISIONS.CSV",
-            help="Where the decisions are written: all columns of NEW, probability, decision.",
         ),
-        click.Option(
-            ["--seed"],
-            type=click.IntRange(min=0),
-            default=0,
-            help="The same table and seed give the same draws.",
-        ),
-        click.Option(
-            ["--group"],
-            metavar="COL",
-            help="Column with the group, where the policy may look at it.  [default: as in POLICY]",
+        option("--seed", "The same table and seed give the same draws.", NATURAL, default=0),
+        option(
+            "--group COL",
+            "Column with the group, where the policy may look at it.  [default: as in POLICY]",
         ),
         UNSEEN,
-        click.Option(
-            ["--drop-missing"],
+        option(
+            "--drop-missing",
+            "Decide nothing about rows that lack a value: their cells stay empty.",
             is_flag=True,
-            help="Decide nothing about rows that lack a value: their cells stay empty.",
         ),
         *FILE_OPTIONS,
         JSON_OPTION,

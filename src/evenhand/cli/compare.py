@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from evenhand.cli.options import JSON_OPTION, command_words
+from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, POSITIVE, command_words, option
 from evenhand.cli.simulate import PLAY_OPTIONS, Play
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
@@ -27,42 +27,29 @@ if TYPE_CHECKING:
 @click.command(
     "compare",
     params=[
-        click.Option(
-            ["--learner", "learners"],
+        option(
+            "--learner learners NAME[:K=V,...]",
+            "A learner, with options after a colon; repeat it.  [default: eight of them]",
             multiple=True,
-            metavar="NAME[:K=V,...]",
-            help="A learner, with options after a colon; repeat it.  [default: eight of them]",
         ),
         *PLAY_OPTIONS,
-        click.Option(
-            ["--seeds"],
-            type=click.IntRange(min=1),
-            default=20,
-            help="How many runs each learner gets.",
+        option("--seeds", "How many runs each learner gets.", POSITIVE, default=20),
+        option("--first-seed", "The seed of the first run.", NATURAL, default=0),
+        option(
+            "--jobs N",
+            "Processes; the results do not depend on it.  [default: one per core]",
+            POSITIVE,
         ),
-        click.Option(
-            ["--first-seed"],
-            type=click.IntRange(min=0),
-            default=0,
-            help="The seed of the first run.",
-        ),
-        click.Option(
-            ["--jobs"],
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Processes; the results do not depend on it.  [default: one per core]",
-        ),
-        click.Option(
-            ["--tradeoff"],
+        option(
+            "--tradeoff",
+            "Also measure what longer exploration buys, from rounds/10 to 10 rounds.",
             is_flag=True,
-            help="Also measure what longer exploration buys, from rounds/10 to 10 rounds.",
         ),
-        click.Option(
-            ["--out"],
-            type=click.Path(file_okay=False, path_type=Path),
+        option(
+            "--out DIR",
+            "Folder for report.html, results.json and the figures; created if need be.",
+            FOLDER,
             default=Path("evenhand-compare"),
-            metavar="DIR",
-            help="Folder for report.html, results.json and the figures; created if need be.",
         ),
         JSON_OPTION,
     ],
@@ -193,7 +180,7 @@ def trade_off(asked: CompareRequest, world: Any) -> "Tradeoff":
     """What longer exploration buys, with a bar on stderr."""
     from evenhand.cli.show import progress
     from evenhand.simulate import tradeoff
-    from evenhand.simulate.sweeps import EXPONENTS, HORIZONS
+    from evenhand.simulate.compare import EXPONENTS, HORIZONS
 
     play, setting = asked.play, asked.play.setting(world)
     with progress("runs of the trade-off", len(EXPONENTS) * HORIZONS * asked.seeds) as count:
@@ -217,8 +204,8 @@ def promise_costs(asked: CompareRequest) -> "PromiseCost | None":
     from evenhand.cli.show import progress
     from evenhand.environments import Discrete
     from evenhand.simulate import promise_cost
+    from evenhand.simulate.compare import LIMITS, MOST_SEEDS
     from evenhand.simulate.named import make_learner, split_options
-    from evenhand.simulate.sweeps import LIMITS, MOST_SEEDS
 
     name = next((one for one in asked.learners if split_options(one)[0] == "certified"), None)
     world = asked.play.world()

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import JSON_OPTION, MEANING_OPTIONS, column_meaning
+from evenhand.cli.options import JSON_OPTION, MEANING_OPTIONS, column_meaning, option
 
 if TYPE_CHECKING:
     from evenhand.tables import Description, PublishedTable, Table
@@ -69,9 +69,7 @@ def get(names: tuple[str, ...], document: str | None) -> None:
     "show",
     params=[
         click.Argument(["name"]),
-        click.Option(
-            ["--by"], metavar="COL", help="Another grouping, where a published table has one."
-        ),
+        option("--by COL", "Another grouping, where a published table has one."),
         *MEANING_OPTIONS,
         JSON_OPTION,
     ],

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.options import JSON_OPTION, TableProblem, table_problem
+from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, TableProblem, option, table_problem
 from evenhand.errors import EvenhandError
 
 if TYPE_CHECKING:
@@ -102,19 +102,17 @@ def make_lending_table(seed: int = 2019, rows: int = 1200) -> str:
 @click.command(
     "demo",
     params=[
-        click.Option(
-            ["--out"],
-            type=click.Path(file_okay=False, path_type=Path),
+        option(
+            "--out DIR",
+            "Folder for the table, the policy and the picture; created if need be.",
+            FOLDER,
             default=Path("evenhand-demo"),
-            metavar="DIR",
-            help="Folder for the table, the policy and the picture; created if need be.",
         ),
-        click.Option(
-            ["--seeds"],
-            type=click.IntRange(min=0),
+        option(
+            "--seeds",
+            "How often each learner of the last act meets its applicants; 0 leaves that act out.",
+            NATURAL,
             default=6,
-            help="How often each learner of the last act meets its applicants; 0 leaves that act "
-            "out.",
         ),
         JSON_OPTION,
     ],

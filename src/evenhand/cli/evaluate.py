@@ -12,10 +12,12 @@ from evenhand.cli.options import (
     FILE_OPTIONS,
     JSON_OPTION,
     MANY_RATES,
+    NATURAL,
     PICTURE_FILE,
     PRICE_OPTIONS,
     OutputFile,
     file_reading,
+    option,
     split,
 )
 from evenhand.errors import InvalidInput
@@ -39,64 +41,48 @@ STYLES = {
     "evaluate",
     params=[
         click.Argument(["logs"], metavar="LOGS"),
-        click.Option(
-            ["--policy"],
-            metavar="POLICY",
-            help="The candidate: a policy as JSON, accept-all, or reject-all.",
+        option("--policy POLICY", "The candidate: a policy as JSON, accept-all, or reject-all."),
+        option(
+            "--format kind", "Whose format LOGS has.  [default: by suffix]", click.Choice(FORMATS)
         ),
-        click.Option(
-            ["--format", "kind"],
-            type=click.Choice(FORMATS),
-            help="Whose format LOGS has.  [default: by suffix]",
-        ),
-        click.Option(
-            ["--column", "columns"],
+        option(
+            "--column columns ROLE=COL",
+            "A column with another name; roles: id, group, accept, acceptance, propensity, label, "
+            "count. Repeat it.",
             multiple=True,
-            metavar="ROLE=COL",
-            help="A column with another name; roles: id, group, accept, acceptance, propensity, "
-            "label, count. Repeat it.",
         ),
-        click.Option(
-            ["--good"],
-            metavar="VALUE",
-            help="The value of the label (VW: the cost of an accept) that is the good outcome.",
+        option(
+            "--good VALUE",
+            "The value of the label (VW: the cost of an accept) that is the good outcome.",
         ),
-        click.Option(["--features"], metavar="A,B,C", help="Features to keep.  [default: all]"),
+        option("--features A,B,C", "Features to keep.  [default: all]"),
         *FILE_OPTIONS,
-        click.Option(
-            ["--groups"],
-            metavar="A,B",
-            help="The groups to compare; other people are outside.  [default: all]",
-        ),
-        click.Option(
-            ["--skip-first"],
-            type=click.IntRange(min=0),
+        option("--groups A,B", "The groups to compare; other people are outside.  [default: all]"),
+        option(
+            "--skip-first N",
+            "Leave out the first N rows, because the candidate was chosen with their help.",
+            NATURAL,
             default=0,
-            metavar="N",
-            help="Leave out the first N rows, because the candidate was chosen with their help.",
         ),
         MANY_RATES,
-        click.Option(["--limit"], type=float, default=0.05, help="The largest allowed gap."),
-        click.Option(
-            ["--delta"],
-            type=float,
+        option("--limit", "The largest allowed gap.", float, default=0.05),
+        option(
+            "--delta",
+            "How likely any interval may be wrong, at any time: shared by the cost and all gaps.",
+            float,
             default=0.05,
-            help="How likely any interval may be wrong, at any time: shared by the cost and all "
-            "gaps.",
         ),
         *PRICE_OPTIONS,
-        click.Option(
-            ["--figure"],
-            type=PICTURE_FILE,
-            metavar="FILE",
-            help="Draw the gaps with their bands along the log, against the limit.",
+        option(
+            "--figure FILE",
+            "Draw the gaps with their bands along the log, against the limit.",
+            PICTURE_FILE,
         ),
         JSON_OPTION,
-        click.Option(
-            ["--convert-to", "converted"],
-            type=LOG_FILE,
-            metavar="FILE",
-            help="Write the log in another format, by suffix; then --policy may be left out.",
+        option(
+            "--convert-to converted FILE",
+            "Write the log in another format, by suffix; then --policy may be left out.",
+            LOG_FILE,
         ),
     ],
 )

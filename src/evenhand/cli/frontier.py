@@ -17,6 +17,7 @@ from evenhand.cli.options import (
     PROBLEM_OPTIONS,
     TABLE_OPTIONS,
     TableProblem,
+    option,
     table_problem,
 )
 from evenhand.contracts import Hypothesis, Json, Policy
@@ -42,24 +43,13 @@ SHORT, LONG = 36, 220
         *TABLE_OPTIONS,
         ONE_RATE,
         *PROBLEM_OPTIONS,
-        click.Option(
-            ["--limits"],
+        option(
+            "--limits GRID",
+            "Limits to try: start:stop:count, or a list 0,0.05,0.1.",
             default="0:0.3:31",
-            metavar="GRID",
-            help="Limits to try: start:stop:count, or a list 0,0.05,0.1.",
         ),
-        click.Option(
-            ["--out"],
-            type=PICTURE_FILE,
-            default="frontier.png",
-            help="The picture: .png, .svg or .pdf.",
-        ),
-        click.Option(
-            ["--table"],
-            type=CSV_FILE,
-            metavar="TABLE.CSV",
-            help="Save the figures behind it as CSV.",
-        ),
+        option("--out", "The picture: .png, .svg or .pdf.", PICTURE_FILE, default="frontier.png"),
+        option("--table TABLE.CSV", "Save the figures behind it as CSV.", CSV_FILE),
         JSON_OPTION,
     ],
 )

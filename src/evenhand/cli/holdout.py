@@ -11,6 +11,7 @@ from evenhand.cli.options import (
     RATE_NAME,
     UNSEEN,
     file_reading,
+    option,
     split,
 )
 from evenhand.contracts import Json
@@ -23,40 +24,31 @@ if TYPE_CHECKING:
 
     from evenhand.evaluation import PolicyFile, PolicyMeasurement
 
-NAMES = {"FPR": "fpr", "FNR": "fnr", "SR": "selection"}
-
 
 @click.command(
     "test",
     params=[
         click.Argument(["policy"], metavar="POLICY.JSON"),
         click.Argument(["data"], metavar="HOLDOUT"),
-        click.Option(["--label"], metavar="COL", help="Column with the outcome.  [as in POLICY]"),
-        click.Option(["--good"], metavar="VALUE", help="The good outcome.  [as in POLICY]"),
-        click.Option(["--bad"], metavar="A,B", help="The bad outcomes, if several."),
-        click.Option(["--group"], metavar="COL", help="Column with the group.  [as in POLICY]"),
-        click.Option(["--groups"], metavar="A,B", help="Keep only the rows of these groups."),
-        click.Option(
-            ["--rate"],
-            type=RATE_NAME,
+        option("--label COL", "Column with the outcome.  [as in POLICY]"),
+        option("--good VALUE", "The good outcome.  [as in POLICY]"),
+        option("--bad A,B", "The bad outcomes, if several."),
+        option("--group COL", "Column with the group.  [as in POLICY]"),
+        option("--groups A,B", "Keep only the rows of these groups."),
+        option(
+            "--rate",
+            "What to measure; may be given several times.",
+            RATE_NAME,
             multiple=True,
             default=("fpr", "fnr", "selection"),
-            help="What to measure; may be given several times.",
         ),
-        click.Option(["--limit"], type=float, help="The limit of the gap.  [as in POLICY]"),
-        click.Option(
-            ["--delta"],
-            type=float,
-            default=0.05,
-            help="All intervals hold at once with probability 1 - delta.",
+        option("--limit", "The limit of the gap.  [as in POLICY]", float),
+        option(
+            "--delta", "All intervals hold at once with probability 1 - delta.", float, default=0.05
         ),
         UNSEEN,
-        click.Option(
-            ["--drop-missing"], is_flag=True, help="Leave out rows that lack a value or a group."
-        ),
-        click.Option(
-            ["--drop-unlabelled"], is_flag=True, help="Leave out people without an outcome."
-        ),
+        option("--drop-missing", "Leave out rows that lack a value or a group.", is_flag=True),
+        option("--drop-unlabelled", "Leave out people without an outcome.", is_flag=True),
         *FILE_OPTIONS,
         JSON_OPTION,
     ],
@@ -114,14 +106,14 @@ def read_people(
     frame, _ = read_frame(data, **reading).with_joined(by, [label, by])
     notes = list(frame.notes)
     frame = chosen_groups(frame, by, split(options["groups"]))
-    for gaps, what, option in (
+    for gaps, what, flag in (
         (frame[label].missing, f"the outcome {label!r}", "--drop-unlabelled"),
         (frame[by].missing, f"the group {by!r}", "--drop-missing"),
     ):
-        if gaps.any() and not options[option[2:].replace("-", "_")]:
+        if gaps.any() and not options[flag[2:].replace("-", "_")]:
             raise InvalidInput(
                 f"{frame.source}: {what} is missing in {gaps.sum():,} of {len(gaps):,} rows.",
-                hint=f"fill it in, or leave these rows out with {option}. If outcomes are known "
+                hint=f"fill it in, or leave these rows out with {flag}. If outcomes are known "
                 "for accepted people only, see evenhand measure and evenhand evaluate.",
             )
     frame = frame.where(~(frame[label].missing | frame[by].missing))

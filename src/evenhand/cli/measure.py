@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli.options import FILE_OPTIONS, JSON_OPTION, RATE_NAME, file_reading, split
+from evenhand.cli.options import FILE_OPTIONS, JSON_OPTION, RATE_NAME, file_reading, option, split
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, chosen_groups, group_texts, read_frame, two_values
 from evenhand.words import BoolArray, FloatArray
@@ -23,48 +23,25 @@ if TYPE_CHECKING:
     "measure",
     params=[
         click.Argument(["data"], metavar="DECISIONS"),
-        click.Option(
-            ["--decision"], required=True, metavar="COL", help="Column with what was decided."
-        ),
-        click.Option(
-            ["--accepted"],
-            metavar="VALUE",
-            help="The value of an acceptance. Default: 1 of 0/1 or -1/1.",
-        ),
-        click.Option(["--rejected"], metavar="A,B", help="The values of rejections, if several."),
-        click.Option(
-            ["--group"], required=True, metavar="COL", help="Column with each person's group."
-        ),
-        click.Option(["--groups"], metavar="A,B", help="Keep only the rows of these groups."),
-        click.Option(
-            ["--outcome"],
-            metavar="COL",
-            help="Column with the outcome; empty where it is not known.",
-        ),
-        click.Option(
-            ["--good"],
-            metavar="VALUE",
-            help="The value of a good outcome. Default: 1 of 0/1 or -1/1.",
-        ),
-        click.Option(["--bad"], metavar="A,B", help="The values of bad outcomes, if several."),
-        click.Option(
-            ["--rate"],
-            type=RATE_NAME,
+        option("--decision COL", "Column with what was decided.", required=True),
+        option("--accepted VALUE", "The value of an acceptance. Default: 1 of 0/1 or -1/1."),
+        option("--rejected A,B", "The values of rejections, if several."),
+        option("--group COL", "Column with each person's group.", required=True),
+        option("--groups A,B", "Keep only the rows of these groups."),
+        option("--outcome COL", "Column with the outcome; empty where it is not known."),
+        option("--good VALUE", "The value of a good outcome. Default: 1 of 0/1 or -1/1."),
+        option("--bad A,B", "The values of bad outcomes, if several."),
+        option(
+            "--rate",
+            "What to measure; may be given several times.",
+            RATE_NAME,
             multiple=True,
             default=("selection", "fpr", "fnr"),
-            help="What to measure; may be given several times.",
         ),
-        click.Option(
-            ["--delta"],
-            type=float,
-            default=0.05,
-            help="All intervals hold at once with probability 1 - delta.",
+        option(
+            "--delta", "All intervals hold at once with probability 1 - delta.", float, default=0.05
         ),
-        click.Option(
-            ["--drop-missing"],
-            is_flag=True,
-            help="Leave out rows without a decision or a group.",
-        ),
+        option("--drop-missing", "Leave out rows without a decision or a group.", is_flag=True),
         *FILE_OPTIONS,
         JSON_OPTION,
     ],

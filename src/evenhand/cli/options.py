@@ -86,6 +86,21 @@ RATE_NAME = RegistryName(RATES, "[fpr|fnr|selection]")
 CLASS_NAME = RegistryName(CLASSES, "[stumps|thresholds|linear|tree|logistic|lightgbm]")
 JSON_FILE, CSV_FILE = OutputFile(".json"), OutputFile(".csv")
 PICTURE_FILE = OutputFile(".png", ".svg", ".pdf")
+NATURAL, POSITIVE = click.IntRange(min=0), click.IntRange(min=1)
+FOLDER = click.Path(file_okay=False, path_type=Path)
+
+
+def option(names: str, text: str, kind: Any = None, **more: Any) -> click.Option:
+    """An option of a command, with its help.
+
+    names : "--limit", "--limit limits" where the parameter is called otherwise, and a word that is
+    no lower-case name for the value: "--group COL".
+    """
+    words = names.split(" ")
+    if not words[-1].islower():
+        more["metavar"] = words.pop()
+    return click.Option(words, type=kind, help=text, **more)
+
 
 JSON_OPTION = click.Option(
     ["--json", "document"],

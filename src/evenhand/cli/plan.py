@@ -13,10 +13,13 @@ from evenhand.cli.options import (
     LISTS,
     MANY_RATES,
     MEANING_OPTIONS,
+    NATURAL,
     PICTURE_FILE,
     PLAIN,
+    POSITIVE,
     PRICE_OPTIONS,
     SCORE,
+    option,
     table_problem,
 )
 from evenhand.contracts import GroupUse, Json
@@ -43,71 +46,37 @@ COLOURS = {
     "nothing to gain": "red",
 }
 POPULATION_OPTIONS = (
-    click.Option(
-        ["--shares"],
-        metavar="A=X,B=Y",
-        help="Each group's share of the people, for example a=0.6,b=0.4.",
+    option("--shares A=X,B=Y", "Each group's share of the people, for example a=0.6,b=0.4."),
+    option(
+        "--bad-rates A=X,B=Y", "Each group's share of bad outcomes; one number if they are equal."
     ),
-    click.Option(
-        ["--bad-rates"],
-        metavar="A=X,B=Y",
-        help="Each group's share of bad outcomes; one number if they are equal.",
+    option(
+        "--separation",
+        "Distance between the mean scores of good and bad, in standard deviations.",
+        float,
     ),
-    click.Option(
-        ["--separation"],
-        type=float,
-        help="Distance between the mean scores of good and bad, in standard deviations.",
-    ),
-    click.Option(["--auc"], type=float, help="The same as an AUC: 0.76 is a separation of 1."),
-    click.Option(
-        ["--data"],
-        metavar="TABLE",
-        help="Past people with known outcomes, instead of the four numbers above.",
-    ),
+    option("--auc", "The same as an AUC: 0.76 is a separation of 1.", float),
+    option("--data TABLE", "Past people with known outcomes, instead of the four numbers above."),
     *MEANING_OPTIONS,
-    click.Option(
-        ["--class", "kind"],
-        type=CLASS_NAME,
-        help="The rules.  [default: thresholds with --score, else stumps]",
+    option(
+        "--class kind", "The rules.  [default: thresholds with --score, else stumps]", CLASS_NAME
     ),
     SCORE,
 )
 LAUNCH_OPTIONS = (
-    click.Option(
-        ["--limit"], type=float, default=0.05, help="The gap that is never to be exceeded."
-    ),
-    click.Option(
-        ["--delta"],
-        type=float,
-        default=0.05,
-        help="How likely the promise may fail over the whole life.",
-    ),
+    option("--limit", "The gap that is never to be exceeded.", float, default=0.05),
+    option("--delta", "How likely the promise may fail over the whole life.", float, default=0.05),
     MANY_RATES,
     GROUP_USE,
-    click.Option(
-        ["--rules"],
-        type=click.IntRange(min=1),
-        help="How many rules the class has.  [default: by class]",
-    ),
-    click.Option(
-        ["--people"], type=int, help="How many people will come in all.  [default: 100000]"
-    ),
-    click.Option(["--per-day"], type=float, help="People per day; with --days it gives --people."),
-    click.Option(["--days"], type=float, help="Days of the whole life."),
+    option("--rules", "How many rules the class has.  [default: by class]", POSITIVE),
+    option("--people", "How many people will come in all.  [default: 100000]", int),
+    option("--per-day", "People per day; with --days it gives --people.", float),
+    option("--days", "Days of the whole life.", float),
     *PRICE_OPTIONS,
-    click.Option(["--audit-budget"], type=float, help="Bad accepts that audits may cost at most."),
-    click.Option(
-        ["--lives"],
-        type=click.IntRange(min=1),
-        default=8,
-        help="Simulated lives behind each figure.",
-    ),
-    click.Option(
-        ["--seed"], type=click.IntRange(min=0), default=0, help="The seed of the first life."
-    ),
-    click.Option(
-        ["--out"], type=PICTURE_FILE, metavar="PICTURE", help="Draw the plan: .png, .svg or .pdf."
-    ),
+    option("--audit-budget", "Bad accepts that audits may cost at most.", float),
+    option("--lives", "Simulated lives behind each figure.", POSITIVE, default=8),
+    option("--seed", "The seed of the first life.", NATURAL, default=0),
+    option("--out PICTURE", "Draw the plan: .png, .svg or .pdf.", PICTURE_FILE),
     JSON_OPTION,
 )
 

@@ -1,12 +1,19 @@
-"""`evenhand serve`: the decision service, or a demonstration of it with simulated people."""
+"""`evenhand serve`: the decision service, or a demonstration of it with simulated people. Beside it
+`evenhand train`, for services that run with --no-train, and `evenhand db`, what the owner of the
+ledger's database does.
+"""
 
 import contextlib
+import os
+import socket
 import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from evenhand.cli.audit import CONFIG
 
 if TYPE_CHECKING:
     from evenhand.service import Settings
@@ -118,3 +125,85 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
             if people is not None:
                 people.stop.set()
                 click.echo(f"{people.applied:,} simulated people applied.")
+
+
+@click.command("train")
+@CONFIG
+@click.option("--product", metavar="NAME", help="Only this product.  [default: all]")
+@click.option("--now", is_flag=True, help="Close the epoch even if it is not full.")
+def train(settings: "Settings", product: str | None, now: bool) -> None:
+    """Close the epoch of each product that is due, train, certify and publish.
+
+    Two trainers never publish the same epoch: a lease with a fencing token and a compare-and-swap
+    on the lineage see to that. On SQLite the service itself trains, because the ledger belongs to
+    one process; with PostgreSQL run this from cron or beside replicas.
+
+    \b
+    Example
+      evenhand train --config service.toml --now
+    """
+    from evenhand.errors import InvalidInput
+    from evenhand.ledger import SystemClock
+    from evenhand.service import Trainer
+    from evenhand.service.server import open_ledger
+
+    chosen = [one for one in settings.products if product in (None, one.name)]
+    if not chosen:
+        raise InvalidInput(f"the settings have no product {product!r}.")
+    with open_ledger(settings, SystemClock()) as ledger:
+        for one in chosen:
+            trainer = Trainer(ledger, one, f"{socket.gethostname()}:{os.getpid()}")
+            trainer.begin()
+            older = trainer.older_rules
+            published = trainer.close() if now else trainer.close_if_due()
+            trainer.release()
+            state = "not due"
+            if published is not None:
+                state = f"epoch {published.epoch} published, policy {published.id[:12]}"
+                if older is not None:
+                    state += (
+                        f": a new life under rules {published.rules} takes over "
+                        f"what was published under rules {older}"
+                    )
+            click.echo(f"{one.tenant}/{one.name}: {state}")
+
+
+@click.group("db")
+def db() -> None:
+    """Which database holds the ledger, and who may do what in it.
+
+    \b
+    Example
+      evenhand db show --config service.toml
+    """
+
+
+@db.command("show")
+@CONFIG
+def show_command(settings: "Settings") -> None:
+    """Where the ledger is, and whether the role of the settings could change its chain."""
+    from evenhand.ledger.postgres import could_change
+
+    if "://" not in settings.ledger:
+        click.echo(f"SQLite: {settings.ledger}; whoever can write the file can change it.")
+        return
+    role, changeable = could_change(settings.ledger)
+    law = "could change the chain: evenhand db grant" if changeable else "can append, not change"
+    click.echo(f"PostgreSQL: the role {role} {law}.")
+
+
+@db.command("grant")
+@CONFIG
+@click.argument("role")
+def grant_command(settings: "Settings", role: str) -> None:
+    """Let ROLE append to the ledger, and nothing else; the settings name the owner's URL."""
+    from evenhand.errors import InvalidInput
+    from evenhand.ledger.postgres import grant
+
+    if "://" not in settings.ledger:
+        raise InvalidInput(
+            "a SQLite ledger has no roles.", hint="protect its directory; or use PostgreSQL."
+        )
+    for statement in grant(settings.ledger, role):
+        click.echo(f"{statement};")
+    click.echo(f"Role {role} can append and read. Let the service use it in its URL.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from evenhand.cli.options import JSON_OPTION, ONE_RATE, PICTURE_FILE
+from evenhand.cli.options import JSON_OPTION, NATURAL, ONE_RATE, PICTURE_FILE, option
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
 
@@ -22,52 +22,39 @@ if TYPE_CHECKING:
 PARTS = 2
 """How many rules of a mixture are named in the table."""
 PLAY_OPTIONS = (
-    click.Option(
-        ["--environment"],
+    option(
+        "--environment NAME",
+        "The population: lending, random, thresholds, lower-bound, hard or scores.",
         default="lending",
-        metavar="NAME",
-        help="The population: lending, random, thresholds, lower-bound, hard or scores.",
     ),
-    click.Option(
-        ["--env-option", "env_options"],
+    option(
+        "--env-option env_options KEY=VALUE",
+        "An option of the environment; repeat it.",
         multiple=True,
-        metavar="KEY=VALUE",
-        help="An option of the environment; repeat it.",
     ),
-    click.Option(
-        ["--allowed-gap"],
-        type=float,
-        default=0.15,
-        help="The promise: the gap that no policy may exceed.",
-    ),
-    click.Option(
-        ["--comparator-gap"],
-        type=float,
-        default=0.02,
-        help="The gap of the policies that the learner competes with; with the promise it sets how "
+    option("--allowed-gap", "The promise: the gap that no policy may exceed.", float, default=0.15),
+    option(
+        "--comparator-gap",
+        "The gap of the policies that the learner competes with; with the promise it sets how "
         "long it explores.",
+        float,
+        default=0.02,
     ),
-    click.Option(
-        ["--regret-gap"],
-        type=float,
-        metavar="FLOAT",
-        help="Measure regret against the best policy with this gap.  [default: that of "
+    option(
+        "--regret-gap FLOAT",
+        "Measure regret against the best policy with this gap.  [default: that of "
         "--comparator-gap]",
+        float,
     ),
-    click.Option(
-        ["--delta"],
-        type=float,
-        default=0.05,
-        help="How likely the promise may fail over a whole run.",
-    ),
+    option("--delta", "How likely the promise may fail over a whole run.", float, default=0.05),
     ONE_RATE,
-    click.Option(["--rounds"], type=int, default=100_000, help="How many people arrive in a run."),
-    click.Option(
-        ["--engine"],
-        type=click.Choice(("auto", "events", "counts")),
+    option("--rounds", "How many people arrive in a run.", int, default=100000),
+    option(
+        "--engine",
+        "Person by person, or by counts (discrete populations only; the cost does not grow with "
+        "the rounds).",
+        click.Choice(("auto", "events", "counts")),
         default="auto",
-        help="Person by person, or by counts (discrete populations only; the cost does not grow "
-        "with the rounds).",
     ),
 )
 
@@ -116,25 +103,14 @@ class Play:
 @click.command(
     "simulate",
     params=[
-        click.Option(
-            ["--learner"],
+        option(
+            "--learner NAME[:K=V,...]",
+            "The learner, with options after a colon; `evenhand compare --help` lists them.",
             default="two-phase",
-            metavar="NAME[:K=V,...]",
-            help="The learner, with options after a colon; `evenhand compare --help` lists them.",
         ),
         *PLAY_OPTIONS,
-        click.Option(
-            ["--seed"],
-            type=click.IntRange(min=0),
-            default=0,
-            help="The same seed gives the same run.",
-        ),
-        click.Option(
-            ["--figure"],
-            type=PICTURE_FILE,
-            metavar="FILE",
-            help="Draw regret and true gap by round.",
-        ),
+        option("--seed", "The same seed gives the same run.", NATURAL, default=0),
+        option("--figure FILE", "Draw regret and true gap by round.", PICTURE_FILE),
         JSON_OPTION,
     ],
 )

@@ -10,12 +10,16 @@ import click
 
 from evenhand.cli.options import (
     CLASS_NAME,
+    FOLDER,
     JSON_OPTION,
     MEANING_OPTIONS,
+    NATURAL,
     ONE_RATE,
+    POSITIVE,
     PRICE_OPTIONS,
     column_meaning,
     command_words,
+    option,
 )
 from evenhand.contracts import Json
 
@@ -60,53 +64,29 @@ LEFT_OUT = {
     params=[
         click.Argument(["tables"], nargs=-1, required=True, metavar="TABLE..."),
         *MEANING_OPTIONS,
-        click.Option(
-            ["--learner", "learners"],
+        option(
+            "--learner learners NAME",
+            "A learner; repeat it.  [default: the six that need no extra package]",
             multiple=True,
-            metavar="NAME",
-            help="A learner; repeat it.  [default: the six that need no extra package]",
         ),
-        click.Option(
-            ["--limit", "limits"],
-            type=float,
-            multiple=True,
-            help="A limit; repeat it.  [default: 0.05]",
-        ),
-        click.Option(["--seeds"], type=click.IntRange(min=1), default=5, help="Runs of each."),
-        click.Option(
-            ["--first-seed"], type=click.IntRange(min=0), default=0, help="The seed of the first."
-        ),
-        click.Option(
-            ["--rounds"], type=click.IntRange(min=1), default=50_000, help="People in a run."
-        ),
-        click.Option(
-            ["--class", "kind"], type=CLASS_NAME, default="stumps", help="The rules to choose from."
-        ),
+        option("--limit limits", "A limit; repeat it.  [default: 0.05]", float, multiple=True),
+        option("--seeds", "Runs of each.", POSITIVE, default=5),
+        option("--first-seed", "The seed of the first.", NATURAL, default=0),
+        option("--rounds", "People in a run.", POSITIVE, default=50000),
+        option("--class kind", "The rules to choose from.", CLASS_NAME, default="stumps"),
         ONE_RATE,
-        click.Option(
-            ["--delta"],
-            type=float,
-            default=0.05,
-            help="How likely the promise may fail in a life.",
-        ),
+        option("--delta", "How likely the promise may fail in a life.", float, default=0.05),
         *PRICE_OPTIONS,
-        click.Option(
-            ["--jobs"],
-            type=click.IntRange(min=1),
-            metavar="N",
-            help="Processes.  [default: one per core]",
+        option("--jobs N", "Processes.  [default: one per core]", POSITIVE),
+        option(
+            "--dask ADDRESS",
+            'Run on Dask: the address of a scheduler (tcp://host:8786), or "local".',
         ),
-        click.Option(
-            ["--dask"],
-            metavar="ADDRESS",
-            help='Run on Dask: the address of a scheduler (tcp://host:8786), or "local".',
-        ),
-        click.Option(
-            ["--out"],
-            type=click.Path(file_okay=False, path_type=Path),
+        option(
+            "--out DIR",
+            "Folder for report.html, results.parquet and journal.jsonl.",
+            FOLDER,
             default=Path("evenhand-study"),
-            metavar="DIR",
-            help="Folder for report.html, results.parquet and journal.jsonl.",
         ),
         JSON_OPTION,
     ],

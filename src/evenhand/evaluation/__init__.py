@@ -3,8 +3,7 @@ other tools read and write.
 """
 
 from evenhand.evaluation.decision_log import DecisionLog
-from evenhand.evaluation.estimates import Evaluation
-from evenhand.evaluation.evaluate import Candidate, evaluate
+from evenhand.evaluation.evaluate import Candidate, Evaluation, evaluate
 from evenhand.evaluation.log_files import from_obp, read_log, to_obp, write_log, write_parquet
 from evenhand.evaluation.measure import (
     Measurement,

@@ -26,8 +26,13 @@ import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, MissingColumn
-from evenhand.evaluation.decision_log import DecisionLog, no_propensities
-from evenhand.evaluation.log_reading import FEATURE, LogReading, write_lines
+from evenhand.evaluation.decision_log import (
+    FEATURE,
+    DecisionLog,
+    LogReading,
+    no_propensities,
+    write_lines,
+)
 from evenhand.evaluation.vowpal_wabbit import (
     read_cb_text,
     read_dsjson,

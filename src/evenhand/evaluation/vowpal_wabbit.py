@@ -25,13 +25,14 @@ import numpy as np
 
 from evenhand.contracts import Json
 from evenhand.errors import BadLabel, InvalidInput, MissingColumn
-from evenhand.evaluation.decision_log import DecisionLog, no_propensities
-from evenhand.evaluation.log_reading import (
+from evenhand.evaluation.decision_log import (
     FEATURE,
     TOLERANCE,
+    DecisionLog,
     LogReading,
     json_lines,
     lines_of,
+    no_propensities,
     write_lines,
 )
 from evenhand.tables import TableColumn, number, same_value

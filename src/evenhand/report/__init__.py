@@ -3,19 +3,17 @@
 matplotlib and jinja2 are imported when one is made (the extra `plots`).
 """
 
-from evenhand.report.certified_figures import (
-    certified_figure,
-    certified_run_figure,
-    certified_runs,
-    in_sample_figure,
-    promise_cost_figure,
-)
 from evenhand.report.drawing import save_figure
 from evenhand.report.estimate_figures import evaluation_figure, plan_figure
 from evenhand.report.pages import Report, StudyReport, page, study_page
 from evenhand.report.region import draw_region
 from evenhand.report.run_figures import (
+    certified_figure,
+    certified_run_figure,
+    certified_runs,
     gap_figure,
+    in_sample_figure,
+    promise_cost_figure,
     regret_and_gap_figure,
     regret_figure,
     tradeoff_figure,

@@ -13,20 +13,7 @@ import numpy as np
 
 from evenhand.evaluation import Evaluation
 from evenhand.planning import LaunchPlan
-from evenhand.report.drawing import (
-    ALARM,
-    INK,
-    LOOKS,
-    MUTED,
-    Look,
-    Panel,
-    draw_band,
-    draw_panels,
-    label_line_ends,
-    logarithmic_rounds,
-    looks,
-    short_numbers,
-)
+from evenhand.report import drawing
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
@@ -34,12 +21,12 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 PANEL = (5.3, 3.9)
-LEARNED = LOOKS["certified"]
+LEARNED = drawing.LOOKS["certified"]
 WARNING: dict[str, Any] = {
     "xycoords": "axes fraction",
     "va": "top",
     "fontsize": 9,
-    "color": ALARM,
+    "color": drawing.ALARM,
     "linespacing": 1.25,
 }
 """How a warning is written inside a panel."""
@@ -69,23 +56,27 @@ def plan_figure(plan: LaunchPlan) -> "Figure":
     ['What each way to decide costs', 'Accepted by the audit coin']
     """
     panels = [
-        Panel(partial(draw_plan_weight, plan=plan), "Certified weight by round"),
-        Panel(partial(draw_plan_cost, plan=plan), "Cost of each way to decide by round"),
-        Panel(partial(draw_plan_audits, plan=plan), "Share of people who are audited by round"),
+        drawing.Panel(partial(draw_plan_weight, plan=plan), "Certified weight by round"),
+        drawing.Panel(partial(draw_plan_cost, plan=plan), "Cost of each way to decide by round"),
+        drawing.Panel(
+            partial(draw_plan_audits, plan=plan), "Share of people who are audited by round"
+        ),
     ]
-    return draw_panels(panels, 3, PANEL)
+    return drawing.draw_panels(panels, 3, PANEL)
 
 
 def draw_plan_weight(axes: "Axes", plan: LaunchPlan) -> None:
     """The certified share of the learned policy's weight, and when it reaches half and 95%."""
     share_of_people(axes, plan)
     curves = (plan.weight.mean, plan.weight.low, plan.weight.high)
-    draw_band(axes, plan.rounds, curves, replace(LEARNED, width=2.6))
+    drawing.draw_band(axes, plan.rounds, curves, replace(LEARNED, width=2.6))
     for milestone, name in ((plan.half, "half"), (plan.full, "95%")):
-        axes.axhline(milestone.share, color=MUTED, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1)
+        axes.axhline(
+            milestone.share, color=drawing.MUTED, linewidth=0.8, linestyle=(0, (1, 2)), zorder=1
+        )
         if milestone.round is not None:
             at = (milestone.round, milestone.share)
-            axes.plot(*at, marker="o", markersize=6, color=INK, zorder=6)
+            axes.plot(*at, marker="o", markersize=6, color=drawing.INK, zorder=6)
             axes.annotate(
                 f"{name}: {milestone.round:,}",
                 at,
@@ -93,7 +84,7 @@ def draw_plan_weight(axes: "Axes", plan: LaunchPlan) -> None:
                 textcoords="offset points",
                 ha="right",
                 fontsize=9.5,
-                color=INK,
+                color=drawing.INK,
                 zorder=7,
             )
     if plan.half.round is None and plan.forecast and plan.forecast[0].half is None:
@@ -108,13 +99,15 @@ def draw_plan_weight(axes: "Axes", plan: LaunchPlan) -> None:
 def draw_plan_cost(axes: "Axes", plan: LaunchPlan) -> None:
     """Cost beyond the best policy within the limit; a line below the best constant's paid off."""
     constant = plan.constant.replace("ing everybody", " everybody")
-    chosen = looks(course.name for course in plan.courses) | {constant: LOOKS["accept-all"]}
+    chosen = drawing.looks(course.name for course in plan.courses) | {
+        constant: drawing.LOOKS["accept-all"]
+    }
     ends = {}
     best = plan.rounds * plan.best_cost
     for course in plan.courses:
         if course.cost is not None:
             cost = np.array([course.cost.mean, course.cost.low, course.cost.high]) - best
-            draw_band(axes, plan.rounds, cost, chosen[course.name])
+            drawing.draw_band(axes, plan.rounds, cost, chosen[course.name])
             ends[course.name] = float(cost[0, -1])
     cost, look = plan.rounds * (plan.constant_cost - plan.best_cost), chosen[constant]
     axes.plot(plan.rounds, cost, color=look.colour, linewidth=look.width, linestyle=look.dash)
@@ -125,8 +118,8 @@ def draw_plan_cost(axes: "Axes", plan: LaunchPlan) -> None:
     axes.set_title("What each way to decide costs")
     axes.set_xlabel("people so far")
     axes.set_ylabel(f"{plan.unit} so far, beyond the best\npolicy within the limit")
-    short_numbers(axes)
-    label_line_ends(axes, ends, chosen)
+    drawing.short_numbers(axes)
+    drawing.label_line_ends(axes, ends, chosen)
     missing = [course.name for course in plan.courses if course.infeasible is not None]
     if missing:
         text = "\n".join(["infeasible at this volume:", *missing])
@@ -137,14 +130,14 @@ def draw_plan_audits(axes: "Axes", plan: LaunchPlan) -> None:
     """The share of people whom the audit coin accepts, and what all audits cost."""
     share_of_people(axes, plan)
     curves = (plan.audit.mean, plan.audit.low, plan.audit.high)
-    draw_band(axes, plan.rounds, curves, Look(INK, INK, width=2.0))
+    drawing.draw_band(axes, plan.rounds, curves, drawing.Look(drawing.INK, drawing.INK, width=2.0))
     axes.set_title("Accepted by the audit coin")
     axes.set_ylabel("share of the people")
     total = (
         f"in all {plan.audited.mean:,.0f} people,\n{plan.audited_bad.mean:,.0f} of them bad:\n"
         f"a bill of {plan.bill.mean:,.0f}"
     )
-    in_axes: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": 9.5, "color": INK}
+    in_axes: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": 9.5, "color": drawing.INK}
     if plan.audit.mean[-1] > 0.5:
         axes.annotate(total, (0.03, 0.05), va="bottom", ha="left", **in_axes)
     else:
@@ -154,7 +147,7 @@ def draw_plan_audits(axes: "Axes", plan: LaunchPlan) -> None:
 def share_of_people(axes: "Axes", plan: LaunchPlan) -> None:
     """Axes for a share from 0 to 1 by the number of people so far."""
     start = float(plan.rounds[plan.rounds >= min(100, plan.horizon / 2)][0])
-    logarithmic_rounds(axes, start, plan.horizon)
+    drawing.logarithmic_rounds(axes, start, plan.horizon)
     axes.set_xlabel("people so far")
     axes.set_ylim(0, 1.04)
 
@@ -190,25 +183,25 @@ def evaluation_figure(evaluation: Evaluation) -> "Figure":
     """
     panels = [
         *(
-            Panel(
+            drawing.Panel(
                 partial(draw_estimated_gap, evaluation=evaluation, number=number),
                 f"Estimated gap {gap.name} by row of the log",
             )
             for number, gap in enumerate(evaluation.gaps)
         ),
-        Panel(
+        drawing.Panel(
             partial(draw_estimated_loss, evaluation=evaluation), "Estimated loss by row of the log"
         ),
     ]
-    return draw_panels(panels, min(len(panels), 3), PANEL)
+    return drawing.draw_panels(panels, min(len(panels), 3), PANEL)
 
 
 def draw_estimated_gap(axes: "Axes", evaluation: Evaluation, number: int) -> None:
     """One gap of the evaluation, with the limit on both sides of zero."""
     gap, curve, limit = evaluation.gaps[number], evaluation.course.gaps[:, number], evaluation.limit
     for side in (-limit, limit):
-        axes.axhline(side, color=ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=2)
-    axes.axhline(0.0, color=INK, linewidth=0.6, zorder=1)
+        axes.axhline(side, color=drawing.ALARM, linewidth=1.3, linestyle=(0, (4, 2)), zorder=2)
+    axes.axhline(0.0, color=drawing.INK, linewidth=0.6, zorder=1)
     draw_interval(axes, evaluation.course.rows, curve)
     top = max(3.0 * limit, 1.3 * float(np.abs(curve[-1, 1:]).max()), 0.05)
     axes.set_ylim(-top, top)
@@ -219,7 +212,7 @@ def draw_estimated_gap(axes: "Axes", evaluation: Evaluation, number: int) -> Non
         xytext=(0, 4),
         textcoords="offset points",
         fontsize=9.5,
-        color=ALARM,
+        color=drawing.ALARM,
     )
     titles = {"within": "Within the limit", "above": "Above the limit"}
     axes.set_title(titles.get(gap.stands(limit), "Not shown"))
@@ -239,7 +232,7 @@ def draw_estimated_loss(axes: "Axes", evaluation: Evaluation) -> None:
 
 def draw_interval(axes: "Axes", rows: FloatArray, curve: FloatArray) -> None:
     """curve (T, 3): estimate, lower end and upper end after each number of rows."""
-    draw_band(axes, rows, curve.T, replace(LEARNED, width=2.0))
+    drawing.draw_band(axes, rows, curve.T, replace(LEARNED, width=2.0))
     if len(rows) > 1:
-        logarithmic_rounds(axes, float(rows[0]), int(rows[-1]))
+        drawing.logarithmic_rounds(axes, float(rows[0]), int(rows[-1]))
     axes.set_xlabel("rows of the log so far")

@@ -16,20 +16,18 @@ import numpy as np
 from evenhand.fairness.rates import RATES
 from evenhand.hypotheses import CLASSES
 from evenhand.registry import summary
-from evenhand.report.certified_figures import (
-    SQUARE,
-    WIDE,
-    certified_panels,
-    certified_runs,
-    in_sample_panels,
-    promise_cost_panel,
-)
 from evenhand.report.drawing import LINE_COLOURS, Panel, css_variable, inline_svg, looks, require
 from evenhand.report.run_figures import (
     PANEL,
     SMALL,
+    SQUARE,
     STUDY_PANEL,
+    WIDE,
+    certified_panels,
+    certified_runs,
     gap_panels,
+    in_sample_panels,
+    promise_cost_panel,
     regret_panels,
     study_panels,
     tradeoff_panels,

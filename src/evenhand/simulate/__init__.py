@@ -1,6 +1,15 @@
 """The protocol of the paper, played: runs, and what they are compared by."""
 
-from evenhand.simulate.compare import Comparison, LearnerRuns, Summary, compare
+from evenhand.simulate.compare import (
+    Comparison,
+    LearnerRuns,
+    PromiseCost,
+    Summary,
+    Tradeoff,
+    compare,
+    promise_cost,
+    tradeoff,
+)
 from evenhand.simulate.named import (
     LEARNERS,
     POPULATIONS,
@@ -20,7 +29,6 @@ from evenhand.simulate.record import (
     trail,
 )
 from evenhand.simulate.run import Engine, LabelDelays, Run, simulate, simulate_late
-from evenhand.simulate.sweeps import PromiseCost, Tradeoff, promise_cost, tradeoff
 
 __all__ = [
     "LEARNERS",

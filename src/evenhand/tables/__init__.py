@@ -45,7 +45,14 @@ from evenhand.tables.frame import (
     Table,
 )
 from evenhand.tables.misleading import Misleading, misleading
-from evenhand.tables.published import TABLES, PublishedTable, people
+from evenhand.tables.published import (
+    TABLES,
+    DataUnavailable,
+    PublishedTable,
+    WheelFile,
+    cache_folder,
+    people,
+)
 from evenhand.tables.reading import FileReading, import_pyarrow, read_frame
 from evenhand.tables.recipe import (
     PreparedTable,
@@ -55,7 +62,6 @@ from evenhand.tables.recipe import (
     recipe_to_json,
     schema_of,
 )
-from evenhand.tables.wheels import DataUnavailable, WheelFile, cache_folder
 
 __all__ = [
     "DECISION",

@@ -5,15 +5,6 @@ check_hypothesis_class(MyClass())      check_policy(policy, features)      check
 check_learner(MyLearner(), world)      check_environment(MyPopulation())   check_bound(MyBound())
 """
 
-from evenhand.testing.bounds import (
-    BOUND_LAWS,
-    check_bound,
-    doubtful_people_widen_the_limits,
-    exchanging_groups_mirrors_the_limits,
-    gaps_are_covered,
-    limits_lie_in_range,
-    the_same_counts_have_the_same_limits,
-)
 from evenhand.testing.classes import (
     ENUMERABLE_CLASSES,
     EVERY_CLASS,
@@ -66,18 +57,25 @@ from evenhand.testing.learners import (
     the_group_only_certifies,
     the_same_seed_is_the_same_run,
 )
-from evenhand.testing.policies import (
+from evenhand.testing.parts import (
+    BOUND_LAWS,
     POLICY_LAWS,
     RATE_LAWS,
     acceptance_is_a_probability,
     acceptance_of_each_row_alone,
+    check_bound,
     check_policy,
     check_rate,
     constants_have_no_gap,
+    doubtful_people_widen_the_limits,
+    exchanging_groups_mirrors_the_limits,
     gap_ignores_row_order,
+    gaps_are_covered,
+    limits_lie_in_range,
     policy_survives_json,
     rates_are_shares,
     swapping_groups_flips_the_gap,
+    the_same_counts_have_the_same_limits,
 )
 from evenhand.testing.reports import (
     a_large_block_counts_everybody,

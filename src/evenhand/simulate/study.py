@@ -1,5 +1,5 @@
-"""The study: optima first, then all runs, on one machine or on a Dask cluster; whatever the journal
-holds is not computed again.
+"""The study, a sweep of learners x tables x limits x seeds: optima first, then all runs, on one
+machine or on a Dask cluster; whatever the journal holds is not computed again.
 
 The journal has one line of JSON per finished task, appended and forced to disk before anything else
 happens. A process may be killed at any moment: a line is either whole or cut off, and a cut-off
@@ -20,9 +20,36 @@ from typing import IO, Any, Protocol
 import numpy as np
 
 from evenhand.errors import InvalidInput, install_hint
-from evenhand.simulate.study.tasks import RunTask, StudyPlan, Task, play
+from evenhand.simulate.study_tasks import (
+    OptimumTask,
+    Question,
+    RunTask,
+    Source,
+    StudyPlan,
+    Task,
+    play,
+    source_of,
+)
 from evenhand.tables import import_pyarrow
 from evenhand.words import FloatArray
+
+__all__ = [
+    "Cell",
+    "Dask",
+    "Journal",
+    "Local",
+    "OptimumTask",
+    "Question",
+    "RunTask",
+    "Source",
+    "Study",
+    "StudyPlan",
+    "Workers",
+    "source_of",
+    "study",
+    "unfinished",
+    "write_parquet",
+]
 
 JOURNAL = "journal.jsonl"
 BATCHES_PER_WORKER = 8
@@ -145,7 +172,7 @@ class Workers(Protocol):
     >>> class Myself:
     ...     def answers(self, tasks):
     ...         return map(play, tasks)
-    >>> from evenhand.simulate.study.tasks import play
+    >>> from evenhand.simulate.study_tasks import play
     >>> list(Myself().answers([]))
     []
     """

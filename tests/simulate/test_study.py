@@ -23,9 +23,9 @@ from evenhand.simulate.study import (
     unfinished,
     write_parquet,
 )
-from evenhand.simulate.study.tasks import OptimumTask, play
+from evenhand.simulate.study_tasks import OptimumTask, play
 
-MODULE = import_module("evenhand.simulate.study.study")
+MODULE = import_module("evenhand.simulate.study")
 
 
 def small(**changes):

@@ -7,10 +7,12 @@ import numpy as np
 import pytest
 
 from evenhand import testing
+from evenhand.bounds import AuditBinomial, AuditCounts, AuditDkw, AuditHoeffding, AuditKl
+from evenhand.bounds.fixed_count import AuditIntervals
 from evenhand.fairness import FalsePositiveRate, Rate
 from evenhand.hypotheses import ACCEPT_ALL, Threshold
 from evenhand.policies import Mixture
-from evenhand.testing import LawBroken, check_policy, check_rate
+from evenhand.testing import BOUND_LAWS, LawBroken, check_bound, check_policy, check_rate
 from evenhand.words import LabelledSample
 
 MIXTURE = Mixture((Threshold(0, 0.0, 2), ACCEPT_ALL), (0.5, 0.5))
@@ -100,3 +102,48 @@ def test_a_broken_rate_is_caught(law, rate):
     with pytest.raises(LawBroken):
         check_rate(rate, sample=sample)
     assert isinstance(rate, Rate)
+
+
+OURS = [AuditHoeffding(), AuditKl(), AuditBinomial(), AuditDkw()]
+
+
+@pytest.mark.parametrize("bound", OURS, ids=lambda bound: bound.name)
+def test_ours_keep_the_laws(bound):
+    assert check_bound(bound) == tuple(law.__name__ for law in BOUND_LAWS)
+
+
+class Broken(AuditHoeffding):
+    def __init__(self, change):
+        object.__setattr__(self, "change", change)
+
+    def intervals(self, counts, **given):
+        found = super().intervals(counts, **given)
+        return AuditIntervals(*self.change(found.lower, found.upper, counts))
+
+
+def forgetful(lower, upper, counts):
+    kept = AuditCounts.of(counts.least, counts.people, signs=counts.signs)
+    found = AuditHoeffding().intervals(kept, failure_probability=0.2, log_size=0.7, columns=1)
+    return found.lower, found.upper
+
+
+CALLS = []
+BROKEN = {
+    "limits lie in range": lambda lower, upper, _: (2 * lower, upper),
+    "exchanging groups mirrors the limits": lambda lower, upper, _: (lower, upper * 0.9),
+    "doubtful people widen the limits": forgetful,
+    "gaps are covered": lambda lower, upper, _: ((lower + upper) / 2, (lower + upper) / 2),
+    "the same counts have the same limits": lambda lower, upper, counts: (
+        lower - 1e-13 * (CALLS.append(1) or len(CALLS)),
+        upper,
+    ),
+}
+
+
+@pytest.mark.parametrize("law", BOUND_LAWS, ids=lambda law: law.__name__)
+def test_a_broken_law_is_named(law):
+    name = law.__name__.replace("_", " ")
+    counts = AuditCounts.of([[[30, 20]], [[4, 9]]], [[40, 50]])
+    law(AuditHoeffding(), counts)
+    with pytest.raises(LawBroken, match=name):
+        law(Broken(BROKEN[name]), counts)

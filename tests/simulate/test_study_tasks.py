@@ -1,7 +1,7 @@
 """Tasks have keys that never change, and nonsense is refused before anything runs."""
 
 import pytest
-from tests.simulate.study.test_study import small
+from tests.simulate.test_study import small
 
 from evenhand.errors import InvalidInput
 from evenhand.simulate.study import OptimumTask, Question, RunTask, Source, source_of
