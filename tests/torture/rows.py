@@ -11,7 +11,7 @@ from tests.torture.doors import attackers, canaries, fuzz, monsters
 from tests.torture.edge import (
     and_mutant,
     drain,
-    hostile_bodies,
+    hostile_bodies_and_mutants,
     impossible_settings,
     openapi,
     silent_connections,
@@ -78,7 +78,7 @@ ROWS = (
     Row("restart; full verify", restart_and_verify, alone=True, takes=True),
     Row("looking at a large ledger", looking, alone=True, takes=True),
     Row("service lifetime against the library", service_and_library),
-    Row("hostile bodies without a key", and_mutant(hostile_bodies, "looks first"), alone=True),
+    Row("hostile bodies without a key", hostile_bodies_and_mutants, alone=True),
     Row("silent connections", and_mutant(silent_connections, "patient")),
     Row("impossible settings", and_mutant(impossible_settings, "believing")),
     Row("the OpenAPI document (schemathesis)", and_mutant(openapi, "undocumented")),

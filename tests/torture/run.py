@@ -130,12 +130,11 @@ def _told(train):
     return turn
 
 
-class LooksFirst(RequestGuard):
-    """A mutant: it looks into the body before it asks for the key, by the regular expression that
-    began anew at every quote.
-    """
+class ReadsFirst(RequestGuard):
+    """A mutant: it reads the whole body before it asks for the key."""
 
-    strings = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.S)
+    def look(self, body):
+        pass
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http" and scope["method"] == "POST":
@@ -145,7 +144,7 @@ class LooksFirst(RequestGuard):
                 parts.append(message.get("body", b""))
                 more = message.get("more_body", False)
             body = b"".join(parts)
-            self.strings.sub(b"", body)
+            self.look(body)
 
             async def again():
                 return {"type": "http.request", "body": body, "more_body": False}
@@ -153,6 +152,17 @@ class LooksFirst(RequestGuard):
             await super().__call__(scope, again, send)
         else:
             await super().__call__(scope, receive, send)
+
+
+class LooksFirst(ReadsFirst):
+    """A mutant: it also looks into the body, by the regular expression that began anew at every
+    quote.
+    """
+
+    strings = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.S)
+
+    def look(self, body):
+        self.strings.sub(b"", body)
 
 
 class PlainAsked(BaseModel):
@@ -196,9 +206,11 @@ def plain_app(where):
 
 def _mutated(running, kind):
     """patient: it waits for silent clients as long as they like. abrupt: it closes kept connections
-    as soon as it is told to stop, as uvicorn does. undocumented: its OpenAPI document does not know
-    what it answers.
+    as soon as it is told to stop, as uvicorn does. curt: it closes as soon as it has refused.
+    undocumented: its OpenAPI document does not know what it answers.
     """
+    if kind == "curt":
+        connections.MOST_LINGERING = 0
     if kind == "patient":
         connections.HEAD_SECONDS = connections.BODY_SECONDS = 1e9
     if kind == "undocumented":
@@ -281,8 +293,10 @@ KINDS = {
     "careless": Ledger,
     "real": Ledger,
     "looks first": Ledger,
+    "reads first": Ledger,
     "patient": Ledger,
     "abrupt": Ledger,
+    "curt": Ledger,
     "plain": Ledger,
     "undocumented": Ledger,
     "verbose": Ledger,
@@ -342,8 +356,9 @@ def main(config, kind, log):
         name = "token" if tenant == "bank" else f"token-{tenant}"
         (Path(config).parent / name).write_text(token)
     app = create_app(ledger, settings, keys, train=kind == "verbose")
-    if kind == "looks first":
-        app = LooksFirst(app.app, app.service, app.hosts)
+    if kind in ("looks first", "reads first"):
+        mutant = LooksFirst if kind == "looks first" else ReadsFirst
+        app = mutant(app.app, app.service, app.hosts)
     service = app.app.state.service
     service.begin()
     product = next(one for one in settings.products if one.tenant == "bank")

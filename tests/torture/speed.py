@@ -10,7 +10,7 @@ import time
 import numpy as np
 import psycopg
 from tests.torture.policies import database
-from tests.torture.serving import Process, application, folder
+from tests.torture.serving import Process, application, folder, processor, ticks
 
 
 async def rate(process, seconds, clients, batch):
@@ -102,26 +102,14 @@ def _ratios(rates):
 # beside a plain insert
 
 
-def processor(process):
-    """Seconds of processor that a service has used, all threads."""
-    return sum(_ticks(process.pid)[:2]) / os.sysconf("SC_CLK_TCK")
-
-
-def _ticks(pid):
-    """(user, system, user of its ended children, system of them, parent) of a process."""
-    with open(f"/proc/{pid}/stat") as file:
-        fields = file.read().rsplit(")", 1)[1].split()
-    return [int(fields[place]) for place in (11, 12, 13, 14, 1)]
-
-
 def server_processor(url):
     """Seconds of processor that a PostgreSQL server has used, all its processes."""
     with psycopg.connect(url) as connection:
-        postmaster = _ticks(connection.info.backend_pid)[4]
-    ticks = sum(_ticks(postmaster)[:4])
+        postmaster = ticks(connection.info.backend_pid)[4]
+    ticks = sum(ticks(postmaster)[:4])
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):  # it has ended meanwhile
-            *used, parent = _ticks(int(pid))
+            *used, parent = ticks(int(pid))
             ticks += sum(used[:2]) * (parent == postmaster)
     return ticks / os.sysconf("SC_CLK_TCK")
 

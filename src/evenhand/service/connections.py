@@ -4,13 +4,19 @@
     body     BODY_SECONDS from the end of the head
     idle     IDLE_SECONDS between two requests
     answer   WRITE_SECONDS in which a client that has stopped reading takes some of it
+    unread   LINGER_SECONDS for a client that was answered before its body was here
 
 uvicorn knows the third alone. The times are absolute: a client that sends a byte now and then gains
 nothing. One timer looks at all connections, so a request costs no timer of its own.
+
+A body is read only when the application asks for it. Whoever is answered earlier (no key, too
+large) is told goodbye, and what is left of the body stays in the kernel: see `Lingering`.
 """
 
 import asyncio
+import contextlib
 import json
+import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -33,8 +39,16 @@ SWEEP_SECONDS = 0.5
 """Between two looks at all connections."""
 MOST_HEAD = 64 * 2**10
 """Bytes of a head."""
-MOST_UNREAD = 64 * 2**20
-"""Bytes of a refused body that are thrown away; then the client can read the refusal."""
+READ_SIZE = 64 * 2**10
+"""Bytes that are read at once, so also of a body before its key is checked."""
+LINGER_SECONDS = 5.0
+"""How long what a refused client still sends is thrown away, so that it can read the refusal."""
+LINGER_PAUSE = 0.02
+"""Seconds between two looks at those clients."""
+LINGER_SIZE = 256 * 2**10
+"""Bytes that are thrown away at a look, of each of them."""
+MOST_LINGERING = 64
+"""Clients that may linger; one more, and the oldest is cut off."""
 DRAIN_SECONDS = 5.0
 """After a signal to stop: how long those who are still asking are answered."""
 DRAIN_IDLE_SECONDS = 1.0
@@ -42,6 +56,58 @@ DRAIN_IDLE_SECONDS = 1.0
 
 
 REASONS = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
+
+
+class Lingering:
+    """Clients that were answered before they had sent their body, at most MOST_LINGERING.
+
+    Closing at once would be a reset, which can take the answer away from a client that is still
+    sending. So our half is closed, and what comes is thrown away for a while: by the clock, not by
+    the client's speed, and on Linux (MSG_TRUNC) without being copied out of the kernel. A flood of
+    bodies finds its windows full and has to wait, and nobody else does.
+    """
+
+    def __init__(self) -> None:
+        self._ends: dict[socket.socket, float] = {}
+        self._nowhere = bytearray(LINGER_SIZE)
+        self._timer: asyncio.TimerHandle | None = None
+
+    def __len__(self) -> int:
+        return len(self._ends)
+
+    def add(self, one: socket.socket, loop: asyncio.AbstractEventLoop) -> None:
+        """Whatever was to be sent to it has been sent."""
+        try:
+            one.setblocking(False)
+            one.shutdown(socket.SHUT_WR)
+        except OSError:  # the client has gone
+            one.close()
+            return
+        self._ends[one] = loop.time() + LINGER_SECONDS
+        if len(self._ends) > MOST_LINGERING:
+            self._close(next(iter(self._ends)))
+        if self._timer is None:
+            self._timer = loop.call_later(LINGER_PAUSE, self._look, loop)
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        now = loop.time()
+        for one, end in list(self._ends.items()):
+            try:
+                over = one.recv_into(self._nowhere, 0, _UNCOPIED) == 0
+            except BlockingIOError:
+                over = False
+            except OSError:
+                over = True
+            if over or end < now:
+                self._close(one)
+        self._timer = loop.call_later(LINGER_PAUSE, self._look, loop) if self._ends else None
+
+    def _close(self, one: socket.socket) -> None:
+        del self._ends[one]
+        one.close()
+
+
+_UNCOPIED = getattr(socket, "MSG_TRUNC", 0)
 
 
 @dataclass
@@ -57,6 +123,9 @@ class Crowd:
     draining: bool = False
     closed_slow: int = 0
     closed_for_others: int = 0
+    lingering: Lingering = field(default_factory=Lingering)
+    buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(READ_SIZE)))
+    """Into which every connection reads, one at a time."""
     _all: "dict[Connection, None]" = field(default_factory=dict)
     _silent: "dict[Connection, None]" = field(default_factory=dict)
     _per_client: Counter[str] = field(default_factory=Counter)
@@ -119,12 +188,12 @@ class Crowd:
             if passed > DRAIN_IDLE_SECONDS:
                 for one in list(self._silent):
                     one.transport.close()
-                if not self._all or passed > DRAIN_SECONDS:
+                if not (self._all or self.lingering) or passed > DRAIN_SECONDS:
                     return
             await asyncio.sleep(0.05)
 
 
-class Connection(HttpToolsProtocol):
+class Connection(HttpToolsProtocol, asyncio.BufferedProtocol):
     """One connection, which keeps the times of this module."""
 
     def __init__(self, crowd: Crowd, **given: Any) -> None:
@@ -132,8 +201,10 @@ class Connection(HttpToolsProtocol):
         self.crowd, self.deadline, self.address = crowd, inf, "?"
         self._begun = False  # some of the head is here
         self._in_head = True
-        self._head = self._unread = self._messages = 0
+        self._head = self._messages = 0
         self._whole = True  # no body is awaited
+        self._keep_alive = True  # what the client wants
+        self._left: socket.socket | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody has connected."""
@@ -148,6 +219,16 @@ class Connection(HttpToolsProtocol):
         """It is over."""
         self.crowd.leave(self)
         super().connection_lost(exc)
+        if self._left is not None:
+            self.crowd.lingering.add(self._left, self.loop)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Where the next bytes go."""
+        return self.crowd.buffer
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """So many bytes are there."""
+        self.data_received(bytes(self.crowd.buffer[:nbytes]))
 
     def data_received(self, data: bytes) -> None:
         """Some bytes."""
@@ -161,30 +242,26 @@ class Connection(HttpToolsProtocol):
             if self._head > MOST_HEAD and not self.transport.is_closing():
                 long = f"the head of the request has more than {MOST_HEAD:,} bytes."
                 self._refuse(problem("too-large", long, hint="send less.") | {"status": 431})
+        elif not self._whole:
+            self.flow.pause_reading()  # until the application asks for more
 
     def on_headers_complete(self) -> None:
         """A whole head: the request begins."""
         super().on_headers_complete()
         self._in_head = self._whole = False
-        self._head = self._unread = 0
+        self._head = 0
         self.deadline = self.loop.time() + BODY_SECONDS
         self.crowd.busy(self)
-        if self.crowd.draining:
-            self.cycle.keep_alive = False
-
-    def on_body(self, body: bytes) -> None:
-        """Some of the body."""
-        if self.cycle.response_complete:
-            self._unread += len(body)
-            if self._unread > MOST_UNREAD:
-                self.transport.abort()
-        super().on_body(body)
+        # an answer that comes before the body is the last one
+        self._keep_alive, self.cycle.keep_alive = self.cycle.keep_alive, False
 
     def on_message_complete(self) -> None:
         """The whole body."""
         self._whole = self._in_head = True
         self._begun = False
         self._messages += 1
+        if not (self.cycle.response_started or self.crowd.draining):
+            self.cycle.keep_alive = self._keep_alive
         super().on_message_complete()
         self.deadline = inf
         if self.cycle.response_complete:
@@ -193,16 +270,26 @@ class Connection(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """The whole answer is written; uvicorn's way, without its timer for each request."""
         self.server_state.total_requests += 1
+        if not (self._whole or self.pipeline):  # nobody reads the rest of the body
+            self._linger()
         if self.transport.is_closing():
             return
         self.flow.resume_reading()
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
-        elif self._whole:
+        else:
             self._rest()
-        else:  # answered before the body was there: the rest of it is not worth much waiting
-            self.deadline = min(self.deadline, self.loop.time() + HEAD_SECONDS)
+
+    def _linger(self) -> None:
+        """Close; the socket itself lives on among the `Lingering` when the answer is sent."""
+        known = self.transport.get_extra_info("socket")
+        with contextlib.suppress(OSError):  # no more files
+            self._left = known and known.dup()
+        self.deadline = self.loop.time() + FAREWELL_SECONDS
+        self.transport.close()
+        if self.scheme == "https":  # which would decrypt what comes until the client is done
+            self.transport.abort()
 
     def _rest(self) -> None:
         self.deadline = self.loop.time() + IDLE_SECONDS
