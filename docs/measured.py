@@ -24,6 +24,8 @@ def keep(kind: str, written: Path, note: str = "") -> None:
     import evenhand
 
     found = json.loads(written.read_text(encoding="utf-8"))
+    if kind == "bench" and found["quick"]:
+        raise SystemExit(f"{written} is of a quick run, which is not for figures")
     rows = found["records"] if kind == "bench" else found
     told = ("claim", "row", "target", "figure", "holds", "passed", "same_exploration", "note")
     kept = {
