@@ -17,14 +17,21 @@ DESK, PHONE = 1280, 390
 MEASURE = """() => {
   const column = document.querySelector('.bd-article') || document.body;
   const tables = [...column.querySelectorAll('table')];
+  const scrolls = e => e && (getComputedStyle(e).overflowX === 'auto' || scrolls(e.parentElement));
+  const beyond = e => e.getBoundingClientRect().right > window.innerWidth + 1;
   return {
     tables: tables.length,
     wide: tables.filter(t => t.scrollWidth > t.parentElement.clientWidth + 1).length,
     cut: [...column.querySelectorAll('div.math')].filter(
       f => f.scrollWidth > f.clientWidth + 1).length,
+    beyond: [...column.querySelectorAll('p, li, h1, h2, h3, dt, code, pre, img, table')].filter(
+      e => beyond(e) && !scrolls(e)).map(e => e.textContent.trim().slice(0, 60)),
     sideways: document.documentElement.scrollWidth > window.innerWidth + 1,
     formulas: document.querySelectorAll('mjx-container').length,
-    wrong: document.querySelectorAll('mjx-merror').length,
+    wrong: document.querySelectorAll('mjx-merror, [data-mml-node="merror"]').length,
+    raw: [...document.querySelectorAll('span.math, div.math')].filter(
+      f => !f.querySelector('mjx-container')).length,
+    empty: [...document.images].filter(i => !(i.complete && i.naturalWidth)).length,
   };
 }"""
 
@@ -104,8 +111,12 @@ def seen_faults(site: Path, browser: str) -> Iterator[str]:
                     yield f"{where}: {found['cut']} formulas are wider than their column"
                 if found["sideways"]:
                     yield f"{where} scrolls sideways"
-                if found["wrong"]:
-                    yield f"{where}: {found['wrong']} formulas are in error"
+                if found["wrong"] or found["raw"]:
+                    yield f"{where}: {found['wrong']} formulas in error, {found['raw']} not drawn"
+                if found["empty"]:
+                    yield f"{where}: {found['empty']} pictures are not shown"
+                if found["beyond"]:
+                    yield f"{where} is cut off at the right: {found['beyond'][0]}"
             away = {url for url in left if not url.startswith(("file:", "data:", "blob:"))}
             yield from (f"at {width} something asked for {url}" for url in sorted(away))
             sys.stdout.write(f"{width} wide: {count}\n")

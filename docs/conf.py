@@ -50,7 +50,7 @@ exclude_patterns = [
 ]
 
 # pages and notebooks: every run starts from nothing, so that no figure can be older than the code
-myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist", "dollarmath"]
+myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
 nb_execution_mode = "force"
 nb_execution_timeout = 300
@@ -174,14 +174,24 @@ SPECIAL = re.compile(r"(`+.*?`+)|(?<!\\)(\||(?<=\w)_(?!\w))")
 
 def plain_text(app, what, name, obj, options, lines):  # type: ignore[no-untyped-def]
     """Docstrings are plain text with formulas such as |H| and p_-: these are no markup."""
+    literal = reference_pages.show_indented(lines)
     code = False
     for number, line in enumerate(lines):
+        if number in literal:
+            continue
         if line.lstrip().startswith(">>>"):
             code = True
         elif not line.strip():
             code = False
         if not code and not line.startswith("    " * 3):
             lines[number] = SPECIAL.sub(lambda at: at[1] or "\\" + at[2], line)
+
+
+def plain_signature(app, what, name, obj, options, signature, returned):  # type: ignore[no-untyped-def]
+    """A contract is never called, and a default that is made anew has no text of its own."""
+    if what == "class" and getattr(obj, "_is_protocol", False):
+        return "", returned
+    return signature and signature.replace("<factory>", "..."), returned
 
 
 def breakable_names(app, doctree, docname):  # type: ignore[no-untyped-def]
@@ -197,6 +207,7 @@ def setup(app):  # type: ignore[no-untyped-def]
     """Write the pages of the reference before Sphinx looks for pages."""
     reference_pages.write(HERE / "api")
     app.connect("autodoc-process-docstring", plain_text)
+    app.connect("autodoc-process-signature", plain_signature)
     app.connect("doctree-resolved", breakable_names)
     app.connect("autodoc-skip-member", skip_foreign)
     app.connect("build-finished", lambda app, error: None if error else copy_mathjax(app))

@@ -4,6 +4,7 @@
 documentation draws it anew at every build.
 """
 
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,21 +20,39 @@ LIMIT, LIVES, ROUNDS = 0.10, 8, 60_000
 GATHERED, CERTIFIED, LINE = "#8a4b08", "#117733", "#c4400c"
 
 
-def eight_lives() -> "Figure":
-    """Each line is one life: the true gap of the policy in charge, round by round."""
-    from matplotlib import pyplot
-
+@cache
+def simulated() -> list[tuple[str, str, list[eh.Run]]]:
+    """The lives of both learners: title, colour, runs."""
     world, rate = eh.environments.lending(), eh.FalsePositiveRate()
     shown = (
         (FairOnGathered(world.hypotheses, rate, LIMIT), "Equal on the labels gathered", GATHERED),
         (eh.CertifiedLearner(world.hypotheses, rate, LIMIT, 0.05), "Certified", CERTIFIED),
     )
-    figure, panels = pyplot.subplots(1, 2, figsize=(9.2, 3.3), sharey=True, layout="constrained")
-    for panel, (learner, title, colour) in zip(panels, shown, strict=True):
-        above = 0
-        for seed in range(LIVES):
-            run = eh.simulate(learner, world, rounds=ROUNDS, seed=seed, comparator_gap=LIMIT)
-            above += bool(np.max(run.gaps) > LIMIT)
+    return [
+        (
+            title,
+            colour,
+            [
+                eh.simulate(learner, world, rounds=ROUNDS, seed=seed, comparator_gap=LIMIT)
+                for seed in range(LIVES)
+            ],
+        )
+        for learner, title, colour in shown
+    ]
+
+
+def eight_lives(phone: bool = False) -> "Figure":
+    """Each line is one life: the true gap of the policy in charge, round by round.
+
+    On a phone the panels stand one above the other.
+    """
+    from matplotlib import pyplot
+
+    rows, columns, size = (2, 1, (4.4, 5.6)) if phone else (1, 2, (9.2, 3.3))
+    figure, panels = pyplot.subplots(rows, columns, figsize=size, sharey=True, layout="constrained")
+    for panel, (title, colour, runs) in zip(panels, simulated(), strict=True):
+        above = sum(bool(np.max(run.gaps) > LIMIT) for run in runs)
+        for run in runs:
             edges = np.r_[0, run.rounds]
             panel.stairs(run.gaps, edges, baseline=None, color=colour, linewidth=1.4, alpha=0.8)
         panel.axhline(LIMIT, color=LINE, linestyle=(0, (4, 2)), linewidth=1.4)
@@ -44,7 +63,8 @@ def eight_lives() -> "Figure":
         panel.set_xticks(range(0, ROUNDS + 1, 20_000))
         panel.xaxis.set_major_formatter("{x:,.0f}")
         panel.spines[["top", "right"]].set_visible(False)
-    panels[0].set_ylabel("true gap of the policy in charge")
+    for panel in panels if phone else panels[:1]:
+        panel.set_ylabel("true gap of the policy in charge")
     return figure
 
 

@@ -119,12 +119,42 @@ def _grouped(face: str) -> dict[str, list[str]]:
     }
 
 
+def show_indented(lines: list[str]) -> set[int]:
+    """Mark what stands indented under "...:" as text to be shown as it is; return its lines.
+
+    Docstrings set formulas and short programs apart in this way. To reStructuredText that would
+    be a quotation, whose lines run together.
+    """
+    shown: set[int] = set()
+    for number, line in enumerate(lines):
+        depth = len(line) - len(line.lstrip())
+        told = line.strip()
+        if number in shown or not told.endswith(":") or told.startswith((":", "..", ">>>")):
+            continue
+        below = number + 1
+        while below < len(lines) and not lines[below].strip():
+            below += 1
+        if below == number + 1 or below == len(lines) or lines[below].lstrip().startswith(">>>"):
+            continue
+        end = below
+        while end < len(lines) and (
+            not lines[end].strip() or len(lines[end]) - len(lines[end].lstrip()) > depth
+        ):
+            end += 1
+        if end > below:
+            lines[number] = line.rstrip(":") + "::"
+            shown |= set(range(below, end))
+    return shown
+
+
 def page_of(face: str) -> str:
     """The reStructuredText of a face's page."""
     title = FACES[face].replace("`", "")
     module = importlib.import_module(face)
     lines = [title, "=" * len(title), "", f"``{face}``", ""]
-    lines += [inspect.getdoc(module) or "", ""]
+    told = (inspect.getdoc(module) or "").splitlines()
+    show_indented(told)
+    lines += [*told, ""]
     for heading, names in _grouped(face).items():
         lines += [heading, "-" * len(heading), ""]
         if heading == "Values and types":

@@ -93,6 +93,11 @@ def test_it_draws_into_axes_of_one_s_own_or_new_ones(shown):
     pyplot.close("all")
 
 
+def test_an_interval_is_drawn_as_long_as_it_is():
+    drawn = certificate(GapInterval("FPR", "b", "a", -0.05, 0.05)).plot()
+    assert drawn.lines[0].get_solid_capstyle() == "butt", "a cap would reach beyond the limit"
+
+
 def test_a_notebook_shows_a_headline_and_a_short_table(shown):
     html = shown._repr_html_()
     assert html.count("<tr>") <= 2 + ROWS_SHOWN

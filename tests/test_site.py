@@ -5,6 +5,7 @@ every page is reached.
 import importlib
 import importlib.util
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -110,6 +111,53 @@ def test_the_questions_are_answered_by_number_and_with_code():
     }
 
 
+def measured():
+    spec = importlib.util.spec_from_file_location("measured", DOCS / "measured.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("kind", ["claims", "bench"])
+def test_the_pages_show_the_results_that_were_kept(kind):
+    kept = measured().read(kind)
+    table = measured().as_markdown(kind).splitlines()
+    rows = [line for line in table if line.startswith("| ")][1:]
+    assert len(rows) == len(kept["rows"]) > 0
+    assert all(len(re.findall(r"(?<!\\)\|", row)) == 5 for row in rows), "a cell holds a bar"
+    assert kept["date"] in table[0]
+    page = {"claims": "claims.md", "bench": "benchmarks.md"}[kind]
+    assert f'show("{kind}")' in (DOCS / page).read_text(encoding="utf-8")
+
+
+def test_results_of_a_run_are_kept_with_their_day_and_version(tmp_path, monkeypatch):
+    import json
+
+    import evenhand
+
+    module = measured()
+    monkeypatch.setattr(module, "KEPT", tmp_path)
+    row = {"row": "a|b", "target": "<= 3 x", "figure": "4 x", "passed": False, "ratios": [4.0]}
+    (tmp_path / "run.json").write_text(json.dumps({"quick": False, "records": [row]}))
+    module.keep("bench", tmp_path / "run.json", "On a busy machine.")
+    kept = module.read("bench")
+    assert kept["version"] == evenhand.__version__
+    assert "ratios" not in kept["rows"][0]
+    table = module.as_markdown("bench")
+    assert "1 of them miss their target. On a busy machine." in table
+    assert "| a\\|b | \\<= 3 x | 4 x | **missed** |" in table
+    (tmp_path / "run.json").write_text(json.dumps({"quick": True, "records": [row]}))
+    with pytest.raises(SystemExit, match="quick run"):
+        module.keep("bench", tmp_path / "run.json")
+
+
+def test_what_stands_indented_in_a_docstring_is_shown_as_it_is():
+    told = ["Two lines:", "", "    a = |H|", "    b = 2", "", "More.", ":Parameters:", "", "    x"]
+    assert REFERENCE.show_indented(told) == {2, 3, 4}
+    assert told[0] == "Two lines::"
+    assert told[6] == ":Parameters:"
+
+
 def check_site():
     spec = importlib.util.spec_from_file_location("check_site", DOCS / "check_site.py")
     module = importlib.util.module_from_spec(spec)
@@ -132,3 +180,27 @@ def test_the_check_of_a_built_site_sees_what_is_wrong(tmp_path):
         "points to b.png, which is not there",
         "points to other.html#there, which has no such part",
     ]
+
+
+def test_a_browser_sees_formulas_in_error_and_what_is_cut_off(tmp_path):
+    pytest.importorskip("playwright.sync_api")
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("there is no browser")
+    (tmp_path / "good.html").write_text(
+        '<article class="bd-article"><p>Words <span class="math"><mjx-container><svg>'
+        "</svg></mjx-container></span></p></article>"
+    )
+    look = check_site().seen_faults
+    assert list(look(tmp_path, browser)) == []
+    wrong = '<mjx-container><svg><g data-mml-node="merror"></g></svg></mjx-container>'
+    (tmp_path / "bad.html").write_text(
+        f'<body style="overflow: hidden"><article class="bd-article">{wrong}<img src="none.png">'
+        f'<span class="math">x^2</span><p><code>{"name" * 200}</code></p></article></body>'
+    )
+    seen = "\n".join(look(tmp_path, browser))
+    for width in (1280, 390):
+        assert f"bad.html at {width}: 1 formulas in error, 1 not drawn" in seen
+        assert f"bad.html at {width}: 1 pictures are not shown" in seen
+        assert f"bad.html at {width} is cut off at the right: namename" in seen
+    assert "good.html" not in seen

@@ -19,14 +19,19 @@ learners = {
     "accept-all": AcceptAll(),
 }
 compared = compare(
-    learners, world, rounds=50_000, seeds=range(4), promise=0.12, failure_probability=0.05,
+    learners,
+    world,
+    rounds=50_000,
+    seeds=range(4),
+    promise=0.12,
+    failure_probability=0.05,
     regret_gap=0.12,
-)  # fmt: skip
+)
 
 figure, (left, right) = plt.subplots(1, 2, figsize=(9, 3.6), layout="constrained")
 for learner, colour in zip(compared.learners, ("#117733", "#8a4b08", "#5c636b"), strict=True):
     for run in learner.runs:
-        left.plot(run.rounds, run.regret, color=colour, alpha=0.8)
+        left.plot(np.r_[0, run.rounds], np.r_[0, run.regret], color=colour, alpha=0.8)
         right.stairs(run.gaps, np.r_[0, run.rounds], baseline=None, color=colour, alpha=0.8)
     left.plot([], [], color=colour, label=learner.name)
 right.axhline(0.12, color="#c4400c", linestyle="--")

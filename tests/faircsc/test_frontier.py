@@ -31,6 +31,19 @@ def test_region_and_costs():
     np.testing.assert_array_equal(result.constants[:, 0], 0)
 
 
+def test_the_line_of_the_cheapest_policies_is_drawn_inside_the_region():
+    pyplot = pytest.importorskip("matplotlib.pyplot")
+    for number in range(6):  # the cheapest policies have gaps of either sign
+        case = random_problem(number, hypotheses=40)
+        rate, grid = eh.FalsePositiveRate(), np.linspace(0, 0.3, 13)
+        result = eh.frontier(case.problem, case.hypotheses, rate, case.sample, grid)
+        (line,) = (
+            one for one in result.plot().lines if one.get_label() == "cheapest at each limit"
+        )
+        assert all(inside(result.region, point) for point in line.get_xydata())
+    pyplot.close("all")
+
+
 def test_behind_an_oracle_the_region_is_swept():
     case = random_problem(4, hypotheses=12)
     swept = eh.frontier(

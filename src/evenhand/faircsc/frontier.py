@@ -98,7 +98,8 @@ class Frontier(Shown):
         hull = np.concatenate([self.region, self.region[:1]])
         axes.fill(hull[:, 0], hull[:, 1], color=BAND, label="what mixtures reach")
         axes.plot(*self.constants.T, "o", color=MUTED_INK, label="accept all, reject all")
-        axes.plot(self.limits, self.costs, color=INK, linewidth=2, label="cheapest at each limit")
+        cheapest = [solution.gaps[0] for solution in self.solutions]  # signed, as the region is
+        axes.plot(cheapest, self.costs, color=INK, linewidth=2, label="cheapest at each limit")
         axes.set_xlabel("gap (rate of the second group minus rate of the first)")
         axes.set_ylabel("cost")
         axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=3, fontsize="small")

@@ -439,7 +439,8 @@ class Certificate(Shown):
     def _draw(self, axes: "Axes") -> None:
         names = [f"{gap.rate} of {gap.group} minus {gap.reference}" for gap in self.gaps]
         for place, gap in enumerate(self.gaps):
-            axes.plot([gap.low, gap.high], [place, place], color=INK, linewidth=6)
+            span, height = [gap.low, gap.high], [place, place]
+            axes.plot(span, height, color=INK, linewidth=6, solid_capstyle="butt")
         if not self.gaps:
             axes.annotate("a constant: no gap", (0.5, 0.5), xycoords="axes fraction", ha="center")
         for side in (-self.limit, self.limit):
