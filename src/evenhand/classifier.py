@@ -183,9 +183,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         features, outcome, self.schema_ = _fitted_to(self, X, y, hypotheses)
         group = _group(sensitive_features, len(features))
         self.groups_ = sorted(set(group.tolist()), key=str)
-        weight = np.ones(len(group))
-        if sample_weight is not None:
-            weight = as_numbers(np.asarray(sample_weight), len(group), "sample_weight")
+        given = np.ones(len(group)) if sample_weight is None else np.asarray(sample_weight)
+        weight = as_numbers(given, len(group), "sample_weight")
         used = weight > 0
         if not used.any():
             raise InvalidInput("sample_weight is zero for every row; at least one row must count.")

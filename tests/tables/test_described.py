@@ -196,7 +196,7 @@ def test_a_decision_column_is_never_a_feature(made):
 
 def test_a_csv_is_no_description(tmp_path):
     (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InvalidInput, match="nothing says what its columns mean"):
+    with pytest.raises(InvalidInput, match="nothing says which column of .* is the label"):
         read_table(tmp_path / "loans.csv")
 
 
@@ -309,7 +309,7 @@ class TestFromPython:
         ("given", "message"),
         [
             ({"label": "repaid", "group": "sex", "goood": "yes"}, "unknown key 'goood'"),
-            ({"group": "sex"}, "nothing says which column of the frame is the label"),
+            ({"group": "sex"}, "which column of the frame is the label"),
             ({"label": "repaid", "group": "sex", "good": {}}, "good is {}; it is a text"),
             ({"label": "repaid", "group": "sex", "encode": "yes"}, "it is true or false"),
         ],

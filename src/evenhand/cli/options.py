@@ -406,8 +406,7 @@ def table_problem(options: Mapping[str, Any]) -> TableProblem:
         "false_reject": request.price_false_reject,
     }
     values = {name: number(price) for name, price in prices.items()}
-    columns = tuple(prices[name] for name, value in values.items() if value is None)
-    frame = request.read(columns)
+    frame = request.read(tuple(prices[name] for name, value in values.items() if value is None))
     table, held = frame.encoded(), None
     chosen: slice | BoolArray = slice(None)
     if request.holdout is not None:

@@ -30,7 +30,10 @@ TRUSTED_PACKAGES = (
 )
 """Packages whose types are loaded without being named: installed by the reader, known to all."""
 
-MISSING_MODELS = "models are saved with skops, which is not installed."
+MISSING_MODELS = (
+    "models are saved with skops, which is not installed; a certificate names a model by its "
+    "saved bytes."
+)
 _READERS = ("read_", "load", "from", "gen", "memmap", "eval", "query", "open", "save", "to_")
 FIRST_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -117,7 +120,7 @@ def store_model(model: Any) -> StoredModel:
     >>> float(load_model(stored).predict([[0.9]])[0])
     1.0
     """
-    sio = _skops()
+    sio = require_skops()
     try:
         archive = sio.dumps(model)
         types = tuple(sorted(sio.get_untrusted_types(data=archive)))
@@ -161,7 +164,7 @@ def load_model(stored: StoredModel, trusted: Iterable[str] = ()) -> Any:
         ...
     evenhand.errors.InvalidInput: a stored model has the hash ...
     """
-    sio = _skops()
+    sio = require_skops()
     actual = hashlib.sha256(stored.data).hexdigest()
     if actual != stored.sha256:
         raise InvalidInput(
@@ -218,7 +221,8 @@ def trusting(types: Iterable[str]) -> Iterator[None]:
         _trusted.reset(token)
 
 
-def _skops() -> Any:
+def require_skops() -> Any:
+    """The library that saves models; InvalidInput with the way out if it is not installed."""
     try:
         import skops.io
     except ImportError as error:

@@ -285,7 +285,7 @@ def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> Js
         "optimum": optimum,
         "constant": constant,
         "regret": regret,
-        "regret_over_constant": regret / worth if worth > 0 else None,
+        "regret_over_constant": regret / worth if constant - optimum > 1e-9 else None,
         "worst_gap": run.worst_gap,
         "last_gap": float(run.gaps[-1]),
         "rounds_above": run.share_above(limit),

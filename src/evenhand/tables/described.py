@@ -295,14 +295,18 @@ def describe(source: str | Path, **meaning: Any) -> Description | None:
         return None
     if path.suffix.lower() == ".toml":
         return read_description(path)
+    _require_meaning(f"{name}, a file of rows,", meaning)
+    return Description(path, **_checked(name, meaning))
+
+
+def _require_meaning(what: str, meaning: Json) -> None:
     for key in ("label", "group"):
         if meaning.get(key) is None:
             raise InvalidInput(
-                f"Missing option '--{key}': {name} is a file of rows, "
-                "and nothing says what its columns mean.",
-                hint="add --label COL and --group COL, or describe it in a .toml file.",
+                f"Missing option '--{key}': nothing says which column of {what} is the {key}.",
+                hint="add --label COL and --group COL (in Python label= and group=), or describe "
+                "the file in a .toml file.",
             )
-    return Description(path, **_checked(name, meaning))
 
 
 def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) -> LabelledFrame:
@@ -356,12 +360,7 @@ def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) 
         frame = read_frame(source.path, **source.reading)
     else:
         told = {key: meaning[key] for key in READING if meaning.get(key) is not None}
-        for key in ("label", "group"):
-            if meaning.get(key) is None:
-                raise InvalidInput(
-                    f"nothing says which column of the frame is the {key}.",
-                    hint=f'read_table(frame, label="repaid", group="sex"): add {key}=.',
-                )
+        _require_meaning("the frame", meaning)
         frame = read_frame(source, **told)
         source = Description(Path("frame"), **meaning)
     fewest = fewest_by_default if source.fewest is None else source.fewest
@@ -759,28 +758,26 @@ def two_values(
     """
     texts = frame.columns[name].texts
     distinct = sorted({text for text in texts if text is not None})
+    named = {text for text in distinct if any(_alike(text, other) for other in others)}
     if first is None:
         read = {number(text): text for text in distinct}
         usual = any(set(read) <= pair for pair in ({0.0, 1.0}, {-1.0, 1.0}))
         if not read or not usual or len(read) < len(distinct):
             raise BadLabel(
                 f"{frame.source}: the {words.noun} column {name!r} holds {listed(distinct)}; "
-                f"without {words.option} it must hold 0 and 1, or -1 and 1 "
-                f"(1 is {words.one}).",
+                f"without {words.option} it must hold 0 and 1, or -1 and 1 (1 is {words.one}).",
                 hint=f"say which of its values is {words.first}: {words.option} VALUE.",
             )
         chosen, shown_as = [read[1.0]] if 1.0 in read else [], "1"
-    elif all(any(_alike(text, other) for other in others) for text in distinct):
+    elif named and named.issuperset(distinct):
         chosen, shown_as = [], first
     else:
-        where = f"the {words.noun} column {name!r}"
-        chosen = spelt(first, distinct, where, words.option)
+        chosen = spelt(first, distinct, f"the {words.noun} column {name!r}", words.option)
         shown_as = chosen[0]
     rest = [text for text in distinct if text not in chosen]
-    named = [text for text in rest if any(_alike(text, other) for other in others)]
     flags = {text.lower() for text in distinct} <= TRUE | FALSE
     one = flags or all(_alike(text, rest[0]) for text in rest)
-    if len(named) < len(rest) and (others or not one):
+    if not named.issuperset(rest) and (others or not one):
         shown = ", ".join(map(repr, rest[:5]))
         raise BadLabel(
             f"{frame.source}: besides {shown_as!r} the {words.noun} {name!r} has the values "

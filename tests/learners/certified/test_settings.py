@@ -1,5 +1,7 @@
 """What a certified learner refuses to be told."""
 
+import sys
+
 import numpy as np
 import pytest
 from tests.learners.certified.test_learner import learner, played
@@ -71,3 +73,24 @@ class TestRefusals:
         told.decide(WORLD.features, WORLD.group, at=3.0)
         with pytest.raises(ProtocolError, match="backwards"):
             told.decide(WORLD.features, WORLD.group, at=2.0)
+
+
+def test_models_that_cannot_be_saved_are_refused_before_the_first_person(monkeypatch):
+    """A certificate names a fitted model by its saved bytes."""
+    from sklearn.linear_model import LogisticRegression
+
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    with pytest.raises(InvalidInput, match="saved with skops, which is not installed"):
+        learner(hypotheses=LogisticRegression())
+
+
+def test_late_outcomes_without_a_window_are_told_the_way_out():
+    rng, made, late = np.random.default_rng(0), learner(ScoreThresholds()), []
+    for _ in range(12):
+        score, group = rng.random((200, 1)), rng.choice(["a", "b"], 200)
+        decisions = made.decide(score, group)
+        late.append((decisions.round[decisions.accept], score[decisions.accept, 0] > 0.4))
+        if len(late) > 3:
+            rounds, good = late.pop(0)
+            made.observe(rounds, np.where(good, 1, -1))
+    assert any("maturity=, with at=" in note for note in made.notes)

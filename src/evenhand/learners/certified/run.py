@@ -632,6 +632,12 @@ class CertificationRun:
             sentences.append(
                 f"{self.evidence.unresolved:g} labels had not come when their cohort closed; they "
                 "count as the worst case."
+                + (
+                    " If outcomes take time, say how long: maturity=, with at= in decide and "
+                    "observe."
+                    if self.guarantee.maturity is None
+                    else ""
+                )
             )
         rare = {value: people for value, people in self.uncovered.items() if value is not None}
         if rare and self.started:

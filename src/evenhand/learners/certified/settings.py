@@ -8,7 +8,8 @@ from typing import Literal
 from evenhand.contracts import FixedCountBound, GroupUse, HypothesisClass
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RateLike, as_rates
-from evenhand.hypotheses.estimator import as_class
+from evenhand.hypotheses.estimator import Estimator, as_class
+from evenhand.hypotheses.models import require_skops
 from evenhand.learners.certified.intervals import AUDIT_BOUNDS
 from evenhand.learners.certified.run import MOST_LOG_SIZE, Guarantee
 from evenhand.learners.settings import (
@@ -45,6 +46,8 @@ class CertifiedSettings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "hypotheses", as_class(self.hypotheses))
+        if isinstance(self.hypotheses, Estimator):
+            require_skops()
         require_gap(self.allowed_gap)
         require_delta(self.failure_probability)
         if isinstance(self.bound, FixedCountBound):
