@@ -18,6 +18,7 @@ from evenhand.words import (
     as_features,
     as_group,
     as_known_groups,
+    distinct_groups,
 )
 
 
@@ -253,3 +254,8 @@ def test_outcomes_have_labels():
     assert Outcome(3, -1).label == -1
     with pytest.raises(BadLabel, match="round 3"):
         Outcome(3, 0)
+
+
+def test_groups_that_cannot_be_compared_are_ordered_by_text():
+    assert distinct_groups([2, 1, 2]) == (1, 2)
+    assert distinct_groups(["b", 1]) == (1, "b")
