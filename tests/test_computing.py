@@ -81,7 +81,7 @@ def narrow_arguments(draw):
     members, bets = int(draw.integers(1, 6)), int(draw.integers(1, 5))
     threshold = draw.normal(size=(members, bets))
     fixed = (betting_wealth.EDGES, betting_wealth.LEFT_NODE)
-    return (wealth(draw, members, bets), threshold, *fixed, *cells(draw, members))
+    return (wealth(draw, members, bets), threshold, fixed, *cells(draw, members))
 
 
 def gap_arguments(draw):
@@ -89,8 +89,8 @@ def gap_arguments(draw):
     two = (wealth(draw, members, bets), wealth(draw, members, bets))
     threshold = draw.normal(size=(members, bets)) * 10.0 ** draw.integers(-1, 2)
     fixed = (betting_wealth.EDGES, betting_wealth.LEFT_NODE)
-    parts = (*cells(draw, members), *cells(draw, members))
-    return (*two, *parts, threshold, *fixed, np.empty(members))
+    parts = (cells(draw, members), cells(draw, members))
+    return (*two, parts, threshold, fixed)
 
 
 def context_arguments(draw):
@@ -126,13 +126,31 @@ ARGUMENTS = {
 }
 
 
+def copied(value):
+    if isinstance(value, tuple):
+        return tuple(map(copied, value))
+    return value.copy("K") if isinstance(value, np.ndarray) else value
+
+
+def arrays(values):
+    """Every array among the arguments, and in tuples among them."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from arrays(value)
+        elif isinstance(value, np.ndarray):
+            yield value
+
+
 def bits(function, arguments):
     """The answer, and every argument afterwards, as bytes."""
-    mine = [value.copy("K") if isinstance(value, np.ndarray) else value for value in arguments]
+    mine = [copied(value) for value in arguments]
     answer = function(*mine)
-    if answer is not None:  # how many of `first` have been written
+    if isinstance(answer, np.ndarray):
+        mine.append(answer)
+        answer = None
+    elif answer is not None:  # how many of `first` have been written
         mine[3] = mine[3][:answer]
-    return answer, [value.tobytes() for value in mine if isinstance(value, np.ndarray)]
+    return answer, [value.tobytes() for value in arrays(mine)]
 
 
 def test_every_kernel_is_compared():

@@ -18,6 +18,7 @@ from evenhand.words import (
     as_features,
     as_group,
     as_known_groups,
+    distinct_groups,
 )
 
 
@@ -263,3 +264,8 @@ def test_a_blank_text_is_no_group(given):
 def test_one_flat_person_is_told_both_ways_out():
     with pytest.raises(InvalidInput, match=r"reshape\(1, -1\) for one person.*reshape\(-1, 1\)"):
         as_features([1.0, 2.0])
+
+
+def test_groups_that_cannot_be_compared_are_ordered_by_text():
+    assert distinct_groups([2, 1, 2]) == (1, 2)
+    assert distinct_groups(["b", 1]) == (1, "b")

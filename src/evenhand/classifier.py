@@ -29,12 +29,18 @@ from evenhand.schema import Schema, is_frame
 from evenhand.words import (
     CostSensitiveProblem,
     FloatArray,
+    Group,
     GroupArray,
     LabelledSample,
     Prices,
     as_group,
     as_numbers,
 )
+
+ClassArray = NDArray[np.generic]
+"""Classes of scikit-learn: numbers, truth values or texts."""
+RandomState = int | np.random.RandomState | None
+"""What scikit-learn takes as a source of chance."""
 
 
 @dataclass(frozen=True)
@@ -123,15 +129,15 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
 
     def __init__(
         self,
-        estimator: Any = None,
+        estimator: object = None,
         rate: RateLike = "fpr",
         allowed_gap: float = 0.05,
         prices: Prices | None = None,
         *,
         group_use: GroupUse = "certify_only",
-        pos_label: Any = None,
+        pos_label: Group = None,
         max_calls: int | None = None,
-        random_state: Any = None,
+        random_state: RandomState = None,
     ) -> None:
         self.estimator = estimator
         self.rate = rate
@@ -246,8 +252,12 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
         return np.stack(columns, axis=1)
 
     def predict(
-        self, X: ArrayLike, *, sensitive_features: ArrayLike | None = None, random_state: Any = None
-    ) -> NDArray[Any]:
+        self,
+        X: ArrayLike,
+        *,
+        sensitive_features: ArrayLike | None = None,
+        random_state: RandomState = None,
+    ) -> ClassArray:
         """One draw per row from the mixture.
 
         Fairness is a property of the mixture: the draw that a person meets decides for that person
@@ -322,8 +332,8 @@ class FairClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # i
 
 
 def _fitted_to(
-    model: FairClassifier, X: Any, y: Any, hypotheses: HypothesisClass
-) -> tuple[FloatArray, NDArray[Any], Schema | None]:
+    model: FairClassifier, X: ArrayLike, y: ArrayLike, hypotheses: HypothesisClass
+) -> tuple[FloatArray, ClassArray, Schema | None]:
     """The rows and classes of a training table, and its schema if it is a frame; scikit-learn's own
     validation for arrays.
     """
@@ -343,26 +353,25 @@ def _fitted_to(
     return features, outcome, schema
 
 
-def _asked_about(model: FairClassifier, X: Any) -> Any:
+def _asked_about(model: FairClassifier, X: ArrayLike) -> FloatArray:
     """The rows of people who are asked about, in the order of the schema.
 
     An array has no names; after a frame of plain numbers it is taken in the order of the columns,
     as scikit-learn does, with scikit-learn's warning.
     """
     schema: Schema | None = getattr(model, "schema_", None)
-    if schema is None:
-        return _checked(model, X, reset=False)
-    if is_frame(X):
+    if schema is not None and is_frame(X):
         return schema.encode(X)
-    if schema.plain:
-        return _checked(model, X, reset=False)
+    if schema is None or schema.plain:
+        rows: FloatArray = _checked(model, X, reset=False)
+        return rows
     raise InvalidInput(
         f"X has no column names, and the classifier was fitted to the columns {schema.describe()}.",
         hint="pass a frame with these columns, in any order.",
     )
 
 
-def _checked(model: FairClassifier, *data: Any, **settings: Any) -> Any:
+def _checked(model: FairClassifier, *data: ArrayLike, **settings: bool) -> Any:
     """scikit-learn's own validation; a text column is refused with the way out."""
     try:
         return validate_data(model, *data, dtype=np.float64, **settings)
@@ -397,8 +406,8 @@ def _group(given: ArrayLike | None, rows: int) -> GroupArray:
 
 
 def _classes(
-    outcome: NDArray[Any], everybody: NDArray[Any], pos_label: Any
-) -> tuple[NDArray[Any], Any]:
+    outcome: ClassArray, everybody: ClassArray, pos_label: Group
+) -> tuple[ClassArray, Group]:
     """The two classes in order, and the good one."""
     from sklearn.utils.multiclass import check_classification_targets
 

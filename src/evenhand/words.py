@@ -6,8 +6,8 @@ below may rely on finite float64 features of shape (rows, columns), labels in {-
 equal length.
 """
 
-from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite, isinf
 from typing import Any, TypeVar, overload
@@ -27,7 +27,7 @@ GroupArray = NDArray[Any]
 """Group labels may be of any hashable kind: integers, strings, objects. None stands for "unknown",
 where that is allowed.
 """
-Kind = TypeVar("Kind", bound=NDArray[Any])
+Kind = TypeVar("Kind", bound=NDArray[np.generic])
 _PLAIN = {str, int, float, bool}
 
 
@@ -55,7 +55,7 @@ def as_features(value: ArrayLike, name: str = "features") -> FloatArray:
     return array
 
 
-def as_people(value: Any, schema: Schema | None = None) -> tuple[FloatArray, Schema | None]:
+def as_people(value: ArrayLike, schema: Schema | None = None) -> tuple[FloatArray, Schema | None]:
     """The rows of people and the schema of their columns, None for an array, which has no names.
 
     A frame is encoded by `schema`, or by the schema that it shows itself; an array is taken as rows
@@ -97,7 +97,7 @@ def as_labels(value: ArrayLike, rows: int) -> IntArray:
     return raw.astype(np.int64)
 
 
-def as_known_groups(value: ArrayLike, rows: int) -> GroupArray:
+def as_known_groups(value: object, rows: int) -> GroupArray:
     """(rows,) group labels. None, NaN, NaT, pandas.NA, blank texts and masked entries all mean
     "unknown", and all become None.
 
@@ -169,8 +169,21 @@ def as_group(value: ArrayLike, rows: int) -> GroupArray:
     return array
 
 
+def distinct_groups(group: Iterable[Any]) -> tuple[Group, ...]:
+    """The groups in ascending order (by text where they cannot be compared).
+
+    >>> distinct_groups(["b", "a", "b"])
+    ('a', 'b')
+    """
+    values = set(group)
+    try:
+        return tuple(sorted(values))
+    except TypeError:
+        return tuple(sorted(values, key=str))
+
+
 def as_arrivals(
-    features: Any, group: ArrayLike | None, schema: Schema | None, *, group_needed: bool
+    features: ArrayLike, group: ArrayLike | None, schema: Schema | None, *, group_needed: bool
 ) -> tuple[FloatArray, GroupArray | None, Schema | None]:
     """People who come to be decided about: their rows, their groups and the schema of their
     columns, in arrays that nobody else can change. A group that is needed is known of everybody.
@@ -191,7 +204,7 @@ def _own(checked: Kind, given: object) -> Kind:
     return checked.copy() if checked is given or checked.base is not None else checked
 
 
-def _require_length(array: NDArray[Any], rows: int, name: str) -> None:
+def _require_length(array: NDArray[np.generic], rows: int, name: str) -> None:
     if array.ndim != 1 or len(array) != rows:
         raise LengthMismatch(
             f"{name} has shape {array.shape} but there are {rows} rows; it needs one entry per row."
@@ -218,7 +231,7 @@ def _require_rows(rows: int, what: str) -> None:
         raise InvalidInput(f"{what} has no rows; at least one is needed.")
 
 
-def _encode_features(noun: Any) -> None:
+def _encode_features(noun: "Applicants | LabelledSample | CostSensitiveProblem") -> None:
     """The rows of a noun and their schema, in the place of what was given."""
     rows, schema = as_people(noun.features, noun.schema)
     object.__setattr__(noun, "features", rows)
@@ -323,11 +336,7 @@ class LabelledSample:
     @cached_property
     def groups(self) -> tuple[Hashable, ...]:
         """The distinct groups in ascending order (by text where they cannot be compared)."""
-        values = set(self.group[self.weight > 0].tolist())
-        try:
-            return tuple(sorted(values))
-        except TypeError:
-            return tuple(sorted(values, key=str))
+        return distinct_groups(self.group[self.weight > 0].tolist())
 
     def require_two_groups(self) -> None:
         """Refuse a sample with one group: a gap needs two.
@@ -381,6 +390,10 @@ class CostSensitiveProblem:
     cost_if_rejected: FloatArray
     cost_if_accepted: FloatArray
     schema: Schema | None = None
+    acceptance_cost: FloatArray = field(init=False, repr=False)
+    """c^{+1} - c^{-1}: what accepting a row costs beyond rejecting it."""
+    rejection_total: float = field(init=False, repr=False)
+    """The cost of rejecting everybody."""
 
     def __post_init__(self) -> None:
         _encode_features(self)
@@ -390,19 +403,11 @@ class CostSensitiveProblem:
             object.__setattr__(self, "group", as_group(self.group, rows))
         for name in ("cost_if_rejected", "cost_if_accepted"):
             object.__setattr__(self, name, as_numbers(getattr(self, name), rows, name))
+        object.__setattr__(self, "acceptance_cost", self.cost_if_accepted - self.cost_if_rejected)
+        object.__setattr__(self, "rejection_total", float(self.cost_if_rejected.sum()))
 
     def __len__(self) -> int:
         return len(self.features)
-
-    @cached_property
-    def acceptance_cost(self) -> FloatArray:
-        """c^{+1} - c^{-1}: what accepting a row costs beyond rejecting it."""
-        return self.cost_if_accepted - self.cost_if_rejected
-
-    @cached_property
-    def rejection_total(self) -> float:
-        """The cost of rejecting everybody."""
-        return float(self.cost_if_rejected.sum())
 
     def cost(self, acceptance: FloatArray) -> float:
         """The cost of accepting each row with a probability.
@@ -473,7 +478,7 @@ class Prices:
         return np.where(label == 1, -np.asarray(self.false_reject), np.asarray(self.false_accept))
 
     def problem(
-        self, features: Any, group: GroupArray | None, label: IntArray
+        self, features: FloatArray, group: GroupArray | None, label: IntArray
     ) -> CostSensitiveProblem:
         """The fully labelled problem.
 
@@ -623,7 +628,7 @@ class OneDecision(Decisions):
         accept, propensity, epoch, audit = alone
         return Decision(accept, propensity, self.first_round, epoch, audit)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         """The arrays, all of them at the first question."""
         alone = self.__dict__.pop("alone", None)
         if alone is None:

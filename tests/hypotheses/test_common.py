@@ -6,7 +6,6 @@ from evenhand.hypotheses.common import (
     checked_channels,
     checked_rows,
     column_name,
-    distinct_groups,
     first_minimum,
     require_columns,
 )
@@ -24,11 +23,6 @@ def test_channels_fit_the_rows():
     assert checked_channels([[1, 2]], 2).dtype == np.float64
     with pytest.raises(LengthMismatch, match=r"\(k, 3\) is needed"):
         checked_channels(np.zeros((1, 2)), 3)
-
-
-def test_groups_that_cannot_be_compared_are_ordered_by_text():
-    assert distinct_groups(np.array([2, 1, 2], object)) == [1, 2]
-    assert distinct_groups(np.array(["b", 1], object)) == [1, "b"]
 
 
 def test_a_column_without_a_name_has_a_number():

@@ -1,25 +1,26 @@
 """The loops of `betting` over cells and pairs of cells, each beside its NumPy form."""
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.computing import compiled
 from evenhand.words import FloatArray, IntArray
 
 AT_ONCE = 200
 """Members whose pairs of cells are compared at a time in NumPy."""
+Grid = tuple[FloatArray, IntArray]
+"""The edges of the cells, and the node at the left end of each."""
+Cells = tuple[FloatArray, FloatArray]
+"""lower, upper (B, cells): what is left of each cell; lower > upper where nothing is."""
+Pair = tuple[Cells, Cells]
+"""The cells of group j and those of group i."""
+Given = tuple[FloatArray, FloatArray, Pair, FloatArray, Grid]
+"""What `largest_gaps` is given."""
 
 
 def _narrow_cells(
-    wealth: FloatArray,
-    threshold: FloatArray,
-    edges: FloatArray,
-    left_node: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    wealth: FloatArray, threshold: FloatArray, grid: Grid, lower: FloatArray, upper: FloatArray
 ) -> None:
+    edges, left_node = grid
     width = np.diff(edges)
     for k in range(threshold.shape[1]):
         for side in range(2):
@@ -37,16 +38,12 @@ def _narrow_cells(
 
 @compiled(_narrow_cells)
 def narrow_cells(
-    wealth: FloatArray,
-    threshold: FloatArray,
-    edges: FloatArray,
-    left_node: IntArray,
-    lower: FloatArray,
-    upper: FloatArray,
+    wealth: FloatArray, threshold: FloatArray, grid: Grid, lower: FloatArray, upper: FloatArray
 ) -> None:
     """lower, upper (B, cells) lose the points whose chord of wealth (B, K, 2, nodes) exceeds
     threshold (B, K).
     """
+    edges, left_node = grid
     for b in range(len(lower)):
         for c in range(len(left_node)):
             for k in range(threshold.shape[1]):
@@ -70,24 +67,16 @@ def narrow_cells(
 
 
 def _largest_gaps(
-    wealth_j: FloatArray,
-    wealth_i: FloatArray,
-    lower_j: FloatArray,
-    upper_j: FloatArray,
-    lower_i: FloatArray,
-    upper_i: FloatArray,
-    threshold: FloatArray,
-    edges: FloatArray,
-    left_node: IntArray,
-    gaps: FloatArray,
-) -> None:
+    wealth_j: FloatArray, wealth_i: FloatArray, cells: Pair, threshold: FloatArray, grid: Grid
+) -> FloatArray:
     """The largest corner first: of the other pairs of cells only those that could exceed what it
     leaves are looked at.
     """
-    given = (wealth_j, wealth_i, lower_j, upper_j, lower_i, upper_i, threshold, edges, left_node)
+    (lower_j, upper_j), (lower_i, upper_i) = cells
+    given = (wealth_j, wealth_i, cells, threshold, grid)
     x = np.where(lower_j <= upper_j, upper_j, -np.inf)
     y = np.where(lower_i <= upper_i, lower_i, np.inf)
-    gaps[:] = -np.inf
+    gaps = np.full(len(threshold), -np.inf)
     some = np.flatnonzero((x > -np.inf).any(axis=1) & (y < np.inf).any(axis=1))
     gaps[some] = _left_of_pairs(some, x[some].argmax(axis=1), y[some].argmin(axis=1), given)
     for start in range(0, len(some), AT_ONCE):
@@ -95,15 +84,15 @@ def _largest_gaps(
         corner = x[members][:, :, np.newaxis] - y[members][:, np.newaxis]
         b, c, d = np.nonzero(corner > gaps[members][:, np.newaxis, np.newaxis])
         np.maximum.at(gaps, members[b], _left_of_pairs(members[b], c, d, given))
+    return gaps
 
 
-def _left_of_pairs(
-    b: IntArray, c: IntArray, d: IntArray, given: tuple[NDArray[Any], ...]
-) -> FloatArray:
+def _left_of_pairs(b: IntArray, c: IntArray, d: IntArray, given: Given) -> FloatArray:
     """The largest x - y of member b, x in cell c and y in cell d, below all lines; `given` are the
     arguments of `largest_gaps`.
     """
-    wealth_j, wealth_i, lower_j, upper_j, lower_i, upper_i, threshold, edges, left_node = given
+    wealth_j, wealth_i, cells, threshold, (edges, left_node) = given
+    (lower_j, upper_j), (lower_i, upper_i) = cells
     x, y = upper_j[b, c], lower_i[b, d]
     value = x - y
     rooms = (x - lower_j[b, c], upper_i[b, d] - y)
@@ -130,17 +119,8 @@ def _left_of_pairs(
 
 @compiled(_largest_gaps)
 def largest_gaps(
-    wealth_j: FloatArray,
-    wealth_i: FloatArray,
-    lower_j: FloatArray,
-    upper_j: FloatArray,
-    lower_i: FloatArray,
-    upper_i: FloatArray,
-    threshold: FloatArray,
-    edges: FloatArray,
-    left_node: IntArray,
-    gaps: FloatArray,
-) -> None:
+    wealth_j: FloatArray, wealth_i: FloatArray, cells: Pair, threshold: FloatArray, grid: Grid
+) -> FloatArray:
     """max x - y over pairs of cells, x and y in what is left of them, chord(x) + chord(y) <=
     threshold for every bet.
 
@@ -148,21 +128,23 @@ def largest_gaps(
     lowering x or raising y, whichever takes more of it per unit first: a linear program with one
     constraint.
     """
-    cells, bets = len(left_node), threshold.shape[1]
+    (lower_j, upper_j), (lower_i, upper_i) = cells
+    edges, left_node = grid
+    size, bets, gaps = len(left_node), threshold.shape[1], np.empty(len(threshold))
     for b in range(len(threshold)):
         best = -np.inf
         least = np.inf
-        for d in range(cells):
+        for d in range(size):
             if lower_i[b, d] <= upper_i[b, d] and lower_i[b, d] < least:
                 least = lower_i[b, d]
-        for c in range(cells - 1, -1, -1):
+        for c in range(size - 1, -1, -1):
             x = upper_j[b, c]
             if lower_j[b, c] > x:
                 continue
             if x - least <= best:
                 break
             width_j, at_j = edges[c + 1] - edges[c], left_node[c]
-            for d in range(cells):
+            for d in range(size):
                 y = lower_i[b, d]
                 if y > upper_i[b, d]:
                     continue
@@ -196,3 +178,4 @@ def largest_gaps(
                         break
                 best = max(best, value)
         gaps[b] = best
+    return gaps

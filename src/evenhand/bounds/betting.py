@@ -257,7 +257,7 @@ def narrow_cells(
     """
     from evenhand.bounds import _betting_kernel as kernel  # numba is heavy: only for those who bet
 
-    kernel.narrow_cells(wealth, threshold + ROUNDING, EDGES, LEFT_NODE, lower, upper)
+    kernel.narrow_cells(wealth, threshold + ROUNDING, (EDGES, LEFT_NODE), lower, upper)
 
 
 def largest_gaps(
@@ -276,10 +276,9 @@ def largest_gaps(
     """
     from evenhand.bounds import _betting_kernel as kernel
 
-    (lower_j, upper_j), (lower_i, upper_i), gaps = cells_j, cells_i, np.empty(len(threshold))
-    cells = (lower_j, upper_j, lower_i, upper_i)
-    kernel.largest_gaps(wealth_j, wealth_i, *cells, threshold + ROUNDING, EDGES, LEFT_NODE, gaps)
-    return gaps
+    (lower_j, upper_j), (lower_i, upper_i) = cells_j, cells_i
+    cells, grid = ((lower_j, upper_j), (lower_i, upper_i)), (EDGES, LEFT_NODE)
+    return kernel.largest_gaps(wealth_j, wealth_i, cells, threshold + ROUNDING, grid)
 
 
 @dataclass(frozen=True, eq=False)

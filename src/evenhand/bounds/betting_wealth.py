@@ -156,11 +156,8 @@ class Cohort:
             object.__setattr__(self, name, array)
         for name in counts:
             _refuse(columns[name] < 0, columns[name], name, "a count cannot be below 0")
-        if (
-            len(self.lost_count) != len(self.lost_weight)
-            or (self.lost_weight < 1).any()
-            or (self.lost_count < 0).any()
-        ):
+        impossible = (self.lost_weight < 1).any() or (self.lost_count < 0).any()
+        if len(self.lost_count) != len(self.lost_weight) or impossible:
             raise InvalidInput(
                 "lost people come with a count of at least 0 and a largest weight of at least 1."
             )

@@ -19,11 +19,12 @@ A rule that looks at features is not covered.
 """
 
 import math
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import combinations
-from typing import Protocol, runtime_checkable
+from typing import NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -91,8 +92,38 @@ class SlackBound(Protocol):
         ...
 
 
+class ClassSize(NamedTuple):
+    """How large a class is: ln|H|, and the columns that a threshold may look at."""
+
+    log_size: float
+    columns: int
+
+
+class _CheckedSlack(SlackBound):
+    """A bound that checks what it is given; `_beta` is its formula."""
+
+    def slack(
+        self,
+        counts: ArrayLike,
+        *,
+        failure_probability: float,
+        log_size: float,
+        columns: int,
+        rates: int = 1,
+    ) -> float:
+        """The slack beta. See `SlackBound.slack`."""
+        people = denominators(counts)
+        require_probability(failure_probability)
+        size = ClassSize(log_size, columns)
+        return self._beta(people, failure_probability, size, max(rates, len(people)))
+
+    @abstractmethod
+    def _beta(self, people: FloatArray, delta: float, size: ClassSize, rates: int) -> float:
+        """beta for the people (rates, groups) in each denominator."""
+
+
 @dataclass(frozen=True)
-class JointHoeffding(SlackBound):
+class JointHoeffding(_CheckedSlack):
     """Hoeffding's inequality for the difference of two groups: the default for finite classes.
 
     Notes
@@ -115,29 +146,18 @@ class JointHoeffding(SlackBound):
 
     name = "joint Hoeffding"
 
-    def slack(
-        self,
-        counts: ArrayLike,
-        *,
-        log_size: float,
-        columns: int,
-        failure_probability: float,
-        rates: int = 1,
-    ) -> float:
-        """The slack beta; `columns` is not used. See `SlackBound.slack`."""
-        people = denominators(counts)
-        require_probability(failure_probability)
-        require_finite_class(log_size, self.name)
+    def _beta(self, people: FloatArray, delta: float, size: ClassSize, rates: int) -> float:
+        require_finite_class(size.log_size, self.name)
         groups = people.shape[1]
         pairs = groups * (groups - 1) / 2
-        log_term = math.log(2 * pairs * max(rates, len(people)) / failure_probability) + log_size
+        log_term = math.log(2 * pairs * rates / delta) + size.log_size
         return _worst_pair(
             inverse(people), lambda first, second: math.sqrt((first + second) * log_term / 2)
         )
 
 
 @dataclass(frozen=True)
-class Dkw(SlackBound):
+class Dkw(_CheckedSlack):
     """The Dvoretzky-Kiefer-Wolfowitz inequality: for thresholds on a column only.
 
     Notes
@@ -161,27 +181,16 @@ class Dkw(SlackBound):
 
     name = "DKW"
 
-    def slack(
-        self,
-        counts: ArrayLike,
-        *,
-        log_size: float,
-        columns: int,
-        failure_probability: float,
-        rates: int = 1,
-    ) -> float:
-        """The slack beta; `log_size` is not used. See `SlackBound.slack`."""
-        people = denominators(counts)
-        require_probability(failure_probability)
-        require_columns(columns)
-        tests = columns * people.shape[1] * max(rates, len(people))
-        log_term = math.log(2 * tests / failure_probability)
+    def _beta(self, people: FloatArray, delta: float, size: ClassSize, rates: int) -> float:
+        require_columns(size.columns)
+        tests = size.columns * people.shape[1] * rates
+        log_term = math.log(2 * tests / delta)
         errors = np.sqrt(inverse(people) * log_term / 2)
         return _worst_pair(errors, lambda first, second: first + second)
 
 
 @dataclass(frozen=True)
-class ClopperPearson(SlackBound):
+class ClopperPearson(_CheckedSlack):
     """Exact binomial limits of each group: better where the groups are of very unequal size.
 
     Notes
@@ -207,21 +216,10 @@ class ClopperPearson(SlackBound):
 
     name = "Clopper-Pearson"
 
-    def slack(
-        self,
-        counts: ArrayLike,
-        *,
-        log_size: float,
-        columns: int,
-        failure_probability: float,
-        rates: int = 1,
-    ) -> float:
-        """The slack beta; `columns` is not used. See `SlackBound.slack`."""
-        people = denominators(counts)
-        require_probability(failure_probability)
-        require_finite_class(log_size, self.name)
-        tests = people.shape[1] * max(rates, len(people))
-        tail = failure_probability / (2 * tests) * math.exp(-log_size)
+    def _beta(self, people: FloatArray, delta: float, size: ClassSize, rates: int) -> float:
+        require_finite_class(size.log_size, self.name)
+        tests = people.shape[1] * rates
+        tail = delta / (2 * tests) * math.exp(-size.log_size)
         errors = np.array([[_widest_error(int(n), tail) for n in row] for row in people])
         return _worst_pair(errors, lambda first, second: first + second)
 

@@ -9,16 +9,16 @@ column and sorted. Both find the same contexts.
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from operator import is_not
-from typing import Any, Self
+from typing import Literal, Self, TypedDict
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.words import (
     BoolArray,
     FloatArray,
+    Group,
     GroupArray,
     IntArray,
     Prices,
@@ -73,15 +73,15 @@ def find_contexts(
     return Contexts(first[:found].copy(), index)
 
 
-def numbered(group: GroupArray) -> tuple[list[Any], IntArray]:
+def numbered(group: GroupArray) -> tuple[list[Group], IntArray]:
     """The distinct groups, which may be of any hashable kind, in the order in which they first
     appear, and which of them each row has.
     """
     if group.dtype.kind not in "biufUS":
-        seen: dict[Any, int] = {}
+        seen: dict[Group, int] = {}
         codes = [seen.setdefault(value, len(seen)) for value in group.tolist()]
         return list(seen), np.array(codes, dtype=np.int64)
-    values: list[Any] = []
+    values: list[Group] = []
     code = np.full(len(group), -1)
     while len(values) < FEW_GROUPS and (code < 0).any():
         value = group[int(np.argmax(code < 0))]
@@ -125,7 +125,22 @@ def joined_people(
     return joined(groups), Prices(*columns)
 
 
-_COUNTS = ("rejected", "positive", "negative")
+_COUNTS: tuple[Literal["rejected", "positive", "negative"], ...] = (
+    "rejected",
+    "positive",
+    "negative",
+)
+
+
+class _Columns(TypedDict):
+    """Every column of a log but the features."""
+
+    group: GroupArray | None
+    prices: Prices | None
+    acceptance: FloatArray
+    rejected: FloatArray
+    positive: FloatArray
+    negative: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,8 +339,10 @@ class RoundLog:
         old, new = np.split(contexts.first, [int(np.searchsorted(contexts.first, len(before)))])
         kept = before if len(old) == len(before) else before[old]
         features = np.concatenate([kept, rest[new - len(before)]]) if len(new) else kept
-        totals = {name: contexts.total(columns[name]) for name in _COUNTS}
-        return cls.of_checked(features, **(_chosen(columns, contexts.first) | totals))
+        counted = _chosen(columns, contexts.first)
+        for name in _COUNTS:
+            counted[name] = contexts.total(columns[name])
+        return cls.of_checked(features, **counted)
 
     def __len__(self) -> int:
         return len(self.features)
@@ -361,7 +378,14 @@ class RoundLog:
         if keep.all():
             return self
         rows = np.flatnonzero(keep)
-        columns = {name: value for name, value in vars(self).items() if name != "features"}
+        columns = _Columns(
+            group=self.group,
+            prices=self.prices,
+            acceptance=self.acceptance,
+            rejected=self.rejected,
+            positive=self.positive,
+            negative=self.negative,
+        )
         return self.of_checked(self.features[rows], **_chosen(columns, rows))
 
     def without_group(self) -> "RoundLog":
@@ -388,8 +412,7 @@ class RoundLog:
         return self if len(merged) == len(self) else merged
 
 
-def _end_to_end(logs: Sequence[RoundLog]) -> Json:
-    """Every column but the features."""
+def _end_to_end(logs: Sequence[RoundLog]) -> _Columns:
     if not logs:
         raise InvalidInput("there is no log to concatenate; at least one is needed.")
     for name in ("group", "prices"):
@@ -401,25 +424,30 @@ def _end_to_end(logs: Sequence[RoundLog]) -> Json:
         raise InvalidInput(
             "the logs have different numbers of feature columns; they cannot be concatenated."
         )
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(log, name) for log in logs])
-        for name in ("acceptance", *_COUNTS)
-    }
     group, prices = joined_people(
         [log.group for log in logs], [log.prices for log in logs], [len(log) for log in logs]
     )
-    return columns | {"group": group, "prices": prices}
+    return _Columns(
+        group=group,
+        prices=prices,
+        acceptance=np.concatenate([log.acceptance for log in logs]),
+        rejected=np.concatenate([log.rejected for log in logs]),
+        positive=np.concatenate([log.positive for log in logs]),
+        negative=np.concatenate([log.negative for log in logs]),
+    )
 
 
-def _chosen(columns: Json, rows: IntArray) -> Json:
+def _chosen(columns: _Columns, rows: IntArray) -> _Columns:
     """Some rows of every column."""
-    prices = columns["prices"] and prices_of(columns["prices"], len(columns["acceptance"]), rows)
-    arrays = {
-        name: column if column is None else column[rows]
-        for name, column in columns.items()
-        if name != "prices"
-    }
-    return arrays | {"prices": prices}
+    group, prices = columns["group"], columns["prices"]
+    return _Columns(
+        group=None if group is None else group[rows],
+        prices=prices and prices_of(prices, len(columns["acceptance"]), rows),
+        acceptance=columns["acceptance"][rows],
+        rejected=columns["rejected"][rows],
+        positive=columns["positive"][rows],
+        negative=columns["negative"][rows],
+    )
 
 
 @dataclass(eq=False)

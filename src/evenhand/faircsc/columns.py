@@ -32,15 +32,12 @@ import numpy as np
 from evenhand.contracts import (
     Enumeration,
     Hypothesis,
-    HypothesisClass,
     Partition,
     Partitioning,
     RowOracle,
 )
-from evenhand.errors import InvalidInput
-from evenhand.fairness.rates import GapConstraints
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, Constant, GroupClassifier
-from evenhand.words import BoolArray, FloatArray, GroupArray, LabelledSample
+from evenhand.words import BoolArray, FloatArray, GroupArray
 
 TILE = 32_768
 """Members whose Lagrangians are computed at a time."""
@@ -332,33 +329,6 @@ class Reporting:
         self.answered += 1
         self.progress(self.answered)
         return self.pricer(multipliers, cost_weight)
-
-
-def bind_rows(
-    hypotheses: HypothesisClass,
-    features: FloatArray,
-    group: GroupArray | None,
-    sample: LabelledSample,
-    constraints: GapConstraints,
-) -> tuple[Rows, RowOracle]:
-    """Objective rows first, then the sample rows that carry weight; the same people are listed
-    once. Also the class, bound to them.
-    """
-    if features.shape[1] != sample.features.shape[1]:
-        raise InvalidInput(
-            f"the problem has {features.shape[1]} feature columns and the sample "
-            f"{sample.features.shape[1]}; both must describe people alike."
-        )
-    channels, objective = constraints.channels, len(features)
-    same = features is sample.features or np.array_equal(features, sample.features)
-    if not same or not (group is None or np.array_equal(group, sample.group)):
-        used = np.flatnonzero(channels.any(axis=0))
-        none = np.zeros((len(channels), objective))
-        channels = np.concatenate([none, channels[:, used]], axis=1)
-        features = np.concatenate([features, sample.features[used]])
-        group = None if group is None else np.concatenate([group, sample.group[used]])
-    rows = Rows(features, group, np.zeros(len(features)), channels, constraints.pairs)
-    return rows, hypotheses.bind(features, group)
 
 
 def make_pricer(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -85,7 +85,7 @@ class Frontier(Shown):
         kind = "exact" if self.exact else "as far as the oracle found it"
         return f"What a limit costs: {len(self.limits)} limits ({kind})"
 
-    def _columns(self) -> dict[str, Sequence[Any]]:
+    def _columns(self) -> dict[str, Sequence[object]]:
         return {
             "limit": self.limits.tolist(),
             "cost": self.costs.tolist(),

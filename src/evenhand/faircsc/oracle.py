@@ -11,7 +11,7 @@ costs and rates from different data.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Literal
+from typing import Literal, TypedDict, Unpack
 
 import numpy as np
 
@@ -27,7 +27,6 @@ from evenhand.faircsc.columns import (
     Rows,
     RuleColumn,
     Walk,
-    bind_rows,
     make_pricer,
     walk_hull,
 )
@@ -193,7 +192,7 @@ class FairCSC:
     objective: int
     constraints: GapConstraints
     limit: float
-    group_use: GroupUse
+    group_use: GroupUse = "certify_only"
     with_constants: bool = True
     method: Method = "column-generation"
     tolerance: float | None = None
@@ -404,6 +403,16 @@ def require_limit(limit: float) -> float:
     return float(limit)
 
 
+class SolverSettings(TypedDict, total=False):
+    """The settings of a fair oracle, with the defaults of `FairCSC`."""
+
+    method: Method
+    group_use: GroupUse
+    tolerance: float | None
+    max_calls: int | None
+    with_constants: bool
+
+
 def bind_fair(
     hypotheses: HypothesisClass,
     features: FloatArray,
@@ -411,12 +420,7 @@ def bind_fair(
     rates: RateLike,
     sample: LabelledSample,
     allowed_gap: float,
-    *,
-    method: Method = "column-generation",
-    group_use: GroupUse = "certify_only",
-    tolerance: float | None = None,
-    max_calls: int | None = None,
-    with_constants: bool = True,
+    **settings: Unpack[SolverSettings],
 ) -> FairCSC:
     """Bind a class to objective rows and a labelled sample; the answer solves many cost vectors.
 
@@ -428,8 +432,10 @@ def bind_fair(
         The people whose decisions cost something.
     group : array of shape (rows,), optional
         Their groups; needed with group_use="decide".
-    rates, sample, allowed_gap, method, group_use, tolerance, max_calls, with_constants
+    rates, sample, allowed_gap
         As in `solve_fair`.
+    **settings
+        method, group_use, tolerance, max_calls and with_constants, as in `solve_fair`.
 
     Returns
     -------
@@ -457,6 +463,7 @@ def bind_fair(
     limit = require_limit(allowed_gap)
     if not hasattr(hypotheses, "bind"):
         hypotheses = as_class(hypotheses)
+    group_use = settings.get("group_use", "certify_only")
     _require_use(hypotheses, group, group_use)
     schema = sample.schema or getattr(hypotheses, "schema", None)
     if schema is not None or not isinstance(features, np.ndarray):
@@ -464,7 +471,7 @@ def bind_fair(
         hypotheses = class_reading(hypotheses, schema)
     constraints = GapConstraints.on(rates, sample)
     shown = group if group_use == "decide" else None
-    rows, oracle = bind_rows(hypotheses, features, shown, sample, constraints)
+    rows, oracle = _bind_rows(hypotheses, features, shown, sample, constraints)
     return FairCSC(
         oracle=oracle,
         exact=hypotheses.exact,
@@ -472,13 +479,36 @@ def bind_fair(
         objective=len(features),
         constraints=constraints,
         limit=limit,
-        group_use=group_use,
-        with_constants=with_constants,
-        method=method,
-        tolerance=tolerance,
-        max_calls=max_calls,
         schema=schema,
+        **settings,
     )
+
+
+def _bind_rows(
+    hypotheses: HypothesisClass,
+    features: FloatArray,
+    group: GroupArray | None,
+    sample: LabelledSample,
+    constraints: GapConstraints,
+) -> tuple[Rows, RowOracle]:
+    """Objective rows first, then the sample rows that carry weight; the same people are listed
+    once. Also the class, bound to them.
+    """
+    if features.shape[1] != sample.features.shape[1]:
+        raise InvalidInput(
+            f"the problem has {features.shape[1]} feature columns and the sample "
+            f"{sample.features.shape[1]}; both must describe people alike."
+        )
+    channels, objective = constraints.channels, len(features)
+    same = features is sample.features or np.array_equal(features, sample.features)
+    if not same or not (group is None or np.array_equal(group, sample.group)):
+        used = np.flatnonzero(channels.any(axis=0))
+        none = np.zeros((len(channels), objective))
+        channels = np.concatenate([none, channels[:, used]], axis=1)
+        features = np.concatenate([features, sample.features[used]])
+        group = None if group is None else np.concatenate([group, sample.group[used]])
+    rows = Rows(features, group, np.zeros(len(features)), channels, constraints.pairs)
+    return rows, hypotheses.bind(features, group)
 
 
 def _require_use(

@@ -10,7 +10,7 @@ import json
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import asdict, dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Literal, Self
 
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
@@ -426,7 +426,7 @@ class Certificate(Shown):
     def _headline(self) -> str:
         return self.claim if self.status == "certified" else f"SUSPENDED: {self.reason}."
 
-    def _columns(self) -> dict[str, Sequence[Any]]:
+    def _columns(self) -> dict[str, Sequence[object]]:
         return {
             "rate": [gap.rate for gap in self.gaps],
             "group": [gap.group for gap in self.gaps],

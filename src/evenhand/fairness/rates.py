@@ -12,8 +12,10 @@ denominator,
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import combinations
 from reprlib import repr as short
+from typing import ClassVar
 
 import numpy as np
 
@@ -34,8 +36,30 @@ __all__ = [
 ]
 
 
+class _LabelRate(Rate):
+    """A rate of the people with certain labels."""
+
+    labels: ClassVar[tuple[int, ...]]
+
+    @classmethod
+    def in_denominator(cls, label: IntArray) -> BoolArray:
+        """The people with one of the rate's labels count.
+
+        Parameters
+        ----------
+        label : array, shape (rows,)
+            Labels -1 and +1.
+
+        Returns
+        -------
+        array of bool, shape (rows,)
+            True where a person counts.
+        """
+        return np.asarray(reduce(np.logical_or, [label == value for value in cls.labels]))
+
+
 @dataclass(frozen=True)
-class FalsePositiveRate(Rate):
+class FalsePositiveRate(_LabelRate):
     """P(accepted | group, y = -1): the paper's constraint (gamma-EFP, section 1.1).
 
     Examples
@@ -47,26 +71,11 @@ class FalsePositiveRate(Rate):
     name = "false positive rate"
     symbol = "FPR"
     denominator_name = "negatives (label -1)"
-
-    @staticmethod
-    def in_denominator(label: IntArray) -> BoolArray:
-        """The negatives count.
-
-        Parameters
-        ----------
-        label : array, shape (rows,)
-            Labels -1 and +1.
-
-        Returns
-        -------
-        array of bool, shape (rows,)
-            True where a person counts.
-        """
-        return np.asarray(label == -1)
+    labels = (-1,)
 
 
 @dataclass(frozen=True)
-class FalseNegativeRate(Rate):
+class FalseNegativeRate(_LabelRate):
     """P(rejected | group, y = +1): "equal opportunity" for those who would succeed (gamma-EFN).
 
     Examples
@@ -78,28 +87,13 @@ class FalseNegativeRate(Rate):
     name = "false negative rate"
     symbol = "FNR"
     denominator_name = "positives (label +1)"
+    labels = (1,)
     sign = -1
     offset = 1.0
 
-    @staticmethod
-    def in_denominator(label: IntArray) -> BoolArray:
-        """The positives count.
-
-        Parameters
-        ----------
-        label : array, shape (rows,)
-            Labels -1 and +1.
-
-        Returns
-        -------
-        array of bool, shape (rows,)
-            True where a person counts.
-        """
-        return np.asarray(label == 1)
-
 
 @dataclass(frozen=True)
-class SelectionRate(Rate):
+class SelectionRate(_LabelRate):
     """P(accepted | group): statistical parity.
 
     Examples
@@ -111,22 +105,7 @@ class SelectionRate(Rate):
     name = "selection rate"
     symbol = "SR"
     denominator_name = "people"
-
-    @staticmethod
-    def in_denominator(label: IntArray) -> BoolArray:
-        """Everybody counts.
-
-        Parameters
-        ----------
-        label : array, shape (rows,)
-            Labels -1 and +1.
-
-        Returns
-        -------
-        array of bool, shape (rows,)
-            True where a person counts.
-        """
-        return np.ones(len(label), dtype=bool)
+    labels = (-1, 1)
 
 
 RATES: Registry[Rate] = Registry(

@@ -2,29 +2,30 @@
 linear rules; each beside its NumPy form, which adds in the same order.
 """
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import NDArray
 
 from evenhand.computing import compiled
 from evenhand.words import FloatArray, IntArray
 
+Codes = NDArray[np.uint8 | np.uint16 | np.int32]
+"""The bin of each row in each column, in the smallest kind of number that tells them apart."""
 TILE = 2048
 """People scored at a time in NumPy: few enough for scores to stay in the cache."""
 
 
-def _add_one(codes: Any, starts: IntArray, channel: FloatArray, sums: FloatArray) -> None:
+def _add_one(codes: Codes, starts: IntArray, channel: FloatArray, sums: FloatArray) -> None:
     _add_each(codes, starts, (channel,), sums)
 
 
 def _add_two(
-    codes: Any, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray
+    codes: Codes, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray
 ) -> None:
     _add_each(codes, starts, (first, second), sums)
 
 
 def _add_each(
-    codes: Any, starts: IntArray, channels: tuple[FloatArray, ...], sums: FloatArray
+    codes: Codes, starts: IntArray, channels: tuple[FloatArray, ...], sums: FloatArray
 ) -> None:
     """bincount adds from 0 in the order of rows, as the loops do."""
     for j in range(codes.shape[1]):
@@ -35,7 +36,7 @@ def _add_each(
 
 
 @compiled(_add_one)
-def add_one(codes: Any, starts: IntArray, channel: FloatArray, sums: FloatArray) -> None:
+def add_one(codes: Codes, starts: IntArray, channel: FloatArray, sums: FloatArray) -> None:
     """sums[starts[j] + codes[i, j], 0] = sum of channel[i]; sums are 0 before."""
     rows, columns = codes.shape
     for i in range(rows):
@@ -46,7 +47,7 @@ def add_one(codes: Any, starts: IntArray, channel: FloatArray, sums: FloatArray)
 
 @compiled(_add_two)
 def add_two(
-    codes: Any, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray
+    codes: Codes, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray
 ) -> None:
     """The same for two channels at once: sums[., 0] and sums[., 1] lie side by side in memory."""
     rows, columns = codes.shape
@@ -59,7 +60,9 @@ def add_two(
 
 
 @compiled(_add_one)
-def add_one_by_column(codes: Any, starts: IntArray, channel: FloatArray, sums: FloatArray) -> None:
+def add_one_by_column(
+    codes: Codes, starts: IntArray, channel: FloatArray, sums: FloatArray
+) -> None:
     """The same column by column: with many bins one column's sums fit into the cache, all of them
     do not.
     """
@@ -72,7 +75,7 @@ def add_one_by_column(codes: Any, starts: IntArray, channel: FloatArray, sums: F
 
 @compiled(_add_two)
 def add_two_by_column(
-    codes: Any, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray
+    codes: Codes, starts: IntArray, first: FloatArray, second: FloatArray, sums: FloatArray
 ) -> None:
     """Two channels, column by column."""
     rows, columns = codes.shape

@@ -6,7 +6,6 @@ weights |c_i|. They need the extra `trees` (and `dask`).
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +18,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.estimator import Estimator, Fitted, normalised
 from evenhand.words import FloatArray, GroupArray
 
-SETTINGS: Mapping[str, Any] = {
+SETTINGS: Params = {
     "n_estimators": 60,
     "num_leaves": 15,
     "learning_rate": 0.1,
@@ -50,7 +49,7 @@ class DaskBoosting(HypothesisClass):
 
     client: Any
     partitions: int = 4
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    settings: Params = field(default_factory=dict)
     exact = False
     uses_group = False
 

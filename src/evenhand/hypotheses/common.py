@@ -1,7 +1,6 @@
 """What the hypothesis classes share: checks of their rows, and how ties are broken."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -61,15 +60,6 @@ def require_group(group: GroupArray | None, rows: int, what: str) -> GroupArray:
             hint=GROUP_HINT,
         )
     return as_group(group, rows)
-
-
-def distinct_groups(group: GroupArray) -> list[Any]:
-    """The groups in ascending order (by text where they cannot be compared)."""
-    values = set(group.tolist())
-    try:
-        return sorted(values)
-    except TypeError:
-        return sorted(values, key=str)
 
 
 def column_name(column: int, names: Sequence[str] | None) -> str:

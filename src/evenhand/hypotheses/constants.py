@@ -5,14 +5,13 @@ group classifiers +a, -a.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
 from evenhand.contracts import Hypothesis, Json
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses.common import GROUP_HINT
-from evenhand.words import BoolArray, FloatArray, GroupArray
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +101,7 @@ class GroupClassifier(Hypothesis):
     [True, False]
     """
 
-    value: Any
+    value: Group
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         if group is None:

@@ -88,10 +88,11 @@ class Tree(Hypothesis):
         return accept[node]
 
     @cached_property
-    def _arrays(self) -> tuple[NDArray[Any], ...]:
-        kinds = (np.int64, np.float64, np.int64, np.int64, np.bool_)
-        parts = (self.column, self.value, self.left, self.right, self.accept)
-        return tuple(np.array(part, dtype=kind) for part, kind in zip(parts, kinds, strict=True))
+    def _arrays(self) -> tuple[IntArray, FloatArray, IntArray, IntArray, BoolArray]:
+        column, left, right = (
+            np.array(part, dtype=np.int64) for part in (self.column, self.left, self.right)
+        )
+        return column, np.array(self.value, np.float64), left, right, np.array(self.accept, bool)
 
     def describe(self, names: Sequence[str] | None = None) -> str:
         paths = [" and ".join(path) for path in self._accepting_paths(0, (), names)]
@@ -466,7 +467,7 @@ _CLASS = ("exact", "uses_group", "log_size", "params", "bind")
 """What a hypothesis class has, whoever wrote it."""
 
 
-def as_class(hypotheses: Any) -> HypothesisClass:
+def as_class(hypotheses: object) -> HypothesisClass:
     """A hypothesis class; a scikit-learn classifier becomes an `Estimator`.
 
     Parameters
@@ -556,7 +557,7 @@ def _cut_offs_of(fitted: Any, bound: _BoundEstimator) -> Partition:
     return partition_of(rule.weights, cuts, int(np.searchsorted(cuts.values, rule.threshold)))
 
 
-def _model_name(model: Any) -> str:
+def _model_name(model: object) -> str:
     return f"{type(model).__module__.split('.')[0]}.{type(model).__qualname__}"
 
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -282,7 +282,7 @@ class FiniteClass(HypothesisClass):
 
     @property
     def params(self) -> Params:
-        stored: dict[str, Any]
+        stored: Json
         if self._table is None:
             names = [member.describe() for member in self._listed[:20]]
             stored = {"members": "callables", "names": names}

@@ -93,7 +93,7 @@ class StoredModel:
         return cls(base64.b64decode(data["data"]), tuple(data["types"]), data["sha256"])
 
 
-def store_model(model: Any) -> StoredModel:
+def store_model(model: object) -> StoredModel:
     """Write a fitted model as bytes.
 
     Parameters
@@ -237,7 +237,7 @@ def _canonical_archive(archive: bytes) -> bytes:
         numbers: dict[int, int] = {}
         files: dict[str, str] = {}
 
-        def renumber(node: Any) -> None:
+        def renumber(node: object) -> None:
             if isinstance(node, list):
                 for item in node:
                     renumber(item)

@@ -5,7 +5,7 @@ plain JSON.
 import base64
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from evenhand.hypotheses.thresholds import PerGroup, ScoreThresholds, Stumps, Th
 from evenhand.policies.mixture import Mixture, models_inside
 from evenhand.registry import Registry
 from evenhand.schema import Schema
+
+Kind = TypeVar("Kind")
 
 
 def hypothesis_from_json(
@@ -53,7 +55,7 @@ def hypothesis_from_json(
     """
     whole = data if models is None else models_inside(data, models)
     with trusting(trusted):
-        return cast(Hypothesis, _read(whole, HYPOTHESES, "hypothesis"))
+        return _read(whole, HYPOTHESES, "hypothesis")
 
 
 def policy_from_json(
@@ -87,7 +89,7 @@ def policy_from_json(
     """
     whole = data if models is None else models_inside(data, models)
     with trusting(trusted):
-        return cast(Mixture, _read(whole, {"mixture": _mixture}, "policy"))
+        return _read(whole, {"mixture": _mixture}, "policy")
 
 
 def class_to_json(hypotheses: HypothesisClass) -> Json:
@@ -146,10 +148,10 @@ def class_from_json(data: Json) -> HypothesisClass:
     >>> class_from_json({"kind": "linear", "penalty": 0.5})
     Linear(penalty=0.5)
     """
-    return cast(HypothesisClass, _read(data, _CLASSES, "hypothesis class"))
+    return _read(data, _CLASSES, "hypothesis class")
 
 
-def _read(data: Json, readers: Mapping[str, Callable[[Json], Any]], noun: str) -> Any:
+def _read(data: Json, readers: Mapping[str, Callable[[Json], Kind]], noun: str) -> Kind:
     kind = str(data.get("kind")) if hasattr(data, "get") else type(data).__name__
     if kind not in readers:
         raise InvalidInput(

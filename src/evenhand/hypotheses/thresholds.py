@@ -11,10 +11,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Json, Params, RowOracle
 from evenhand.errors import InvalidInput, NotSerialisable
@@ -24,13 +23,12 @@ from evenhand.hypotheses.common import (
     checked_costs,
     checked_rows,
     column_name,
-    distinct_groups,
     first_minimum,
     require_columns,
     require_group,
 )
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray
+from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, distinct_groups
 
 MANY_BINS = 16_384
 """Bins of all columns together, above which the pass of stumps goes column by column."""
@@ -156,7 +154,7 @@ class PerGroup(Hypothesis):
     'group a: accept if score >= 3; group b: reject everybody'
     """
 
-    rules: tuple[tuple[Any, Hypothesis], ...]
+    rules: tuple[tuple[Group, Hypothesis], ...]
 
     def accepts(self, features: FloatArray, group: GroupArray | None = None) -> BoolArray:
         known = require_group(group, len(features), "a rule per group")
@@ -294,7 +292,9 @@ class ScoreThresholds(HypothesisClass):
         if not self.per_group:
             return _BoundThresholds(Cuts.on(rows[:, self.column]), self.column, rows.shape[1])
         known = require_group(group, len(rows), "ScoreThresholds(per_group=True)")
-        parts = [(value, np.flatnonzero(known == value)) for value in distinct_groups(known)]
+        parts = [
+            (value, np.flatnonzero(known == value)) for value in distinct_groups(known.tolist())
+        ]
         cuts = tuple((value, where, Cuts.on(rows[where, self.column])) for value, where in parts)
         return _BoundPerGroup(cuts, self.column, *rows.shape)
 
@@ -324,7 +324,7 @@ class _BoundPerGroup:
     combination.
     """
 
-    cuts: tuple[tuple[Any, IntArray, Cuts], ...]
+    cuts: tuple[tuple[Group, IntArray, Cuts], ...]
     column: int
     rows: int
     columns: int
@@ -392,7 +392,7 @@ class Stumps(HypothesisClass):
         # the lowest value of each bin, ascending, all of them observed; one bin per distinct value
         # if these are few; and the bin of each row
         edges: list[FloatArray] = []
-        bins: list[NDArray[Any]] = []
+        bins: list[kernels.Codes] = []
         for column in rows.T:
             if self.max_bins is None:
                 values, code = np.unique(column, return_inverse=True)
@@ -426,7 +426,7 @@ class _BoundStumps:
     x < edge likewise. Ties go to the first of them.
     """
 
-    codes: NDArray[Any]
+    codes: kernels.Codes
     starts: IntArray
     edges: FloatArray
 
@@ -435,7 +435,8 @@ class _BoundStumps:
         row by row while their sums fit into the cache, else column by column.
         """
         checked, columns = checked_channels(channels, len(self.codes)), len(self.starts) - 1
-        out = np.empty((len(checked), 2 + 2 * self._cuts))
+        cuts = len(self.edges) - columns
+        out = np.empty((len(checked), 2 + 2 * cuts))
         out[:, 1] = 0.0
         adders: tuple[Callable[..., None], Callable[..., None]] = (
             (kernels.add_one_by_column, kernels.add_two_by_column)
@@ -451,7 +452,7 @@ class _BoundStumps:
                 adders[len(pair) - 1](self.codes[:, j : j + together], starts, *pair, sums)
                 first = 2 + self.starts[j] - j
                 last = first + starts[-1] - together
-                sides = (totals[:, first:last], totals[:, first + self._cuts : last + self._cuts])
+                sides = (totals[:, first:last], totals[:, first + cuts : last + cuts])
                 kernels.cut_totals(sums, starts, everybody[: len(pair)], *sides)
                 if j == 0:
                     totals[:, 0] = everybody[: len(pair)]
@@ -464,12 +465,8 @@ class _BoundStumps:
     def hypothesis(self, member: int) -> Hypothesis:
         if member < 2:
             return (ACCEPT_ALL, REJECT_ALL)[member]
-        below, cut = divmod(member - 2, self._cuts)
         columns = len(self.starts) - 1
+        below, cut = divmod(member - 2, len(self.edges) - columns)
         first_cut = self.starts[:-1] - np.arange(columns)
         column = int(np.searchsorted(first_cut, cut, side="right")) - 1
         return Threshold(column, float(self.edges[cut + column + 1]), columns, at_least=below == 0)
-
-    @property
-    def _cuts(self) -> int:
-        return len(self.edges) - (len(self.starts) - 1)

@@ -19,7 +19,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Self, TypeVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evenhand.computing import one_blas_thread
 from evenhand.contracts import GroupUse, HypothesisClass, Json, Params, Rate, class_reading
@@ -50,12 +50,13 @@ from evenhand.words import (
 )
 
 if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
     from matplotlib.axes import Axes
 
-Kind = TypeVar("Kind", bound=NDArray[Any])
 Given = ParamSpec("Given")
 Answer = TypeVar("Answer")
-Kept = TypeVar("Kept", bound=Callable[..., Any])
+Kept = TypeVar("Kept", bound=Callable[..., object])
+Owner = TypeVar("Owner", bound="EpochLearner")
 
 
 @storable
@@ -172,14 +173,14 @@ class LearnerState:
 
 
 def locked(
-    method: Callable[Concatenate[Any, Given], Answer],
-) -> Callable[Concatenate[Any, Given], Answer]:
+    method: Callable[Concatenate[Owner, Given], Answer],
+) -> Callable[Concatenate[Owner, Given], Answer]:
     """The method of a learner, with the learner's lock held: another thread waits until it has
     ended.
     """
 
     @wraps(method)
-    def under_lock(self: Any, /, *args: Given.args, **named: Given.kwargs) -> Answer:
+    def under_lock(self: Owner, /, *args: Given.args, **named: Given.kwargs) -> Answer:
         with self._lock:
             return method(self, *args, **named)
 
@@ -250,8 +251,8 @@ class EpochLearner(Shown):
     """Private attributes that follow from the settings; every other one must be in `_state`."""
     _lock: RLock
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         STORED_LEARNERS[stored_name(cls)] = cls
         # help() and the reference show how a learner is made, not __new__, which makes its lock
         taken = signature(cls.__init__)
@@ -275,7 +276,7 @@ class EpochLearner(Shown):
                     property(locked(member.fget), member.fset, member.fdel, member.__doc__),
                 )
 
-    def __new__(cls, *_: Any, **__: Any) -> Self:
+    def __new__(cls, *_: object, **__: object) -> Self:
         """A learner has its lock before anything else, also one that is copied or comes from
         another process.
         """
@@ -288,7 +289,12 @@ class EpochLearner(Shown):
             return {name: value for name, value in vars(self).items() if name != "_lock"}
 
     def __init__(
-        self, *, prices: Prices, group_use: GroupUse, seed: int | None, settings: Any
+        self,
+        *,
+        prices: Prices,
+        group_use: GroupUse,
+        seed: int | None,
+        settings: "DataclassInstance | Mapping[str, object]",
     ) -> None:
         require_common(prices, group_use, seed)
         largest = float(np.max(np.asarray(prices.false_accept) + np.asarray(prices.false_reject)))
@@ -410,7 +416,7 @@ class EpochLearner(Shown):
             del state["_schema"]
         return {"_settings": self._settings, **state}
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
+    def _restore(self, state: Mapping[str, object]) -> None:
         """Take back what `_state` gave: fields of the state, and attributes of that name."""
         names = stored_fields(self.state, "_")
         for key, value in state.items():
@@ -549,7 +555,7 @@ class EpochLearner(Shown):
         self._require_named(features)
         return self.policy.acceptance(as_people(features, self.state.schema)[0], group)
 
-    def _require_named(self, features: Any) -> None:
+    def _require_named(self, features: object) -> None:
         """A frame after arrays is refused: nobody can say which of its columns is which."""
         arrays_before = self.state.schema is None and self.state.columns is not None
         if not isinstance(features, np.ndarray) and arrays_before and is_frame(features):
@@ -875,7 +881,7 @@ def as_rounds(round: ArrayLike) -> IntArray:
     return rounds.astype(np.int64)
 
 
-def as_told_groups(group: Any, rounds: int) -> GroupArray:
+def as_told_groups(group: ArrayLike, rounds: int) -> GroupArray:
     """The group of one round or of several, None where it is unknown."""
     alone = not isinstance(group, list | tuple) and np.ndim(group) == 0
     return as_known_groups([group] if alone else group, rounds)
@@ -910,7 +916,7 @@ def _joined(blocks: list[Block], first: int) -> Decisions:
     return Decisions(**columns, first_round=first)
 
 
-def plain(value: Any) -> Any:
+def plain(value: object) -> object:
     """Settings as values that JSON can hold."""
     if isinstance(value, Prices):
         return {

@@ -9,8 +9,8 @@ from here on. The other learners keep their policies; a report says under which 
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
-from typing import Any
+from dataclasses import fields, is_dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,6 +24,9 @@ from evenhand.learners.certified.learner import CertifiedLearner
 from evenhand.learners.certified.run import CertificationRun, Guarantee
 from evenhand.learners.epochs import STORED_LEARNERS, EpochLearner, plain
 from evenhand.learners.rounds import Block, RoundBook
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
 
 _RESTORE = (
     "somebody has changed the file: restore it from a copy, or make a new learner with the "
@@ -127,7 +130,7 @@ def _restored(learner: EpochLearner, stored: storage.Stored) -> str | None:
     return None
 
 
-def _require_same(given: Mapping[str, Any], kept: Mapping[str, Any], law: str) -> None:
+def _require_same(given: Mapping[str, object], kept: Mapping[str, object], law: str) -> None:
     for name in sorted({*given, *kept}):
         now, then = plain(given.get(name)), plain(kept.get(name))
         if now != then or (name in given) != (name in kept):
@@ -161,7 +164,7 @@ def _unsound(learner: EpochLearner) -> Iterator[str]:
     for cohort in learner.state.queue:
         rows = len(cohort.features)
         for part in fields(cohort):
-            column: Any = getattr(cohort, part.name)
+            column: object = getattr(cohort, part.name)
             needed: tuple[int, ...] = (rows,)
             if part.name.startswith("settled"):
                 needed = (3, rows)
@@ -195,8 +198,9 @@ def _unsound_run(run: CertificationRun) -> Iterator[str]:
     if not len(past.features) == len(past.group) == len(past.weight):
         yield "what it remembers of past people has columns of different lengths"
     for number, prepared in run.prepared.items():
-        regression: Any = prepared.regression
-        columns = [np.shape(getattr(regression, part.name)) for part in fields(regression)]
+        regression: object = prepared.regression
+        parts = fields(regression) if is_dataclass(regression) else ()
+        columns = [np.shape(getattr(regression, part.name)) for part in parts]
         if len({shape[0] for shape in columns if shape}) > 1:
             yield (
                 f"the regression that was prepared for epoch {number} has columns of different "
@@ -216,7 +220,7 @@ def _unsound_run(run: CertificationRun) -> Iterator[str]:
             )
 
 
-def _other_shapes(kept: Any, needed: Any) -> Iterator[str]:
+def _other_shapes(kept: object, needed: "DataclassInstance") -> Iterator[str]:
     for part in fields(needed):
         shapes = [np.shape(getattr(record, part.name)) for record in (kept, needed)]
         if shapes[0] != shapes[1]:

@@ -7,7 +7,7 @@ person is erased. It keeps its place and its coin, and never leaves the book.
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field, replace
 from itertools import groupby, takewhile
 from operator import attrgetter
@@ -185,7 +185,7 @@ class Block:
             return np.full(len(self.accept[rows]), self.group is not None)
         return np.array([value is not None for value in self.group[rows].tolist()], dtype=bool)
 
-    def group_of(self, row: int) -> Any:
+    def group_of(self, row: int) -> Hashable:
         """The group of one round, None where it is unknown."""
         return None if self.group is None else self.group[row]
 
@@ -218,7 +218,7 @@ class Block:
             negative=(accept & (label == -1)).astype(np.float64),
         )
 
-    def write(self, name: str, rows: IntArray, value: Any) -> None:
+    def write(self, name: str, rows: IntArray, value: bool | float | None) -> None:
         """Change some entries of a column."""
         column = getattr(self, name)
         if not column.flags.writeable:
@@ -290,7 +290,7 @@ def _opened(singles: list[Single]) -> list[Block]:
     return [block]
 
 
-def _column(name: str) -> Any:
+def _column(name: str) -> property:
     """A column of a `Single`, which is made when it is asked for."""
 
     def become_a_block(single: Single) -> Block:
@@ -300,10 +300,10 @@ def _column(name: str) -> Any:
         single.__dict__.update(columns)
         return single
 
-    def read(single: Single) -> Any:
+    def read(single: Single) -> object:
         return getattr(become_a_block(single), name)
 
-    def write(single: Single, value: Any) -> None:
+    def write(single: Single, value: object) -> None:
         setattr(become_a_block(single), name, value)
 
     return property(read, write)
@@ -421,7 +421,7 @@ class RoundBook:
     # what becomes of rounds
 
     def observe(
-        self, rounds: IntArray, labels: NDArray[Any], settled: BoolArray | bool = True
+        self, rounds: IntArray, labels: NDArray[np.generic], settled: BoolArray | bool = True
     ) -> None:
         """Enter labels; nothing is entered if any of them is refused. `settled`: whether each came
         within the person's own window.
@@ -457,7 +457,7 @@ class RoundBook:
             block.settled[rows[early_ones]] = labels[which[early_ones]]
         self.told = self.told or bool(places or plain)
 
-    def _awaiting_label(self, round: int, label: Any) -> "tuple[Block, int]":
+    def _awaiting_label(self, round: int, label: object) -> "tuple[Block, int]":
         """The block and the row of a round of which this label may be told."""
         block, row = self._find(round, "its label cannot be told")
         if label not in (-1, 1):
@@ -479,7 +479,7 @@ class RoundBook:
         return block, row
 
     def _plain_labels(
-        self, rounds: IntArray, labels: NDArray[Any]
+        self, rounds: IntArray, labels: NDArray[np.generic]
     ) -> list[tuple[Block, IntArray, IntArray]]:
         """Of many labels those about which there is nothing to say, (block, rows, places): -1 or
         +1, and the first of an accepted round.
@@ -552,7 +552,7 @@ class RoundBook:
         contradicts nothing.
         """
         for block, rows, which in self._by_block(rounds, "its group cannot be told"):
-            now: dict[int, Any] = {}
+            now: dict[int, Hashable] = {}
             for row, group in zip(rows.tolist(), groups[which].tolist(), strict=True):
                 known = now.get(row, block.group_of(row))
                 if group is not None and known is not None and known != group:

@@ -5,42 +5,44 @@ Each refusal names the setting, its value, the law and, where there is one, the 
 """
 
 from collections.abc import Callable, Mapping, Sequence, Set
-from math import inf
+from math import isfinite, nan
 from numbers import Integral, Real
 from reprlib import repr as short
-from typing import Any
+from sys import float_info
 
 from evenhand.errors import InvalidInput
 from evenhand.words import Group, Prices, as_known_groups
 
+LARGEST = float_info.max
+
 
 def require_number(
-    name: str, value: Any, allowed: Callable[[Any], bool], law: str, hint: str | None = None
+    name: str, value: object, allowed: Callable[[float], bool], law: str, hint: str | None = None
 ) -> None:
     """InvalidInput unless `value` is a finite number, no truth value, and allowed."""
-    number = (
-        not isinstance(value, bool)
-        and isinstance(value, Real)
-        and value == value
-        and abs(value) != inf
-    )
-    if not number or not allowed(value):
+    number = nan
+    if not isinstance(value, bool) and isinstance(value, Real):
+        try:
+            number = float(value)
+        except OverflowError:  # a whole number beyond all floats, which is finite
+            number = -LARGEST if value < 0 else LARGEST
+    if not isfinite(number) or not allowed(number):
         raise InvalidInput(f"{name} is {value!r}; {law}.", hint=hint)
 
 
-def require_whole(name: str, value: Any, least: int, law: str, hint: str | None = None) -> None:
+def require_whole(name: str, value: object, least: int, law: str, hint: str | None = None) -> None:
     """InvalidInput unless `value` is a whole number of at least `least`; 1e6 is one."""
     require_number(name, value, lambda number: number == number // 1 and number >= least, law, hint)
 
 
-def require_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+def require_choice(name: str, value: object, choices: Sequence[str]) -> None:
     """InvalidInput unless `value` is one of the words."""
     if not isinstance(value, str) or value not in choices:
         words = [f'"{choice}"' for choice in choices]
         raise InvalidInput(f"{name} is {value!r}; it is {', '.join(words[:-1])} or {words[-1]}.")
 
 
-def as_groups(groups: Any) -> tuple[Group, ...] | None:
+def as_groups(groups: object) -> tuple[Group, ...] | None:
     """The groups of a promise, in their order: at least two, each named once and none of them
     unknown; None if they are not given.
     """
@@ -62,7 +64,7 @@ def as_groups(groups: Any) -> tuple[Group, ...] | None:
     return tuple(named)
 
 
-def require_common(prices: Any, group_use: Any, seed: Any) -> None:
+def require_common(prices: object, group_use: object, seed: object) -> None:
     """What every learner is told."""
     if not isinstance(prices, Prices):
         raise InvalidInput(
@@ -77,7 +79,7 @@ def require_common(prices: Any, group_use: Any, seed: Any) -> None:
         )
 
 
-def require_gap(allowed_gap: Any) -> None:
+def require_gap(allowed_gap: object) -> None:
     """The limit of the gap."""
     require_number(
         "allowed_gap",
@@ -89,7 +91,7 @@ def require_gap(allowed_gap: Any) -> None:
     )
 
 
-def require_delta(failure_probability: Any) -> None:
+def require_delta(failure_probability: object) -> None:
     """The failure probability of a promise."""
     require_number(
         "failure_probability",
@@ -100,13 +102,13 @@ def require_delta(failure_probability: Any) -> None:
     )
 
 
-def require_horizon(horizon: Any, least: int = 1) -> None:
+def require_horizon(horizon: object, least: int = 1) -> None:
     """The number of rounds that are going to be played."""
     require_whole("horizon", horizon, least, f"it is a whole number of rounds, at least {least}")
 
 
 def require_exploration(
-    comparator_gap: Any, exploration_rounds: Any, tradeoff_exponent: Any
+    comparator_gap: object, exploration_rounds: object, tradeoff_exponent: object
 ) -> None:
     """What says how long a learner explores, and whom it competes with."""
     if comparator_gap is not None:

@@ -21,12 +21,12 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from math import inf, isfinite
 from pathlib import Path
 from secrets import token_hex
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,7 +46,14 @@ from evenhand.policies.mixture import models_apart, models_inside
 from evenhand.schema import Column, Schema
 from evenhand.words import LabelledSample, Prices
 
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
 Record = TypeVar("Record")
+StoredArray = NDArray[np.generic]
+"""An array of numbers, truth values or texts."""
+Plain = None | bool | int | float | str | Json
+"""What a value is written as: itself, or an object that says its kind."""
 
 COUNT, PROBABILITY, GAP = (0.0, inf), (0.0, 1.0), (-1.0, 1.0)
 """What the numbers of stored records can be."""
@@ -105,7 +112,9 @@ def stored_as(name: str) -> dict[str, str]:
     return {"stored": name}
 
 
-def stored_fields(record: Any, prefix: str = "") -> dict[str, str]:
+def stored_fields(
+    record: "DataclassInstance | type[DataclassInstance]", prefix: str = ""
+) -> dict[str, str]:
     """The name of each field by the one under which it is written: its own after the prefix, unless
     `stored_as` says otherwise."""
     return {
@@ -131,9 +140,9 @@ class Encoder:
     """
 
     hypotheses: HypothesisClass | None = None
-    arrays: dict[str, NDArray[Any]] = field(default_factory=dict)
+    arrays: dict[str, StoredArray] = field(default_factory=dict)
 
-    def encode(self, value: Any) -> Any:
+    def encode(self, value: object) -> Plain:
         """The JSON of a value; NotSerialisable where there is none."""
         if value is None or isinstance(value, bool | int | float | str):
             return value
@@ -141,7 +150,8 @@ class Encoder:
             return self.encode(value.item())
         if value is self.hypotheses:
             return {"is": "hypotheses"}
-        if _RECORDS.get(stored_name(type(value))) is type(value):
+        known = _RECORDS.get(stored_name(type(value))) is type(value)
+        if known and is_dataclass(value) and not isinstance(value, type):
             return self.record(value)
         for kind, write in _WRITERS.items():
             if isinstance(value, kind):
@@ -152,21 +162,21 @@ class Encoder:
             "evenhand.learners.storage.storable.",
         )
 
-    def record(self, value: Any) -> Any:
+    def record(self, value: "DataclassInstance") -> Json:
         """A registered dataclass, field by field."""
         stored = {
             key: self.encode(getattr(value, name)) for key, name in stored_fields(value).items()
         }
         return {"is": "record", "kind": stored_name(type(value)), "fields": stored}
 
-    def sequence(self, kind: str, values: Any) -> Any:
-        """Any collection, item by item."""
+    def sequence(self, kind: str, values: Iterable[object]) -> Json:
+        """A collection, item by item."""
         return {"is": kind, "items": [self.encode(value) for value in values]}
 
-    def array(self, value: NDArray[Any]) -> Any:
+    def array(self, value: StoredArray) -> Json:
         """An array; one of objects (groups of any kind) as numbers of its distinct values."""
         if value.dtype.kind == "O":
-            items, seen = value.tolist(), dict[tuple[type, Any], int]()
+            items, seen = value.tolist(), dict[tuple[type, Hashable], int]()
             try:
                 codes = [seen.setdefault((type(item), item), len(seen)) for item in items]
             except TypeError:  # something that cannot be hashed
@@ -177,14 +187,14 @@ class Encoder:
         self.arrays[name] = value
         return {"is": "array", "name": name}
 
-    def mapping(self, value: Mapping[Any, Any]) -> Any:
+    def mapping(self, value: Mapping[Hashable, object]) -> Json:
         """Keys may be anything."""
         return {
             "is": "dict",
             "items": [[self.encode(key), self.encode(item)] for key, item in value.items()],
         }
 
-    def mixture(self, value: Mixture) -> Any:
+    def mixture(self, value: Mixture) -> Json:
         """Weights and rules."""
         rules = [self.hypothesis(rule) for rule in value.hypotheses]
         return {
@@ -195,7 +205,7 @@ class Encoder:
             **({} if value.schema is None else {"schema": self.encode(value.schema)}),
         }
 
-    def hypothesis(self, value: Hypothesis) -> Any:
+    def hypothesis(self, value: Hypothesis) -> Json:
         """A rule's own JSON, or its number in a class that lists its members."""
         try:
             return {"is": "rule", "rule": value.to_json()}
@@ -205,12 +215,12 @@ class Encoder:
                 raise
             return {"is": "member", "number": listed.index(value)}
 
-    def generator(self, value: np.random.Generator) -> Any:
+    def generator(self, value: np.random.Generator) -> Json:
         """The state of a bit generator is a dictionary of whole numbers."""
         return {"is": "generator", "state": self.encode(value.bit_generator.state)}
 
 
-_WRITERS: Mapping[type, Callable[[Encoder, Any], Any]] = {
+_WRITERS: Mapping[type, Callable[[Encoder, Any], Json]] = {
     np.ndarray: Encoder.array,
     dict: Encoder.mapping,
     list: lambda encoder, value: encoder.sequence("list", value),
@@ -226,7 +236,7 @@ _WRITERS: Mapping[type, Callable[[Encoder, Any], Any]] = {
 class Decoder:
     """JSON -> values, the inverse of `Encoder`."""
 
-    arrays: Mapping[str, NDArray[Any]]
+    arrays: Mapping[str, StoredArray]
     hypotheses: HypothesisClass | None = None
 
     def decode(self, data: Any) -> Any:
@@ -253,11 +263,11 @@ class Decoder:
         ) as error:
             raise StorageError(f"a stored value of kind {kind!r} is malformed: {error}") from error
 
-    def items(self, data: Any) -> list[Any]:
+    def items(self, data: Json) -> list[Any]:
         """The items of a collection."""
         return [self.decode(item) for item in data["items"]]
 
-    def objects(self, data: Any) -> NDArray[Any]:
+    def objects(self, data: Json) -> NDArray[np.object_]:
         """An array of objects; filled one by one, because numpy would take apart tuples. `codes`:
         each entry's number among the items.
         """
@@ -267,7 +277,7 @@ class Decoder:
             array[place] = item
         return array if data.get("codes") is None else array[self.decode(data["codes"])]
 
-    def record(self, data: Any) -> Any:
+    def record(self, data: Json) -> object:
         """By the constructor of the registered class."""
         kind = data["kind"]
         if kind not in _RECORDS:
@@ -283,7 +293,7 @@ class Decoder:
         names = stored_fields(_RECORDS[kind])
         return _RECORDS[kind](**{names.get(key, key): value for key, value in decoded.items()})
 
-    def mixture(self, data: Any) -> Mixture:
+    def mixture(self, data: Json) -> Mixture:
         """Weights and rules."""
         return Mixture(
             tuple(self.decode(rule) for rule in data["rules"]),
@@ -292,7 +302,7 @@ class Decoder:
             self.decode(data.get("schema")),
         )
 
-    def member(self, data: Any) -> Hypothesis:
+    def member(self, data: Json) -> Hypothesis:
         """A rule by its number in the class."""
         if not isinstance(self.hypotheses, FiniteClass):
             raise StorageError(
@@ -301,7 +311,7 @@ class Decoder:
         number: int = data["number"]
         return self.hypotheses.listed[number]
 
-    def generator(self, data: Any) -> np.random.Generator:
+    def generator(self, data: Json) -> np.random.Generator:
         """A generator in the state in which it was stored."""
         state = self.decode(data["state"])
         if state["bit_generator"] not in ("PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"):
@@ -311,7 +321,7 @@ class Decoder:
         return np.random.Generator(bits)
 
 
-_READERS: Mapping[str, Callable[[Decoder, Any], Any]] = {
+_READERS: Mapping[str, Callable[[Decoder, Json], object]] = {
     "array": lambda decoder, data: decoder.arrays[data["name"]],
     "objects": Decoder.objects,
     "dict": lambda decoder, data: {
@@ -329,14 +339,14 @@ _READERS: Mapping[str, Callable[[Decoder, Any], Any]] = {
 }
 
 
-def array_to_json(array: NDArray[Any]) -> Json:
+def array_to_json(array: StoredArray) -> Json:
     """An array as text: its bytes, compressed, in base 64."""
     plain = np.ascontiguousarray(array)
     data = base64.b64encode(zlib.compress(plain.tobytes(), 6)).decode()
     return {"kind": plain.dtype.str, "shape": list(plain.shape), "data": data}
 
 
-def array_from_json(value: Mapping[str, Any]) -> NDArray[Any]:
+def array_from_json(value: Json) -> StoredArray:
     """The inverse of `array_to_json`; StorageError where the text makes no sense."""
     try:
         kind = np.dtype(value["kind"])
@@ -350,7 +360,7 @@ def array_from_json(value: Mapping[str, Any]) -> NDArray[Any]:
         raise StorageError(f"a stored array is malformed: {error}") from error
 
 
-def not_finite(data: Any, arrays: Mapping[str, NDArray[Any]], path: str) -> str | None:
+def not_finite(data: object, arrays: Mapping[str, StoredArray], path: str) -> str | None:
     """The first number in encoded data that is NaN or infinite, with its place: "state._now is
     nan"; None if all are finite.
     """
@@ -360,7 +370,7 @@ def not_finite(data: Any, arrays: Mapping[str, NDArray[Any]], path: str) -> str 
         array = arrays.get(str(data.get("name")), np.zeros(0))
         bad = array[~np.isfinite(array)] if array.dtype.kind in "fc" else array[:0]
         return f"{path} contains {bad[0]}" if bad.size else None
-    parts: list[tuple[str, Any]] = []
+    parts: list[tuple[str, object]] = []
     if isinstance(data, list):
         parts = [(f"{path}[{place}]", item) for place, item in enumerate(data)]
     elif isinstance(data, dict) and data.get("is") == "dict":
@@ -501,7 +511,7 @@ def _class_of(document: Json | None, given: HypothesisClass | None) -> Hypothesi
     return given
 
 
-def _contents(path: Path) -> tuple[Json, dict[str, NDArray[Any]]]:
+def _contents(path: Path) -> tuple[Json, dict[str, StoredArray]]:
     """The document and all arrays, both checked against the checksums of the zip."""
     try:
         with path.open("rb") as file:

@@ -12,7 +12,7 @@ bandit over fair policies.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -669,7 +669,7 @@ class TwoPhaseLearner(EpochLearner):
         short = self.explorer.shortfall(arrived, on_counts=self.exploration_rounds is None)
         return [short] if short else []
 
-    def _restore(self, state: Mapping[str, Any]) -> None:
+    def _restore(self, state: Mapping[str, object]) -> None:
         """Files of rules 1 do not say in which order people came: who was exploring then takes a
         new sample from here on, and a sample that had been taken has no rounds that are known."""
         super()._restore(state)

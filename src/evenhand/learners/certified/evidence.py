@@ -21,7 +21,6 @@ person after the coin only moves them between columns:
 """
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
@@ -31,7 +30,15 @@ from evenhand.estimation.log import find_contexts, numbered
 from evenhand.fairness.rates import Rate
 from evenhand.learners.rounds import Block
 from evenhand.learners.storage import COUNT, PROBABILITY, storable
-from evenhand.words import BoolArray, FloatArray, Group, GroupArray, IntArray, LabelledSample
+from evenhand.words import (
+    BoolArray,
+    FloatArray,
+    Group,
+    GroupArray,
+    IntArray,
+    LabelledSample,
+    distinct_groups,
+)
 
 OUTSIDE = -1
 """The code of people whose group is unknown, or none of the certificate's: they count outside of
@@ -194,8 +201,8 @@ def from_block(block: Block) -> ClosedCohort:
     )
 
 
-def _summed(place: IntArray, which: BoolArray, size: int) -> FloatArray:
-    return np.bincount(place, weights=which.astype(np.float64), minlength=size).astype(np.float64)
+def _summed(place: IntArray, of: BoolArray | FloatArray, size: int) -> FloatArray:
+    return np.bincount(place, weights=of, minlength=size).astype(np.float64, copy=False)
 
 
 def _by_group(group: GroupArray, accept: BoolArray, which: BoolArray) -> GroupCounts:
@@ -227,7 +234,7 @@ class PastPeople:
         known = len(self.weight)
         both = np.concatenate([self.group, group.astype(object)])
         contexts = find_contexts(features, both, before=self.features if known else None)
-        total = contexts.total(np.concatenate([self.weight, weight]))
+        total = _summed(contexts.index, np.concatenate([self.weight, weight]), len(contexts.first))
         chosen = np.arange(len(total))
         if len(total) > MOST_PAST:
             chosen = np.linspace(0, len(total) - 1, MOST_PAST).astype(int)
@@ -357,11 +364,7 @@ class EvidenceCounts:
     @property
     def groups(self) -> tuple[Group, ...]:
         """The groups that have a few people, in order; a value with fewer may be a typing error."""
-        seen: set[Any] = {value for value, many in self.seen.items() if many >= FIRST_PEOPLE}
-        try:
-            return tuple(sorted(seen))
-        except TypeError:
-            return tuple(sorted(seen, key=str))
+        return distinct_groups(value for value, many in self.seen.items() if many >= FIRST_PEOPLE)
 
     def denominator(self, group: Group, rate: Rate) -> float:
         """How many people of a group are known to be in a rate's denominator."""

@@ -16,7 +16,7 @@ that is i.i.d. while D is fixed, as is h(x) itself.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import log
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
@@ -31,6 +31,7 @@ from evenhand.fairness.certificate import (
     DrawCount,
     GapInterval,
     OutsideCount,
+    Scalar,
     plain_label,
     standard_assumptions,
 )
@@ -59,6 +60,7 @@ from evenhand.policies import Mixture
 from evenhand.randomness import stream
 from evenhand.words import BoolArray, FloatArray, Group, GroupArray
 
+Key = TypeVar("Key")
 MOST_LOG_SIZE = 12.0
 """The union over a class is paid up to this ln|H|."""
 RESERVE = 0.1
@@ -527,7 +529,7 @@ class CertificationRun:
         return np.concatenate([table, acceptance_table(others, features, group)])
 
     @property
-    def running(self) -> tuple[GapProcess, tuple[Any, ...]]:
+    def running(self) -> tuple[GapProcess, tuple[Group, ...]]:
         """The interval process and the groups of the certificate; InvalidInput before it has
         started.
         """
@@ -564,14 +566,16 @@ class CertificationRun:
                 late_groups=bool(evidence.late_groups or evidence.unknown),
                 overlapping=maturity is not None,
             ),
-            counts=tuple(CellCount(g, y, int(n)) for (g, y), n in _sorted(evidence.judged)),
+            counts=tuple(
+                CellCount(plain_label(g), y, int(n)) for (g, y), n in _sorted(evidence.judged)
+            ),
             gaps=tuple(
                 GapInterval(rate.symbol, named[k], named[j], float(lower[i]), float(upper[i]))
                 for i, (rate, j, k) in enumerate(pairs)
             ),
             valid_until=valid_until,
             groups=named,
-            outside=tuple(OutsideCount(g, int(n)) for g, n in _sorted(self.uncovered)),
+            outside=tuple(OutsideCount(_known(g), int(n)) for g, n in _sorted(self.uncovered)),
             overruled=_draws(evidence.overruled),
             late_groups=_draws(evidence.late_groups),
             erased=int(evidence.erased),
@@ -603,7 +607,7 @@ class CertificationRun:
         )
 
     @property
-    def uncovered(self) -> dict[Any, float]:
+    def uncovered(self) -> dict[Group, float]:
         """People of groups that the certificate does not cover, by group; None: the unknown one."""
         outside = {
             value: n
@@ -682,10 +686,14 @@ def is_constant(hypothesis: Hypothesis) -> bool:
 
 
 def _draws(counts: GroupCounts) -> tuple[DrawCount, ...]:
-    return tuple(DrawCount(g, accept, int(n)) for (g, accept), n in _sorted(counts))
+    return tuple(DrawCount(_known(g), accept, int(n)) for (g, accept), n in _sorted(counts))
 
 
-def _sorted(counts: Mapping[Any, float]) -> list[tuple[Any, float]]:
+def _known(group: Group) -> Scalar | None:
+    return None if group is None else plain_label(group)
+
+
+def _sorted(counts: Mapping[Key, float]) -> list[tuple[Key, float]]:
     return sorted(counts.items(), key=str)
 
 
