@@ -231,7 +231,7 @@ def read_description(path: Path) -> Description:
     return Description(**{**values, "path": path.parent / values["path"]})
 
 
-def _value(source: Path, key: str, value: Any) -> Any:
+def _value(source: Path, key: str, value: object) -> Any:
     """The value of a key; InvalidInput if it has another type than the key's."""
     if key in ("bad", "groups", "features", "leave_out", "missing", "needed"):
         several = value if isinstance(value, list) else [value]
@@ -297,7 +297,7 @@ def describe(source: str | Path, **meaning: Any) -> Description | None:
     return Description(path, **meaning)
 
 
-def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) -> LabelledFrame:
+def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: Any) -> LabelledFrame:
     """Read a table of people, whatever it is: the one way in for every command.
 
     Parameters
@@ -372,7 +372,7 @@ def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) 
     )
 
 
-def _published(name: str, given: dict[str, Any]) -> LabelledFrame:
+def _published(name: str, given: Json) -> LabelledFrame:
     """A published table by name, with another grouping or with some of its features."""
     for key in given:
         if key not in ("group", "features", "needed", "fewest"):
