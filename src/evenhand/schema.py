@@ -15,11 +15,11 @@ code: the schema holds no vocabulary that would have to grow, and no word of a p
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from difflib import get_close_matches
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Any, Literal, TypeGuard, cast
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -88,7 +88,7 @@ class Column:
 
     name: str
     kind: Kind = "number"
-    categories: tuple[Any, ...] = ()
+    categories: tuple[str | float, ...] = ()
     missing: bool = False
     unseen: Literal["refuse", "missing"] = "refuse"
     ordered: bool = False
@@ -97,14 +97,14 @@ class Column:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "categories", tuple(self.categories))
-        name, length = cast(Any, self.name), cast(Any, self.length)  # whatever was given
+        name, length = cast(object, self.name), cast(object, self.length)  # whatever was given
         self._require(isinstance(name, str) and bool(name), "name", "a text")
         self._require(self.kind in _DTYPES, "kind", f"one of {', '.join(_DTYPES)}")
         self._require(self.unseen in ("refuse", "missing"), "unseen", '"refuse" or "missing"')
         for part in ("missing", "ordered"):
             self._require(isinstance(getattr(self, part), bool), part, "True or False")
-        whole = isinstance(length, int) and not isinstance(length, bool)
-        self._require(whole and length >= 1, "length", "a whole number of bytes, at least 1")
+        whole = isinstance(length, int) and not isinstance(length, bool) and length >= 1
+        self._require(whole, "length", "a whole number of bytes, at least 1")
         named = bool(self.categories) == (self.kind == "category")
         self._require(named, "categories", "the list of values of a category, and of no other kind")
         texts = all(isinstance(value, str) for value in self.categories)
@@ -215,7 +215,7 @@ class Column:
         self._require_present(codes)
         return codes
 
-    def _takes(self, value: Any) -> bool:
+    def _takes(self, value: object) -> bool:
         """Whether a value is of the kind of the column; a category of another kind is unseen."""
         if self.kind == "text":
             return isinstance(value, str)
@@ -259,7 +259,7 @@ class Column:
         self._require_present(codes)
         return codes
 
-    def _code(self, given: list[Any], value: Any) -> Any:
+    def _code(self, given: list[Any], value: Any) -> float | list[float]:
         """The code of one value; `given` tells the row in a refusal."""
         if value is None:
             return [MISSING, *[0.0] * (self.width - 1)]
@@ -289,7 +289,7 @@ class Column:
         return _packed(written, self.width)
 
     @cached_property
-    def _places(self) -> dict[Any, float]:
+    def _places(self) -> dict[str | float, float]:
         return {value: float(place) for place, value in enumerate(self.categories)}
 
     def _require_present(self, codes: Codes) -> None:
@@ -303,7 +303,7 @@ class Column:
                 "missing=True), if the model can deal with it.",
             )
 
-    def _refused(self, row: int, value: Any, law: str, hint: str = "") -> InvalidInput:
+    def _refused(self, row: int, value: object, law: str, hint: str = "") -> InvalidInput:
         written = repr(value.item() if isinstance(value, np.generic) else value)
         shown = written if len(written) <= 60 else written[:57] + "..."
         return InvalidInput(
@@ -338,7 +338,7 @@ class Column:
                 hint="an array has no names: pass a frame, or what schema.encode(frame) returns.",
             )
 
-    def values(self, codes: Codes, missing: Any) -> list[Any]:
+    def values(self, codes: Codes, missing: object) -> list[object]:
         """The values of codes, which `require_codes` has let pass.
 
         Parameters
@@ -361,7 +361,7 @@ class Column:
             texts = [row.tobytes().rstrip(b"\0").decode() for row in rows]
             return [missing if gap else text for gap, text in zip(gaps, texts, strict=True)]
         numbers = codes[:, 0].tolist()
-        read: Any = float
+        read: Callable[[float], object] = float
         if self.kind == "boolean":
             read = bool
         elif self.kind == "category":
@@ -435,7 +435,7 @@ class Schema:
         _require_distinct([column.name for column in given], "the schema")
 
     @classmethod
-    def of(cls, frame: Any) -> "Schema":
+    def of(cls, frame: object) -> "Schema":
         """What a frame shows of its columns.
 
         Parameters
@@ -822,7 +822,7 @@ def _names(frame: Any) -> list[Any]:
     return list(frame.column_names if hasattr(frame, "column_names") else frame.columns)
 
 
-def _require_distinct(names: Sequence[Any], what: str) -> None:
+def _require_distinct(names: Sequence[object], what: str) -> None:
     twice = [name for place, name in enumerate(names) if name in names[:place]]
     if twice:
         raise InvalidInput(
@@ -830,7 +830,7 @@ def _require_distinct(names: Sequence[Any], what: str) -> None:
         )
 
 
-def _narwhals_frame(given: Any) -> Any:
+def _narwhals_frame(given: object) -> Any:
     import narwhals
 
     if not is_frame(given):
@@ -843,7 +843,7 @@ def _narwhals_frame(given: Any) -> Any:
     return narwhals.from_native(given, eager_only=True)
 
 
-def _is_records(people: Any) -> bool:
+def _is_records(people: object) -> bool:
     return (
         isinstance(people, Sequence)
         and all(isinstance(one, Mapping) for one in people)
@@ -851,7 +851,7 @@ def _is_records(people: Any) -> bool:
     )
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
 
 

@@ -22,6 +22,8 @@ INK, LIMIT, BAND, MUTED_INK = "#117733", "#c4400c", "#cfe8d6", "#5c636b"
 """Colours of lines, of limits, of bands, and of what stands beside."""
 
 FrameLibrary = Literal["pandas", "polars"]
+Cell = str | float | None
+"""What stands in a table that is shown; whole numbers and truth values count as numbers."""
 
 
 class Shown(ABC):
@@ -49,7 +51,7 @@ class Shown(ABC):
         """What it is, in one sentence."""
 
     @abstractmethod
-    def _columns(self) -> Mapping[str, Sequence[Any]]:
+    def _columns(self) -> Mapping[str, Sequence[Cell]]:
         """The table, column by column."""
 
     @abstractmethod
@@ -115,7 +117,7 @@ class Shown(ABC):
         rows = list(zip(*columns.values(), strict=True))
         left_out = len(rows) - ROWS_SHOWN
 
-        def cell(value: Any) -> str:
+        def cell(value: Cell) -> str:
             if value is None or isinstance(value, str | bool):
                 return "" if value is None else str(value)
             number = float(value)

@@ -196,7 +196,7 @@ def test_a_decision_column_is_never_a_feature(made):
 
 def test_a_csv_is_no_description(tmp_path):
     (tmp_path / "loans.csv").write_text("a,b\n1,2\n")
-    with pytest.raises(InvalidInput, match="nothing says which column of .* is the label"):
+    with pytest.raises(InvalidInput, match=r"nothing says which column of .* is the label"):
         read_table(tmp_path / "loans.csv")
 
 

@@ -21,7 +21,7 @@ from evenhand.tables import Frame, group_texts, listed, prepare, read_frame
 
 if TYPE_CHECKING:
     from evenhand.evaluation import PolicyFile
-    from evenhand.words import BoolArray, FloatArray
+    from evenhand.words import BoolArray, FloatArray, GroupArray
 
 
 @click.command(
@@ -107,7 +107,7 @@ def command(policy: str, data: str, out: Path, document: str | None, **options: 
 
 def groups_of(
     file: "PolicyFile", frame: Frame, name: str | None, drop: bool, unseen: str
-) -> "tuple[np.ndarray[Any, Any] | None, BoolArray]":
+) -> "tuple[GroupArray | None, BoolArray]":
     """The groups, where the policy may look at them, and who has one."""
     if not file.uses_group:
         return None, np.ones(len(frame), dtype=np.bool_)

@@ -12,7 +12,7 @@ import click
 
 from evenhand.cli.options import FOLDER, JSON_OPTION, NATURAL, POSITIVE, command_words, option
 from evenhand.cli.simulate import PLAY_OPTIONS, Play
-from evenhand.contracts import Json
+from evenhand.contracts import Environment, Json
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
 
@@ -176,7 +176,7 @@ def run(asked: CompareRequest) -> "tuple[Comparison, Tradeoff | None]":
     return comparison, trade_off(asked, world) if asked.tradeoff else None
 
 
-def trade_off(asked: CompareRequest, world: Any) -> "Tradeoff":
+def trade_off(asked: CompareRequest, world: Environment) -> "Tradeoff":
     """What longer exploration buys, with a bar on stderr."""
     from evenhand.cli.show import progress
     from evenhand.simulate import tradeoff

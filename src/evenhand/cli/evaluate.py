@@ -2,7 +2,6 @@
 with intervals.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,10 +19,12 @@ from evenhand.cli.options import (
     option,
     split,
 )
+from evenhand.contracts import Params
 from evenhand.errors import InvalidInput
 
 if TYPE_CHECKING:
     from evenhand.evaluation import DecisionLog, Evaluation
+    from evenhand.evaluation.evaluate import Estimate
 
 DEMO, DEMO_ROWS, DEMO_SEED = "demo", 20_000, 2020
 FORMATS = ("parquet", "csv", "excel", "jsonl", "obp", "dsjson", "vw")
@@ -158,7 +159,7 @@ def command(logs: str, policy: str | None, converted: Path | None, **options: An
         click.echo(f"Log: {converted} ({len(log):,} rows)")
 
 
-def asked_evaluation(log: "DecisionLog", policy: str, options: Mapping[str, Any]) -> "Evaluation":
+def asked_evaluation(log: "DecisionLog", policy: str, options: Params) -> "Evaluation":
     """What the log says about the policy."""
     from evenhand.evaluation import Candidate, evaluate
     from evenhand.fairness.rates import as_rates
@@ -175,7 +176,7 @@ def asked_evaluation(log: "DecisionLog", policy: str, options: Mapping[str, Any]
     )
 
 
-def asked_log(logs: str, options: Mapping[str, Any]) -> "DecisionLog":
+def asked_log(logs: str, options: Params) -> "DecisionLog":
     """The log that was asked for."""
     from evenhand.evaluation import read_log
 
@@ -224,16 +225,14 @@ def demo_log(rows: int = DEMO_ROWS, seed: int = DEMO_SEED) -> "DecisionLog":
     )
 
 
-def show_evaluation(
-    evaluation: "Evaluation", log: "DecisionLog", options: Mapping[str, Any]
-) -> None:
+def show_evaluation(evaluation: "Evaluation", log: "DecisionLog", options: Params) -> None:
     """The verdict, the figures behind it, what to beware of, and what it rests on."""
     from evenhand.cli.show import console, grid, heading, show_lines
 
     priced = (options["price_false_accept"], options["price_false_reject"]) != (1.0, 1.0)
     table = grid("", ">estimate", ">between", ">and", ">people", ">worth", ">limit")
 
-    def figures(estimate: Any, sign: str = "") -> tuple[str, str, str]:
+    def figures(estimate: "Estimate", sign: str = "") -> tuple[str, str, str]:
         value = "unknown" if estimate.value is None else f"{estimate.value:{sign}.4f}"
         return value, f"{estimate.lower:{sign}.4f}", f"{estimate.upper:{sign}.4f}"
 

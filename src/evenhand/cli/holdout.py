@@ -14,7 +14,7 @@ from evenhand.cli.options import (
     option,
     split,
 )
-from evenhand.contracts import Json
+from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput
 from evenhand.tables import chosen_groups, group_texts, listed, prepare, read_frame, two_values
 from evenhand.words import LabelledSample
@@ -93,7 +93,7 @@ def command(policy: str, data: str, document: str | None, **options: Any) -> Non
 
 
 def read_people(
-    file: "PolicyFile", data: str, options: dict[str, Any]
+    file: "PolicyFile", data: str, options: Params
 ) -> tuple[LabelledSample, str, list[str]]:
     """The new people as the policy sees them, the table's name, and what was done to it."""
     label, by = str(options["label"] or file.label or ""), str(options["group"] or file.group or "")

@@ -1,6 +1,5 @@
 """`evenhand measure`: the rates of decisions that were made, whoever made them."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import isnan
 from typing import TYPE_CHECKING, Any
@@ -9,6 +8,7 @@ import click
 import numpy as np
 
 from evenhand.cli.options import FILE_OPTIONS, JSON_OPTION, RATE_NAME, file_reading, option, split
+from evenhand.contracts import Params
 from evenhand.errors import InvalidInput
 from evenhand.tables import DECISION, chosen_groups, group_texts, read_frame, two_values
 from evenhand.words import BoolArray, FloatArray
@@ -99,7 +99,7 @@ class DecidedPeople:
     lines: list[str]
 
 
-def read_decided(data: str, options: Mapping[str, Any]) -> DecidedPeople:
+def read_decided(data: str, options: Params) -> DecidedPeople:
     """The rows with a decision and a group."""
     decision, by, outcome = options["decision"], options["group"], options["outcome"]
     named = [name for name in (decision, by, outcome) if name]

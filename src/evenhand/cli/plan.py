@@ -22,7 +22,7 @@ from evenhand.cli.options import (
     option,
     table_problem,
 )
-from evenhand.contracts import GroupUse, Json
+from evenhand.contracts import GroupUse, Json, Params
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import as_rates
 from evenhand.tables import FEWEST, number
@@ -130,7 +130,7 @@ def command(out: Path | None, document: str | None, **options: Any) -> None:
     click.echo("".join(f"\n{name}: {path}" for name, path in written.items() if path is not None))
 
 
-def make_plan(options: dict[str, Any], out: "Console") -> "LaunchPlan":
+def make_plan(options: Params, out: "Console") -> "LaunchPlan":
     """The plan that was asked for; how a table was read is shown before."""
     from evenhand.cli.show import show_task
     from evenhand.planning import plan, plan_from_sample
@@ -169,7 +169,7 @@ def make_plan(options: dict[str, Any], out: "Console") -> "LaunchPlan":
     )
 
 
-def launch_settings(options: Json) -> Json:
+def launch_settings(options: Params) -> Json:
     """What a plan from numbers and a plan from a table have in common."""
     people = options["people"]
     by_days = options["per_day"] is not None and options["days"] is not None

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 import numpy as np
-from rich.console import Console
+from rich.console import Console, JustifyMethod, OverflowMethod
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
@@ -23,10 +23,11 @@ from rich.table import Table
 from rich.text import Text
 
 from evenhand.cli.options import TableProblem
-from evenhand.contracts import Policy
+from evenhand.contracts import Params, Policy
 from evenhand.errors import CannotEstimateRate
 from evenhand.faircsc import FairSolution
 from evenhand.fairness.rates import RATES, GapConstraints
+from evenhand.words import Group
 
 IN_SAMPLE = (
     "These rates are measured on this table, the one the policy was chosen on. They are not "
@@ -81,22 +82,22 @@ def grid(*columns: str, padding: int = 1, rows: Iterable[Iterable[str]] = ()) ->
     """
     table = Table(box=None, padding=(0, padding + 1, 0, 0), show_header=any(columns))
     for name in columns:
-        justify: Any = "right" if name.startswith(">") else "left"
+        justify: JustifyMethod = "right" if name.startswith(">") else "left"
         wrapped = name.startswith("~")
-        overflow: Any = "fold" if wrapped else "ellipsis"
+        overflow: OverflowMethod = "fold" if wrapped else "ellipsis"
         table.add_column(name.lstrip(">~"), justify=justify, no_wrap=not wrapped, overflow=overflow)
     for row in rows:
         table.add_row(*row)
     return table
 
 
-def write_json(path: Path, document: Mapping[str, Any], indent: int | None = 1) -> None:
+def write_json(path: Path, document: Params, indent: int | None = 1) -> None:
     """A document as a file that other programs read."""
     text = json.dumps(document, indent=indent, allow_nan=False)
     path.write_text(text + "\n", encoding="utf-8")
 
 
-def emit(target: str | Path | None, document: Mapping[str, Any]) -> bool:
+def emit(target: str | Path | None, document: Params) -> bool:
     """Obey --json: print the document, and nothing else is to be printed then (True); or save it
     where a file was named (False).
     """
@@ -110,7 +111,7 @@ def emit(target: str | Path | None, document: Mapping[str, Any]) -> bool:
     return True
 
 
-def as_json(value: Any) -> Any:
+def as_json(value: object) -> Any:
     """The same as plain JSON: numbers that are not finite are null, keys are texts."""
     if isinstance(value, Mapping):
         return {str(key): as_json(one) for key, one in value.items()}
@@ -146,9 +147,9 @@ def money(task: TableProblem, cost: float) -> str:
     return f"{each:,.0f}" if abs(each) >= 1000 else f"{each:.5g}"
 
 
-def measured_rates(task: TableProblem, solution: FairSolution) -> dict[str, dict[Any, float]]:
+def measured_rates(task: TableProblem, solution: FairSolution) -> dict[str, dict[Group, float]]:
     """{symbol: {group: rate}} for every rate that the table lets us estimate."""
-    measured: dict[str, dict[Any, float]] = {}
+    measured: dict[str, dict[Group, float]] = {}
     for rate in RATES.values():
         try:
             measured |= GapConstraints.on(rate, task.sample).group_rates(solution.acceptance)

@@ -11,12 +11,13 @@ import click
 import numpy as np
 
 from evenhand.cli.options import JSON_OPTION, NATURAL, ONE_RATE, PICTURE_FILE, option
+from evenhand.contracts import Environment, Policy
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import RATES
 
 if TYPE_CHECKING:
     from evenhand.contracts import Learner
-    from evenhand.simulate import Run
+    from evenhand.simulate import Engine, Run
     from evenhand.simulate.named import Setting
 
 PARTS = 2
@@ -71,14 +72,14 @@ class Play:
     delta: float = 0.05
     rate: str = "fpr"
     rounds: int = 100_000
-    engine: Any = "auto"
+    engine: "Engine" = "auto"
 
     @property
     def regret_to(self) -> float:
         """The gap of the policy that regret is measured against."""
         return self.comparator_gap if self.regret_gap is None else self.regret_gap
 
-    def world(self) -> Any:
+    def world(self) -> Environment:
         """The environment; refuses what no run could have."""
         from evenhand.simulate.named import make_environment
 
@@ -86,10 +87,14 @@ class Play:
             raise InvalidInput(f"rounds is {self.rounds}; a run has at least one round.")
         return make_environment(self.environment, self.env_options, self.rounds)
 
-    def setting(self, world: Any) -> "Setting":
+    def setting(self, world: Environment) -> "Setting":
         """What the learners are told."""
         from evenhand.simulate.named import Setting
 
+        if world.hypotheses is None:
+            raise InvalidInput(
+                f"the environment {self.environment!r} has no class of rules to choose from."
+            )
         return Setting(
             hypotheses=world.hypotheses,
             rate=RATES[self.rate],
@@ -187,7 +192,7 @@ def show_run(play: Play, learner: str, run: "Run[Learner]") -> None:
     show.show_lines(out, summary(play, run))
 
 
-def stretches(phases: Sequence[str], policies: Sequence[Any]) -> list[tuple[int, int]]:
+def stretches(phases: Sequence[str], policies: Sequence[Policy]) -> list[tuple[int, int]]:
     """(first, last) of consecutive epochs with the same phase and policy."""
     runs: list[tuple[int, int]] = []
     for i, (phase, policy) in enumerate(zip(phases, policies, strict=True)):
@@ -224,7 +229,7 @@ def summary(play: Play, run: "Run[Learner]") -> list[str]:
     ]
 
 
-def draw(play: Play, name: str, run: "Run[Learner]", world: Any, path: Path) -> None:
+def draw(play: Play, name: str, run: "Run[Learner]", world: Environment, path: Path) -> None:
     """Regret and gap of this run."""
     from evenhand.report import regret_and_gap_figure, save_figure
     from evenhand.simulate import Comparison, LearnerRuns

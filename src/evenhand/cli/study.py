@@ -21,7 +21,7 @@ from evenhand.cli.options import (
     command_words,
     option,
 )
-from evenhand.contracts import Json
+from evenhand.contracts import Json, Params
 
 if TYPE_CHECKING:
     from evenhand.simulate.study import Study, StudyPlan
@@ -149,7 +149,7 @@ def command(document: str | None, **options: Any) -> None:
     click.echo(f"\nReport: {page}\nRows: {folder / 'results.parquet'}")
 
 
-def make_study(options: dict[str, Any]) -> "StudyPlan":
+def make_study(options: Params) -> "StudyPlan":
     """The plan, with every complaint about tables and names made before anything runs."""
     from evenhand.simulate.named import STUDIED
     from evenhand.simulate.study import StudyPlan, source_of
@@ -226,7 +226,7 @@ def show_study(finished: "Study") -> None:
     console().print(table)
 
 
-def report(finished: "Study", options: dict[str, Any]) -> str:
+def report(finished: "Study", options: Params) -> str:
     """The HTML page."""
     from evenhand import __version__
     from evenhand.cli.data import about
@@ -242,7 +242,7 @@ def report(finished: "Study", options: dict[str, Any]) -> str:
     return study_page(StudyReport(finished, facts, rate, typed, __version__, "results.parquet"))
 
 
-def command_line(options: dict[str, Any]) -> str:
+def command_line(options: Params) -> str:
     """What to type to get the same results."""
     repeated = {"learner": options["learners"], "limit": options["limits"]}
     words = ["evenhand", "study", *options["tables"]]

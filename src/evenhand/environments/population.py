@@ -13,7 +13,7 @@ the other.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Any, Self, cast
+from typing import Self, cast
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from evenhand.words import FloatArray, LabelledSample, Prices
 FALSE_POSITIVES = FalsePositiveRate()
 ZERO_ONE = Prices()
 ROUNDING = 1e-12
+_Question = tuple[float, tuple[Rate, ...], bytes, bytes]
+"""A limit, the rates, and both prices."""
 
 
 class Population(ABC):
@@ -47,7 +49,7 @@ class Population(ABC):
     """The class that belongs to it, if any."""
 
     def __init__(self) -> None:
-        self._optima: dict[Any, tuple[float, Mixture]] = {}
+        self._optima: dict[_Question, tuple[float, Mixture]] = {}
 
     @property
     @abstractmethod
@@ -290,9 +292,11 @@ class TablePopulation(Population):
         return self._known[rates]
 
 
-def _question(limit: float, rates: tuple[Rate, ...], prices: Prices) -> Any:
-    both = (prices.false_accept, prices.false_reject)
-    return (limit, rates, *(np.asarray(price).tobytes() for price in both))
+def _question(limit: float, rates: tuple[Rate, ...], prices: Prices) -> _Question:
+    accept, reject = (
+        np.asarray(price).tobytes() for price in (prices.false_accept, prices.false_reject)
+    )
+    return limit, rates, accept, reject
 
 
 def loss_on(sample: LabelledSample, acceptance: FloatArray, prices: Prices) -> float:

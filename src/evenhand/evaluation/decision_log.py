@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from evenhand.contracts import Json
+from evenhand.contracts import Json, Params
 from evenhand.errors import BadLabel, InvalidInput, LengthMismatch, MissingColumn, NotFinite
 from evenhand.tables import Frame, TableColumn, group_texts, listed, number, same_value, spelt
 from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, as_features, as_numbers
@@ -93,10 +93,10 @@ class DecisionLog:
         acceptance: ArrayLike,
         label: ArrayLike,
         *,
-        group: Iterable[Any] | None = None,
+        group: Iterable[object] | None = None,
         names: Sequence[str] | None = None,
         count: ArrayLike = 1.0,
-        id: Iterable[Any] | None = None,
+        id: Iterable[object] | None = None,
         source: str = "the log",
     ) -> "DecisionLog":
         """Check and convert what another program holds.
@@ -350,7 +350,7 @@ class DecisionLog:
         return replace(self, **kept, id=np.array(self.ids, dtype=object)[rows:]) if rows else self
 
 
-def _texts(values: Iterable[Any] | None, rows: int) -> GroupArray:
+def _texts(values: Iterable[object] | None, rows: int) -> GroupArray:
     """Objects: texts, None where the value is missing."""
     texts = np.full(rows, None, dtype=object)
     if values is None:
@@ -363,7 +363,7 @@ def _texts(values: Iterable[Any] | None, rows: int) -> GroupArray:
     return texts
 
 
-def _require_length(column: Any, rows: int, name: str) -> None:
+def _require_length(column: NDArray[np.generic], rows: int, name: str) -> None:
     if column.shape != (rows,):
         raise LengthMismatch(
             f"{name} has shape {column.shape} but there are {rows} rows; "
@@ -397,7 +397,7 @@ class LogReading:
     features: Sequence[str] | None = None
     good: str | None = None
     plain: bool = False
-    file: Mapping[str, Any] = field(default_factory=dict)
+    file: Params = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         strange = [role for role in self.columns if role not in ROLES]

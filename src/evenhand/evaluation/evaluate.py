@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -169,13 +169,12 @@ class EstimateCourse:
 
     def to_json(self) -> Json:
         """Plain JSON; NaN becomes null."""
-
-        def plain(value: Any) -> Any:
-            if isinstance(value, list):
-                return [plain(part) for part in value]
-            return None if value != value else value
-
-        return {name: plain(getattr(self, name).tolist()) for name in ("rows", "gaps", "loss")}
+        document: Json = {}
+        for name in ("rows", "gaps", "loss"):
+            shown = getattr(self, name).astype(object)
+            shown[shown != shown] = None
+            document[name] = shown.tolist()
+        return document
 
 
 @dataclass(frozen=True)
@@ -746,7 +745,7 @@ class LogEvaluator:
     def regression(self, context: FloatArray, rows: int) -> OutcomeRegression:
         """m from the rows before `rows` alone; accepted people without a label are left out."""
         log = self.log
-        past: Any = np.arange(max(0, rows - MOST_LEARNT_FROM), rows)
+        past: IntArray = np.arange(max(0, rows - MOST_LEARNT_FROM), rows)
         past = past[~log.open[past]]
         if not len(past):
             return fit_outcomes(None)

@@ -20,11 +20,11 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from evenhand.contracts import Json
+from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.evaluation.decision_log import (
     FEATURE,
@@ -40,6 +40,8 @@ from evenhand.evaluation.vowpal_wabbit import (
     write_dsjson,
 )
 from evenhand.tables import MISSING, TableColumn, import_pyarrow, read_frame
+from evenhand.tables.column import Cells
+from evenhand.words import GroupArray
 
 PACKED = (".gz", ".bz2", ".xz")
 """Suffixes of packed files; `read_frame` unpacks them."""
@@ -53,7 +55,7 @@ def read_log(
     columns: Mapping[str, str] | None = None,
     features: Sequence[str] | None = None,
     good: str | None = None,
-    **file: Any,
+    **file: object,
 ) -> DecisionLog:
     """Read a log of decisions from a file.
 
@@ -172,7 +174,7 @@ def read_parquet(path: Path, reading: LogReading) -> DecisionLog:
     return reading.log(read_frame(path, **{**reading.file, "format": "parquet"}).columns)
 
 
-def columns_of(log: DecisionLog) -> dict[str, list[Any]]:
+def columns_of(log: DecisionLog) -> dict[str, list[object]]:
     """The columns as plain values."""
     return {
         **({} if log.id is None else {"id": log.id.tolist()}),
@@ -186,7 +188,7 @@ def columns_of(log: DecisionLog) -> dict[str, list[Any]]:
 
 
 def write_parquet(
-    log: DecisionLog, path: Path, more: Mapping[str, list[Any]] | None = None
+    log: DecisionLog, path: Path, more: Mapping[str, Sequence[object]] | None = None
 ) -> None:
     """Write a log as Parquet.
 
@@ -273,7 +275,7 @@ def to_obp(log: DecisionLog) -> Json:
     """
     log.require_single("Open Bandit Pipeline")
 
-    def texts(values: Any) -> Any:
+    def texts(values: GroupArray) -> NDArray[np.str_]:
         return np.array(["" if value is None else value for value in values.tolist()], dtype=str)
 
     return {
@@ -292,7 +294,7 @@ def to_obp(log: DecisionLog) -> Json:
     }
 
 
-def from_obp(feedback: Mapping[str, Any], reading: LogReading | None = None) -> DecisionLog:
+def from_obp(feedback: Params, reading: LogReading | None = None) -> DecisionLog:
     """Turn Open Bandit Pipeline's `bandit_feedback` into a log.
 
     Parameters
@@ -348,7 +350,7 @@ def from_obp(feedback: Mapping[str, Any], reading: LogReading | None = None) -> 
         exact = np.asarray(given["acceptance"], dtype=np.float64)
         acceptance = reading.agreed(exact, acceptance)
     names = given.get("context_names", [f"x{j}" for j in range(context.shape[1])])
-    columns: dict[str, Any] = {
+    columns: dict[str, Cells] = {
         "accept": accept,
         "acceptance": acceptance,
         "label": np.where(accept, reward, np.nan),

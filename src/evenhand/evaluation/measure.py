@@ -18,7 +18,6 @@ hold for the true one, whatever it is.
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
 
 import numpy as np
 import scipy.special
@@ -224,7 +223,7 @@ class _Counts:
         name, event = "good outcomes among the accepted", sure & (labels == 1)
         return cls(name, "PPV", event, sure, perhaps, perhaps, perhaps)
 
-    def compared(self, rows: dict[Any, BoolArray], alpha: float) -> RateMeasure:
+    def compared(self, rows: dict[Group, BoolArray], alpha: float) -> RateMeasure:
         """The rate in each group, whose rows are given; each end is wrong with probability alpha at
         most.
         """
@@ -277,7 +276,7 @@ def interval(events: int, people: int, alpha: float) -> tuple[float, float]:
 
 def measure_decisions(
     accepted: BoolArray,
-    group: Sequence[Any],
+    group: Sequence[Group],
     label: FloatArray | None = None,
     *,
     rates: RateLike = ("selection", "fpr", "fnr"),

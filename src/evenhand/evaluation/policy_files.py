@@ -7,9 +7,8 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from evenhand.contracts import Policy
+from evenhand.contracts import Params, Policy
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import policy_from_json
 from evenhand.schema import Schema
@@ -42,7 +41,7 @@ class PolicyFile:
     policy: Policy
     recipe: Recipe
     source: str
-    document: Mapping[str, Any] = field(default_factory=dict)
+    document: Params = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path | str) -> "PolicyFile":

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
 import numpy as np
@@ -36,13 +36,14 @@ from evenhand.evaluation.decision_log import (
     write_lines,
 )
 from evenhand.tables import TableColumn, number, same_value
+from evenhand.tables.column import Cells
 from evenhand.words import Group
 
 ACCEPT, REJECT = 1, 2
 COSTS = {1: 0.0, -1: 1.0}
 REJECTED = 0.5
 NAMESPACE = "x"
-Row = tuple[list[float], bool, float, int, Any, Any]
+Row = tuple[list[float], bool, float, int, str | None, str | None]
 """Features, accept, acceptance, label, group and id of a decision, as plain values."""
 START = datetime(1970, 1, 1, tzinfo=UTC)
 """Events are a second apart from here on: a log has an order but no clock."""
@@ -53,10 +54,10 @@ class Logged(NamedTuple):
 
     accept: bool
     acceptance: float
-    cost: Any
-    features: dict[str, Any]
+    cost: str | float | None
+    features: Json
     group: Group
-    id: Any
+    id: object
 
 
 def _log(lines: list[Logged], reading: LogReading) -> DecisionLog:
@@ -91,7 +92,7 @@ def _log(lines: list[Logged], reading: LogReading) -> DecisionLog:
     ]
     names = {name: None for row in rows for name in row}
     ids = [line.id for line in lines]
-    columns: dict[str, Any] = {
+    columns: dict[str, Cells] = {
         "accept": np.array([line.accept for line in lines], dtype=bool),
         "acceptance": np.array([line.acceptance for line in lines], dtype=np.float64),
         "label": labels,
@@ -209,7 +210,7 @@ def _decided(event: Json, where: str) -> tuple[bool, float]:
 
 def _flat(context: Json, where: str) -> Json:
     """Features by name; those of a namespace of its own are `namespace^name`, as VW prints them."""
-    features: dict[str, Any] = {}
+    features: Json = {}
     for name, value in context.items():
         if name.startswith("_"):
             continue
@@ -257,7 +258,7 @@ def read_cb_text(path: Path, reading: LogReading) -> DecisionLog:
         tag = dict(parse_qsl(next((word[1:] for word in words if word.startswith("'")), "")))
         label = next((word for word in words if ":" in word and not word.startswith("'")), None)
         accept, p, cost = _chosen(label, tag, where)
-        features: dict[str, Any] = {}
+        features: dict[str, float] = {}
         for part in parts:
             words = part.split()
             own = not words or part[0].isspace()

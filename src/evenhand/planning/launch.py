@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import ceil, inf, log
-from typing import Any
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from evenhand.learners.certified.learner import FIRST_FITTED, FIRST_ROUNDS
 from evenhand.learners.certified.run import LATER_GROUPS
 from evenhand.planning.plan import Answer, Course, Curve, LaunchPlan, Milestone, Spread
 from evenhand.planning.population import (
+    GroupName,
     LaunchTerms,
     PlannedPopulation,
     from_numbers,
@@ -59,11 +59,11 @@ def plan(
     *,
     limit: float,
     failure_probability: float = 0.05,
-    group_shares: Mapping[Any, float],
-    bad_rates: Mapping[Any, float] | float,
+    group_shares: Mapping[GroupName, float],
+    bad_rates: Mapping[GroupName, float] | float,
     separation: float | None = None,
     auc: float | None = None,
-    score_shifts: Mapping[Any, float] | None = None,
+    score_shifts: Mapping[GroupName, float] | None = None,
     group_use: GroupUse = "certify_only",
     rules: int | None = None,
     horizon: int | None = None,
@@ -284,7 +284,7 @@ def simulate_runs(
     # from the first epoch to the horizon, dense at both ends
     grid = np.r_[np.geomspace(min(100, horizon), horizon, POINTS), np.linspace(1, horizon, 24)]
     rounds = np.unique(grid.round())
-    columns: dict[str, list[Any]] = {
+    columns: dict[str, list[FloatArray | float]] = {
         name: [] for name in ("cost", "weight", "audit", "gap", "worst_gap", "audited", "promised")
     }
     for seed in seeds:
@@ -350,21 +350,20 @@ def certified_learner(planned: PlannedPopulation, terms: LaunchTerms) -> Certifi
 
 
 def explorer(
-    kind: type[EpochLearner], planned: PlannedPopulation, terms: LaunchTerms, exploration: int
-) -> EpochLearner:
+    kind: type[TwoPhaseLearner], planned: PlannedPopulation, terms: LaunchTerms, exploration: int
+) -> TwoPhaseLearner:
     """A learner of the paper's kind that accepts everybody for `exploration` rounds first."""
-    settings: dict[str, Any] = {
-        "hypotheses": planned.world.hypotheses,
-        "rate": terms.rates,
-        "allowed_gap": terms.limit,
-        "failure_probability": share_of_delta(planned, terms, len(planned.world.hypotheses)),
-        "horizon": terms.horizon,
-        "prices": terms.prices,
-        "bound": JointHoeffding(),
-        "exploration_rounds": exploration,
-        "seed": 0,
-    }
-    return kind(**settings)
+    return kind(
+        planned.world.hypotheses,
+        terms.rates,
+        terms.limit,
+        share_of_delta(planned, terms, len(planned.world.hypotheses)),
+        terms.horizon,
+        prices=terms.prices,
+        bound=JointHoeffding(),
+        exploration_rounds=exploration,
+        seed=0,
+    )
 
 
 def two_phase_exploration(planned: PlannedPopulation, terms: LaunchTerms) -> float:

@@ -2,16 +2,16 @@
 that say so.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from math import inf, isfinite
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from evenhand.contracts import Json
+from evenhand.contracts import Json, Params
 from evenhand.learners.certified.forecast import RateForecast, sentences
-from evenhand.shown import BAND, INK, LIMIT, Shown
+from evenhand.shown import BAND, INK, LIMIT, Cell, Shown
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
@@ -357,7 +357,7 @@ class LaunchPlan(Shown):
     failure_probability: float
     horizon: int
     per_day: float | None
-    population: Mapping[str, Any]
+    population: Params
     prices: tuple[float, float]
     lives: int
     constant: str
@@ -408,7 +408,7 @@ class LaunchPlan(Shown):
     def _headline(self) -> str:
         return self.verdict
 
-    def _columns(self) -> dict[str, Sequence[Any]]:
+    def _columns(self) -> dict[str, Sequence[Cell]]:
         named = {"weight": self.weight, "audit": self.audit, "gap": self.gap}
         return {
             "round": self.rounds.tolist(),

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
-from typing import Any, cast
+from typing import TypeVar, cast
 
 import numpy as np
 import scipy
@@ -31,7 +31,17 @@ from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds,
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.learners.certified.learner import FIRST_ROUNDS
 from evenhand.learners.certified.run import CUTS
-from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
+from evenhand.words import (
+    BoolArray,
+    FloatArray,
+    Group,
+    GroupArray,
+    IntArray,
+    LabelledSample,
+    Prices,
+)
+
+GroupName = TypeVar("GroupName", bound=Group)
 
 BINS = 30
 """Bins of the score, of equal mass in the whole population."""
@@ -134,7 +144,7 @@ class PlannedPopulation:
             return self.world.hypotheses
         return FiniteClass.from_table(self.world.accepts[self.reachable])
 
-    def denominators(self, rates: Any) -> FloatArray:
+    def denominators(self, rates: tuple[Rate, ...]) -> FloatArray:
         """(rates, groups): P[a = j, in the denominator of the rate]."""
         table = self.world.population_sample()
         return np.array(
@@ -165,10 +175,10 @@ class PlannedPopulation:
 
 
 def from_numbers(
-    group_shares: Mapping[Any, float],
-    bad_rates: Mapping[Any, float] | float,
+    group_shares: Mapping[GroupName, float],
+    bad_rates: Mapping[GroupName, float] | float,
     separation: float,
-    score_shifts: Mapping[Any, float] | None,
+    score_shifts: Mapping[GroupName, float] | None,
     group_use: GroupUse,
     rules: int | None,
 ) -> PlannedPopulation:
@@ -192,10 +202,10 @@ def from_numbers(
 
 
 def _laws(
-    group_shares: Mapping[Any, float],
-    bad_rates: Mapping[Any, float] | float,
+    group_shares: Mapping[GroupName, float],
+    bad_rates: Mapping[GroupName, float] | float,
     separation: float,
-    score_shifts: Mapping[Any, float] | None,
+    score_shifts: Mapping[GroupName, float] | None,
 ) -> list[tuple[float, float, float]]:
     """(share, bad rate, shift of the score) of each group, or what is wrong with them."""
     shares = {group: float(share) for group, share in group_shares.items()}
@@ -470,7 +480,7 @@ def _out_of_fold(sample: LabelledSample, hypotheses: HypothesisClass) -> FloatAr
 
 
 def binned(
-    good: FloatArray, bad: FloatArray, groups: list[Any], group_use: GroupUse, name: str
+    good: FloatArray, bad: FloatArray, groups: list[Group], group_use: GroupUse, name: str
 ) -> Discrete:
     """good, bad: (groups, bins) masses. One threshold for all groups, or, where the group may
     decide, one for each.

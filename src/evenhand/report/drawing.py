@@ -24,6 +24,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.typing import RcKeyType
 
+Dash = str | tuple[float, tuple[float, ...]]
+"""A line style of matplotlib: a name, or an offset with the lengths of lines and gaps."""
+DrawOptions = dict[str, Any]
+"""Keyword arguments of a function of matplotlib."""
 INK, MUTED, RULE, ALARM = "#1b1f24", "#5c636b", "#d9dce0", "#c4400c"
 STYLE: "dict[RcKeyType, Any]" = {
     "font.size": 10.5,
@@ -57,7 +61,7 @@ class Look:
 
     colour: str
     dark: str
-    dash: Any = "-"
+    dash: Dash = "-"
     width: float = 1.8
 
 
@@ -311,7 +315,7 @@ def label_line_ends(axes: "Axes", ends: Mapping[str, float], chosen: Mapping[str
     places = spread_apart(np.array([min(spot, 1.0) for spot, *_ in spots]), 0.07)
     for (spot, name, value), place in zip(spots, places, strict=True):
         colour, leaves = chosen[name].colour, spot > 1.0
-        line: dict[str, Any] = {"arrowstyle": "-", "color": colour, "linewidth": 0.8}
+        line: DrawOptions = {"arrowstyle": "-", "color": colour, "linewidth": 0.8}
         line |= {"shrinkA": 0, "shrinkB": 1, "relpos": (0, 0.5)}
         axes.annotate(
             f"{name} \u2191 {short_number(float(f'{value:.2g}'))}" if leaves else name,

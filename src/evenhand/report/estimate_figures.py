@@ -7,7 +7,7 @@ An evaluation: each gap along the rows of the log, with its interval and the lim
 from dataclasses import replace
 from functools import partial
 from textwrap import wrap
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PANEL = (5.3, 3.9)
 LEARNED = drawing.LOOKS["certified"]
-WARNING: dict[str, Any] = {
+WARNING: drawing.DrawOptions = {
     "xycoords": "axes fraction",
     "va": "top",
     "fontsize": 9,
@@ -137,7 +137,11 @@ def draw_plan_audits(axes: "Axes", plan: LaunchPlan) -> None:
         f"in all {plan.audited.mean:,.0f} people,\n{plan.audited_bad.mean:,.0f} of them bad:\n"
         f"a bill of {plan.bill.mean:,.0f}"
     )
-    in_axes: dict[str, Any] = {"xycoords": "axes fraction", "fontsize": 9.5, "color": drawing.INK}
+    in_axes: drawing.DrawOptions = {
+        "xycoords": "axes fraction",
+        "fontsize": 9.5,
+        "color": drawing.INK,
+    }
     if plan.audit.mean[-1] > 0.5:
         axes.annotate(total, (0.03, 0.05), va="bottom", ha="left", **in_axes)
     else:

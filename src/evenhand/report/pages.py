@@ -9,7 +9,6 @@ page is written.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Any
 
 import numpy as np
 
@@ -281,7 +280,7 @@ def _drawn(panels: Sequence[Panel], size: tuple[float, float], prefix: str) -> l
     return [inline_svg(panel, size, f"{prefix}{i}") for i, panel in enumerate(panels)]
 
 
-def _render(template: str, **values: Any) -> str:
+def _render(template: str, **values: object) -> str:
     require("jinja2")
     from jinja2 import Environment, PackageLoader, StrictUndefined
 

@@ -14,8 +14,8 @@ import numpy as np
 from evenhand.faircsc import Frontier
 from evenhand.faircsc.frontier import convex_hull
 from evenhand.fairness.rates import Rate
-from evenhand.report.drawing import require
-from evenhand.words import FloatArray
+from evenhand.report.drawing import DrawOptions, require
+from evenhand.words import FloatArray, Group
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,15 +39,15 @@ STYLE: "dict[RcKeyType, Any]" = {
     "figure.constrained_layout.h_pad": 0.10,
 }
 
-OUTSIDE: dict[str, Any] = {
+OUTSIDE: DrawOptions = {
     "facecolor": RED,
     "alpha": 0.30,
     "hatch": "...",
     "edgecolor": "white",
     "linewidth": 0.0,
 }
-WITHIN: dict[str, Any] = {"facecolor": GREEN, "alpha": 0.45, "edgecolor": GREEN, "linewidth": 1.2}
-WITHIN_LINE: dict[str, Any] = {
+WITHIN: DrawOptions = {"facecolor": GREEN, "alpha": 0.45, "edgecolor": GREEN, "linewidth": 1.2}
+WITHIN_LINE: DrawOptions = {
     "color": GREEN,
     "linewidth": 7,
     "alpha": 0.6,
@@ -55,7 +55,7 @@ WITHIN_LINE: dict[str, Any] = {
     "zorder": 4,
 }
 """How the parts of the region are drawn: outside the limit, within it, and without a width."""
-BELOW: dict[str, Any] = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.13)}
+BELOW: DrawOptions = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.13)}
 """Where a legend stands."""
 
 
@@ -135,7 +135,7 @@ def draw_region(
     *,
     people: float,
     rate: Rate,
-    groups: tuple[Any, Any],
+    groups: tuple[Group, Group],
     priced: bool = False,
     title: str = "",
 ) -> "Figure":

@@ -26,7 +26,6 @@ from dataclasses import asdict, dataclass, fields
 from functools import partial
 from itertools import product
 from math import sqrt
-from typing import Any
 
 import numpy as np
 import scipy
@@ -271,7 +270,7 @@ class Comparison:
     True
     """
 
-    environment: Mapping[str, Any]
+    environment: Params
     rounds: int
     seeds: tuple[int, ...]
     promise: float
@@ -311,7 +310,7 @@ class Comparison:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Comparison":
+    def from_json(cls, document: Params) -> "Comparison":
         """Read what `to_json` wrote, bit for bit; summaries are computed anew.
 
         Parameters
@@ -520,7 +519,7 @@ class Tradeoff:
 
 
 def tradeoff(
-    environment: Any,
+    environment: Environment,
     hypotheses: HypothesisClass,
     rate: Rate,
     rounds: int,
@@ -673,7 +672,7 @@ class PromiseCost:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "PromiseCost":
+    def from_json(cls, document: Params) -> "PromiseCost":
         """Read what `to_json` wrote.
 
         Parameters
@@ -686,7 +685,7 @@ class PromiseCost:
         PromiseCost
             The same costs.
         """
-        plain: dict[str, Any] = {one.name: document[one.name] for one in fields(cls)}
+        plain: Json = {one.name: document[one.name] for one in fields(cls)}
         for name, value in plain.items():
             plain[name] = tuple(value) if isinstance(value, list) else value
         return cls(**plain)
@@ -694,7 +693,7 @@ class PromiseCost:
 
 def promise_cost(
     make: Callable[[float], CertifiedLearner],
-    environment: Any,
+    environment: Environment,
     rounds: int,
     seeds: Sequence[int],
     limits: Sequence[float] = LIMITS,

@@ -10,13 +10,13 @@ from typing import Any
 
 from evenhand import environments as worlds
 from evenhand import learners
-from evenhand.contracts import Environment, HypothesisClass, Json, Learner, Rate
+from evenhand.contracts import Environment, HypothesisClass, Json, Learner, Params, Rate
 from evenhand.errors import InvalidInput
 from evenhand.learners import rivals
 from evenhand.registry import Registry, summary
 from evenhand.words import Prices
 
-Parse = Callable[[str], Any]
+Parse = Callable[[str], object]
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Entry:
     make: Callable[..., Any]
     text: str = ""
     options: Mapping[str, Parse] = field(default_factory=dict)
-    fixed: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Params = field(default_factory=dict)
     needs: tuple[str, ...] | None = None
     kinds: tuple[str, ...] = ()
 
@@ -121,7 +121,7 @@ def _one_of(*values: str) -> Parse:
     return parse
 
 
-def _adopted(thing: Any) -> Entry:
+def _adopted(thing: Entry | Callable[..., Any]) -> Entry:
     """Another package may give an `Entry`, or a plain class or function."""
     return thing if isinstance(thing, Entry) else Entry(thing)
 
@@ -373,7 +373,7 @@ def split_options(text: str) -> tuple[str, list[str]]:
 
 def _parsed(entry: Entry, owner: str, options: Sequence[str]) -> Json:
     """Options "key=value" as arguments; dashes in a key count as underscores."""
-    arguments: dict[str, Any] = {}
+    arguments: Json = {}
     for option in options:
         key, equals, value = option.partition("=")
         name = key.strip().replace("-", "_")

@@ -11,13 +11,12 @@ Only a simulator can know the truth about Pi = {mixtures pi : |gap of pi on the 
 member is and how unfair its worst one, each by one call of the fair oracle with true costs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import Environment, Json, Learner, Policy, Rate
+from evenhand.contracts import Environment, Json, Learner, Params, Policy, Rate
 from evenhand.environments import Discrete
 from evenhand.environments.population import TablePopulation
 from evenhand.errors import CannotEstimateRate, InvalidInput
@@ -110,7 +109,7 @@ class RunRecord(Stretches):
         return plain
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "RunRecord":
+    def from_json(cls, document: Params) -> "RunRecord":
         """Read what `to_json` wrote, bit for bit.
 
         Parameters
@@ -123,7 +122,7 @@ class RunRecord(Stretches):
         RunRecord
             The same record.
         """
-        changed: dict[str, Any] = {"phases": tuple(document["phases"])}
+        changed: Json = {"phases": tuple(document["phases"])}
         for names, kind in (
             (("rounds", "accepted"), np.int64),
             (("regret", "gaps", "losses"), np.float64),
@@ -134,7 +133,7 @@ class RunRecord(Stretches):
         return cls(**{**document, **changed})
 
 
-def record(run: Run[Any], environment: Environment, limit: float) -> RunRecord:
+def record(run: Run[Learner], environment: Environment, limit: float) -> RunRecord:
     """Keep the numbers of a run; consecutive epochs with the same policy become one stretch.
 
     Parameters
@@ -302,7 +301,7 @@ class Trail:
         }
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Trail":
+    def from_json(cls, document: Params) -> "Trail":
         """Read what `to_json` wrote, bit for bit.
 
         Parameters
@@ -320,7 +319,7 @@ class Trail:
         return cls(np.array(document[rounds], np.int64), **columns)
 
 
-def trail(run: Run[Any], environment: Environment) -> Trail | None:
+def trail(run: Run[Learner], environment: Environment) -> Trail | None:
     """Follow a run epoch by epoch.
 
     Parameters
@@ -466,7 +465,7 @@ class PolicySet:
     beta: float
 
 
-def policy_set(learner: Any, environment: Any) -> PolicySet:
+def policy_set(learner: Learner, environment: Environment) -> PolicySet:
     """Find the best and the worst member of the set of a learner whose exploration is over.
 
     Parameters
@@ -537,7 +536,7 @@ def policy_set(learner: Any, environment: Any) -> PolicySet:
     )
 
 
-def _explored(learner: Any) -> tuple[TwoPhaseLearner, LabelledSample, Slack]:
+def _explored(learner: Learner) -> tuple[TwoPhaseLearner, LabelledSample, Slack]:
     """A learner whose exploration is over, with the sample and the slack that it ended with."""
     if not isinstance(learner, TwoPhaseLearner):
         raise InvalidInput(
@@ -554,7 +553,7 @@ def _explored(learner: Any) -> tuple[TwoPhaseLearner, LabelledSample, Slack]:
     return learner, learner.sample, learner.slack
 
 
-def regret_in_set(run: Run[Any], environment: Environment) -> FloatArray:
+def regret_in_set(run: Run[Learner], environment: Environment) -> FloatArray:
     """Return the regret of the bandit alone: to the best policy of the learner's own set.
 
     Parameters

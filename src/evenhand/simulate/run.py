@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar
 
 import numpy as np
 
@@ -22,14 +22,15 @@ from evenhand.errors import InvalidInput
 from evenhand.estimation import RoundLog
 from evenhand.learners import EpochLearner
 from evenhand.randomness import stream
-from evenhand.shown import INK, Shown, draw_limit
-from evenhand.words import FloatArray, GroupArray, IntArray, LabelledSample
+from evenhand.shown import INK, Cell, Shown, draw_limit
+from evenhand.words import Decisions, FloatArray, GroupArray, IntArray, LabelledSample
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Engine = Literal["auto", "events", "counts"]
 Played = TypeVar("Played", bound=Learner)
+Finished = TypeVar("Finished", bound=Learner, covariant=True)  # a finished run is only read
 PlayedInEpochs = TypeVar("PlayedInEpochs", bound=EpochLearner)
 PersonLaw = Callable[[LabelledSample], FloatArray]
 """One number for each person, from features, group and label."""
@@ -69,7 +70,7 @@ class Stretches:
         """
         return float(self.lengths[self.gaps > limit + 1e-9].sum() / self.rounds[-1])
 
-    def regret_at(self, rounds: Any) -> Any:
+    def regret_at(self, rounds: float | FloatArray) -> FloatArray:
         """Return the cumulative regret after a number of rounds.
 
         Parameters
@@ -82,11 +83,11 @@ class Stretches:
         float or array of float
             The regret; within a stretch, where the policy does not change, it grows linearly.
         """
-        return np.interp(rounds, np.r_[0, self.rounds], np.r_[0.0, self.regret])
+        return np.asarray(np.interp(rounds, np.r_[0, self.rounds], np.r_[0.0, self.regret]))
 
 
 @dataclass(frozen=True, eq=False)
-class Run(Stretches, Shown, Generic[Played]):
+class Run(Stretches, Shown, Generic[Finished]):
     """What happened in a simulated run, epoch by epoch.
 
     All arrays have one entry per epoch; the last epoch may have been cut off by the end of the run.
@@ -143,7 +144,7 @@ class Run(Stretches, Shown, Generic[Played]):
     oracle_calls: int
     seconds: float
     seed: int
-    learner: Played
+    learner: Finished
 
     def _headline(self) -> str:
         return (
@@ -151,7 +152,7 @@ class Run(Stretches, Shown, Generic[Played]):
             f"{float(self.regret[-1]):,.1f}, largest true gap {self.worst_gap:.3f}"
         )
 
-    def _columns(self) -> dict[str, Sequence[Any]]:
+    def _columns(self) -> dict[str, Sequence[Cell]]:
         return {
             "round": self.rounds.tolist(),
             "phase": self.phases,
@@ -472,20 +473,22 @@ def simulate_late(
         raise InvalidInput(f"{rounds} rounds, {per_step} people per step; both are at least 1.")
     game = _RunUnderWay(learner.restarted(seed), environment.fresh(), seed)
     player, queue, now = game.learner, LabelQueue(), 0.0
+    decide: Callable[..., Decisions] = player.decide
+    observe: Callable[..., None] = player.observe
     has_clock = {
         call: "at" in signature(getattr(player, call)).parameters for call in ("decide", "observe")
     }
     people, lateness = stream(seed, "people"), stream(seed, "delays")
     while player.round < rounds:
         now += 1.0
-        when: dict[str, Any] = {call: {"at": now} if has else {} for call, has in has_clock.items()}
+        when = {call: {"at": now} if has else {} for call, has in has_clock.items()}
         arrived = np.array(queue.take(now), dtype=np.int64).reshape(-1, 2)
-        player.observe(arrived[:, 0], arrived[:, 1], **when["observe"])
+        observe(arrived[:, 0], arrived[:, 1], **when["observe"])
         coming = min(per_step, rounds - player.round)
         while coming > 0:
             player.open_epoch()
             block = game.world.draw(min(coming, player.rounds_left), people)
-            decisions = player.decide(block.features, block.group, **when["decide"])
+            decisions = decide(block.features, block.group, **when["decide"])
             due = now + delays.draw(block, lateness)
             accepted: IntArray = np.flatnonzero(decisions.accept).astype(np.int64)
             queue.add(due[accepted], decisions.first_round + accepted, block.label[accepted])

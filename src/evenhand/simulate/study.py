@@ -9,7 +9,7 @@ last line is dropped when the journal is opened again.
 import json
 import os
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from math import ceil, sqrt
@@ -19,6 +19,7 @@ from typing import IO, Any, Protocol
 
 import numpy as np
 
+from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput, install_hint
 from evenhand.simulate.study_tasks import (
     OptimumTask,
@@ -56,7 +57,7 @@ BATCHES_PER_WORKER = 8
 LARGEST_BATCH = 8
 ALLOWED_FAILURES = 10
 """How many workers may die under a task before it counts as the task's fault."""
-Answer = tuple[str, dict[str, Any], float]
+Answer = tuple[str, Json, float]
 """(key, row, seconds) of a finished task."""
 Progress = Callable[[int, int], None]
 
@@ -87,7 +88,7 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.rows: dict[str, dict[str, Any]] = {}
+        self.rows: dict[str, Json] = {}
         self.seconds: dict[str, float] = {}
         self._file: IO[bytes] | None = None
 
@@ -123,7 +124,7 @@ class Journal:
             self._file.close()
             self._file = None
 
-    def add(self, key: str, row: dict[str, Any], seconds: float) -> None:
+    def add(self, key: str, row: Json, seconds: float) -> None:
         """Append one finished task; it is on the disk when this returns.
 
         Parameters
@@ -356,7 +357,7 @@ class Study:
     """
 
     plan: StudyPlan
-    rows: tuple[Mapping[str, Any], ...]
+    rows: tuple[Params, ...]
     seconds: tuple[float, ...]
 
     def of(self, table: str, limit: float, learner: str) -> "Cell":
@@ -414,7 +415,7 @@ class Cell:
     """
 
     learner: str
-    rows: tuple[Mapping[str, Any], ...]
+    rows: tuple[Params, ...]
     seconds: tuple[float, ...]
 
     @property

@@ -11,11 +11,10 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import Json
+from evenhand.contracts import Json, Learner
 from evenhand.environments import Replay
 from evenhand.errors import InvalidInput, NotSerialisable
 from evenhand.fairness.rates import RATES
@@ -271,7 +270,7 @@ class RunTask:
 Task = OptimumTask | RunTask
 
 
-def measured(run: Run[Any], limit: float, optimum: float, constant: float) -> Json:
+def measured(run: Run[Learner], limit: float, optimum: float, constant: float) -> Json:
     """The figures of a run: costs per person, regret, gaps, audits, and the curves behind the
     figures.
     """
@@ -322,7 +321,7 @@ def play(task: Task) -> tuple[str, Json, float]:
     return task.key, plain, perf_counter() - begun
 
 
-def _key(named: dict[str, Any]) -> str:
+def _key(named: Json) -> str:
     # not `evenhand.canonical`, whose texts have no spaces: old journals have these keys
     text = json.dumps({"format": FORMAT, **named}, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:24]
@@ -411,7 +410,7 @@ class StudyPlan:
         """What is solved first."""
         return tuple(OptimumTask(question) for question in self.questions)
 
-    def runs(self, optima: dict[str, dict[str, Any]]) -> Iterator[RunTask]:
+    def runs(self, optima: dict[str, Json]) -> Iterator[RunTask]:
         """Return all runs, in the order of the table of results.
 
         Parameters

@@ -11,7 +11,7 @@ alone, with the doubt in words and the option that settles it. Nothing is decide
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -22,7 +22,7 @@ from typing import Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from evenhand.contracts import Json
+from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput
 from evenhand.tables.packed import find_missing, plain_numbers
 from evenhand.words import BoolArray, FloatArray
@@ -195,7 +195,7 @@ class Notation:
         return written if self.unit is not None else {k: written[k] for k in written if k != "unit"}
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Notation":
+    def from_json(cls, document: Params) -> "Notation":
         """Read it back.
 
         Parameters
@@ -559,7 +559,7 @@ class TableColumn:
             known = {c: None if t.lower() in markers else t for c, t in value.items()}
             return tuple(known[cell] for cell in cells)
 
-        def text(cell: Any) -> str | None:
+        def text(cell: object) -> str | None:
             if cell is None or cell != cell:
                 return None
             if isinstance(cell, float) and cell.is_integer() and abs(cell) < 1e15:

@@ -239,7 +239,7 @@ def _checked(source: str, given: Mapping[str, Any]) -> Json:
     }
 
 
-def _value(source: str, key: str, value: Any) -> Any:
+def _value(source: str, key: str, value: object) -> Any:
     """The value of a key; InvalidInput if it has another type than the key's."""
     if key in ("bad", "groups", "features", "leave_out", "missing", "needed"):
         several = [value] if isinstance(value, str) or not isinstance(value, Iterable) else value
@@ -309,7 +309,7 @@ def _require_meaning(what: str, meaning: Json) -> None:
             )
 
 
-def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) -> LabelledFrame:
+def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: Any) -> LabelledFrame:
     """Read a table of people, whatever it is: the one way in for every command.
 
     Parameters
@@ -387,7 +387,7 @@ def read_table(source: Any, *, fewest_by_default: int = FEWEST, **meaning: Any) 
     )
 
 
-def _published(name: str, given: dict[str, Any]) -> LabelledFrame:
+def _published(name: str, given: Json) -> LabelledFrame:
     """A published table by name, with another grouping or with some of its features."""
     for key in given:
         if key not in ("group", "features", "needed", "fewest"):

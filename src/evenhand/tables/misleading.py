@@ -10,13 +10,11 @@ that chance alone is expected to show, (bins - 1)(groups - 1) / 2n.
 
 from dataclasses import dataclass
 from shlex import quote
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evenhand.tables.frame import Table
-from evenhand.words import FloatArray
+from evenhand.words import FloatArray, GroupArray, IntArray
 
 BINS, MOST_ROWS = 12, 100_000
 TELLS_GROUP, TELLS_LABEL = 0.25, 0.9
@@ -52,7 +50,7 @@ class Misleading:
     text: str
 
 
-def share_told(column: FloatArray, about: NDArray[Any]) -> float:
+def share_told(column: FloatArray, about: GroupArray | IntArray) -> float:
     """Measure which share of the entropy of `about` a column tells.
 
     Parameters

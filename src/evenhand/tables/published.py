@@ -28,7 +28,6 @@ from dataclasses import dataclass, replace
 from importlib import resources
 from io import BytesIO, StringIO
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -522,7 +521,7 @@ def lending(_: str | None = None) -> LabelledFrame:
     return people("lending", frame, features, cells["group"], [y == "yes" for y in cells["repaid"]])
 
 
-def _adopted(entry: Any) -> PublishedTable:
+def _adopted(entry: object) -> PublishedTable:
     if not isinstance(entry, PublishedTable):
         raise InvalidInput(
             f"an entry point of evenhand.tables names {entry!r}; it must be a PublishedTable.",

@@ -23,6 +23,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from evenhand.contracts import Json
 from evenhand.errors import InvalidInput, install_hint
 from evenhand.tables.column import DATES, MISSING, Cells, TableColumn, Written, with_one_mark
 from evenhand.tables.frame import Frame
@@ -145,7 +146,7 @@ class FileReading:
 
 
 def read_frame(
-    source: Any,
+    source: object,
     delimiter: str | None = None,
     missing: Iterable[str] | None = None,
     format: Format | None = None,
@@ -393,7 +394,7 @@ def _compact(cells: Cells) -> Cells:
 
 def _from_json(raw: bytes, source: str, how: FileReading) -> Frame:
     text = _decoded(raw, source, how.encoding)
-    objects: list[dict[str, Any]] = []
+    objects: list[Json] = []
     lines: list[int] = []
     try:
         if text.lstrip()[:1] == "[":
@@ -569,7 +570,7 @@ def _from_excel(raw: bytes, source: str, how: FileReading) -> Frame:
     return _named(source, names, columns, lines, how, Written(how.decimal, how.dates))
 
 
-def _filled_row(row: list[Any]) -> bool:
+def _filled_row(row: Sequence[object]) -> bool:
     return any(cell is not None and cell != "" for cell in row)
 
 

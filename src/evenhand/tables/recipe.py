@@ -8,11 +8,11 @@ category that the policy has never seen are refused, or settled by an option.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
-from evenhand.contracts import Json
+from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.schema import Column, Kind, Schema
 from evenhand.tables.column import PLAIN, Notation, Written, listed
@@ -90,7 +90,7 @@ def recipe_to_json(recipe: Recipe) -> Json:
     }
 
 
-def recipe_from_json(document: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> Recipe:
+def recipe_from_json(document: Params | Sequence[Params]) -> Recipe:
     """Read a recipe back.
 
     Parameters
@@ -129,8 +129,9 @@ def recipe_from_json(document: Mapping[str, Any] | Sequence[Mapping[str, Any]]) 
                 recipe.append(RecipeColumn(column.name, Notation.from_json(notation[column.name])))
                 continue
             shown = set(document["encoded_columns"][column.name])
-            values = tuple(v for v in column.categories if f"{column.name}={v}" in shown)
-            left = [v for v in column.categories if v not in values]
+            every = tuple(map(str, column.categories))
+            values = tuple(v for v in every if f"{column.name}={v}" in shown)
+            left = [v for v in every if v not in values]
             recipe.append(RecipeColumn(column.name, None, values, next(iter(left), None)))
         return tuple(recipe)
     except (KeyError, TypeError) as error:

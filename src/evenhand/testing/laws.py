@@ -7,7 +7,7 @@ copies decide differently the law is broken.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,9 +18,17 @@ from typing import Any, ParamSpec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evenhand.contracts import Environment, Json, Params
+from evenhand.contracts import Environment, Json, Learner, Params
 from evenhand.errors import BadLabel, InvalidInput, ProtocolError
-from evenhand.words import BoolArray, Decisions, FloatArray, GroupArray, IntArray, LabelledSample
+from evenhand.words import (
+    BoolArray,
+    Decision,
+    Decisions,
+    FloatArray,
+    GroupArray,
+    IntArray,
+    LabelledSample,
+)
 
 EQUAL = 1e-12
 """Costs that differ by at most EQUAL * sum|cost| are equal."""
@@ -30,6 +38,8 @@ HANGING = 300
 """Seconds after which a thread counts as one that never ends; those of a sound learner need a few.
 """
 Arguments = ParamSpec("Arguments")
+ShownGroup = Any
+"""Groups as callers show them: arrays, lists, columns of any library, or None."""
 
 
 class LawBroken(AssertionError):
@@ -84,9 +94,10 @@ def same(left: object, right: object) -> bool:
     return np.array_equal(np.asarray(left), np.asarray(right))
 
 
-def through_text(data: Json) -> Any:
+def through_text(data: Json) -> Json:
     """What is left of `data` after being written as strict JSON and read again."""
-    return json.loads(json.dumps(data, allow_nan=False))
+    left: Json = json.loads(json.dumps(data, allow_nan=False))
+    return left
 
 
 def is_plain_with(params: Params, name: str) -> bool:
@@ -124,12 +135,12 @@ class LearnerCase:
     (0, 60, [25, 25, 10])
     """
 
-    learner: Any
+    learner: Learner
     environment: Environment
     rounds: int = 600
     seed: int = 0
 
-    def fresh(self) -> Any:
+    def fresh(self) -> Learner:
         """Return the learner at its beginning.
 
         Returns
@@ -166,7 +177,7 @@ class LearnerCase:
 LearnerLaw = Callable[[LearnerCase], None]
 
 
-def rows_of(people: LabelledSample, rows: Any) -> LabelledSample:
+def rows_of(people: LabelledSample, rows: IntArray | list[int] | slice) -> LabelledSample:
     """Some of the people."""
     return LabelledSample(people.features[rows], people.group[rows], people.label[rows])
 
@@ -192,7 +203,7 @@ class Decided:
         """Every so many people: those whose round leaves that rest."""
         return np.asarray(self.rounds % step == rest)
 
-    def tell(self, learner: Any, chosen: BoolArray, label: ArrayLike | None = None) -> None:
+    def tell(self, learner: Learner, chosen: BoolArray, label: ArrayLike | None = None) -> None:
         """Tell the labels of the chosen who were accepted; `label` instead of the true ones."""
         places = np.flatnonzero(chosen & self.accepted)
         labels = self.people.label if label is None else np.broadcast_to(label, self.rounds.shape)
@@ -200,7 +211,7 @@ class Decided:
             learner.observe(self.rounds[places], labels[places])
 
 
-Reports = Callable[[Any, Decided], None]
+Reports = Callable[[Learner, Decided], None]
 """What a learner is told after a block of people, before the next one comes."""
 
 
@@ -211,18 +222,20 @@ class Copy:
     """
 
     reports: Reports
-    shown: Callable[[GroupArray], Any] = lambda group: group
+    shown: Callable[[GroupArray], ShownGroup] = lambda group: group
 
 
-def decide(learner: Any, features: FloatArray, group: Any, at: float | None = None) -> Decisions:
+def decide(
+    learner: Learner, features: FloatArray, group: ShownGroup, at: float | None = None
+) -> Decisions:
     """Decide about people; a learner with a maturity window is told the time, by default the number
     of people so far.
     """
     timed = {}
     if getattr(learner, "maturity", None) is not None:
         timed["at"] = float(learner.round) if at is None else at
-    decisions: Decisions = learner.decide(features, group, **timed)
-    return decisions
+    decide_at: Callable[..., Decisions] = learner.decide  # "at" is beyond the contract
+    return decide_at(features, group, **timed)
 
 
 @contextmanager
@@ -236,7 +249,7 @@ def nothing_fails(what: str) -> Iterator[None]:
         raise Broken(f"{what} failed with {type(error).__name__}: {error}") from error
 
 
-def play(case: LearnerCase, *runs: Copy) -> list[Any]:
+def play(case: LearnerCase, *runs: Copy) -> list[Learner]:
     """Play one fresh copy for each run, side by side: all must decide as the first does, to the
     end. The copies, played.
 
@@ -279,7 +292,7 @@ def play(case: LearnerCase, *runs: Copy) -> list[Any]:
     return copies
 
 
-def require_same_decisions(one: Any, two: Any) -> None:
+def require_same_decisions(one: Iterable[Decision], two: Iterable[Decision]) -> None:
     """The law is broken unless both were decided alike: accept, propensity, round and epoch."""
     names = ("accept", "propensity", "round", "epoch")
     left, right = (
@@ -297,7 +310,7 @@ def require_same_decisions(one: Any, two: Any) -> None:
         )
 
 
-def require_refusal(what: str, report: Callable[..., None], *arguments: Any) -> None:
+def require_refusal(what: str, report: Callable[..., None], *arguments: ArrayLike) -> None:
     """The law is broken unless the report is refused with ProtocolError or BadLabel; its first
     argument is the round, or the rounds.
     """
@@ -314,7 +327,7 @@ def require_refusal(what: str, report: Callable[..., None], *arguments: Any) -> 
     raise Broken(f"{what} ({where}) was taken")
 
 
-def require_labels(learner: Any, decided: Decided, told: BoolArray) -> None:
+def require_labels(learner: Learner, decided: Decided, told: BoolArray) -> None:
     """The law is broken unless exactly the labels of the `told` are known: asked by repeating,
     contradicting and (the others) by telling.
 

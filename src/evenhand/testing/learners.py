@@ -10,11 +10,10 @@ its rounds in `round`.
 from collections.abc import Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 import numpy as np
 
-from evenhand.contracts import Environment, SupportsStorage
+from evenhand.contracts import Environment, Learner, SupportsStorage
 from evenhand.errors import NotSerialisable
 from evenhand.learners import load
 from evenhand.testing import reports
@@ -29,10 +28,10 @@ from evenhand.testing.laws import (
     require_refusal,
     require_same_decisions,
 )
-from evenhand.words import Decisions, LabelledSample
+from evenhand.words import Decision, Decisions, LabelledSample
 
 
-def decide_block(learner: Any, people: LabelledSample) -> Decisions:
+def decide_block(learner: Learner, people: LabelledSample) -> Decisions:
     """Decide about all of them at once, then tell the labels of the accepted."""
     decisions = decide(learner, people.features, people.group)
     for place in np.flatnonzero(decisions.accept).tolist():
@@ -40,7 +39,7 @@ def decide_block(learner: Any, people: LabelledSample) -> Decisions:
     return decisions
 
 
-def decide_singly(learner: Any, people: LabelledSample) -> list[Any]:
+def decide_singly(learner: Learner, people: LabelledSample) -> list[Decision]:
     """Decide about one after the other at one time, then tell the labels of the accepted."""
     now, rows = float(learner.round), range(len(people))
     decisions = [
@@ -349,6 +348,7 @@ def continues_after_storage(case: LearnerCase) -> None:
     half = len(blocks) // 2
     for people in blocks[:half]:
         decide_block(learner, people)
+    assert isinstance(learner, SupportsStorage)
     with TemporaryDirectory() as folder:
         path = Path(folder) / "learner"
         try:
@@ -382,7 +382,7 @@ LEARNER_LAWS: tuple[LearnerLaw, ...] = (
 )
 
 
-def learner_laws(learner: Any) -> tuple[LearnerLaw, ...]:
+def learner_laws(learner: Learner) -> tuple[LearnerLaw, ...]:
     """Return the laws that apply to a learner.
 
     They are those of every learner, and those of each further method that it has.
@@ -411,7 +411,7 @@ def learner_laws(learner: Any) -> tuple[LearnerLaw, ...]:
 
 
 def check_learner(
-    learner: Any, environment: Environment, *, rounds: int = 600, seed: int = 0
+    learner: Learner, environment: Environment, *, rounds: int = 600, seed: int = 0
 ) -> tuple[str, ...]:
     """Check every law that applies to a learner.
 

@@ -7,18 +7,18 @@ learner must lose nothing, count nobody twice, and learn nothing from what it ma
 """
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Lock
-from typing import Any
 
 import numpy as np
 
 from evenhand.contracts import (
+    Learner,
     SupportsErasure,
     SupportsLateGroups,
     SupportsOverrule,
@@ -33,6 +33,7 @@ from evenhand.testing.laws import (
     Decided,
     LearnerCase,
     LearnerLaw,
+    ShownGroup,
     decide,
     law,
     nothing_fails,
@@ -54,7 +55,7 @@ THREADS = 4
 """Threads that call one learner at once."""
 
 
-def tell_all(learner: Any, decided: Decided) -> None:
+def tell_all(learner: Learner, decided: Decided) -> None:
     """The labels of all who were accepted, in the order of their rounds."""
     decided.tell(learner, decided.accepted)
 
@@ -87,7 +88,7 @@ def late_labels_find_their_round(case: LearnerCase) -> None:
     """
     met: list[Decided] = []
 
-    def some_late(learner: Any, decided: Decided) -> None:
+    def some_late(learner: Learner, decided: Decided) -> None:
         met.append(decided)
         decided.tell(learner, decided.every(2))
         if len(met) > LATE:
@@ -125,7 +126,7 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
     for told in ((), (1,), (-1,)):
         missing = 0
 
-        def some(learner: Any, decided: Decided, told: tuple[int, ...] = told) -> None:
+        def some(learner: Learner, decided: Decided, told: tuple[int, ...] = told) -> None:
             nonlocal missing
             coming = np.isin(decided.people.label, told)
             decided.tell(learner, coming)
@@ -159,7 +160,7 @@ def repeated_reports_change_nothing(case: LearnerCase) -> None:
     >>> repeated_reports_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
-    def twice(learner: Any, decided: Decided) -> None:
+    def twice(learner: Learner, decided: Decided) -> None:
         told = np.flatnonzero(decided.accepted)
         if len(told):
             learner.observe(
@@ -169,7 +170,7 @@ def repeated_reports_change_nothing(case: LearnerCase) -> None:
 
     before: list[Decided] = []
 
-    def again_later(learner: Any, decided: Decided) -> None:
+    def again_later(learner: Learner, decided: Decided) -> None:
         before.append(decided)
         for block in before[-HELD:]:
             tell_all(learner, block)
@@ -205,7 +206,7 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
         waiting: list[tuple[int, int]] = []
         draw = np.random.default_rng(case.seed)
 
-        def tell_held(learner: Any, decided: Decided) -> None:
+        def tell_held(learner: Learner, decided: Decided) -> None:
             labels = decided.people.label[decided.accepted].tolist()
             waiting.extend(zip(decided.rounds[decided.accepted].tolist(), labels, strict=True))
             if decided.rounds[0] // BLOCK % HELD < HELD - 1 or not waiting:
@@ -249,7 +250,7 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
     >>> refused_reports_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
-    def with_refusals(learner: Any, decided: Decided) -> None:
+    def with_refusals(learner: Learner, decided: Decided) -> None:
         accepted, label = decided.accepted, decided.people.label
         fresh, told = accepted & decided.every(2), accepted & ~decided.every(2)
         decided.tell(learner, told)
@@ -272,7 +273,7 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
             require_refusal(f"a report that ends with {what}", learner.observe, rounds, labels)
         decided.tell(learner, fresh)
 
-    def without(learner: Any, decided: Decided) -> None:
+    def without(learner: Learner, decided: Decided) -> None:
         decided.tell(learner, ~decided.every(2))
         decided.tell(learner, decided.every(2))
 
@@ -307,7 +308,8 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
     """
 
     def refusing(label: int | None, *, attempted: bool = False) -> Copy:
-        def refuse_some(learner: Any, decided: Decided) -> None:
+        def refuse_some(learner: Learner, decided: Decided) -> None:
+            assert isinstance(learner, SupportsOverrule)
             chosen = decided.accepted & decided.every(3)
             if label is not None:
                 decided.tell(learner, chosen, label)
@@ -321,7 +323,8 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
 
     met: list[Decided] = []
 
-    def refuse_late(learner: Any, decided: Decided) -> None:
+    def refuse_late(learner: Learner, decided: Decided) -> None:
+        assert isinstance(learner, SupportsOverrule)
         tell_all(learner, decided)
         met.append(decided)
         long_ago = met[-LATE:][0]
@@ -360,7 +363,8 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
     >>> accepted_rejects_stay_rejected(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
-    def accept_some(learner: Any, decided: Decided) -> None:
+    def accept_some(learner: Learner, decided: Decided) -> None:
+        assert isinstance(learner, SupportsOverrule)
         chosen = ~decided.accepted & decided.every(2)
         if chosen.any():
             learner.overrule(decided.rounds[chosen], np.ones(int(chosen.sum()), bool))
@@ -398,7 +402,8 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
     >>> agreeing_humans_change_nothing(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
 
-    def agree(learner: Any, decided: Decided) -> None:
+    def agree(learner: Learner, decided: Decided) -> None:
+        assert isinstance(learner, SupportsOverrule)
         decided.tell(learner, decided.every(2))
         learner.overrule(decided.rounds, decided.accepted)
         learner.overrule(int(decided.rounds[0]), bool(decided.accepted[0]))
@@ -414,14 +419,15 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
             others,
         )
 
-    def alone(learner: Any, decided: Decided) -> None:
+    def alone(learner: Learner, decided: Decided) -> None:
         decided.tell(learner, decided.every(2))
         decided.tell(learner, ~decided.every(2))
 
     def overruled(times: int) -> Copy:
         met: list[Decided] = []
 
-        def overrule_some(learner: Any, decided: Decided) -> None:
+        def overrule_some(learner: Learner, decided: Decided) -> None:
+            assert isinstance(learner, SupportsOverrule)
             tell_all(learner, decided)
             met.append(decided)
             long_ago = met[-LATE:][0]
@@ -498,21 +504,23 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
             for learner, decided in ((one, Decided(last, first)), (two, Decided(other, second))):
                 tell_all(learner, decided)
                 if gone:
+                    assert isinstance(learner, SupportsErasure)
                     learner.erase(int(decided.rounds[0]))
             if number % 8 == 0:
                 _require_same_files(one, two, first[0].round)
     _require_same_files(one, two, case.rounds - 1)
 
 
-def _require_same_files(one: Any, two: Any, round: int) -> None:
+def _require_same_files(one: Learner, two: Learner, round: int) -> None:
     """LawBroken unless both learners are stored in the same bytes; says nothing about learners
     whose files are never the same twice.
     """
-    if not isinstance(one, SupportsStorage):
+    if not (isinstance(one, SupportsStorage) and isinstance(two, SupportsStorage)):
         return
+    copies: tuple[tuple[str, SupportsStorage], ...] = (("one", one), ("again", one), ("two", two))
     with TemporaryDirectory() as folder:
         files = []
-        for name, learner in (("one", one), ("again", one), ("two", two)):
+        for name, learner in copies:
             try:
                 learner.save(Path(folder) / name)
             except NotSerialisable:
@@ -553,7 +561,8 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
     def erasing(*, attempts: bool) -> Copy:
         met: list[Decided] = []
 
-        def erase_some(learner: Any, decided: Decided) -> None:
+        def erase_some(learner: Learner, decided: Decided) -> None:
+            assert isinstance(learner, SupportsErasure)
             met.append(decided)
             decided.tell(learner, decided.every(3) | decided.every(3, 1))
             gone = [decided.rounds[decided.every(8)]]
@@ -578,7 +587,7 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
     play(case, erasing(attempts=False), erasing(attempts=True))
 
 
-def _require_closed(learner: Any, round: int) -> None:
+def _require_closed(learner: Learner, round: int) -> None:
     for label in (1, -1):
         require_refusal(f"label {label:+d} of an erased person", learner.observe, round, label)
     if isinstance(learner, SupportsOverrule):
@@ -616,9 +625,9 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
     """
     numeric = bool(case.people().group.dtype.kind in "iuf")
 
-    def hiding(missing: Any, kind: Any = object) -> Copy:
-        def hide_some(group: GroupArray) -> Any:
-            shown = group.astype(kind)
+    def hiding(missing: object, kind: type = object) -> Copy:
+        def hide_some(group: GroupArray) -> ShownGroup:
+            shown: GroupArray = group.astype(kind)
             shown[::5] = missing
             return shown
 
@@ -633,7 +642,7 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
     if find_spec("pandas") is not None:
         pandas = import_module("pandas")
 
-        def categories(group: GroupArray) -> Any:
+        def categories(group: GroupArray) -> ShownGroup:
             shown = pandas.Series(group, dtype=object)
             shown[::5] = None
             return shown.astype("category")
@@ -668,7 +677,7 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
     >>> new_groups_stop_nobody(LearnerCase(AcceptAll(), lending(), rounds=50))
     """
     people = case.people()
-    strange: Any = (
+    strange: int | str = (
         int(people.group.max()) + 1
         if people.group.dtype.kind in "iu"
         else f"{people.group[0]} mistyped"
@@ -678,8 +687,11 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
             blocks = iter(range(case.rounds + 1))
 
             def once(
-                group: GroupArray, place: int = place, turn: int = turn, blocks: Any = blocks
-            ) -> Any:
+                group: GroupArray,
+                place: int = place,
+                turn: int = turn,
+                blocks: Iterator[int] = blocks,
+            ) -> ShownGroup:
                 shown = group.astype(object)
                 if next(blocks) == turn:
                     shown[min(place, len(shown) - 1)] = strange
@@ -714,13 +726,14 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
     """
     values = sorted(set(case.people().group.tolist()))
 
-    def hide_some(group: GroupArray) -> Any:
+    def hide_some(group: GroupArray) -> ShownGroup:
         shown = group.astype(object)
         shown[::5] = None
         return shown
 
     def telling(*, attempts: bool) -> Copy:
-        def tell_groups(learner: Any, decided: Decided) -> None:
+        def tell_groups(learner: Learner, decided: Decided) -> None:
+            assert isinstance(learner, SupportsLateGroups)
             tell_all(learner, decided)
             rounds, group = decided.rounds[::5], decided.people.group[::5]
             other = [values[0] if value != values[0] else values[-1] for value in group.tolist()]
@@ -863,7 +876,7 @@ def threads_share_the_rounds(case: LearnerCase) -> None:
     _require_shared_rounds(learner, met, len(people))
 
 
-def _require_shared_rounds(learner: Any, met: list[Decided], people: int) -> None:
+def _require_shared_rounds(learner: Learner, met: list[Decided], people: int) -> None:
     """Every person is one round, with the propensity of the policy and a label of their own."""
     rounds = np.sort(np.concatenate([decided.rounds for decided in met]))
     twice = rounds[:-1][np.diff(rounds) == 0]
@@ -914,11 +927,12 @@ def reports_survive_storage(case: LearnerCase) -> None:
         decided = Decided(people, decide(learner, people.features, people.group))
         met.append(decided)
         decided.tell(learner, decided.every(2))
-        for capability, report in ((SupportsOverrule, "overrule"), (SupportsErasure, "erase")):
-            chosen = decided.every(10, 2 if report == "overrule" else 3)
-            if isinstance(learner, capability) and chosen.any():
-                told = (~decided.accepted[chosen],) if report == "overrule" else ()
-                getattr(learner, report)(decided.rounds[chosen], *told)
+        overruled, erased = decided.every(10, 2), decided.every(10, 3)
+        if isinstance(learner, SupportsOverrule) and overruled.any():
+            learner.overrule(decided.rounds[overruled], ~decided.accepted[overruled])
+        if isinstance(learner, SupportsErasure) and erased.any():
+            learner.erase(decided.rounds[erased])
+    assert isinstance(learner, SupportsStorage)
     with TemporaryDirectory() as folder:
         try:
             learner.save(Path(folder) / "learner")
@@ -941,7 +955,7 @@ def reports_survive_storage(case: LearnerCase) -> None:
             tell_all(player, Decided(people, one))
 
 
-def _answer(learner: Any, round: int, label: int) -> str:
+def _answer(learner: Learner, round: int, label: int) -> str:
     try:
         learner.observe(round, label)
     except ProtocolError:
