@@ -20,7 +20,7 @@ from evenhand.faircsc.oracle import (
 )
 from evenhand.faircsc.pooled import Answers, walk_pool
 from evenhand.fairness.rates import Rate
-from evenhand.shown import BAND, INK, MUTED_INK, Shown
+from evenhand.shown import BAND, INK, MUTED_INK, Cell, Shown
 from evenhand.words import CostSensitiveProblem, FloatArray, LabelledSample
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Frontier(Shown):
         kind = "exact" if self.exact else "as far as the oracle found it"
         return f"What a limit costs: {len(self.limits)} limits ({kind})"
 
-    def _columns(self) -> dict[str, Sequence[object]]:
+    def _columns(self) -> dict[str, Sequence[Cell]]:
         return {
             "limit": self.limits.tolist(),
             "cost": self.costs.tolist(),

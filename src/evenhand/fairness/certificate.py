@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, Self
 from evenhand.canonical import canonical, canonical_digest
 from evenhand.contracts import Json
 from evenhand.errors import InvalidInput
-from evenhand.shown import INK, LIMIT, MUTED_INK, Shown
+from evenhand.shown import INK, LIMIT, MUTED_INK, Cell, Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -426,7 +426,7 @@ class Certificate(Shown):
     def _headline(self) -> str:
         return self.claim if self.status == "certified" else f"SUSPENDED: {self.reason}."
 
-    def _columns(self) -> dict[str, Sequence[object]]:
+    def _columns(self) -> dict[str, Sequence[Cell]]:
         return {
             "rate": [gap.rate for gap in self.gaps],
             "group": [gap.group for gap in self.gaps],
