@@ -8,12 +8,13 @@ On PostgreSQL the head's row is locked until the commit, so replicas append one 
 import hashlib
 import heapq
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol
@@ -309,8 +310,9 @@ class Transaction:
         if not guard.basis_sealed:
             self.basis = Basis(*guard.admit_basis(newest_basis(connection, told)))
         self.now = max(float(now), float(at))
+        self._start = f'{{"at":{self.now!r},"body":'  # of every row that is hashed
         self.root: int | None = None
-        self._pending: dict[Table, list[Values]] = {}
+        self._pending: defaultdict[Table, list[Values]] = defaultdict(list)
         self._flushed = self.seq
 
     def append(self, kind: str, body: Json) -> int:
@@ -326,18 +328,20 @@ class Transaction:
 
     def append_text(self, kind: str, text: str, lookups: Values) -> int:
         """The same from the canonical text of the body, and the columns that follow from it."""
-        self.seq += 1
-        self.hash = link(self.hash, self.seq, kind, self.now, text)
-        self.insert(KINDS[kind], (self.seq, self.now, *lookups, text, self.hash))
-        if self.seq - self._flushed >= MOST_SILENT:
+        self.seq = seq = self.seq + 1
+        # `link`, written out: it is done for every decision
+        row = f'{self._start}{text},"kind":"{kind}","seq":{seq}}}'
+        self.hash = digest = hashlib.sha256(self.hash + row.encode()).digest()
+        self._pending[KINDS[kind]].append((seq, self.now, *lookups, text, digest))
+        if seq - self._flushed >= MOST_SILENT:
             self.flush()
-        return self.seq
+        return seq
 
     def insert(self, table: Table, row: Values) -> None:
         """A row in the chain or beside it, in the order of the table's columns; written with the
         next `flush`.
         """
-        self._pending.setdefault(table, []).append(row)
+        self._pending[table].append(row)
 
     def rows(
         self, statement: Executable, values: Mapping[str, Any] | None = None
@@ -626,7 +630,7 @@ def perform(transaction: Transaction, jobs: list[Job], drawer: Draws) -> None:
         if run:
             answers = iter(drawer.draw(transaction, [asked for one in run for asked in one.asked]))
             for one in run:
-                one.result = [next(answers) for _ in one.asked]
+                one.result = list(islice(answers, len(one.asked)))
             run = []
         if job is not None and job.work is not None:
             before = transaction.seq
