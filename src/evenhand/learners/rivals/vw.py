@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -28,6 +28,20 @@ from evenhand.words import FloatArray, Prices, as_features
 FIRST_ROUNDS = 128
 GROWTH = 0.5
 Exploration = Literal["epsilon-greedy", "squarecb"]
+
+
+class VwWorkspace(Protocol):
+    """What is asked of VW's own workspace."""
+
+    def learn(self, example: list[str]) -> None:
+        """Learn from one person: the shared line, and one line for each action."""
+
+    def predict(self, example: list[str]) -> list[float]:
+        """The probability of each action."""
+        ...
+
+    def save(self, filename: str) -> None:
+        """Store the model."""
 
 
 class VwBandit(EpochLearner):
@@ -81,7 +95,7 @@ class VwBandit(EpochLearner):
         self.rates = as_rates(rate)
         explore = f"--epsilon {epsilon}" if exploration == "epsilon-greedy" else "--squarecb"
         self.arguments = f"--cb_explore_adf {explore} --cb_type mtr -q sa --quiet --random_seed 1"
-        self._workspace: Any = None
+        self._workspace: VwWorkspace | None = None
         super().__init__(
             prices=Prices() if prices is None else prices,
             group_use="certify_only",
@@ -137,19 +151,20 @@ class VwBandit(EpochLearner):
         return bool(harvest)
 
     @property
-    def _vw(self) -> Any:
+    def _vw(self) -> VwWorkspace:
         if self._workspace is None:
             self._workspace = workspace(self.arguments)
         return self._workspace
 
 
-def workspace(arguments: str) -> Any:
+def workspace(arguments: str) -> VwWorkspace:
     """A VW workspace; InvalidInput where VW is not installed."""
     try:
         from vowpalwabbit import Workspace  # type: ignore[import-untyped]  # it is optional
     except ImportError:
         raise InvalidInput("Vowpal Wabbit is not installed.", hint=install_hint("vw")) from None
-    return Workspace(arguments)
+    made: VwWorkspace = Workspace(arguments)
+    return made
 
 
 def as_examples(features: FloatArray) -> list[str]:
@@ -201,7 +216,7 @@ class VwPolicy(DeployedPolicy):
         return np.clip(np.array(chances, dtype=np.float64), 0.0, 1.0)
 
     @cached_property
-    def _workspace(self) -> Any:
+    def _workspace(self) -> VwWorkspace:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "model"
             path.write_bytes(self.model)
