@@ -146,6 +146,9 @@ class Run(Stretches, Shown, Generic[Finished]):
     seed: int
     learner: Finished
 
+    def __repr__(self) -> str:
+        return f"<Run of {self._headline()}>"
+
     def _headline(self) -> str:
         return (
             f"{type(self.learner).__name__}: {int(self.rounds[-1]):,} rounds, regret "
