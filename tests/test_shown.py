@@ -12,7 +12,8 @@ import evenhand as eh
 from evenhand.errors import EvenhandError, InvalidInput
 from evenhand.fairness.certificate import Certificate, GapInterval, standard_assumptions
 from evenhand.learners import AcceptAll
-from evenhand.shown import ROWS_SHOWN, Shown
+from evenhand.shown import ROWS_SHOWN, Shown, brief
+from evenhand.simulate import record
 
 mpl.use("Agg")
 WORLD = eh.environments.lending()
@@ -152,3 +153,19 @@ def test_a_missing_package_is_named_with_the_way_out(missing, call):
     assert f"needs {missing}" in done.stdout, done.stderr
     assert re.search(r"Hint: .*pip install", done.stdout)
     assert issubclass(InvalidInput, EvenhandError)
+
+
+def test_long_values_are_shown_by_their_size_and_first_values():
+    assert brief(np.arange(6.0).reshape(2, 3) / 3) == "<2 x 3: 0, 0.3333, 0.6667, ...>"
+    assert brief(np.array(["a", None], dtype=object)) == "<2: 'a', None>"
+    assert brief(np.zeros(0)) == "<0: >"
+    assert (brief(()), brief((1, 2)), brief("abc")) == ("()", "(1, 2)", "'abc'")
+
+
+def test_records_of_a_run_are_one_line_each():
+    world = eh.environments.lending()
+    run = eh.simulate(AcceptAll(), world, rounds=100, seed=0)
+    assert repr(run).startswith("<Run of AcceptAll: 100 rounds, regret ")
+    text = repr(record(run, world, 0.1))
+    assert text.startswith("RunRecord(seed=0, rounds=<1: 100>, regret=<1: ")
+    assert "array(" not in text

@@ -1,4 +1,4 @@
-"""How results show themselves: as a table in a notebook, as a frame, as a picture.
+"""How results show themselves: as a table in a notebook, as a frame, as a picture, in one line.
 
 A result says what its columns are and how it is drawn; everything else is here. pandas, polars and
 matplotlib are imported where they are used.
@@ -6,9 +6,12 @@ matplotlib are imported where they are used.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import Field, fields
 from html import escape
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
 
 from evenhand.errors import EvenhandError, InvalidInput, install_hint
 
@@ -21,9 +24,57 @@ ROWS_SHOWN = 8
 INK, LIMIT, BAND, MUTED_INK = "#117733", "#c4400c", "#cfe8d6", "#5c636b"
 """Colours of lines, of limits, of bands, and of what stands beside."""
 
+FEW = 3
+"""Values of a long array or sequence that are shown in one line."""
+
 FrameLibrary = Literal["pandas", "polars"]
 Cell = str | float | None
 """What stands in a table that is shown; whole numbers and truth values count as numbers."""
+
+
+class Brief:
+    """A record whose `repr` names the size and the first values of what is long.
+
+    Its decorator says ``@dataclass(repr=False)``.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(repr=False)
+    ... class Curve(Brief):
+    ...     name: str
+    ...     values: np.ndarray
+    >>> Curve("gap", np.zeros((500, 2)))
+    Curve(name='gap', values=<500 x 2: 0, 0, 0, ...>)
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __repr__(self) -> str:
+        parts = (f"{one.name}={brief(getattr(self, one.name))}" for one in fields(self))
+        return f"{type(self).__name__}({', '.join(parts)})"
+
+
+def brief(value: object) -> str:
+    """A value in one line: of an array or a long sequence the size and the first values; of records
+    in a sequence the number alone.
+
+    >>> brief(("a", "b")), brief(range(1000)), brief(({}, {}))
+    ("('a', 'b')", '<1000: 0, 1, 2, ...>', '<2 of dict>')
+    """
+    if isinstance(value, np.ndarray):
+        size, few = " x ".join(map(str, value.shape)), value.ravel()[: FEW + 1].tolist()
+    elif isinstance(value, tuple | list | range):
+        size, few = str(len(value)), list(value[: FEW + 1])
+        plain = all(one is None or isinstance(one, str | float | int) for one in few)
+        if not plain:
+            return f"<{size} of {type(few[0]).__name__}>"
+        if len(few) <= FEW:
+            return repr(value)
+    else:
+        return repr(value)
+    texts = [f"{one:.4g}" if isinstance(one, float) else repr(one) for one in few[:FEW]]
+    return f"<{size}: {', '.join(texts)}{', ...' * (len(few) > FEW)}>"
 
 
 class Shown(ABC):

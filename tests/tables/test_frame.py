@@ -101,3 +101,26 @@ def test_a_column_of_numbers_with_a_typing_error_is_refused_by_its_line():
 )
 def test_codes_of_numbers_and_words_are_categories(cells):
     assert len(people(code=tuple(cells)).encoded().names) == len(set(cells))
+
+
+def test_a_frame_shows_its_columns_with_kinds_and_first_values():
+    columns = {f"x{i}": TableColumn(tuple(map(str, range(1000)))) for i in range(10)}
+    frame = Frame("loans.csv", {"city": TableColumn(("Oslo", None) * 500), **columns}, range(1000))
+    lines = repr(frame).splitlines()
+    assert lines[0] == "<Frame 'loans.csv': 1,000 rows, 11 columns>"
+    assert lines[1] == "  city (category): Oslo, missing, Oslo, missing, Oslo, ..."
+    assert lines[2] == "  x0 (number): 0, 1, 2, 3, 4, ..."
+    assert lines[-1] == "  ... and 3 more"
+    assert len(lines) == 10
+    packed = TableColumn(np.array([b"1.5", b""], dtype="S3"))
+    assert repr(packed) == "<TableColumn number, 2 cells: 1.5, missing>"
+
+
+def test_a_table_shows_its_people_and_its_columns():
+    table = people(c=("red", "blue", "red"), x="123").encoded()
+    assert repr(table).splitlines() == [
+        "<Table 'toy': 3 people, 2 with the good outcome; groups: a 2, b 1>",
+        "  c=red (0 or 1): 1.0, 0.0, 1.0",
+        "  x (number): 1.0, 2.0, 3.0",
+    ]
+    assert repr(table.rows(np.zeros(3, bool))).startswith("<Table 'toy': 0 people, 0 with")

@@ -14,6 +14,7 @@ from evenhand.errors import InvalidInput, LengthMismatch
 from evenhand.fairness import Rate
 from evenhand.hypotheses import FiniteClass
 from evenhand.policies import Mixture
+from evenhand.shown import Brief
 from evenhand.words import (
     FloatArray,
     GroupArray,
@@ -25,8 +26,8 @@ from evenhand.words import (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class ContextCounts:
+@dataclass(frozen=True, eq=False, repr=False)
+class ContextCounts(Brief):
     """What happened in a block of rounds with one policy; the labels of the rejected are not known.
 
     Parameters

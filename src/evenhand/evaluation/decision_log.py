@@ -149,6 +149,11 @@ class DecisionLog:
             (note,) if unused else (),
         )
 
+    def __repr__(self) -> str:
+        people = f"{len(self):,} rows, {int(self.accept.sum()):,} accepted"
+        known = f"features: {listed(self.names)}; groups: {listed(self.groups)}"
+        return f"<DecisionLog {self.source!r}: {people}; {known}>"
+
     def __post_init__(self) -> None:
         rows = len(self.features)
         if rows == 0:

@@ -30,6 +30,7 @@ from evenhand.fairness.delta_ledger import DeltaLedger
 from evenhand.fairness.rates import Rate
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL, policy_from_json
 from evenhand.policies import Mixture
+from evenhand.shown import Brief
 from evenhand.words import BoolArray, FloatArray, IntArray, Prices
 
 Verdict = Literal["within", "above", "not shown", "contradiction", "no groups"]
@@ -157,8 +158,8 @@ class Gap:
         return own | {"stands": self.stands(limit)} | self.estimate.to_json()
 
 
-@dataclass(frozen=True, eq=False)
-class EstimateCourse:
+@dataclass(frozen=True, eq=False, repr=False)
+class EstimateCourse(Brief):
     """Estimates and intervals along the log: rows (T,); gaps (T, gaps, 3) and loss (T, 3) as
     estimate, lower end, upper end.
     """

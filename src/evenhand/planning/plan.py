@@ -11,7 +11,7 @@ import numpy as np
 
 from evenhand.contracts import Json, Params
 from evenhand.learners.certified.forecast import RateForecast, sentences
-from evenhand.shown import BAND, INK, LIMIT, Cell, Shown
+from evenhand.shown import BAND, INK, LIMIT, Brief, Cell, Shown
 from evenhand.words import FloatArray
 
 if TYPE_CHECKING:
@@ -106,8 +106,8 @@ class Spread:
         return text.replace("-", "\N{MINUS SIGN}")
 
 
-@dataclass(frozen=True, eq=False)
-class Curve:
+@dataclass(frozen=True, eq=False, repr=False)
+class Curve(Brief):
     """A figure over rounds, with its band over the simulated runs.
 
     Parameters
@@ -404,6 +404,9 @@ class LaunchPlan(Shown):
     def unit(self) -> str:
         """What costs are counted in."""
         return "errors" if self.prices == (1.0, 1.0) else "units of cost"
+
+    def __repr__(self) -> str:
+        return f"<LaunchPlan: {self._headline()}>"
 
     def _headline(self) -> str:
         return self.verdict

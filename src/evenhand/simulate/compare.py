@@ -35,6 +35,7 @@ from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
+from evenhand.shown import Brief
 from evenhand.simulate.record import RunRecord, constant_costs, record
 from evenhand.simulate.run import Engine, simulate
 from evenhand.words import FloatArray
@@ -154,8 +155,8 @@ class Summary:
     exploring: int
 
 
-@dataclass(frozen=True, eq=False)
-class LearnerRuns:
+@dataclass(frozen=True, eq=False, repr=False)
+class LearnerRuns(Brief):
     """All runs of one learner of a comparison.
 
     Parameters
@@ -234,8 +235,8 @@ class LearnerRuns:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Comparison:
+@dataclass(frozen=True, eq=False, repr=False)
+class Comparison(Brief):
     """Several learners on one population.
 
     Parameters
@@ -435,8 +436,8 @@ def upper_limit(events: int, trials: int, confidence: float = 0.95) -> float:
 # over exponents and horizons, and over limits
 
 
-@dataclass(frozen=True, eq=False)
-class Tradeoff:
+@dataclass(frozen=True, eq=False, repr=False)
+class Tradeoff(Brief):
     """What longer explorations bought and cost: means over seeds.
 
     Parameters

@@ -26,14 +26,15 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import AcceptAll, CertifiedLearner, EpochLearner, TwoPhaseLearner, Uniform
 from evenhand.learners.exploration import Slack
 from evenhand.policies import Mixture
+from evenhand.shown import Brief
 from evenhand.simulate.run import Run, Stretches
 from evenhand.words import FloatArray, IntArray, LabelledSample, Prices
 
 # the record of a run
 
 
-@dataclass(frozen=True, eq=False)
-class RunRecord(Stretches):
+@dataclass(frozen=True, eq=False, repr=False)
+class RunRecord(Stretches, Brief):
     """A run as plain numbers, one entry per stretch of rounds with one policy.
 
     Parameters
@@ -230,8 +231,8 @@ def notes_of(learner: Learner) -> str:
 # the epochs of a run
 
 
-@dataclass(frozen=True, eq=False)
-class Trail:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trail(Brief):
     """A run epoch by epoch: the true gap, the certified one, and the one on the gathered labels.
 
     Parameters

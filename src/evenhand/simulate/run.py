@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from inspect import signature
-from typing import TYPE_CHECKING, Generic, Literal, TypeVar
+from typing import TYPE_CHECKING, Generic, Literal, TypeVar, overload
 
 import numpy as np
 
@@ -70,7 +70,13 @@ class Stretches:
         """
         return float(self.lengths[self.gaps > limit + 1e-9].sum() / self.rounds[-1])
 
-    def regret_at(self, rounds: float | FloatArray) -> FloatArray:
+    @overload
+    def regret_at(self, rounds: float) -> float: ...
+
+    @overload
+    def regret_at(self, rounds: FloatArray | IntArray) -> FloatArray: ...
+
+    def regret_at(self, rounds: float | FloatArray | IntArray) -> float | FloatArray:
         """Return the cumulative regret after a number of rounds.
 
         Parameters
@@ -83,7 +89,7 @@ class Stretches:
         float or array of float
             The regret; within a stretch, where the policy does not change, it grows linearly.
         """
-        return np.asarray(np.interp(rounds, np.r_[0, self.rounds], np.r_[0.0, self.regret]))
+        return np.interp(rounds, np.r_[0, self.rounds], np.r_[0.0, self.regret])
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,6 +151,9 @@ class Run(Stretches, Shown, Generic[Finished]):
     seconds: float
     seed: int
     learner: Finished
+
+    def __repr__(self) -> str:
+        return f"<Run of {self._headline()}>"
 
     def _headline(self) -> str:
         return (

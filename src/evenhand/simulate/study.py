@@ -21,6 +21,7 @@ import numpy as np
 
 from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput, install_hint
+from evenhand.shown import Brief
 from evenhand.simulate.study_tasks import (
     OptimumTask,
     Question,
@@ -333,8 +334,8 @@ def _play_batch(tasks: list[Task]) -> list[Answer]:
 # the study
 
 
-@dataclass(frozen=True, eq=False)
-class Study:
+@dataclass(frozen=True, eq=False, repr=False)
+class Study(Brief):
     """The results of a study.
 
     Parameters
@@ -392,8 +393,8 @@ class Study:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Cell:
+@dataclass(frozen=True, eq=False, repr=False)
+class Cell(Brief):
     """All seeds of one learner on one table with one limit.
 
     Parameters

@@ -28,6 +28,8 @@ from evenhand.tables.packed import find_missing, plain_numbers
 from evenhand.words import BoolArray, FloatArray
 
 Cells = Sequence[Any] | NDArray[Any]
+FEW = 5
+"""Cells of a column that its `repr` shows at most."""
 MISSING = frozenset({"", "?", "na", "n/a", "nan", "null", "none", "#n/a"})
 """How a missing value is written, in any case. Every reader of evenhand uses this set; an empty
 cell is always missing."""
@@ -543,6 +545,23 @@ class TableColumn:
 
     def __len__(self) -> int:
         return len(self.cells)
+
+    def __repr__(self) -> str:
+        return f"<TableColumn {self.kind}, {len(self):,} cells: {self.first_values()}>"
+
+    def first_values(self) -> str:
+        """The first few cells, for messages.
+
+        Returns
+        -------
+        str
+            With commas between them, and dots where there are more.
+        """
+        cells = self.cells[:FEW]
+        few = cells.tolist() if isinstance(cells, np.ndarray) else cells
+        texts = [cell.decode() if isinstance(cell, bytes) else str(cell) for cell in few]
+        shown = ["missing" if text.strip().lower() in self.markers else text for text in texts]
+        return ", ".join(shown) + (", ..." if len(self) > FEW else "")
 
     @property
     def _packed(self) -> bool:

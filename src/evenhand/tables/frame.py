@@ -2,6 +2,7 @@
 `LabelledFrame.encoded`, turns their features into numbers.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -27,6 +28,8 @@ MOST_CATEGORIES = 50
 FEW_NUMBERS, FEW_WORDS, MISTYPED = 20, 5, 0.01
 """A text column with more distinct numbers than the first, at most the second number of distinct
 words, and those in at most the third share of its rows, is a column of numbers with mistakes."""
+MOST_SHOWN = 8
+"""Columns of a table that its `repr` shows at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +52,9 @@ class Frame:
     >>> frame = Frame("loans.csv", {"sex": TableColumn(("f", "m", ""))}, (2, 3, 4))
     >>> frame["sex"].texts, len(frame)
     (('f', 'm', None), 3)
+    >>> frame
+    <Frame 'loans.csv': 3 rows, 1 column>
+      sex (category): f, m, missing
     >>> frame["age"]
     Traceback (most recent call last):
         ...
@@ -63,6 +69,15 @@ class Frame:
 
     def __len__(self) -> int:
         return len(self.lines)
+
+    def __repr__(self) -> str:
+        columns = [
+            f"{name} ({column.kind}): {column.first_values()}"
+            for name, column in [*self.columns.items()][:MOST_SHOWN]
+        ]
+        number = len(self.columns)
+        size = f"{len(self):,} rows, {number:,} column{'s' * (number != 1)}"
+        return _listed_columns(f"<Frame {self.source!r}: {size}>", columns, number)
 
     def __getitem__(self, name: str) -> TableColumn:
         """The column of that name; MissingColumn lists the ones there are."""
@@ -303,6 +318,10 @@ class Table:
     >>> table = Table("toy", np.eye(2), ("x", "z"), np.array(["a", "b"]), np.array([1, -1]))
     >>> len(table), [(one.group, one.good_rate) for one in table.figures]
     (2, [('a', 1.0), ('b', 0.0)])
+    >>> table
+    <Table 'toy': 2 people, 1 with the good outcome; groups: a 1, b 1>
+      x (number): 1.0, 0.0
+      z (number): 0.0, 1.0
     """
 
     name: str
@@ -317,6 +336,19 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.label)
+
+    def __repr__(self) -> str:
+        flags = {name for names in self.encoded.values() for name in names}
+        columns = [
+            f"{name} ({'0 or 1' if name in flags else 'number'}): "
+            f"{TableColumn(self.features[:, place]).first_values()}"
+            for place, name in enumerate(self.names[:MOST_SHOWN])
+        ]
+        sizes = Counter(map(str, self.group.tolist()))
+        groups = ", ".join(f"{group} {people:,}" for group, people in sorted(sizes.items()))
+        good = f"{int((self.label == 1).sum()):,} with the good outcome"
+        head = f"<Table {self.name!r}: {len(self):,} people, {good}; groups: {groups}>"
+        return _listed_columns(head, columns, len(self.names))
 
     @property
     def sample(self) -> LabelledSample:
@@ -571,3 +603,9 @@ class LabelledFrame:
                 hint="correct it; if it means that the value is missing, name it in --missing; or "
                 f"leave the column out: --leave-out {name}.",
             )
+
+
+def _listed_columns(head: str, columns: Sequence[str], number: int) -> str:
+    """A headline, and a line for each of the first columns of so many."""
+    more = [f"... and {number - len(columns):,} more"] if number > len(columns) else []
+    return "\n  ".join([head, *columns, *more])

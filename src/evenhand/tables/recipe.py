@@ -15,6 +15,7 @@ import numpy as np
 from evenhand.contracts import Json, Params
 from evenhand.errors import InvalidInput, MissingColumn
 from evenhand.schema import Column, Kind, Schema
+from evenhand.shown import Brief
 from evenhand.tables.column import PLAIN, Notation, Written, listed
 from evenhand.tables.frame import Frame, Recipe, RecipeColumn
 from evenhand.words import BoolArray, FloatArray
@@ -173,8 +174,8 @@ def recipe_of_names(names: Sequence[str], encoded: Mapping[str, Sequence[str]]) 
     return tuple(recipe.values())
 
 
-@dataclass(frozen=True, eq=False)
-class PreparedTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class PreparedTable(Brief):
     """The rows of a new table as a policy sees them.
 
     Parameters

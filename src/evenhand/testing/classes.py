@@ -1,6 +1,7 @@
 """The laws of hypothesis classes (contracts: Hypothesis, RowOracle, Partitioning, Enumeration,
 HypothesisClass), for ours and yours.
 
+from evenhand.shown import Brief
 from evenhand.testing import check_hypothesis_class
 check_hypothesis_class(MyClass())
 """
@@ -16,14 +17,15 @@ from evenhand.contracts import Enumeration, Hypothesis, HypothesisClass, Partiti
 from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.serialise import hypothesis_from_json
+from evenhand.shown import Brief
 from evenhand.testing.laws import EQUAL, Broken, is_plain_with, law, require, same, through_text
 from evenhand.words import FloatArray, GroupArray
 
 SCALES = (1e-12, 0.3, 7.0, 1e12)
 
 
-@dataclass(frozen=True, eq=False)
-class ClassCase:
+@dataclass(frozen=True, eq=False, repr=False)
+class ClassCase(Brief):
     """A class, and what it is asked about.
 
     Parameters
