@@ -52,6 +52,7 @@ exclude_patterns = [
 # pages and notebooks: every run starts from nothing, so that no figure can be older than the code
 myst_enable_extensions = ["amsmath", "attrs_inline", "colon_fence", "deflist", "dollarmath"]
 myst_heading_anchors = 4
+smartquotes_action = "qe"  # two hyphens stay two hyphens: they begin an option
 nb_execution_mode = "force"
 nb_execution_timeout = 300
 nb_execution_raise_on_error = True

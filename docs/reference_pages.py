@@ -9,6 +9,7 @@ import importlib
 import inspect
 import re
 from pathlib import Path
+from types import UnionType
 
 from sphinx.pycode import ModuleAnalyzer
 
@@ -95,9 +96,20 @@ def _value(face: str, name: str) -> list[str]:
         f".. py:{'type' if alias else 'data'}:: {face}.{name}",
         told,
         "",
-        *(f"   {line}" for line in _note(thing, name)),
+        *(f"   {line}" for line in _note(thing, name) or _holds(thing)),
         "",
     ]
+
+
+def _holds(thing: object) -> list[str]:
+    """What a value without a text of its own holds: functions, kinds, or a record."""
+    if isinstance(thing, tuple) and all(inspect.isroutine(one) for one in thing):
+        return [", ".join(f":py:obj:`~evenhand.testing.{one.__name__}`" for one in thing) + "."]
+    if isinstance(thing, UnionType):
+        return [", ".join(f":py:obj:`~evenhand.ledger.{one.__name__}`" for one in thing.__args__)]
+    if hasattr(thing, "__origin__"):
+        return []
+    return [f"A :py:obj:`~{type(thing).__module__.rsplit('.', 1)[0]}.{type(thing).__name__}`."]
 
 
 def _grouped(face: str) -> dict[str, list[str]]:

@@ -1,8 +1,9 @@
 """The laws of evenhand's contracts as functions: apply them to a class, policy, rate, learner,
-population or bound of your own.
+population or bound of your own:
 
-check_hypothesis_class(MyClass())      check_policy(policy, features)      check_rate(MyRate())
-check_learner(MyLearner(), world)      check_environment(MyPopulation())   check_bound(MyBound())
+    check_hypothesis_class(MyClass())      check_policy(policy, features)
+    check_learner(MyLearner(), world)      check_environment(MyPopulation())
+    check_rate(MyRate())                   check_bound(MyBound())
 """
 
 from evenhand.testing.classes import (
