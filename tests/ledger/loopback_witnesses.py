@@ -32,6 +32,8 @@ def served(answer):
             size = int(self.headers.get("Content-Length", 0))
             status, kind, body = answer(self.command, self.path, self.rfile.read(size))
             self.send_response(status)
+            if status // 100 == 3:  # the body is where to
+                self.send_header("Location", body.decode())
             self.send_header("Content-Type", kind)
             self.send_header("Content-Length", str(len(body)))
             self.end_headers()

@@ -2,6 +2,7 @@
 
 import base64
 import json
+import resource
 import shutil
 import sqlite3
 
@@ -121,6 +122,109 @@ def test_a_witness_that_is_away_holds_nothing_up_unless_it_must(ledger, policy, 
         witnesses.publish()
         decided(ledger, policy, [7])
         assert keeper.lines.count(b"\n") == 2
+
+
+class OnAFullDisk(FileWitness):
+    """The operating system lets a file have `room` more bytes: it writes a part, as a full disk
+    does.
+    """
+
+    room = 100
+
+    def publish(self, entry, tree):
+        size = self.path.stat().st_size if self.path.exists() else 0
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + self.room, limits[1]))
+        try:
+            super().publish(entry, tree)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_line_that_was_cut_short_is_a_failure_and_ruins_no_other(path, tmp_path, caplog):
+    file = tmp_path / "heads.jsonl"
+    with opened(path) as ledger:
+        policy = published(ledger)
+        HeadWitnesses(ledger, [FileWitness(file)]).publish()
+        decided(ledger, policy, range(5))
+        full = HeadWitnesses(ledger, [OnAFullDisk(file)])
+        for failures in (1, 2):
+            full.publish()
+            assert full.standings["file"].failures == failures
+            assert full.lag()["file"][1] == ledger.head().seq
+        assert "bytes were written" in caplog.text
+        caplog.clear()
+        after = HeadWitnesses(ledger, [FileWitness(file)])
+        after.start()  # the last line is torn
+        assert "line 2, 3" in caplog.text
+        assert after.standings["file"].seq == read_entries(str(file))[0]["seq"]
+        after.close()
+        entries = read_entries(str(file))
+        assert [entry["seq"] for entry in entries] == [entries[0]["seq"], ledger.head().seq]
+        assert verify(ledger, witnessed=entries).ok
+    row = rewritten(path)
+    with opened(path) as ledger:  # and what it is there for still works
+        (problem,) = verify(ledger, witnessed=read_entries(str(file))).problems
+        assert problem.seq == row
+
+
+@pytest.mark.parametrize(
+    "text", [b"\0" * 50, b'{"after":728,"at":17949', b"[1]\n7\n", b'{"seq":"x"}\n', b"\xff\n"]
+)
+def test_no_witness_stops_a_start(ledger, policy, tmp_path, caplog, text):
+    file = tmp_path / "heads.jsonl"
+    file.write_bytes(text)
+    with pytest.raises(Invalid):
+        read_entries(str(file))
+    witnesses = HeadWitnesses(ledger, [FileWitness(file)])
+    witnesses.start()
+    assert "is not compared with the chain" in caplog.text
+    assert witnesses.lag()["file"][2] == 1
+    decided(ledger, policy, [1])
+    witnesses.close()
+    (entry,) = read_entries(str(file))
+    assert entry["seq"] == ledger.head().seq
+    assert witnesses.standings["file"].failures == 0
+
+
+def test_a_place_that_cannot_be_read_is_named(ledger, tmp_path, caplog):
+    with pytest.raises(Invalid, match="cannot be read"):
+        read_entries(str(tmp_path / "nowhere"))
+    (tmp_path / "heads.jsonl").mkdir()
+    witnesses = HeadWitnesses(ledger, [FileWitness(tmp_path / "heads.jsonl")])
+    witnesses.start()
+    witnesses.close()
+    assert "is not compared with the chain" in caplog.text
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_is_not_followed(ledger, policy, status):
+    other = []
+    with served(lambda *asked: other.append(asked) or (200, "text/plain", b"ok")) as elsewhere:
+        sent_on = status, "text/plain", f"{elsewhere}/login".encode()
+        with served(lambda *_: sent_on) as url:
+            headers = {"Authorization": "Bearer token"}
+            kept = [
+                HttpWitness(url, "POST", headers),
+                HttpWitness(f"{url}/{{seq}}", "PUT", headers, "object"),
+            ]
+            witnesses = HeadWitnesses(ledger, kept)
+            decided(ledger, policy, range(5))
+            witnesses.publish()
+            for name in ("https", "object"):
+                assert witnesses.lag()[name][1:] == (ledger.head().seq, 1)
+                assert "redirects are not followed" in witnesses.standings[name].error
+            with pytest.raises(Invalid, match="redirects are not followed"):
+                read_entries(url)
+    assert other == []
+
+
+@pytest.mark.parametrize(("status", "failures"), [(201, 0), (304, 1), (404, 1), (500, 1)])
+def test_only_2xx_counts_as_taken(ledger, policy, status, failures):
+    with served(lambda *_: (status, "text/plain", b"")) as url:
+        witnesses = HeadWitnesses(ledger, [HttpWitness(url)])
+        witnesses.publish()
+    assert witnesses.standings["https"].failures == failures
 
 
 def test_a_time_stamp_authority(ledger, policy, tmp_path):

@@ -12,7 +12,9 @@ nothing up, unless `required_seconds` is set. `verify(..., witnessed=...)` compa
 
 import base64
 import email.utils
+import errno
 import hashlib
+import http.client
 import json
 import os
 import ssl
@@ -23,8 +25,9 @@ import urllib.parse
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from email.message import Message
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from sqlalchemy import select, union_all
 
@@ -51,16 +54,32 @@ class Witness(Protocol):
         """Hand over an entry; the time by the witness's clock, if it tells. Raises if it fails."""
 
 
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    """A redirect would turn a POST into a GET, and carry the headers to another host."""
+
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str,
+        headers: Message, newurl: str,
+    ) -> urllib.request.Request | None:  # fmt: skip
+        """Never: the answer is an error."""
+        where = urllib.parse.urlsplit(newurl).netloc
+        told = f"it redirects to {where}, and redirects are not followed: give the final address"
+        raise urllib.error.HTTPError(req.full_url, code, told, headers, fp)
+
+
 def fetched(
     url: str, body: bytes | None = None, method: str = "GET", headers: Mapping[str, str] = {}
 ) -> tuple[bytes, float | None]:
-    """(answer, date of the answer) of one request over HTTPS, or HTTP on this machine."""
+    """(answer, date of the answer) of one request over HTTPS, or HTTP on this machine. Whatever is
+    not answered with 2xx, a redirect too, is an HTTPError.
+    """
     parts = urllib.parse.urlsplit(url)
     if parts.scheme != "https" and (parts.scheme != "http" or parts.hostname not in LOCAL):
         raise Invalid(f"a witness is reached over https, not over {parts.scheme}.", hint="use TLS.")
     request = urllib.request.Request(url, data=body, method=method, headers=dict(headers))
-    context = ssl.create_default_context()
-    with urllib.request.urlopen(request, timeout=10.0, context=context) as answer:
+    secure = urllib.request.HTTPSHandler(context=ssl.create_default_context())
+    opener = urllib.request.build_opener(secure, _NoRedirects)
+    with opener.open(request, timeout=10.0) as answer:
         told = answer.headers.get("Date")
         when = None if told is None else email.utils.parsedate_to_datetime(told).timestamp()
         return answer.read(64 * 2**20), when
@@ -69,20 +88,29 @@ def fetched(
 @dataclass
 class FileWitness:
     """A file to which lines are appended: on another host's disk, or one that the operating system
-    lets nobody shorten (chattr +a).
+    lets nobody shorten (chattr +a). A line of which only a part could be written stays as it is,
+    for nobody could take it away; the next entry begins on a line of its own.
     """
 
     path: Path
     name: str = "file"
 
     def publish(self, entry: Json, tree: MerkleTree) -> None:
-        """One line, on the disk when this returns."""
-        handle = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        """One line, on the disk when this returns; OSError if only a part of it was written."""
+        line = canonical(entry).encode() + b"\n"
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
         try:
-            os.write(handle, canonical(entry).encode() + b"\n")
+            size = os.fstat(handle).st_size
+            if size and os.pread(handle, 1, size - 1) != b"\n":
+                line = b"\n" + line
+            written = os.write(handle, line)  # in one piece: other replicas append here too
             os.fsync(handle)
         finally:
             os.close(handle)
+        if written < len(line):
+            raise OSError(
+                errno.ENOSPC, f"{written} of {len(line)} bytes were written", str(self.path)
+            )
 
 
 @dataclass
@@ -255,14 +283,24 @@ class HeadWitnesses:
 
     def start(self) -> None:
         """From now on entries go out by themselves; first, what witnesses keep here is compared
-        with the chain, and if it is not in it, nothing is drawn until the gap is confirmed.
+        with the chain, and if it is not in it, nothing is drawn until the gap is confirmed. What
+        cannot be read there is logged and counts as a failure, and the service starts.
         """
         if not self.witnesses:
             return
         for witness in self.witnesses:
             path = getattr(witness, "path", None)
-            if path is not None and path.exists():
-                self._compare(witness.name, read_entries(str(path))[-1])
+            if path is None or not path.exists():
+                continue
+            try:
+                heads = [e for e in read_entries(str(path)) if "at" in e and "seq" in e]
+            except Invalid as error:
+                standing = self.standings[witness.name]
+                standing.failures, standing.error = standing.failures + 1, str(error)
+                LOG.error("witness %s is not compared with the chain: %s", witness.name, error)
+                continue
+            if heads:
+                self._compare(witness.name, heads[-1])
         self._thread.start()
         if self.rules.required_seconds is not None:
             self.ledger.draw_only_if(self.refusal)
@@ -367,30 +405,64 @@ def entry_of(ledger: Ledger, tree: MerkleTree, after: int) -> Json:
 
 def read_entries(place: str) -> list[Json]:
     """The entries of a witness: a file, a directory of files, or a URL; lines of JSON, or
-    checkpoints as they are.
+    checkpoints as they are. A line that cannot be read (a full disk or a power cut tore it, and an
+    append-only file keeps it) is left out, with a warning that names it; Invalid if none can be.
     """
-    if "://" in place:
-        texts = [fetched(place)[0].decode()]
-    else:
-        path = Path(place)
-        files = sorted(path.iterdir()) if path.is_dir() else [path]
-        texts = [file.read_text(encoding="utf-8") for file in files]
+    texts: dict[str, str] = {}
+    try:
+        if "://" in place:
+            texts[place] = fetched(place)[0].decode(errors="replace")
+        else:
+            path = Path(place)
+            for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+                texts[str(file)] = file.read_text(encoding="utf-8", errors="replace")
+    except (OSError, http.client.HTTPException) as error:
+        raise Invalid(
+            f"{place} cannot be read: {error}.",
+            hint="give the file, the directory or the address of a witness.",
+        ) from error
     entries: list[Json] = []
-    for text in texts:
-        try:
-            if text.lstrip().startswith("{"):
-                entries += [json.loads(line) for line in text.splitlines() if line.strip()]
-            elif text.strip():
+    for name, text in texts.items():
+        lines = text.split("\n")
+        if not any(line.startswith("{") for line in lines):
+            try:
                 note = Note.parse(text)
                 entries.append({"checkpoint": text, "size": note.size})
-        except ValueError as error:
-            raise Invalid(
-                f"{place} holds something that no witness writes: {error}.",
-                hint="give the file, the directory or the address of a witness.",
-            ) from None
+            except ValueError as error:
+                LOG.warning("%s holds no entry of a witness: %s", name, error)
+            continue
+        torn = []
+        for number, line in enumerate(lines, 1):
+            entry = _entry(line)
+            if entry is not None:
+                entries.append(entry)
+            elif line.strip():
+                torn.append(number)
+        if torn:
+            named = ", ".join(map(str, torn[:20])) + (", ..." if len(torn) > 20 else "")
+            LOG.warning(
+                "%s: %d of %d lines cannot be read and are left out (line %s): a write was cut "
+                "short; the entries after them tell their rows again",
+                name, len(torn), len(lines), named,
+            )  # fmt: skip
     if not entries:
-        raise Invalid(f"{place} holds no entry of a witness.")
+        raise Invalid(
+            f"{place} holds no entry of a witness.",
+            hint="give the file, the directory or the address of a witness.",
+        )
     return entries
+
+
+def _entry(line: str) -> Json | None:
+    """The entry in a line, if there is one: a head, or a checkpoint."""
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(found, dict):
+        return None
+    head = isinstance(found.get("seq"), int) and isinstance(found.get("hash"), str)
+    return found if head or ("seq" not in found and "checkpoint" in found) else None
 
 
 def witness_of(table: Mapping[str, Any]) -> Witness:
