@@ -582,7 +582,7 @@ _SLOTS = (
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
     .where(
         PERSONAL.c.person.in_(bindparam("among", expanding=True)),
-        PERSONAL.c.seq > bindparam("after", 0),
+        PERSONAL.c.seq > bindparam("after", 0, PERSONAL.c.seq.type),
     )
 )
 

@@ -90,12 +90,13 @@ def render(drawn: Drawn) -> bytes:
     >>> print(render(drawn).decode())
     {"accept":true,"act":true,"at":1.5,...,"propensity":0.5,"row":7,"window":"w0"}
     """
-    d, flag = drawn, ("false", "true")
+    row, at, _, key, _, _, window, _, acceptance, accept, policy, epoch, _, audit, _, mode = drawn
+    chance, flag = acceptance if accept else 1.0 - acceptance, ("false", "true")
     return (
-        f'{{"accept":{flag[d.accept]},"act":{flag[d.mode != "shadow"]},"at":{canonical(d.at)},'
-        f'"audit":{flag[d.audit]},"epoch":{d.epoch},"key":{text_literal(d.key)},"mode":"{d.mode}",'
-        f'"policy":{text_literal(d.policy)},"propensity":{canonical(d.propensity)},"row":{d.seq},'
-        f'"window":{text_literal(d.window)}}}'
+        f'{{"accept":{flag[accept]},"act":{flag[mode != "shadow"]},"at":{canonical(at)},'
+        f'"audit":{flag[audit]},"epoch":{epoch},"key":{text_literal(key)},"mode":"{mode}",'
+        f'"policy":{text_literal(policy)},"propensity":{canonical(chance)},"row":{row},'
+        f'"window":{text_literal(window)}}}'
     ).encode()
 
 
