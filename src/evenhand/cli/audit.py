@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.options import JSON_OPTION
+from evenhand.cli.options import JSON_OPTION, option
 
 if TYPE_CHECKING:
     from evenhand.ledger import Ledger
@@ -24,29 +24,20 @@ def _settings(_: click.Context, __: click.Parameter, path: Path) -> "Settings":
     return load_settings(path)
 
 
-CONFIG = click.option(
-    "--config",
-    "settings",
+OLD_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+CONFIG = option(
+    "--config settings FILE",
+    "The settings of the service (TOML).",
+    OLD_FILE,
     required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
     callback=_settings,
-    metavar="FILE",
-    help="The settings of the service (TOML).",
 )
-OUT = click.option(
-    "--out", required=True, type=click.Path(path_type=Path), metavar="DIR", help="A new directory."
-)
-PRODUCT = click.option("--product", metavar="NAME", help="The product.  [default: the only one]")
-TENANT = click.option("--tenant", metavar="NAME", help="Whose product.  [default: the only one's]")
-FROM = click.option(
-    "--from", "start", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="First day, UTC."
-)
-TO = click.option(
-    "--to", "end", type=click.DateTime(["%Y-%m-%d"]), metavar="DAY", help="Day after the last, UTC."
-)
-BY = click.option(
-    "--by", required=True, metavar="NAME", help="Who does it; recorded in the ledger."
-)
+OUT = option("--out DIR", "A new directory.", click.Path(path_type=Path), required=True)
+PRODUCT = option("--product NAME", "The product.  [default: the only one]")
+TENANT = option("--tenant NAME", "Whose product.  [default: the only one's]")
+FROM = option("--from start DAY", "First day, UTC.", click.DateTime(["%Y-%m-%d"]))
+TO = option("--to end DAY", "Day after the last, UTC.", click.DateTime(["%Y-%m-%d"]))
+BY = option("--by NAME", "Who does it; recorded in the ledger.", required=True)
 
 
 @click.group("audit")
@@ -101,25 +92,27 @@ def _chosen(
     return chosen[0], Period(first, last)
 
 
-@command.command("verify", params=[JSON_OPTION])
-@CONFIG
-@click.option(
-    "--head",
-    type=click.Path(exists=True, path_type=Path),
-    metavar="FILE",
-    help="A head that was published before.",
-)
-@click.option(
-    "--deep",
-    is_flag=True,
-    help="Also open every sealed field, and recompute draws and acceptances.",
-)
-@click.option(
-    "--witness",
-    "witnesses",
-    multiple=True,
-    metavar="PLACE",
-    help="A witness's file, directory or URL; may be repeated.",
+@command.command(
+    "verify",
+    params=[
+        CONFIG,
+        option(
+            "--head FILE",
+            "A head that was published before.",
+            click.Path(exists=True, path_type=Path),
+        ),
+        option(
+            "--deep",
+            "Also open every sealed field, and recompute draws and acceptances.",
+            is_flag=True,
+        ),
+        option(
+            "--witness witnesses PLACE",
+            "A witness's file, directory or URL; may be repeated.",
+            multiple=True,
+        ),
+        JSON_OPTION,
+    ],
 )
 def verify_command(
     settings: "Settings",
@@ -158,18 +151,19 @@ def verify_command(
         raise click.exceptions.Exit(1)
 
 
-@command.command("proof")
-@CONFIG
-@click.argument("key")
-@click.option("--tenant", metavar="NAME", help="Whose key.  [default: the only tenant]")
-@click.option(
-    "--since",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="An earlier checkpoint; the proof shows that nothing before it was changed.",
-)
-@click.option(
-    "--out", required=True, type=click.Path(path_type=Path), metavar="FILE", help="A new file."
+@command.command(
+    "proof",
+    params=[
+        CONFIG,
+        click.Argument(["key"]),
+        option("--tenant NAME", "Whose key.  [default: the only tenant]"),
+        option(
+            "--since FILE",
+            "An earlier checkpoint; the proof shows that nothing before it was changed.",
+            OLD_FILE,
+        ),
+        option("--out FILE", "A new file.", click.Path(path_type=Path), required=True),
+    ],
 )
 def proof_command(
     settings: "Settings", key: str, tenant: str | None, since: Path | None, out: Path
@@ -192,15 +186,17 @@ def proof_command(
     click.echo(f"Proof: {out}\nCheck it: python verifier.py --proof {out}")
 
 
-@command.command("pack")
-@CONFIG
-@TENANT
-@PRODUCT
-@FROM
-@TO
-@OUT
-@click.option(
-    "--reveal", metavar="NAME", help="Reveal the secrets of ended windows, in this person's name."
+@command.command(
+    "pack",
+    params=[
+        CONFIG,
+        TENANT,
+        PRODUCT,
+        FROM,
+        TO,
+        OUT,
+        option("--reveal NAME", "Reveal the secrets of ended windows, in this person's name."),
+    ],
 )
 def pack_command(settings: "Settings", out: Path, reveal: str | None, **which: Any) -> None:
     """Everything that an auditor needs, in one directory, with a verifier that needs no package."""
@@ -219,25 +215,22 @@ def pack_command(settings: "Settings", out: Path, reveal: str | None, **which: A
     )
 
 
-@command.command("export")
-@CONFIG
-@TENANT
-@PRODUCT
-@FROM
-@TO
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(("obp", "dsjson", "parquet")),
-    required=True,
-    help="Whose format.",
-)
-@click.option(
-    "--out",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="The file to write.",
+@command.command(
+    "export",
+    params=[
+        CONFIG,
+        TENANT,
+        PRODUCT,
+        FROM,
+        TO,
+        option(
+            "--format kind",
+            "Whose format.",
+            click.Choice(("obp", "dsjson", "parquet")),
+            required=True,
+        ),
+        option("--out FILE", "The file to write.", click.Path(path_type=Path), required=True),
+    ],
 )
 def export_command(settings: "Settings", kind: str, out: Path, **which: Any) -> None:
     """Decisions with propensities for other tools: Open Bandit Pipeline (.npz), VW (dsjson),
@@ -251,9 +244,7 @@ def export_command(settings: "Settings", kind: str, out: Path, **which: Any) -> 
         click.echo(f"{export_decisions(rows, chosen, out, kind):,} decisions: {out}")
 
 
-@command.command("backup")
-@CONFIG
-@OUT
+@command.command("backup", params=[CONFIG, OUT])
 def backup_command(settings: "Settings", out: Path) -> None:
     """A consistent copy with a signed head. The keyring is not in it: keep it elsewhere."""
     from evenhand.ledger import backup
@@ -262,10 +253,16 @@ def backup_command(settings: "Settings", out: Path) -> None:
         click.echo(f"Backup: {backup(ledger, out)}")
 
 
-@command.command("restore")
-@CONFIG
-@BY
-@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@command.command(
+    "restore",
+    params=[
+        CONFIG,
+        BY,
+        click.Argument(
+            ["directory"], type=click.Path(exists=True, file_okay=False, path_type=Path)
+        ),
+    ],
+)
 def restore_command(settings: "Settings", by: str, directory: Path) -> None:
     """Put a backup in the place of a lost ledger.
 
@@ -281,10 +278,9 @@ def restore_command(settings: "Settings", by: str, directory: Path) -> None:
     )
 
 
-@command.command("confirm-gap")
-@CONFIG
-@BY
-@click.option("--note", required=True, metavar="TEXT", help="What was checked.")
+@command.command(
+    "confirm-gap", params=[CONFIG, BY, option("--note TEXT", "What was checked.", required=True)]
+)
 def confirm_gap_command(settings: "Settings", by: str, note: str) -> None:
     """After a restore: what may be missing has been looked into; the ledger draws again."""
     from evenhand.ledger import SystemClock
@@ -295,10 +291,9 @@ def confirm_gap_command(settings: "Settings", by: str, note: str) -> None:
     click.echo("Confirmed; the ledger draws again.")
 
 
-@command.command("confirm-clock")
-@CONFIG
-@BY
-@click.option("--note", required=True, metavar="TEXT", help="What was checked.")
+@command.command(
+    "confirm-clock", params=[CONFIG, BY, option("--note TEXT", "What was checked.", required=True)]
+)
 def confirm_clock_command(settings: "Settings", by: str, note: str) -> None:
     """After a refused clock: it has been looked at and is right. Restart the service afterwards."""
     from evenhand.ledger import SystemClock
@@ -310,11 +305,15 @@ def confirm_clock_command(settings: "Settings", by: str, note: str) -> None:
     click.echo("Confirmed; rows are dated by this clock again.")
 
 
-@command.command("plan-windows")
-@CONFIG
-@BY
-@click.option("--days", required=True, type=float, metavar="D", help="Days in a window.")
-@click.option("--note", default="", metavar="TEXT", help="Why.")
+@command.command(
+    "plan-windows",
+    params=[
+        CONFIG,
+        BY,
+        option("--days D", "Days in a window.", float, required=True),
+        option("--note TEXT", "Why.", default=""),
+    ],
+)
 def plan_windows_command(settings: "Settings", by: str, days: float, note: str) -> None:
     """Change the length of windows, from the end of the present one on."""
     from evenhand.ledger import SystemClock
@@ -326,10 +325,7 @@ def plan_windows_command(settings: "Settings", by: str, days: float, note: str) 
     click.echo(f"Windows of {days:g} days begin at {begins}; now set window_days = {days:g}.")
 
 
-@command.command("rotate-root")
-@CONFIG
-@BY
-@click.option("--note", default="", metavar="TEXT", help="Why.")
+@command.command("rotate-root", params=[CONFIG, BY, option("--note TEXT", "Why.", default="")])
 def rotate_root_command(settings: "Settings", by: str, note: str) -> None:
     """Take up a new root key: the first call adds one to the keyring's file, the second uses it.
 

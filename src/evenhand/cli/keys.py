@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from evenhand.cli.audit import CONFIG
-from evenhand.cli.options import JSON_OPTION
+from evenhand.cli.audit import CONFIG, OLD_FILE
+from evenhand.cli.options import JSON_OPTION, option
 
 if TYPE_CHECKING:
     from evenhand.service import LedgerKeys, Settings
 
-TENANT = click.option("--tenant", metavar="NAME", help="Whose key.  [default: the only tenant]")
-BY = click.option("--by", metavar="NAME", help="Who does it, for the record.  [default: you]")
+TENANT = option("--tenant NAME", "Whose key.  [default: the only tenant]")
+BY = option("--by NAME", "Who does it, for the record.  [default: you]")
 
 
 @click.group("keys")
@@ -69,21 +69,22 @@ def _tenant(settings: "Settings", tenant: str | None) -> str:
     return tenant
 
 
-@command.command("create")
-@CONFIG
-@TENANT
-@click.option(
-    "--scope",
-    "scopes",
-    multiple=True,
-    required=True,
-    type=click.Choice(["decide", "observe", "audit", "admin"]),
-    help="What the key may do; repeat it for several.",
+@command.command(
+    "create",
+    params=[
+        CONFIG,
+        TENANT,
+        option(
+            "--scope scopes",
+            "What the key may do; repeat it for several.",
+            click.Choice(["decide", "observe", "audit", "admin"]),
+            multiple=True,
+            required=True,
+        ),
+        option("--name NAME", "What it is for; it signs what it does.", required=True),
+        BY,
+    ],
 )
-@click.option(
-    "--name", required=True, metavar="NAME", help="What it is for; it signs what it does."
-)
-@BY
 def create(
     settings: "Settings", tenant: str | None, scopes: tuple[str, ...], name: str, by: str | None
 ) -> None:
@@ -92,9 +93,14 @@ def create(
         click.echo(keys.add(_tenant(settings, tenant), scopes, name, _by(by)))
 
 
-@command.command("list", params=[JSON_OPTION])
-@CONFIG
-@click.option("--tenant", metavar="NAME", help="Whose keys.  [default: those of all tenants]")
+@command.command(
+    "list",
+    params=[
+        CONFIG,
+        option("--tenant NAME", "Whose keys.  [default: those of all tenants]"),
+        JSON_OPTION,
+    ],
+)
 def list_keys(settings: "Settings", tenant: str | None, document: str | None) -> None:
     """List the keys, revoked ones too, without what opens."""
     from evenhand.cli.show import emit
@@ -120,11 +126,7 @@ def list_keys(settings: "Settings", tenant: str | None, document: str | None) ->
         click.echo(f"{row['tenant']}  {row['id']}  {row['state']:7}  {scopes}  {row['name']}")
 
 
-@command.command("revoke")
-@CONFIG
-@TENANT
-@click.argument("key_id", metavar="ID")
-@BY
+@command.command("revoke", params=[CONFIG, TENANT, click.Argument(["key_id"], metavar="ID"), BY])
 def revoke(settings: "Settings", tenant: str | None, key_id: str, by: str | None) -> None:
     """Revoke the key ID: when this returns, it opens no replica."""
     from evenhand.ledger import NotFound
@@ -135,9 +137,7 @@ def revoke(settings: "Settings", tenant: str | None, key_id: str, by: str | None
     click.echo(f"{key_id} is revoked.")
 
 
-@command.command("first")
-@CONFIG
-@BY
+@command.command("first", params=[CONFIG, BY])
 def first(settings: "Settings", by: str | None) -> None:
     """Make one key with every scope for each tenant that has none, and print it.
 
@@ -151,16 +151,14 @@ def first(settings: "Settings", by: str | None) -> None:
         click.echo(f"{tenant}: {told}")
 
 
-@command.command("import")
-@CONFIG
-@click.option(
-    "--from",
-    "file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The file of keys.  [default: that of the settings]",
+@command.command(
+    "import",
+    params=[
+        CONFIG,
+        option("--from file FILE", "The file of keys.  [default: that of the settings]", OLD_FILE),
+        BY,
+    ],
 )
-@BY
 def take_over(settings: "Settings", file: Path | None, by: str | None) -> None:
     """Take over the keys of keys.json, where they were kept before.
 

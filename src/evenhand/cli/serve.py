@@ -13,37 +13,33 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from evenhand.cli.audit import CONFIG
+from evenhand.cli.audit import CONFIG, OLD_FILE
+from evenhand.cli.options import option
 
 if TYPE_CHECKING:
     from evenhand.service import Settings
 
 
-@click.command("serve")
-@click.option(
-    "--config",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    metavar="FILE",
-    help="The settings (TOML).",
+@click.command(
+    "serve",
+    params=[
+        option("--config FILE", "The settings (TOML).", OLD_FILE),
+        option(
+            "--demo", "Simulated people apply, wait and repay; one second is one day.", is_flag=True
+        ),
+        option("--host", "The address to listen on.  [default: 127.0.0.1]"),
+        option("--port", "The port to listen on.  [default: 8377]", click.IntRange(0, 65535)),
+        option(
+            "--plain-http",
+            "Allow HTTP beyond this machine: a proxy in front ends TLS.",
+            is_flag=True,
+            default=None,
+        ),
+        option("--no-train", "Decide only; another process runs 'evenhand train'.", is_flag=True),
+        option("--check", "Check the settings, the files and the address; stop.", is_flag=True),
+        option("--seconds S", "Stop after so many seconds.", float),
+    ],
 )
-@click.option(
-    "--demo", is_flag=True, help="Simulated people apply, wait and repay; one second is one day."
-)
-@click.option("--host", help="The address to listen on.  [default: 127.0.0.1]")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), help="The port to listen on.  [default: 8377]"
-)
-@click.option(
-    "--plain-http",
-    is_flag=True,
-    default=None,
-    help="Allow HTTP beyond this machine: a proxy in front ends TLS.",
-)
-@click.option(
-    "--no-train", is_flag=True, help="Decide only; another process runs 'evenhand train'."
-)
-@click.option("--check", is_flag=True, help="Check the settings, the files and the address; stop.")
-@click.option("--seconds", type=float, metavar="S", help="Stop after so many seconds.")
 def command(
     config: Path | None,
     demo: bool,
@@ -127,10 +123,14 @@ def _serve(settings: "Settings", *, demo: bool, train: bool, seconds: float | No
                 click.echo(f"{people.applied:,} simulated people applied.")
 
 
-@click.command("train")
-@CONFIG
-@click.option("--product", metavar="NAME", help="Only this product.  [default: all]")
-@click.option("--now", is_flag=True, help="Close the epoch even if it is not full.")
+@click.command(
+    "train",
+    params=[
+        CONFIG,
+        option("--product NAME", "Only this product.  [default: all]"),
+        option("--now", "Close the epoch even if it is not full.", is_flag=True),
+    ],
+)
 def train(settings: "Settings", product: str | None, now: bool) -> None:
     """Close the epoch of each product that is due, train, certify and publish.
 
@@ -178,8 +178,7 @@ def db() -> None:
     """
 
 
-@db.command("show")
-@CONFIG
+@db.command("show", params=[CONFIG])
 def show_command(settings: "Settings") -> None:
     """Where the ledger is, and whether the role of the settings could change its chain."""
     from evenhand.ledger.postgres import could_change
@@ -192,9 +191,7 @@ def show_command(settings: "Settings") -> None:
     click.echo(f"PostgreSQL: the role {role} {law}.")
 
 
-@db.command("grant")
-@CONFIG
-@click.argument("role")
+@db.command("grant", params=[CONFIG, click.Argument(["role"])])
 def grant_command(settings: "Settings", role: str) -> None:
     """Let ROLE append to the ledger, and nothing else; the settings name the owner's URL."""
     from evenhand.errors import InvalidInput

@@ -7,7 +7,6 @@ intervals are narrowed and never widened, so each of them holds for the whole lo
 confidence sequence), and stopping to log when the interval pleases does no harm.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,6 +23,7 @@ from evenhand.estimation import RoundLog
 from evenhand.estimation.outcomes import OutcomeRegression, fit_outcomes
 from evenhand.evaluation.decision_log import DecisionLog
 from evenhand.evaluation.log_betting import LoggedGaps, LossBound, LossRows, cohort_of
+from evenhand.evaluation.policy_files import HINT, read_document
 from evenhand.fairness import FalsePositiveRate
 from evenhand.fairness.certificate import TOLERANCE
 from evenhand.fairness.delta_ledger import DeltaLedger
@@ -437,17 +437,9 @@ class Candidate:
         if not path.is_file():
             raise InvalidInput(
                 f"the policy {where!r} is neither accept-all nor reject-all nor a file.",
-                hint="evenhand solve ... --out policy.json writes one.",
+                hint=HINT,
             )
-        try:
-            document = json.loads(path.read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
-            raise InvalidInput(
-                f"{path} is no JSON ({error}).",
-                hint="evenhand solve ... --out policy.json writes a policy.",
-            ) from error
-        if not isinstance(document, dict):
-            raise InvalidInput(f"{path} holds a {type(document).__name__}; a policy is an object.")
+        document = read_document(path)
         columns = document.get("columns") if "policy" in document else None
         policy = policy_from_json(document.get("policy", document))
         return cls(policy, None if columns is None else tuple(columns), path.name)

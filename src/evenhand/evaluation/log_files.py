@@ -19,6 +19,7 @@ import csv
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -151,15 +152,11 @@ def _format(path: Path, name: str | None) -> "LogFormat":
 # evenhand's own columns
 
 
-def read_csv(path: Path, reading: LogReading) -> DecisionLog:
-    """Read a log of evenhand's own columns from CSV."""
-    frame = read_frame(path, **reading.file)
-    return replace(reading, plain=True).log(frame.columns)
-
-
-def read_excel(path: Path, reading: LogReading) -> DecisionLog:
-    """The same from a sheet of Excel or OpenDocument."""
-    return read_csv(path, replace(reading, file={**reading.file, "format": "excel"}))
+def read_rows(path: Path, reading: LogReading, format: str | None = None) -> DecisionLog:
+    """Read a log of evenhand's own columns; a format that is not named is CSV."""
+    named = {} if format is None else {"format": format}
+    plain = replace(reading, plain=format in (None, "excel"))
+    return plain.log(read_frame(path, **{**reading.file, **named}).columns)
 
 
 def cannot_write(_: DecisionLog, path: Path) -> None:
@@ -167,11 +164,6 @@ def cannot_write(_: DecisionLog, path: Path) -> None:
     raise InvalidInput(
         f"{path}: logs are read from Excel files, not written.", hint="write CSV or Parquet."
     )
-
-
-def read_parquet(path: Path, reading: LogReading) -> DecisionLog:
-    """The same from Parquet."""
-    return reading.log(read_frame(path, **{**reading.file, "format": "parquet"}).columns)
 
 
 def columns_of(log: DecisionLog) -> dict[str, list[object]]:
@@ -244,11 +236,6 @@ def write_jsonl(log: DecisionLog, path: Path) -> None:
     write_lines(
         (json.dumps(dict(zip(columns, row, strict=True)), allow_nan=False) for row in rows), path
     )
-
-
-def read_jsonl(path: Path, reading: LogReading) -> DecisionLog:
-    """Read JSON lines; a name that a line lacks is missing there."""
-    return reading.log(read_frame(path, **{**reading.file, "format": "jsonl"}).columns)
 
 
 # Open Bandit Pipeline
@@ -391,10 +378,12 @@ class LogFormat:
 
 
 FORMATS: Mapping[str, LogFormat] = {
-    "parquet": LogFormat((".parquet",), read_parquet, write_parquet),
-    "csv": LogFormat((".csv", ".tsv", ".txt"), read_csv, write_csv),
-    "excel": LogFormat((".xlsx", ".xls", ".ods"), read_excel, cannot_write),
-    "jsonl": LogFormat((".jsonl", ".ndjson", ".json"), read_jsonl, write_jsonl),
+    "parquet": LogFormat((".parquet",), partial(read_rows, format="parquet"), write_parquet),
+    "csv": LogFormat((".csv", ".tsv", ".txt"), read_rows, write_csv),
+    "excel": LogFormat((".xlsx", ".xls", ".ods"), partial(read_rows, format="excel"), cannot_write),
+    "jsonl": LogFormat(
+        (".jsonl", ".ndjson", ".json"), partial(read_rows, format="jsonl"), write_jsonl
+    ),
     "obp": LogFormat((".npz",), read_npz, write_npz),
     "dsjson": LogFormat((".dsjson",), read_dsjson, write_dsjson),
     "vw": LogFormat((".vw", ".dat"), read_cb_text, write_cb_text),

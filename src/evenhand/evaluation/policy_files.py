@@ -8,11 +8,29 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from evenhand.contracts import Params, Policy
+from evenhand.contracts import Json, Params, Policy
 from evenhand.errors import InvalidInput
 from evenhand.hypotheses import policy_from_json
 from evenhand.schema import Schema
 from evenhand.tables import Recipe, recipe_from_json, recipe_of_names, schema_of
+
+HINT = "evenhand solve ... --out policy.json writes one."
+
+
+def read_document(path: Path) -> Json:
+    """The JSON object in a file that should hold a policy."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InvalidInput(
+            f"{path} is no policy file: it is no JSON ({error}).", hint=HINT
+        ) from error
+    if not isinstance(document, dict):
+        held = type(document).__name__
+        raise InvalidInput(
+            f"{path} is no policy file: it holds a {held}, which does not say a policy.", hint=HINT
+        )
+    return document
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,18 +81,12 @@ class PolicyFile:
             If there is no such file, or if it holds no policy with its columns.
         """
         where = Path(path)
-        hint = "evenhand solve ... --out policy.json writes one."
         if not where.is_file():
-            raise InvalidInput(f"there is no policy file {str(where)!r}.", hint=hint)
-        try:
-            document = json.loads(where.read_text(encoding="utf-8"))
-        except (UnicodeDecodeError, json.JSONDecodeError) as error:
+            raise InvalidInput(f"there is no policy file {str(where)!r}.", hint=HINT)
+        document = read_document(where)
+        if not {"policy", "columns"} <= document.keys():
             raise InvalidInput(
-                f"{where} is no policy file: it is no JSON ({error}).", hint=hint
-            ) from error
-        if not isinstance(document, dict) or not {"policy", "columns"} <= document.keys():
-            raise InvalidInput(
-                f"{where} is no policy file: it does not say 'policy' and 'columns'.", hint=hint
+                f"{where} is no policy file: it does not say 'policy' and 'columns'.", hint=HINT
             )
         names, encoded = document["columns"], document.get("encoded_columns", {})
         if "schema" in document:
@@ -87,7 +99,7 @@ class PolicyFile:
         if width != len(names):
             raise InvalidInput(
                 f"{where}: the recipe makes {width} columns, and the policy has {len(names)}.",
-                hint=hint,
+                hint=HINT,
             )
         return cls(policy_from_json(document["policy"]), recipe, where.name, document)
 

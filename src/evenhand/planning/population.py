@@ -12,7 +12,7 @@ good outcome in every group. Where bad rates differ, such a score has different 
 rates, so a limit costs something; shifts of 0 are the easy case in which no threshold has a gap.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import sqrt
@@ -31,17 +31,9 @@ from evenhand.hypotheses import Estimator, FiniteClass, Linear, ScoreThresholds,
 from evenhand.hypotheses.thresholds import Threshold
 from evenhand.learners.certified.learner import FIRST_ROUNDS
 from evenhand.learners.certified.run import CUTS
-from evenhand.words import (
-    BoolArray,
-    FloatArray,
-    Group,
-    GroupArray,
-    IntArray,
-    LabelledSample,
-    Prices,
-)
+from evenhand.words import BoolArray, FloatArray, GroupArray, IntArray, LabelledSample, Prices
 
-GroupName = TypeVar("GroupName", bound=Group)
+GroupName = TypeVar("GroupName", bound=Hashable)
 
 BINS = 30
 """Bins of the score, of equal mass in the whole population."""
@@ -480,7 +472,7 @@ def _out_of_fold(sample: LabelledSample, hypotheses: HypothesisClass) -> FloatAr
 
 
 def binned(
-    good: FloatArray, bad: FloatArray, groups: list[Group], group_use: GroupUse, name: str
+    good: FloatArray, bad: FloatArray, groups: list[Hashable], group_use: GroupUse, name: str
 ) -> Discrete:
     """good, bad: (groups, bins) masses. One threshold for all groups, or, where the group may
     decide, one for each.
