@@ -17,7 +17,8 @@ DESK, PHONE = 1280, 390
 MEASURE = """() => {
   const column = document.querySelector('.bd-article') || document.body;
   const tables = [...column.querySelectorAll('table')];
-  const scrolls = e => e && (getComputedStyle(e).overflowX === 'auto' || scrolls(e.parentElement));
+  const scrolls = e => e && e !== column && (  // the theme's own box round the page does not count
+    getComputedStyle(e).overflowX === 'auto' || scrolls(e.parentElement));
   const beyond = e => e.getBoundingClientRect().right > window.innerWidth + 1;
   return {
     tables: tables.length,

@@ -199,7 +199,7 @@ def breakable_names(app, doctree, docname):  # type: ignore[no-untyped-def]
     """Let names in tables break where a reader would break them, so that tables fit."""
     for table in doctree.findall(nodes.table):
         for literal in list(table.findall(nodes.literal)):
-            text = re.sub(r"([_/.,=(])(?=\w)", r"\1<wbr>", escape(literal.astext()))
+            text = re.sub(r"([_/.,=(|])(?=\w)", r"\1<wbr>", escape(literal.astext()))
             code = f'<code class="docutils literal notranslate">{text}</code>'
             literal.replace_self(nodes.raw("", code, format="html"))
 
