@@ -79,7 +79,7 @@ def test_the_head_says_what_was_switched_and_which_keys_changed(where, clock):
         seen.append(ledger.basis())
         rows = {event.action: event.seq for event in ledger.events()}
         with ledger.store.reader.connect() as connection:
-            assert read_basis(connection, ledger.keyring) == seen[-1]
+            assert read_basis(connection, ledger._guard) == seen[-1]
         first = ledger.policies("bank", "loan")[0].seq
     assert seen == [
         (0, 0), (first, 0), (rows["shadow"], 0), (rows["live"], 0), (rows["live"], 0),

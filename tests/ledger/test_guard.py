@@ -1,16 +1,18 @@
 """Before the chain is extended: the seal, the way forward, and the clocks."""
 
+import json
 import logging
 import shutil
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
 
 import pytest
 from sqlalchemy import select, update
-from tests.ledger.helpers import DAY, KEYRING, Clock, decided, opened, person, published
+from tests.ledger.helpers import DAY, KEYRING, Clock, coin, decided, opened, person, published
 from tests.torture.integrity import Intruder
 from tests.torture.run import TrustingLedger
 
+from evenhand.canonical import canonical
 from evenhand.ledger import (
     Basis,
     ClockJumped,
@@ -23,6 +25,7 @@ from evenhand.ledger import (
     Terms,
     TooEarly,
     WindowPlan,
+    chain,
     verify,
 )
 from evenhand.ledger.database import HEAD, open_store
@@ -262,7 +265,8 @@ def test_marks_that_a_keyring_has_sealed_are_believed_without_a_look_at_the_rows
     with opened(where) as ledger:
         published(ledger)
         head, moved = ledger.head(), Basis(1, 1)
-        seal = ledger.keyring.basis_seal(head.seq, bytes.fromhex(head.hash), moved)
+        sealed = head.seq, bytes.fromhex(head.hash), moved
+        seal = ledger.keyring.basis_seal(*sealed, control=ledger._guard.checked.control)
     marks(where, switched=1, keys=1, basis_seal=seal)
     with opened(where) as ledger:
         assert ledger.basis() == moved
@@ -275,3 +279,157 @@ def test_a_process_stops_when_a_row_that_it_has_seen_is_gone():
     for gone in ((6, 9), (7, 3)):
         with pytest.raises(Tampered, match="row 9 had changed what decides"):
             guard.admit_basis(gone)
+
+
+# rows that the keyring did not put into the chain
+
+
+def injected(where, action, seq, **changes):
+    """One row in the table of events, by somebody who can only append: what the newest event says,
+    changed, under a number of their choice.
+    """
+    intruder = Intruder(where)
+    at, text, digest = intruder.run(
+        "SELECT at, body, hash FROM events ORDER BY seq DESC LIMIT 1"
+    ).fetchone()
+    body = json.loads(text) | {"action": action, "tenant": "bank", "product": "loan"} | changes
+    intruder.run(
+        "INSERT INTO events (seq, at, action, tenant, product, body, hash) "
+        "VALUES (?, ?, ?, 'bank', 'loan', ?, ?)",
+        *(seq, at, action, canonical(body), bytes(digest)),
+    )
+    intruder.connection.commit()
+    intruder.connection.close()
+
+
+def killed(ledger, numbers=range(5)):
+    """A product that was killed after some decisions; its policy and the constant."""
+    policy = published(ledger)
+    constant = ledger.register("bank", "loan", coin(0.0)).id
+    decided(ledger, policy, numbers)
+    ledger.operate("bank", "loan", "kill", "op", policy=constant)
+    return policy, constant
+
+
+@pytest.mark.parametrize("seq", [3, 900_000_000], ids=["below the head", "beyond it"])
+@pytest.mark.parametrize("action", ["revive", "rollback", "live", "gap_confirmed", "window_plan"])
+def test_a_row_that_was_added_without_the_keyring_decides_nothing(where, action, seq, caplog):
+    """The running process stops at its next transaction, says so, and one that starts afterwards
+    does not begin to write; verify names the row.
+    """
+    with opened(where) as ledger, caplog.at_level(logging.CRITICAL):
+        policy, constant = killed(ledger)
+        assert ledger.active("bank", "loan").mode == "killed"
+        about = {"policy": policy}
+        if action == "window_plan":
+            about = {"info": {"number": 1, "starts": 0.0, "length": 60.0, "origin": 0.0}}
+        injected(where, action, seq, **about)
+        if action == "window_plan":  # it moves no mark, so it is read at the next window
+            ledger.clock.now += 40 * DAY
+        with pytest.raises(Tampered, match="without the keyring"):
+            ledger.decide(person(30), Terms(constant, 0.0, mode="killed"))
+        assert "without the keyring" in ledger.broken
+        assert "writes nothing any more" in caplog.text
+        with pytest.raises(Exception, match="without the keyring"):
+            ledger.operate("bank", "loan", "note", "op")
+    with opened(where) as ledger:
+        assert "without the keyring" in ledger.broken
+        assert seq in [problem.seq for problem in verify(ledger).problems]
+
+
+def test_what_is_active_is_not_told_from_rows_that_were_not_sealed(postgres_url):
+    """The head's mark is put back after the row was added, so that no transaction has a reason to
+    look; the next genuine switch is one.
+    """
+    with opened(postgres_url) as ledger:
+        _, constant = killed(ledger)
+        ledger.decide(person(29), Terms(constant, 0.0, mode="killed"))
+        (mark,) = marks(postgres_url)[:1]
+        injected(postgres_url, "revive", 3)
+        marks(postgres_url, switched=mark)
+        ledger.decide(person(30), Terms(constant, 0.0, mode="killed"))
+        ledger.operate("bank", "other", "shadow", "op")
+        with pytest.raises(Tampered):
+            ledger.active("bank", "loan")
+        assert ledger.broken is not None
+
+
+def test_a_switch_or_a_revocation_that_was_deleted_is_missed(where):
+    """By whoever has seen it and by whoever has not, and after the next switch of another
+    product.
+    """
+    with opened(where) as ledger:
+        killed(ledger)
+        intruder = Intruder(where)
+        intruder.unguard()
+        intruder.run("DELETE FROM events WHERE action = 'kill'")
+        intruder.connection.commit()
+        intruder.connection.close()
+        ledger.operate("bank", "other", "revive", "op")
+        with pytest.raises(Tampered, match="without the keyring"):
+            ledger.active("bank", "loan")
+        with pytest.raises(Exception, match="without the keyring"):
+            ledger.decide(person(30), Terms("p", 0.0))
+    with opened(where) as ledger:
+        assert "without the keyring" in ledger.broken
+
+
+def test_a_head_that_an_older_evenhand_moved_is_followed_from_where_it_was_checked(where):
+    """Its seal of the marks is another one, or none; then the chain is read from the last state
+    that this process has checked, and from the first row by a process that starts.
+    """
+    read = []
+    with opened(where) as ledger:
+        policy = published(ledger)
+        decided(ledger, policy, range(20))
+        head = ledger.head()
+        end = head.seq, bytes.fromhex(head.hash)
+        older = ledger.keyring.basis_seal(*end, ledger.basis())
+        intruder = Intruder(where)
+        intruder.run("UPDATE head SET basis_seal = ?", older)
+        intruder.connection.commit()
+        intruder.connection.close()
+        with mock_followed(read):
+            decided(ledger, policy, range(20, 30))
+            assert read == [head.seq]
+            decided(ledger, policy, range(30, 40))
+            assert read == [head.seq]  # sealed again
+    marks(where, basis_seal=None)
+    with mock_followed(read), opened(where) as ledger:
+        assert read == [head.seq, 0]
+        decided(ledger, policy, [50])
+        assert verify(ledger, deep=True).ok
+
+
+@contextmanager
+def mock_followed(read):
+    """Note from which row the chain is followed."""
+    followed = chain.followed
+
+    def noted(connection, known, *end):
+        read.append(known.seq)
+        return followed(connection, known, *end)
+
+    chain.followed = noted
+    try:
+        yield
+    finally:
+        chain.followed = followed
+
+
+def test_a_decision_costs_no_look_at_the_rows_that_decide(path):
+    """While nothing has switched, the seal of the head is compared with what is known."""
+    looks, digest = [], chain.control_digest
+    with opened(path) as ledger:
+        policy = published(ledger)
+        decided(ledger, policy, range(5))
+        chain.control_digest = lambda connection: looks.append(1) or digest(connection)
+        try:
+            for number in range(10, 20):
+                decided(ledger, policy, [number])
+            assert looks == []
+            ledger.operate("bank", "loan", "shadow", "op")
+            decided(ledger, policy, [30])
+            assert len(looks) == 1  # whether a gap was confirmed
+        finally:
+            chain.control_digest = digest

@@ -11,10 +11,12 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from sqlalchemy import insert, select, update
 
-from evenhand.ledger import verify
-from evenhand.ledger.chain import read_basis
-from evenhand.ledger.database import schema_version
+from evenhand.canonical import canonical
+from evenhand.ledger import Tampered, verify
+from evenhand.ledger.chain import link, read_basis
+from evenhand.ledger.database import EVENTS, HEAD, POLICIES, schema_version
 from evenhand.service import Product, Settings
 from evenhand.service.server import open_keys, open_ledger
 from evenhand.service.state import Service
@@ -67,23 +69,38 @@ def test_it_opens_verifies_and_goes_on(past):
 
 def test_a_replica_of_the_version_before_may_work_beside_it(past):
     """It names the columns that it knows, and its schema version is still the newest; what it
-    switches moves the head by a trigger.
+    switches moves the head by a trigger. It links its row to the chain and seals the head, and
+    knows no seal of the marks. A row that is in the table alone, without link and seal, is refused.
     """
     settings, _ = past
-    moved = "UPDATE head SET seq = seq + 1, hash = hash, at = at, seal = seal"
-    killed = (
-        "INSERT INTO events (seq, at, action, tenant, product, body, hash) "
-        "SELECT seq + 1, at, 'kill', 'bank', 'loan', '{}', hash FROM head"
-    )
-    with (
-        open_ledger(settings, lambda: LATER) as ledger,
-        ledger.store.writer.begin() as connection,
-    ):
-        before = read_basis(connection, ledger.keyring)
-        assert schema_version(connection) == 3
-        connection.exec_driver_sql(killed)
-        connection.exec_driver_sql(moved)
-        after = read_basis(connection, ledger.keyring)
-        connection.rollback()
+    with open_ledger(settings, lambda: LATER) as ledger:
+        with ledger.store.writer.begin() as connection:
+            before = read_basis(connection, ledger._guard)
+            assert schema_version(connection) == 3
+            _killed_by_the_version_before(connection, ledger.keyring, linked=True)
+        with ledger.store.writer.begin() as connection:
+            after = read_basis(connection, ledger._guard)
+        assert ledger.active("bank", "loan").mode == "killed"
+        ledger.operate("bank", "loan", "revive", "op")
+        assert verify(ledger, deep=True).ok
+        with ledger.store.writer.begin() as connection:
+            _killed_by_the_version_before(connection, ledger.keyring, linked=False)
+        with pytest.raises(Tampered, match="without the keyring"):
+            ledger.active("bank", "loan")
     assert after.switched > before.switched
     assert after.keys == before.keys
+
+
+def _killed_by_the_version_before(connection, keyring, *, linked):
+    head = connection.execute(select(HEAD)).one()
+    (constant,) = connection.execute(
+        select(POLICIES.c.id).where(POLICIES.c.epoch.is_(None))
+    ).first()
+    body = {"action": "kill", "by": "op", "note": "", "tenant": "bank", "product": "loan"}
+    text = canonical(body | {"policy": constant, "info": {}})
+    digest = link(bytes(head.hash), head.seq + 1, "event", head.at, text)
+    row = {"seq": head.seq + 1, "at": head.at, "action": "kill", "tenant": "bank"}
+    connection.execute(insert(EVENTS).values(**row, product="loan", body=text, hash=digest))
+    if linked:
+        seal = keyring.head_seal(head.seq + 1, digest)
+        connection.execute(update(HEAD).values(seq=head.seq + 1, hash=digest, seal=seal))

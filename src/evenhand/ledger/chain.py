@@ -7,6 +7,7 @@ On PostgreSQL the head's row is locked until the commit, so replicas append one 
 
 import hashlib
 import heapq
+import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -39,8 +40,8 @@ from sqlalchemy import (
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.ledger.database import EVENTS, HEAD, KEY_EVENTS, KINDS, POLICIES, SWITCHES
-from evenhand.ledger.guard import LOG, HeadGuard, LockedHead
-from evenhand.ledger.keyring import Keyring, verify_signature
+from evenhand.ledger.guard import LOG, Checked, HeadGuard, LockedHead, tampered
+from evenhand.ledger.keyring import verify_signature
 from evenhand.ledger.refusals import (
     Damaged,
     DatabaseAway,
@@ -264,7 +265,7 @@ def link(previous: bytes, seq: int, kind: str, at: float, body: str) -> bytes:
 
 _HEAD = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.at)
 _MARKS = (HEAD.c.switched, HEAD.c["keys"], HEAD.c.basis_seal)
-_BASIS = select(HEAD.c.seq, HEAD.c.hash, *_MARKS)
+_SEALED = select(HEAD.c.seq, HEAD.c.hash, HEAD.c.seal, *_MARKS)
 _NEWEST = select(
     select(func.max(POLICIES.c.seq)).where(POLICIES.c.epoch.is_not(None)).scalar_subquery(),
     select(func.max(EVENTS.c.seq)).where(EVENTS.c.action.in_(SWITCHES)).scalar_subquery(),
@@ -303,12 +304,9 @@ class Transaction:
         seq, digest, at, seal, *marks, database = cursor.fetchone()
         self._cursor = cursor
         self.seq, self.hash = int(seq), bytes(digest)
-        told, basis_seal = Basis(int(marks[0]), int(marks[1])), marks[2] and bytes(marks[2])
-        head = LockedHead(self.seq, self.hash, float(at), bytes(seal), database, told, basis_seal)
-        now = guard.admit(head)
-        self.basis = told
-        if not guard.basis_sealed:
-            self.basis = Basis(*guard.admit_basis(newest_basis(connection, told)))
+        now = guard.admit(LockedHead(self.seq, self.hash, float(at), bytes(seal), database))
+        self.basis, self.control = sealed_basis(connection, guard, (self.seq, self.hash, *marks))
+        guard.admit_basis(self.basis)
         self.now = max(float(now), float(at))
         self._start = f'{{"at":{self.now!r},"body":'  # of every row that is hashed
         self.root: int | None = None
@@ -317,14 +315,18 @@ class Transaction:
 
     def append(self, kind: str, body: Json) -> int:
         """The next row of the chain; its number."""
-        seq = self.append_text(kind, canonical(body), lookup_values(kind, body))
-        # what the triggers of the database do, for whoever is in the same transaction
+        text, seq = canonical(body), self.seq + 1
+        # before the row, because it may be written at once; the marks are moved as the triggers of
+        # the database do it
         what = body["action"] if kind == "event" else None
         if what in SWITCHES or (kind == "policy" and body["lineage"]):
             self.basis = self.basis._replace(switched=seq)
         elif what in KEY_EVENTS:
             self.basis = self.basis._replace(keys=seq)
-        return seq
+        lookups = lookup_values(kind, body)
+        if kind in _CONTROL:
+            self.control = _extended(self.control, seq, kind, self.now, lookups, text)
+        return self.append_text(kind, text, lookups)
 
     def append_text(self, kind: str, text: str, lookups: Values) -> int:
         """The same from the canonical text of the body, and the columns that follow from it."""
@@ -373,6 +375,14 @@ class Transaction:
             rows += self._cursor.fetchall()
         return rows
 
+    def require_sealed_rows(self) -> None:
+        """Tampered unless the events and policies in the tables are those that were sealed: to be
+        asked before some of them are read and believed.
+        """
+        self.flush()
+        if control_digest(self.connection) != self.control:
+            raise tampered("a row that was not sealed stands among those that decide")
+
     def flush(self) -> None:
         """Write what is pending, and the head.
 
@@ -395,7 +405,7 @@ class Transaction:
         if self.seq != self._flushed:
             keyring, end = self._guard.keyring, (self.seq, self.hash)
             seals = keyring.head_seal(*end, self.root), *self.basis
-            sealed = keyring.basis_seal(*end, self.basis, self.root)
+            sealed = keyring.basis_seal(*end, self.basis, self.root, self.control)
             text = driver_text(_MOVE_HEAD, self.connection.dialect)
             self._cursor.execute(text, (*end, self.now, *seals, sealed))
             self._flushed = self.seq
@@ -404,7 +414,7 @@ class Transaction:
         """Tell the guard that what was written is durable."""
         if self.root is not None:
             self._guard.keyring.active = self.root
-        self._guard.committed(self.seq, self.hash, self.basis)
+        self._guard.committed(self.seq, self.hash, self.basis, self.control)
 
 
 @cache
@@ -516,6 +526,8 @@ class Writer:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._broken: str | None = None
         self._disk_failed = False
+        self.tampered = False
+        """Whether it was stopped because the database was changed without the keyring."""
         self.basis = Basis(-1, -1)
         self._lock = threading.Lock()
         self._thread = threading.Thread(
@@ -534,6 +546,7 @@ class Writer:
             if self._broken is None:
                 LOG.critical("the ledger writes nothing any more: %s", why)
                 self._broken = str(why).split(" Hint: ")[0].removesuffix(".")
+                self.tampered = True
 
     def submit(self, job: Job) -> Job:
         """Queue a job; its future is settled after the commit."""
@@ -648,6 +661,8 @@ def perform(transaction: Transaction, jobs: list[Job], drawer: Draws) -> None:
             before = transaction.seq
             try:
                 job.result = job.work(transaction)
+            except Tampered:
+                raise  # nobody is answered
             except Refusal as refusal:
                 # law: work refuses before it appends, so that a refusal leaves nothing behind
                 if transaction.seq != before:
@@ -708,24 +723,98 @@ def read_head_seal(connection: Connection) -> bytes:
     return bytes(connection.execute(select(HEAD.c.seal)).scalar_one())
 
 
-def read_basis(connection: Connection, keyring: Keyring) -> Basis:
-    """The newest rows that changed what decides, and who may ask."""
-    return sealed_basis(connection, keyring, tuple(connection.execute(_BASIS).one()))
+_CONTROL = {
+    "event": select(*EVENTS.c[("seq", "at", *LOOKUPS["event"], "body")]),
+    "policy": select(*POLICIES.c[("seq", "at", *LOOKUPS["policy"])]),
+}
+"""What decides, who may ask, and when windows begin is told by rows of these kinds. The content of
+a policy is bound to its id by the ledger's signature.
+"""
 
 
-def sealed_basis(connection: Connection, keyring: Keyring, found: Values) -> Basis:
-    """What the head says, if the keyring sealed it: (seq, hash, switched, keys, seal)."""
+def _extended(control: bytes, seq: int, kind: str, at: float, lookups: Values, body: str) -> bytes:
+    """SHA-256(control before | event, or names of a policy)."""
+    content = [*lookups, body] if kind == "event" else lookups
+    return link(control, int(seq), kind, float(at), canonical(list(content)))
+
+
+def control_digest(connection: Connection, upto: int | None = None) -> bytes:
+    """The digest of all events and policies in the tables (`upto`: of those up to a row). They are
+    few, so that they can be read whenever one of them is believed.
+    """
+    control, rows = bytes(32), []
+    for kind, statement in _CONTROL.items():
+        some = statement if upto is None else statement.where(KINDS[kind].c.seq <= upto)
+        rows += [(int(row[0]), kind, tuple(row)) for row in connection.execute(some)]
+    names = len(LOOKUPS["event"])
+    for seq, kind, row in sorted(rows, key=itemgetter(0)):
+        lookups, body = (row[2:], "") if kind == "policy" else (row[2 : 2 + names], row[-1])
+        control = _extended(control, seq, kind, row[1], lookups, body)
+    return control
+
+
+def read_basis(connection: Connection, guard: HeadGuard, *, rows: bool = False) -> Basis:
+    """The newest rows that changed what decides, and who may ask; Tampered if the keyring did not
+    seal them. `rows`: the rows are about to be read, so each of them is compared.
+    """
+    seq, digest, seal, *marks = connection.execute(_SEALED).one()
+    guard.require_seal(int(seq), bytes(digest), bytes(seal))
+    found = (int(seq), bytes(digest), *marks)
+    return sealed_basis(connection, guard, found, rows=rows)[0]
+
+
+def sealed_basis(
+    connection: Connection, guard: HeadGuard, found: Values, *, rows: bool = False
+) -> tuple[Basis, bytes]:
+    """(basis, digest of the events and policies) from (seq, hash, switched, keys, seal) of a head.
+
+    A row decides only if a holder of the keyring has put it into the chain. So the digest of all
+    such rows is sealed with the head. Where that seal does not fit, because an older evenhand has
+    moved the head, or somebody has changed the marks, the chain is followed row by row from the
+    last state that was checked to the end, which is sealed; a row beside the chain is Tampered.
+    """
     seq, digest, switched, keys, seal = found
-    basis = Basis(int(switched), int(keys))
-    if seal is not None and bytes(seal) == keyring.basis_seal(int(seq), bytes(digest), basis):
-        return basis
-    return newest_basis(connection, basis)
+    told, known = Basis(int(switched), int(keys)), guard.checked
+
+    def fits(control: bytes) -> bool:
+        sealed = guard.keyring.basis_seal(seq, digest, told, control=control)
+        return seal is not None and bytes(seal) == sealed
+
+    if not rows and fits(known.control):
+        return told, known.control
+    basis, control = told, control_digest(connection)
+    if not fits(control):
+        control = followed(connection, known if known.seq <= seq else Checked(), seq, digest)
+        basis = newest_basis(connection, told)
+    guard.remember(Checked(seq, digest, control))
+    return basis, control
+
+
+def followed(connection: Connection, known: Checked, seq: int, digest: bytes) -> bytes:
+    """The digest of the events and policies of the chain that leads from a known state to a sealed
+    head; Tampered if it does not, or if there is any other row.
+    """
+    control = control_digest(connection, known.seq)
+    if control != known.control:
+        raise tampered(f"the events and policies up to row {known.seq} are others than they were")
+    last, at_end = known.seq, known.hash
+    for number, kind, row in chain_rows(connection, after=known.seq):
+        at_end = link(at_end, number, kind, row[1], row[-2])
+        if number != last + 1 or number > seq or at_end != bytes(row[-1]):
+            raise tampered(f"row {number} of the {kind} table does not stand in the sealed chain")
+        last = number
+        if kind in _CONTROL:
+            lookups = lookup_values(kind, json.loads(row[-2]))
+            if lookups != row[2:-2]:
+                raise tampered(f"the columns of row {number} are not what its body says")
+            control = _extended(control, number, kind, row[1], lookups, row[-2])
+    if (last, at_end) != (seq, digest):
+        raise tampered(f"the chain ends at row {last}, and row {seq} was sealed")
+    return control
 
 
 def newest_basis(connection: Connection, told: Basis) -> Basis:
-    """What the rows say, where what the head has `told` is not sealed.
-
-    An older evenhand has moved the head, or somebody has changed it who has the database alone. No
+    """What the rows say, where what the head has `told` is not sealed; they have been followed. No
     switch and no revocation can be hidden by moving the marks back.
     """
     published, thrown, changed = (int(newest or 0) for newest in connection.execute(_NEWEST).one())
@@ -753,13 +842,14 @@ Stored = tuple[Any, ...]
 """A row as the database gives it, unconverted: (seq, at, *lookups, body, hash)."""
 
 
-def chain_rows(connection: Connection) -> Iterator[tuple[int, str, Stored]]:
-    """(seq, kind, row) of all tables in the order of the chain."""
+def chain_rows(connection: Connection, after: int = 0) -> Iterator[tuple[int, str, Stored]]:
+    """(seq, kind, row) of all tables in the order of the chain; `after`: of the rows after it."""
 
     def rows_of(kind: str, table: Table) -> Iterator[tuple[int, str, Stored]]:
         names = ", ".join(f'"{column.name}"' for column in table.columns)
         return (
-            (row[0], kind, row) for row in _pages(connection, f"SELECT {names} FROM {table.name}")
+            (row[0], kind, row)
+            for row in _pages(connection, f"SELECT {names} FROM {table.name}", after)
         )
 
     return heapq.merge(*(rows_of(kind, table) for kind, table in KINDS.items()), key=itemgetter(0))
@@ -775,13 +865,13 @@ def personal_rows(connection: Connection, *, keys: bool = True) -> Iterator[Stor
     return _pages(connection, f"SELECT seq, sealed, key, lookup FROM {joined}")
 
 
-def _pages(connection: Connection, question: str) -> Iterator[Stored]:
+def _pages(connection: Connection, question: str, after: int = 0) -> Iterator[Stored]:
     """Rows in pages, so that ten tables can be read through one connection.
 
     The driver is asked, because SQLAlchemy would convert what it reads: a truth value 7 that
     somebody put into the database must be seen.
     """
-    after, cursor = -(2**62), connection.connection.cursor()
+    after, cursor = after or -(2**62), connection.connection.cursor()
     while True:
         cursor.execute(f"{question} WHERE seq > {after:d} ORDER BY seq LIMIT {PAGE:d}")
         page = cursor.fetchall()

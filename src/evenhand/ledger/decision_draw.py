@@ -34,6 +34,7 @@ from evenhand.ledger.refusals import (
     NotFound,
     Refusal,
     Switched,
+    Tampered,
 )
 from evenhand.randomness import KeyedHash
 
@@ -468,6 +469,7 @@ def read_plans(transaction: Transaction) -> list[PlanInForce]:
     """The plans in the chain, oldest first: that of the first row, and those that came later."""
     planned = select(EVENTS.c.body).where(EVENTS.c.action.in_(["genesis", "window_plan"]))
     found = []
+    transaction.require_sealed_rows()
     for row in transaction.rows(planned.order_by(EVENTS.c.seq)):
         body = json.loads(row.body)
         info = body["info"].get("windows") if body["action"] == "genesis" else body["info"]
@@ -770,6 +772,8 @@ class Drawer:
         for one in wanted:
             try:
                 answers.append(self._answer(group, one))
+            except Tampered:
+                raise  # nobody is answered
             except Refusal as refusal:
                 answers.append(refusal)
         return answers
@@ -932,6 +936,7 @@ class Drawer:
         if (refusal := self.refusal()) is not None:
             raise refusal
         if self._gap[0] != transaction.basis.switched:
+            transaction.require_sealed_rows()
             free = without_gap(transaction.rows(GAPS))
             self._gap = (transaction.basis.switched, free)
         if not self._gap[1] & {None, tenant}:

@@ -169,8 +169,16 @@ class LockedHead(NamedTuple):
     at: float
     seal: bytes
     database: float | None
-    basis: tuple[int, int] = (0, 0)
-    basis_seal: bytes | None = None
+
+
+class Checked(NamedTuple):
+    """A state of the ledger that was checked: its last row, the hash of it, and the digest of the
+    events and policies up to it.
+    """
+
+    seq: int = 0
+    hash: bytes = bytes(32)
+    control: bytes = bytes(32)
 
 
 class Mark:
@@ -212,6 +220,14 @@ class Mark:
             self._handle = None
 
 
+def tampered(what: str) -> Tampered:
+    """The refusal to go on with a database that somebody without the keyring has changed."""
+    return Tampered(
+        f"{what}: the database was changed by somebody without the keyring; nothing is appended.",
+        hint="find out what was changed (evenhand audit verify --deep), then restore.",
+    )
+
+
 class HeadGuard:
     """Looks at the end of the chain before every transaction."""
 
@@ -219,8 +235,8 @@ class HeadGuard:
         self.keyring, self.clock, self.mark = keyring, clock, mark
         self._seq, self._hash = 0, bytes(32)
         self._basis = (0, 0)
-        self.basis_sealed = True
-        """Whether the keyring sealed what the last head says of the newest switch and key."""
+        self.checked = Checked()
+        """The newest state whose events and policies were found as the keyring sealed them."""
         if mark is not None and isinstance(clock, SystemClock) and clock.offset is None:
             clock.offset = mark.clock_offset()
 
@@ -228,12 +244,7 @@ class HeadGuard:
         """The time by which the transaction is dated; Tampered or ClockJumped if nothing may be
         appended to this head.
         """
-        if head.seq and not self.keyring.sealed_head(head.seq, head.hash, head.seal):
-            raise Tampered(
-                f"the seal of row {head.seq}, the end of the chain, is not the keyring's: "
-                "the database was changed by somebody without the keyring; nothing is appended.",
-                hint="find out what was changed (evenhand audit verify --deep), then restore.",
-            )
+        self.require_seal(head.seq, head.hash, head.seal)
         back = head.seq < self._seq
         if back or (head.seq == self._seq and head.seq and head.hash != self._hash):
             raise Tampered(
@@ -242,30 +253,36 @@ class HeadGuard:
                 hint="start again, and confirm the gap (evenhand audit confirm-gap).",
             )
         self._seq, self._hash = head.seq, head.hash
-        told = self.keyring.basis_seal(head.seq, head.hash, head.basis)
-        self.basis_sealed = head.basis_seal == told
-        if self.basis_sealed and head.basis != self._basis:
-            self.admit_basis(head.basis)
         if isinstance(self.clock, SystemClock):
             return self.clock.read(head.database)
         return self.clock()
 
+    def require_seal(self, seq: int, digest: bytes, seal: bytes) -> None:
+        """Tampered if the keyring did not seal this end of the chain."""
+        if seq and not self.keyring.sealed_head(seq, digest, seal):
+            raise tampered(f"the seal of row {seq}, the end of the chain, is not the keyring's")
+
+    def remember(self, checked: Checked) -> None:
+        """This state was checked: the next look begins there."""
+        if checked.seq >= self.checked.seq:
+            self.checked = checked
+
     def admit_basis(self, basis: tuple[int, int]) -> tuple[int, int]:
-        """The same; Tampered if a row was seen here that changed what decides or who may ask, and
+        """Tampered if a row was seen here that changed what decides or who may ask, and
         is gone.
         """
         if any(now < seen for now, seen in zip(basis, self._basis, strict=True)):
-            raise Tampered(
-                f"row {max(self._basis)} had changed what decides or who may ask, and is gone: "
-                "the database was changed by somebody without the keyring; nothing is appended.",
-                hint="find out what was changed (evenhand audit verify --deep), then restore.",
-            )
+            row = max(self._basis)
+            raise tampered(f"row {row} had changed what decides or who may ask, and is gone")
         self._basis = basis
         return basis
 
-    def committed(self, seq: int, digest: bytes, basis: tuple[int, int]) -> None:
+    def committed(
+        self, seq: int, digest: bytes, basis: tuple[int, int], control: bytes = bytes(32)
+    ) -> None:
         """The chain has been extended up to this row."""
         self._seq, self._hash, self._basis = seq, digest, basis
+        self.remember(Checked(seq, digest, control))
         if self.mark is not None:
             offset = self.clock.offset if isinstance(self.clock, SystemClock) else None
             self.mark.save(seq, digest, offset)

@@ -4,6 +4,7 @@ here writes.
 
 import json
 import math
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -254,6 +255,10 @@ class LedgerReader:
     id: str
     store: Store
     keyring: Keyring
+
+    @abstractmethod
+    def _require_sealed_rows(self, connection: Connection) -> None:
+        """Tampered unless the events and policies that the connection sees were sealed."""
 
     def _read(self, statement: Executable) -> list[Any]:
         with self.store.reader.connect() as connection:
@@ -681,8 +686,8 @@ class LedgerReader:
         list of PolicyRecord
             Oldest first; those outside of the lineage are among them.
         """
-        rows = self._read(publishing.policies_of(tenant, product))
-        return [PolicyRecord.from_body(row.seq, json.loads(row.body)) for row in rows]
+        with self.store.reader.connect() as connection:
+            return _policies(connection, tenant, product)
 
     def policy(self, policy: str) -> PolicyRecord:
         """Read one policy.
@@ -721,8 +726,16 @@ class LedgerReader:
         -------
         Active or None
             None before the first publication.
+
+        Raises
+        ------
+        Tampered
+            If the events and policies are not those that the keyring has sealed.
         """
-        return publishing.active(self.policies(tenant, product), self.events(tenant, product))
+        with self.store.reader.connect() as connection:  # one state of the database
+            self._require_sealed_rows(connection)
+            policies = _policies(connection, tenant, product)
+            return publishing.active(policies, _events(connection, tenant, product))
 
     def checkpoint(self, policy: PolicyRecord) -> Json:
         """Read the state of the learner that made a policy.
@@ -819,10 +832,8 @@ class LedgerReader:
         list of Event
             Oldest first.
         """
-        statement = select(EVENTS.c.seq, EVENTS.c.at, EVENTS.c.body).order_by(EVENTS.c.seq)
-        for column, value in ((EVENTS.c.tenant, tenant), (EVENTS.c.product, product)):
-            statement = statement if value is None else statement.where(column == value)
-        return [_event(row) for row in self._read(statement)]
+        with self.store.reader.connect() as connection:
+            return _events(connection, tenant, product)
 
     def key_events(self, after: int = 0) -> list[Event]:
         """Read which API keys were created and revoked.
@@ -836,8 +847,14 @@ class LedgerReader:
         -------
         list of Event
             Oldest first.
+
+        Raises
+        ------
+        Tampered
+            If the events and policies are not those that the keyring has sealed.
         """
         with self.store.reader.connect() as connection:
+            self._require_sealed_rows(connection)
             return read_key_events(connection, after)
 
     def session_ended(self, session: bytes) -> bool:
@@ -960,6 +977,18 @@ class _Reports:
         if known is not None or len(groups) != 1:
             return known, False
         return groups[0], True
+
+
+def _policies(connection: Connection, tenant: str, product: str) -> list[PolicyRecord]:
+    rows = connection.execute(publishing.policies_of(tenant, product))
+    return [PolicyRecord.from_body(row.seq, json.loads(row.body)) for row in rows]
+
+
+def _events(connection: Connection, tenant: str | None, product: str | None) -> list[Event]:
+    statement = select(EVENTS.c.seq, EVENTS.c.at, EVENTS.c.body).order_by(EVENTS.c.seq)
+    for column, value in ((EVENTS.c.tenant, tenant), (EVENTS.c.product, product)):
+        statement = statement if value is None else statement.where(column == value)
+    return [_event(row) for row in connection.execute(statement)]
 
 
 def read_key_events(connection: Connection, after: int) -> list[Event]:

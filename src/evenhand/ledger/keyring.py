@@ -332,7 +332,12 @@ class Keyring:
         return sealing("\x1f".join(("head", str(seq), digest.hex())).encode())
 
     def basis_seal(
-        self, seq: int, digest: bytes, basis: Sequence[int], root: int | None = None
+        self,
+        seq: int,
+        digest: bytes,
+        basis: Sequence[int],
+        root: int | None = None,
+        control: bytes = b"",
     ) -> bytes:
         """Seal what the end of the chain says of the rows that decide.
 
@@ -346,14 +351,18 @@ class Keyring:
             The newest rows that changed what decides, and who may ask.
         root : int, optional
             Which root seals it; without it, the active one.
+        control : bytes
+            The digest of all events and policies; an older evenhand sealed without it.
 
         Returns
         -------
         bytes
-            HMAC(pepper of the root, head and basis).
+            HMAC(pepper of the root, head, basis and control).
         """
         sealing = self._sealing[self.active if root is None else root]
-        return sealing("\x1f".join(("basis", str(seq), digest.hex(), *map(str, basis))).encode())
+        parts = ("basis", str(seq), digest.hex(), *map(str, basis))
+        parts += (control.hex(),) if control else ()
+        return sealing("\x1f".join(parts).encode())
 
     def sealed_head(self, seq: int, digest: bytes, seal: bytes) -> bool:
         """Say whether this keyring sealed the end of the chain.

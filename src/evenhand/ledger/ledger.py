@@ -163,11 +163,12 @@ class Ledger(LedgerReader):
                 name = self._require_mine(first)
                 self._take_up_root(connection)
                 try:
-                    transaction = Transaction(connection, self._guard)
-                except Tampered as tampered:
-                    return name, read_basis(connection, self.keyring), tampered
-                except ClockJumped:  # it can be read; every transaction looks at the clock again
-                    return name, read_basis(connection, self.keyring), None
+                    try:
+                        transaction = Transaction(connection, self._guard)
+                    except ClockJumped:  # every transaction looks at the clock again
+                        return name, read_basis(connection, self._guard), None
+                except Tampered as tampered:  # it can be read
+                    return name, Basis(-1, -1), tampered
                 self._mark_if_older(transaction)
                 if self.store.path is None:
                     _mark_if_elsewhere(transaction)
@@ -235,6 +236,7 @@ class Ledger(LedgerReader):
                     "the keyring holds no newer root.",
                     hint="add one to it, for every replica, before it is taken up.",
                 )
+            transaction.require_sealed_rows()
             transaction.root = self.keyring.active + 1  # seals this head; active once it is durable
             # from now on keys are sealed by the new root; the older ones are those of this list
             events = read_key_events(transaction.connection, 0)
@@ -384,7 +386,22 @@ class Ledger(LedgerReader):
         if self.store.path is not None:
             return self._writer.basis
         with self.store.reader.connect() as connection:
-            return read_basis(connection, self.keyring)
+            return self._sealed(connection)
+
+    def _sealed(self, connection: Connection, *, rows: bool = False) -> Basis:
+        """The basis of what the connection sees; if the keyring did not seal it, nothing is written
+        any more, and nothing is compared: a ledger that has been changed can still be looked at.
+        """
+        if self._writer.tampered:
+            return Basis(-1, -1)
+        try:
+            return read_basis(connection, self._guard, rows=rows)
+        except Tampered as tampered:
+            self._writer.stop(tampered)
+            raise
+
+    def _require_sealed_rows(self, connection: Connection) -> None:
+        self._sealed(connection, rows=True)
 
     # deciding
 
@@ -882,6 +899,7 @@ class Ledger(LedgerReader):
 
         def record(transaction: Transaction) -> set[str]:
             asked = select(EVENTS.c.tenant, EVENTS.c.body).where(EVENTS.c.action == "reveal_asked")
+            transaction.require_sealed_rows()
             rows = transaction.rows(asked)
             tenants = {r.tenant for r in rows if json.loads(r.body)["info"]["window"] == name}
             if tenant not in tenants:
@@ -992,7 +1010,7 @@ class Ledger(LedgerReader):
         """
 
         def record(transaction: Transaction) -> list[Event]:
-            transaction.flush()  # others may share the transaction
+            transaction.require_sealed_rows()  # others may share the transaction
             events = read_key_events(transaction.connection, after)
             for action, tenant, by, info in change(events):
                 seq = publishing.append_event(transaction, action, by, tenant=tenant, info=info)
