@@ -219,6 +219,31 @@ def pack_command(settings: "Settings", out: Path, reveal: str | None, **which: A
     )
 
 
+@command.command("check-pack")
+@click.argument("directory", type=click.Path(exists=True, file_okay=False, path_type=Path))
+@click.option("--public-key", metavar="HEX", help="The ledger's key, from elsewhere.")
+def check_pack_command(directory: Path, public_key: str | None) -> None:
+    """Verify a pack with evenhand's own copy of the verifier, not the one that lies in it."""
+    from evenhand.ledger import standalone_verifier
+
+    words = [str(directory / "ledger.jsonl")]
+    for option, name in (
+        ("--secrets", "secrets.json"),
+        ("--head", "head.json"),
+        ("--pack", "pack.json"),
+    ):
+        words += [option, str(directory / name)]
+    words += [] if public_key is None else ["--public-key", public_key]
+    try:
+        code = standalone_verifier.main(words)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise click.ClickException(
+            f"{directory} is no pack that can be read: {type(error).__name__}: {error}"
+        ) from error
+    if code:
+        raise click.exceptions.Exit(code)
+
+
 @command.command("export")
 @CONFIG
 @TENANT
