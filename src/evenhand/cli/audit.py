@@ -297,11 +297,12 @@ def restore_command(settings: "Settings", by: str, directory: Path) -> None:
     It answers what it holds, and draws nothing until confirm-gap.
     """
     from evenhand.ledger import Keyring, SystemClock, restore
+    from evenhand.ledger.postgres import without_secrets
 
     keyring, clock = Keyring.from_source(settings.keyring), SystemClock()
     restore(directory, settings.ledger, keyring=keyring, clock=clock, by=by)
     click.echo(
-        f"Restored: {settings.ledger}\n"
+        f"Restored: {without_secrets(settings.ledger)}\n"
         "It does not draw until you have looked into the gap: evenhand audit confirm-gap"
     )
 
