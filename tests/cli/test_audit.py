@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 import subprocess
 import sys
 
@@ -12,7 +13,7 @@ from tests.service.bank import KEYRING, LOAN, Bank, application, ledger_with_set
 
 from evenhand.cli import main
 from evenhand.fairness.certificate import RULES
-from evenhand.ledger import Ledger
+from evenhand.ledger import Ledger, standalone_verifier
 
 
 @pytest.fixture
@@ -111,6 +112,27 @@ def test_a_pack_verifies_with_the_standard_library_alone(folder):
         json.loads((folder / "pack" / "certificates.json").read_text())["promise"]["limit"]
         == LOAN.limit
     )
+
+
+def test_a_pack_is_checked_with_evenhands_own_verifier(folder):
+    assert run("pack", "--out", "pack").exit_code == 0
+    key = json.loads((folder / "pack" / "pack.json").read_text())["public_key"]
+    # the one in the pack says that all is well, whatever was done
+    (folder / "pack" / "verifier.py").write_text('print("problems: 0")\n')
+    runner = CliRunner()
+    done = runner.invoke(main, ["audit", "check-pack", "pack", "--public-key", key])
+    assert done.exit_code == 1
+    assert "the file verifier.py is not the one that the pack was signed with" in done.output
+    assert "problems: 1" in done.output
+    shutil.copy(standalone_verifier.__file__, folder / "pack" / "verifier.py")
+    done = runner.invoke(main, ["audit", "check-pack", "pack", "--public-key", key])
+    assert (done.exit_code, "problems: 0" in done.output) == (0, True)
+    done = runner.invoke(main, ["audit", "check-pack", "pack", "--public-key", "ab" * 32])
+    assert done.exit_code == 1
+    assert "another key than the ledger's" in done.output
+    (folder / "pack" / "pack.json").write_text("torn")
+    done = runner.invoke(main, ["audit", "check-pack", "pack"])
+    assert (done.exit_code, "no pack that can be read" in done.output) == (1, True)
 
 
 @pytest.mark.parametrize("kind", ["obp", "dsjson", "parquet"])

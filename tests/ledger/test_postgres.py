@@ -2,15 +2,26 @@
 
 import glob
 import os
+import shutil
 
 import psycopg
 import pytest
 from tests.ledger.helpers import KEYRING, PRODUCT, TENANT, Clock, decided, opened, person, published
 
-from evenhand.ledger import GapUnconfirmed, Invalid, Label, Terms, backup, restore, verify
+from evenhand.ledger import (
+    Damaged,
+    GapUnconfirmed,
+    Invalid,
+    Label,
+    LedgerUnavailable,
+    Terms,
+    backup,
+    restore,
+    verify,
+)
 from evenhand.ledger.database import KINDS
 from evenhand.ledger.decision_draw import person_digest
-from evenhand.ledger.postgres import grant, instance
+from evenhand.ledger.postgres import could_change, dump, grant, instance, load, without_secrets
 
 
 def run(url, *statements):
@@ -187,3 +198,86 @@ def test_an_erased_key_is_in_no_page(postgres_url, monkeypatch):
         key = key_of("p1")
         ledger.erase(TENANT, "p1", "officer")
         assert key[12:] in _pages(postgres_url, "people")
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("postgresql://ann@host/db", "postgresql://ann@host/db"),
+        ("postgresql://ann:PW@host:5432/db", "postgresql://ann:***@host:5432/db"),
+        ("mysql://ann:PW@host", "mysql://ann:***@host"),
+        ("postgresql:/ann:PW@host/db", "postgresql:/ann:***@host/db"),
+        ("postgresql:ann:PW@host/db", "postgresql:ann:***@host/db"),
+        ("postgresql://ann:P/W?P@PW@host/db", "postgresql://ann:***@host/db"),
+        ("postgresql://ann:PW", "postgresql://ann:***"),
+        ("postgresql://host/db?password=PW&a=b", "postgresql://host/db?password=***&a=b"),
+        ("postgresql:///db?host=/run&pass%77ord=PW", "postgresql:///db?host=/run&pass%77ord=***"),
+        ("postgresql://h/db?sslpassword=PW&passfile=f", "postgresql://h/db?sslpassword=***&passfile=f"),
+        ("postgresql://[::1]:5432/db", "postgresql://[::1]:5432/db"),
+        ("postgresql://[::1]/db", "postgresql://[::1]/db"),
+        ("postgresql://a:1,b:2/db", "postgresql://a:1,b:2/db"),
+        ("https://w.example/x?X-Amz-Signature=PW", "https://w.example/x?X-Amz-Signature=***"),
+        ("ledger.sqlite", "ledger.sqlite"),
+        ("/a/b:c@d/ledger.sqlite", "/a/b:c@d/ledger.sqlite"),
+    ],
+)  # fmt: skip
+def test_a_url_is_shown_without_its_secrets(url, shown):
+    assert without_secrets(url) == shown
+    assert "PW" not in shown
+
+
+def with_secrets(url, where):
+    """The URL of the test's server, which asks for no password, with one in it."""
+    scheme, _, rest = url.partition("://")
+    user, _, place = rest.partition("@")
+    if where == "user":
+        return f"{scheme}://{user}:s3cret@{place}"
+    return f"{url}?password=s3cret&sslpassword=s3cret2"
+
+
+@pytest.mark.parametrize("where", ["user", "query"])
+def test_no_secret_is_an_argument_of_a_tool(postgres_url, other_url, tmp_path, monkeypatch, where):
+    """The real tools, behind a script that writes down what `ps` would show, and the rest."""
+    for tool in ("pg_dump", "pg_restore"):
+        real = shutil.which(tool)
+        (tmp_path / tool).write_text(
+            f'#!/bin/sh\necho "$0 $@" >> {tmp_path}/arguments\n'
+            f'echo "$PGPASSWORD" >> {tmp_path}/environment\n'
+            f'[ -z "$PGSERVICEFILE" ] || stat -c %a "$PGSERVICEFILE" >> {tmp_path}/environment\n'
+            f'[ -z "$PGSERVICEFILE" ] || cat "$PGSERVICEFILE" >> {tmp_path}/environment\n'
+            f'exec {real} "$@"\n'
+        )
+        (tmp_path / tool).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    with opened(postgres_url) as ledger:
+        policy = published(ledger)
+        decided(ledger, policy, range(5))
+    target = tmp_path / "dump"
+    dump(with_secrets(postgres_url, where), target)
+    assert target.stat().st_mode & 0o777 == 0o600
+    load(with_secrets(other_url, where), target)
+    arguments = (tmp_path / "arguments").read_text()
+    assert arguments.count("--dbname=postgresql://evenhand@") == 2
+    assert "s3cret" not in arguments
+    told = (tmp_path / "environment").read_text()
+    given = "s3cret\n600\n[evenhand]\nsslpassword=s3cret2\n" if where == "query" else "s3cret\n"
+    assert told == given * 2
+
+
+def test_a_database_that_refuses_is_a_clear_error(granted, tmp_path):
+    owner, url, _ = granted
+    away = "postgresql://evenhand:s3cret@127.0.0.1:1/evenhand"
+    for call in (could_change, lambda url: grant(url, "somebody"), lambda url: load(url, tmp_path)):
+        with pytest.raises(LedgerUnavailable, match="is away or lets nobody in") as refused:
+            call(away)
+        assert "s3cret" not in str(refused.value)
+    with pytest.raises(LedgerUnavailable, match="does not exist"):
+        could_change(f"{owner}_nowhere")
+    with pytest.raises(Invalid, match="refuses"):
+        grant(url, url.split("//")[1].split("@")[0])  # the role is no owner
+    for port in ("abc", "99999", "0", "-1"):
+        with pytest.raises(Invalid, match="no number from 1 to 65535"):
+            could_change(f"postgresql://ann:s3cret@host:{port}/db")
+    with pytest.raises(Damaged, match="pg_dump failed"):
+        dump(away, tmp_path / "dump")
+    assert not (tmp_path / "dump").exists()

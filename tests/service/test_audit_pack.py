@@ -2,7 +2,9 @@
 
 import csv
 import dataclasses
+import hashlib
 import json
+import shutil
 import subprocess
 import sys
 
@@ -13,7 +15,7 @@ from tests.service.bank import application
 
 from evenhand.errors import InvalidInput
 from evenhand.evaluation import read_log
-from evenhand.ledger import Row, standalone_verifier, verify_signature
+from evenhand.ledger import Keyring, Row, standalone_verifier, verify_signature
 from evenhand.service.audit_pack import (
     DECISION_COLUMNS,
     Period,
@@ -110,9 +112,9 @@ def two_tenants(bank):
     return bank
 
 
-def verified(target):
+def verified(target, verifier="verifier.py"):
     """Whether the stand-alone verifier of a pack, and nothing else, finds it sound."""
-    words = [sys.executable, "-I", "-S", "verifier.py", "ledger.jsonl"]
+    words = [sys.executable, "-I", "-S", str(verifier), "ledger.jsonl"]
     words += ["--secrets", "secrets.json", "--head", "head.json", "--pack", "pack.json"]
     return subprocess.run(words, cwd=target, capture_output=True, text=True, check=False)
 
@@ -159,3 +161,86 @@ def test_a_row_that_was_changed_before_a_hidden_one_is_found(two_tenants, tmp_pa
     )
     assert bare.returncode == 1
     assert "give --pack" in bare.stdout
+
+
+def edited(path):
+    """One byte of a file is another one."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def test_every_file_of_a_pack_is_bound_by_its_signature(two_tenants, tmp_path):
+    target = pack(two_tenants.ledger, OURS, Period(0.0, 1e12), tmp_path / "pack")
+    found = verified(target)
+    assert found.returncode == 0, found.stdout
+    names = sorted(file.name for file in target.iterdir() if file.name != "pack.json")
+    assert sorted(json.loads((target / "pack.json").read_text())["files"]) == names
+    assert f"files of the pack checked: {len(names)}" in found.stdout
+    checker = tmp_path / "checker.py"  # the auditor's own copy
+    shutil.copy(target / "verifier.py", checker)
+    for name in names:
+        if name in ("ledger.jsonl", "head.json", "secrets.json"):
+            continue  # what is no JSON any more cannot be checked further
+        before = (target / name).read_bytes()
+        edited(target / name)
+        told = f"the file {name} is not the one that the pack was signed with"
+        found = verified(target, checker)
+        assert (found.returncode, told in found.stdout) == (1, True), found.stdout
+        (target / name).unlink()
+        found = verified(target, checker)
+        assert (found.returncode, f"{name} of the pack is missing" in found.stdout) == (1, True)
+        (target / name).write_bytes(before)
+    # an honest JSON with another meaning
+    (target / "secrets.json").write_text("{ }\n")
+    assert "the file secrets.json is not" in verified(target).stdout
+
+
+def test_what_an_auditor_reads_cannot_be_edited(two_tenants, tmp_path):
+    """The forgery that went unseen: accepted people turned into rejected ones in the tables."""
+    target = pack(two_tenants.ledger, OURS, Period(0.0, 1e12), tmp_path / "pack")
+    for name, old, new in (
+        ("decisions.csv", ",1,", ",0,"),
+        ("certificates.json", "certified", "FORGED"),
+    ):
+        text = (target / name).read_text()
+        (target / name).write_text(text.replace(old, new))
+    (target / "selection.csv").write_text("a,10,10,1.0,1.0,yes\n")
+    (target / "summary.csv").write_text("everybody was accepted\n")
+    found = verified(target)
+    assert found.returncode == 1
+    assert "problems: 3" in found.stdout
+    assert "the pack was not signed with summary.csv" in found.stdout
+
+
+def test_the_list_of_a_pack_cannot_be_signed_by_somebody_else(two_tenants, tmp_path):
+    target = pack(two_tenants.ledger, OURS, Period(0.0, 1e12), tmp_path / "pack")
+    path = target / "pack.json"
+    listed = json.loads(path.read_text())
+    del listed["signature"]
+    edited(target / "decisions.csv")
+    digest = hashlib.sha256((target / "decisions.csv").read_bytes()).hexdigest()
+    listed["files"]["decisions.csv"] = digest
+    stranger = Keyring(bytes(range(1, 33)))
+    for key in (listed["public_key"], stranger.public_key):
+        forged = {**listed, "public_key": key}
+        path.write_text(json.dumps({**forged, "signature": stranger.sign(forged)}))
+        assert verified(target).returncode == 1
+    assert "another key than the ledger's" in verified(target).stdout
+    without = {name: value for name, value in listed.items() if name != "files"}
+    path.write_text(json.dumps({**without, "signature": json.loads('"00"') * 64}))
+    assert "not signed by the key that it names" in verified(target).stdout
+
+
+def test_a_pack_that_was_made_before_verifies_with_a_remark(two_tenants, tmp_path):
+    ledger = two_tenants.ledger
+    target = pack(ledger, OURS, Period(0.0, 1e12), tmp_path / "pack")
+    listed = json.loads((target / "pack.json").read_text())
+    del listed["signature"], listed["files"]
+    older = {**listed, "signature": ledger.keyring.sign(listed)}
+    (target / "pack.json").write_text(json.dumps(older, indent=1, sort_keys=True) + "\n")
+    found = verified(target)
+    assert found.returncode == 0, found.stdout
+    assert "made before packs bound their readable files" in found.stdout
+    assert "decisions.csv" in found.stdout
+    assert "problems: 0" in found.stdout

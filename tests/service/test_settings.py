@@ -127,3 +127,26 @@ def test_an_impossible_setting_is_refused_by_name_value_law_and_way_out(name, va
 def test_names_are_names(name, value):
     with pytest.raises(InvalidInput, match=f"{name} of .*printable text"):
         Product(**{**LOAN, name: value})
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "mysql://ann:s3cret@host/db",
+        "postgresql://ann:s3cret@host:port/db",
+        "postgresql://ann:s3cret",
+        "postgresql://ann:s3cret@host:99999/db?password=s3cret",
+        ["postgresql://ann:s3cret@host/db"],
+        {"url": "postgresql://ann:s3cret@host/db"},
+    ],
+)
+def test_no_refusal_repeats_a_password(value):
+    with pytest.raises(InvalidInput) as refused:
+        Settings((Product(**LOAN),), ledger=value)
+    assert "s3cret" not in str(refused.value)
+
+
+@pytest.mark.parametrize("port", ["abc", "0", "65536"])
+def test_a_port_that_is_none_is_refused(port):
+    with pytest.raises(InvalidInput, match="no number from 1 to 65535"):
+        Settings((Product(**LOAN),), ledger=f"postgresql://ann@host:{port}/db")

@@ -216,6 +216,37 @@ def pack_command(settings: "Settings", out: Path, reveal: str | None, **which: A
 
 
 @command.command(
+    "check-pack",
+    params=[
+        click.Argument(
+            ["directory"], type=click.Path(exists=True, file_okay=False, path_type=Path)
+        ),
+        option("--public-key HEX", "The ledger's key, from elsewhere."),
+    ],
+)
+def check_pack_command(directory: Path, public_key: str | None) -> None:
+    """Verify a pack with evenhand's own copy of the verifier, not the one that lies in it."""
+    from evenhand.ledger import standalone_verifier
+
+    words = [str(directory / "ledger.jsonl")]
+    for option, name in (
+        ("--secrets", "secrets.json"),
+        ("--head", "head.json"),
+        ("--pack", "pack.json"),
+    ):
+        words += [option, str(directory / name)]
+    words += [] if public_key is None else ["--public-key", public_key]
+    try:
+        code = standalone_verifier.main(words)
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise click.ClickException(
+            f"{directory} is no pack that can be read: {type(error).__name__}: {error}"
+        ) from error
+    if code:
+        raise click.exceptions.Exit(code)
+
+
+@command.command(
     "export",
     params=[
         CONFIG,
@@ -269,11 +300,12 @@ def restore_command(settings: "Settings", by: str, directory: Path) -> None:
     It answers what it holds, and draws nothing until confirm-gap.
     """
     from evenhand.ledger import Keyring, SystemClock, restore
+    from evenhand.ledger.postgres import without_secrets
 
     keyring, clock = Keyring.from_source(settings.keyring), SystemClock()
     restore(directory, settings.ledger, keyring=keyring, clock=clock, by=by)
     click.echo(
-        f"Restored: {settings.ledger}\n"
+        f"Restored: {without_secrets(settings.ledger)}\n"
         "It does not draw until you have looked into the gap: evenhand audit confirm-gap"
     )
 

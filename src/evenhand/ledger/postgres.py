@@ -6,12 +6,15 @@ import os
 import re
 import shutil
 import subprocess
+import tempfile
 import time
+import urllib.parse
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, inspect, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, inspect, make_url, text
+from sqlalchemy.exc import ArgumentError, DBAPIError, OperationalError
 
 from evenhand.ledger.database import (
     ADDITIONS,
@@ -26,13 +29,62 @@ from evenhand.ledger.database import (
     VERSIONS,
 )
 from evenhand.ledger.guard import LOG
-from evenhand.ledger.refusals import Damaged, Invalid
+from evenhand.ledger.refusals import Damaged, DatabaseAway, Invalid
 
 DUMP = "ledger.dump"
 _INSTANCE = """SELECT (SELECT system_identifier FROM pg_control_system())::text
 || '/' || substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8)
 || '/' || (SELECT oid FROM pg_database WHERE datname = current_database())
 || '/' || 'head'::regclass::oid"""
+
+
+SECRETS = re.compile(r"pass(?!file)|pwd|secret|token|sig|key|credential", re.I)
+"""Settings in the query of a URL that open something."""
+
+
+def without_secrets(url: str) -> str:
+    """The URL as messages and logs may show it: no password, no secret in its query. A text that is
+    no URL stays as it is; one that nearly is gets the same care.
+
+    >>> without_secrets("postgresql://ann:pw@host/db?password=pw&sslmode=require")
+    'postgresql://ann:***@host/db?password=***&sslmode=require'
+    """
+    found = re.match(r"(?s)([A-Za-z][\w+.-]*:/*)(.*)", url)
+    if found is None:
+        return url
+    scheme, rest = found.groups()
+    # up to the last @, for a password may hold / ? and @ although it should not
+    person, at, place = rest.rpartition("@")
+    name, colon, _ = person.partition(":")
+    shown = f"{scheme}{name}:***@" if colon else f"{scheme}{person}{at}"
+    place, mark, query = place.partition("?")
+    host, slash, path = place.partition("/")
+    before, colon, port = host.rpartition(":")
+    if "/" in scheme and colon and "]" not in port and not re.fullmatch("[0-9]*", port):
+        # a port that is no number may be a password whose host was forgotten
+        place = f"{before}:***{slash}{path}"
+    parts = []
+    for part in query.split("&"):
+        key, equals, value = part.partition("=")
+        secret = SECRETS.search(urllib.parse.unquote(key)) is not None
+        parts.append(f"{key}{equals}{'***' if secret and value else value}")
+    return shown + place + mark + "&".join(parts)
+
+
+def parsed(url: str) -> URL:
+    """The parts of a URL of PostgreSQL; Invalid, without its secrets, if it is none."""
+    try:
+        parts = make_url(f"postgresql+psycopg://{url.partition('://')[2]}")
+        if parts.port is not None and not 0 < parts.port < 65536:
+            raise ValueError
+    except (ArgumentError, ValueError):
+        raise Invalid(
+            f"{without_secrets(url)} is no URL of a database: its parts cannot be told apart, or "
+            "its port is no number from 1 to 65535.",
+            hint="postgresql://user@host:5432/database; write @ : / ? in a password as %40 %3A %2F "
+            "%3F, or keep it in PGPASSFILE.",
+        ) from None
+    return parts
 
 
 def instance(connection: Connection) -> str:
@@ -146,9 +198,13 @@ _DEAD_ROWS = "SELECT n_dead_tup FROM pg_stat_all_tables WHERE relid = to_regclas
 
 
 def dump(url: str, target: Path) -> None:
-    """One consistent state of the database, by pg_dump."""
-    _run("pg_dump", url, "--format=custom", "--no-owner", "--no-privileges", f"--file={target}")
-    target.chmod(0o600)
+    """One consistent state of the database, by pg_dump, in a file that only its owner can read."""
+    os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+    try:
+        _run("pg_dump", url, "--format=custom", "--no-owner", "--no-privileges", f"--file={target}")
+    except BaseException:
+        target.unlink(missing_ok=True)
+        raise
 
 
 def load(url: str, source: Path) -> None:
@@ -165,15 +221,30 @@ def load(url: str, source: Path) -> None:
 
 @contextmanager
 def _engine(url: str) -> Iterator[Engine]:
-    engine = create_engine(f"postgresql+psycopg://{url.partition('://')[2]}")
+    """An engine; what the database refuses inside of it becomes one clear refusal."""
+    engine = create_engine(parsed(url))
     try:
         yield engine
+    except DBAPIError as error:
+        told = " ".join(str(error.orig).split())
+        where = without_secrets(url)
+        if isinstance(error, OperationalError):
+            raise DatabaseAway(
+                f"the database {where} is away or lets nobody in: {told}.",
+                hint="check that it runs, the URL in the settings, and the password (PGPASSFILE).",
+            ) from error
+        raise Invalid(
+            f"the database {where} refuses: {told}.",
+            hint="the settings should name the URL of the tables' owner.",
+        ) from error
     finally:
         engine.dispose()
 
 
 def _run(tool: str, url: str, *words: str) -> None:
-    """A tool of PostgreSQL; the password goes through the environment, where `ps` does not look."""
+    """A tool of PostgreSQL. Secrets of the URL are not among its arguments, which `ps` shows: the
+    password goes through the environment, others through a file that only its owner can read.
+    """
     found = shutil.which(tool) or next(
         (str(p) for p in sorted(Path("/usr/lib/postgresql").glob(f"*/bin/{tool}"), reverse=True)),
         None,
@@ -182,18 +253,37 @@ def _run(tool: str, url: str, *words: str) -> None:
         raise Invalid(
             f"{tool} is not installed.", hint="Debian: apt-get install postgresql-client."
         )
-    parts = make_url(f"postgresql://{url.partition('://')[2]}")
-    plain = parts.set(password=None).render_as_string(hide_password=False)
-    secret = {} if parts.password is None else {"PGPASSWORD": str(parts.password)}
-    done = subprocess.run(
-        [found, f"--dbname={plain}", *words],
-        env={**os.environ, **secret},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    parts, given = parsed(url), dict(os.environ)
+    secret = {name: value for name, value in parts.query.items() if SECRETS.search(name)}
+    parts = parts.difference_update_query(secret)
+    password = secret.pop("password", parts.password)
+    if password is not None:
+        given["PGPASSWORD"] = str(password)
+    with ExitStack() as stack:
+        if secret:
+            if "service" in parts.query:
+                raise Invalid(
+                    f"{without_secrets(url)} names a service and holds {', '.join(secret)}.",
+                    hint="put all of it into the file of the service.",
+                )
+            file = stack.enter_context(tempfile.NamedTemporaryFile("w", prefix="evenhand-"))
+            lines = "".join(f"{name}={value}\n" for name, value in secret.items())
+            file.write(f"[evenhand]\n{lines}")
+            file.flush()
+            parts = parts.update_query_dict({"service": "evenhand"})
+            given["PGSERVICEFILE"] = file.name
+        plain = URL.create(  # URL.set leaves a password as it is
+            "postgresql", parts.username, None, parts.host, parts.port, parts.database, parts.query
+        ).render_as_string(hide_password=False)
+        done = subprocess.run(
+            [found, f"--dbname={plain}", *words],
+            env=given,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     if done.returncode:
-        lines = done.stderr.strip().splitlines() or [f"code {done.returncode}"]
+        said = done.stderr.strip().splitlines() or [f"code {done.returncode}"]
         raise Damaged(
-            f"{tool} failed: {lines[-1]}", hint="nothing was changed; look at its message."
+            f"{tool} failed: {said[-1]}", hint="nothing was changed; look at its message."
         )

@@ -11,7 +11,8 @@ It checks, row by row,
     accept = (U < acceptance),   audit = (U < audit_weight),
     first = (the person had not applied for the product in this window before),
 
-(a row of another tenant is given by its hash alone; pack.json binds all hashes),
+(a row of another tenant is given by its hash alone; pack.json, signed, binds all hashes, and every
+file of a pack by its SHA-256),
 that every opened field is the one that was committed to, that windows follow the plan that is in
 the chain, that the acceptance is the policy's where the features are opened, and that every policy
 of a lineage (from rules 2 on) names the SHA-256 of the checkpoint that stands before it. An auditor
@@ -105,6 +106,7 @@ class Findings:
     acceptances: int = 0
     rules_unknown: int = 0
     draws: list[float] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
 
     def refuse(self, seq: int, what: str) -> None:
@@ -121,7 +123,11 @@ class Findings:
             f"({self.rules_unknown:,} by rules that are no plain data)",
             f"uniformity of first draws: sqrt(n) D = {uniformity(self.draws):.3f} "
             "(above 1.95 once in 1,000)",
-            *(f"row {problem.seq}: {problem.what}" for problem in self.problems[:100]),
+            *self.remarks,
+            *(
+                f"row {problem.seq}: {problem.what}" if problem.seq else problem.what
+                for problem in self.problems[:100]
+            ),
             f"problems: {len(self.problems):,}",
         ]
 
@@ -744,6 +750,53 @@ def check_head(export: Path, published: Path, public_key: str | None, findings: 
         findings.refuse(head["seq"], what)
 
 
+def check_pack(export: Path, path: Path, public_key: str | None, findings: Findings) -> None:
+    """The ledger's key must have signed the list of a pack, which binds the hash of every row (and
+    so those that are given by their hash alone, and the rows after them) and every file beside it.
+    """
+    listed = json.loads(path.read_text(encoding="utf-8"))
+    signature = listed.pop("signature", "")
+    begun = [
+        row["body"].get("info", {}).get("public_key")
+        for row in read(export)
+        if row.get("kind") == "event" and row["body"].get("action") == "genesis"
+    ]
+    if any(key != listed["public_key"] for key in (*begun, public_key or listed["public_key"])):
+        findings.refuse(0, "the pack was signed with another key than the ledger's")
+    key, text = bytes.fromhex(listed["public_key"]), canonical(listed).encode()
+    if not ed25519_verifies(key, text, bytes.fromhex(signature)):
+        findings.refuse(0, "the list of the pack is not signed by the key that it names")
+    if hashes_of(export) != (listed["rows"], listed["hashes"]):
+        findings.refuse(0, "the hashes of the rows are not those that the pack was signed with")
+    if public_key is None:
+        findings.remarks.append(
+            f"remark: the pack brings its own key, {listed['public_key']}: compare it, or give it "
+            "as --public-key"
+        )
+    folder = path.parent
+    beside = {file.name for file in folder.iterdir() if file.name != path.name}
+    if "files" not in listed:  # packs were made so until their files were signed
+        findings.remarks.append(
+            "remark: this pack was made before packs bound their readable files: the chain is "
+            f"checked, and these are not: {', '.join(sorted(beside - {export.name}))}"
+        )
+        return
+    for name, expected in sorted(listed["files"].items()):
+        if name not in beside:
+            findings.refuse(0, f"the file {name} of the pack is missing")
+            continue
+        with (folder / name).open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != expected:
+            findings.refuse(0, f"the file {name} is not the one that the pack was signed with")
+    if export.resolve().parent != folder.resolve() or export.name not in listed["files"]:
+        findings.refuse(0, f"the export {export.name} is not the one of this pack")
+    others = sorted(beside - listed["files"].keys())
+    if others:
+        findings.remarks.append(f"remark: the pack was not signed with {', '.join(others)}")
+    findings.remarks.append(f"files of the pack checked: {len(listed['files'])}")
+
+
 def main(words: list[str] | None = None) -> int:
     """0 if every law holds on every row."""
     parser = argparse.ArgumentParser(
@@ -757,7 +810,7 @@ def main(words: list[str] | None = None) -> int:
     )
     parser.add_argument("--secrets", type=Path, help="a JSON file {window: hex}")
     parser.add_argument("--head", type=Path, help="a published signed head")
-    parser.add_argument("--pack", type=Path, help="the signed list of hashes of a pack")
+    parser.add_argument("--pack", type=Path, help="the signed list of a pack: rows and files")
     arguments = parser.parse_args(words)
     if arguments.proof is not None:
         return prove(arguments.proof, arguments.public_key)
@@ -770,13 +823,14 @@ def main(words: list[str] | None = None) -> int:
     if arguments.head:
         check_head(arguments.export, arguments.head, arguments.public_key, findings)
     if arguments.pack:
-        # it binds the rows that are given by their hash alone, and so the rows after them
-        listed = json.loads(arguments.pack.read_text())
-        if hashes_of(arguments.export) != (listed["rows"], listed["hashes"]):
-            findings.refuse(0, "the hashes of the rows are not those that the pack was signed with")
+        check_pack(arguments.export, arguments.pack, arguments.public_key, findings)
     elif findings.hidden:
         findings.refuse(
             0, "rows are given by their hash alone; give --pack pack.json, which binds them"
+        )
+    elif (arguments.export.parent / "pack.json").exists():
+        findings.remarks.append(
+            "remark: give --pack pack.json, and the files beside it are checked"
         )
     sys.stdout.write("\n".join(findings.lines()) + "\n")
     return 1 if findings.problems else 0

@@ -37,6 +37,7 @@ from evenhand.ledger.database import KINDS
 from evenhand.ledger.guard import LOG, SystemClock
 from evenhand.ledger.ledger import Ledger
 from evenhand.ledger.merkle import MerkleTree
+from evenhand.ledger.postgres import without_secrets
 from evenhand.ledger.refusals import Invalid, LedgerUnavailable, Refusal
 from evenhand.ledger.standalone_verifier import PREFIX, Note
 
@@ -409,16 +410,17 @@ def read_entries(place: str) -> list[Json]:
     append-only file keeps it) is left out, with a warning that names it; Invalid if none can be.
     """
     texts: dict[str, str] = {}
+    shown = without_secrets(place)
     try:
         if "://" in place:
-            texts[place] = fetched(place)[0].decode(errors="replace")
+            texts[shown] = fetched(place)[0].decode(errors="replace")
         else:
             path = Path(place)
             for file in sorted(path.iterdir()) if path.is_dir() else [path]:
                 texts[str(file)] = file.read_text(encoding="utf-8", errors="replace")
     except (OSError, http.client.HTTPException) as error:
         raise Invalid(
-            f"{place} cannot be read: {error}.",
+            f"{shown} cannot be read: {error}.",
             hint="give the file, the directory or the address of a witness.",
         ) from error
     entries: list[Json] = []
@@ -447,7 +449,7 @@ def read_entries(place: str) -> list[Json]:
             )  # fmt: skip
     if not entries:
         raise Invalid(
-            f"{place} holds no entry of a witness.",
+            f"{shown} holds no entry of a witness.",
             hint="give the file, the directory or the address of a witness.",
         )
     return entries

@@ -4,6 +4,7 @@ with which chance, and what became of it; and decisions in the formats of other 
 
 import contextlib
 import csv
+import hashlib
 import json
 import re
 from collections import Counter
@@ -66,7 +67,8 @@ def pack(
     ledger: Ledger, product: Product, period: Period, target: Path, *, reveal_by: str | None = None
 ) -> Path:
     """Write the pack into a new directory that only its owner can read; `pages/pack-readme.md` says
-    what is in it. Rows of other tenants are in it by their hashes alone.
+    what is in it. Rows of other tenants are in it by their hashes alone. Every file is in the
+    signed pack.json by its SHA-256.
 
     `reveal_by`: reveal the secrets of ended windows in this person's name.
     """
@@ -76,9 +78,6 @@ def pack(
     rows = [row for row in every if period.holds(row.at)]
     secrets = {} if reveal_by is None else _revealed(ledger, reveal_by)
     export(ledger, target / "ledger.jsonl", opened=("who",), tenant=product.tenant)
-    number, hashes = standalone_verifier.hashes_of(target / "ledger.jsonl")
-    listed: Json = {"tenant": product.tenant, "product": product.name, "rows": number}
-    listed |= {"hashes": hashes, "public_key": ledger.keyring.public_key}
     overrides = [row for row in rows if row.overruled]
     _write_csv(target / "decisions.csv", DECISION_COLUMNS, map(_decision, rows))
     _write_csv(target / "overrides.csv", DECISION_COLUMNS, map(_decision, overrides))
@@ -90,7 +89,6 @@ def pack(
     ]
     documents: dict[str, object] = {
         "head.json": ledger.signed_head().to_json(),
-        "pack.json": {**listed, "signature": ledger.keyring.sign(listed)},
         "policies.json": policies_json(ledger, product),
         "certificates.json": _certificates(ledger, product, period),
         "randomisation.json": {"law": DRAW_LAW, "windows": windows},
@@ -98,13 +96,20 @@ def pack(
         "events.json": events,
     }
     for name, document in documents.items():
-        _write_text(target / name, json.dumps(document, indent=1, sort_keys=True) + "\n")
+        _write_json(target / name, document)
     _write_text(target / "verifier.py", Path(standalone_verifier.__file__).read_text("utf-8"))
     readme = (Path(__file__).parent / "pages" / "pack-readme.md").read_text(encoding="utf-8")
     filled = readme.format(
         product=product.name, tenant=product.tenant, decisions=len(rows), as_drawn=AS_DRAWN
     )
     _write_text(target / "README.md", filled)
+    number, hashes = standalone_verifier.hashes_of(target / "ledger.jsonl")
+    listed: Json = {"tenant": product.tenant, "product": product.name, "rows": number}
+    listed |= {"hashes": hashes, "public_key": ledger.keyring.public_key, "files": {}}
+    for file in sorted(target.iterdir()):
+        with file.open("rb") as content:
+            listed["files"][file.name] = hashlib.file_digest(content, "sha256").hexdigest()
+    _write_json(target / "pack.json", {**listed, "signature": ledger.keyring.sign(listed)})
     return target
 
 
@@ -120,6 +125,10 @@ def _revealed(ledger: Ledger, by: str) -> dict[str, str]:
 def _write_text(path: Path, text: str) -> None:
     with open(path, "w", encoding="utf-8", opener=for_owner) as file:
         file.write(text)
+
+
+def _write_json(path: Path, document: object) -> None:
+    _write_text(path, json.dumps(document, indent=1, sort_keys=True) + "\n")
 
 
 def _decision(row: Row) -> Line:

@@ -31,6 +31,7 @@ from evenhand.hypotheses.models import StoredModel, load_model
 from evenhand.hypotheses.named import CLASSES
 from evenhand.learners import CertifiedLearner
 from evenhand.ledger.decision_draw import is_printable
+from evenhand.ledger.postgres import parsed, without_secrets
 from evenhand.ledger.witness import witness_of
 from evenhand.schema import Column, Schema
 from evenhand.words import Group, Prices
@@ -91,7 +92,7 @@ def _refusal(part: str, record: type, error: ValidationError) -> InvalidInput:
     if first["type"] == "tuple_type":
         law = "should be a list of texts"
     return InvalidInput(
-        f"{name} of {part} is {first['input']!r}; it {law}.",
+        f"{name} of {part} is {_shown(first['input'])}; it {law}.",
         hint=WAYS_OUT.get(name, "docs/operating.md describes the settings."),
     )
 
@@ -116,10 +117,19 @@ WAYS_OUT = {
 """What to write instead, by the name of the setting."""
 
 
+def _shown(value: object) -> str:
+    """A value as a message may show it; a URL may hold a password, wherever it was put."""
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_shown, value))}]"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name}: {_shown(part)}' for name, part in value.items())}}}"
+    return repr(without_secrets(value) if isinstance(value, str) else value)
+
+
 def _require(part: str, name: str, value: object, law: str, *, holds: bool) -> None:
     if not holds:
         raise InvalidInput(
-            f"{name} of {part} is {value!r}; it should be {law}.", hint=WAYS_OUT[name]
+            f"{name} of {part} is {_shown(value)}; it should be {law}.", hint=WAYS_OUT[name]
         )
 
 
@@ -552,6 +562,8 @@ class Settings:
         ]
         for name, law, holds in laws:
             _require("[service]", name, getattr(self, name), law, holds=holds)
+        if database:
+            parsed(self.ledger)  # refuses what is wrong with it
         for host in self.allowed_hosts:
             plain = _is_name(host) and not set(host.replace("[::1]", "")) & set("/:@ ")
             law = "the name of a host alone, without scheme, port or path"
