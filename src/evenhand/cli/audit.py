@@ -229,12 +229,8 @@ def check_pack_command(directory: Path, public_key: str | None) -> None:
     from evenhand.ledger import standalone_verifier
 
     words = [str(directory / "ledger.jsonl")]
-    for option, name in (
-        ("--secrets", "secrets.json"),
-        ("--head", "head.json"),
-        ("--pack", "pack.json"),
-    ):
-        words += [option, str(directory / name)]
+    for name in ("secrets", "head", "pack"):
+        words += [f"--{name}", str(directory / f"{name}.json")]
     words += [] if public_key is None else ["--public-key", public_key]
     try:
         code = standalone_verifier.main(words)
