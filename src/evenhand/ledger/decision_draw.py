@@ -797,6 +797,8 @@ class Drawer:
             first, answer = group.fresh[wanted.key]
             _require_same(first, request)
             return Answer(answer.body, answer.drawn, replayed=True)
+        if (refusal := self.refusal()) is not None:
+            raise refusal
         named = (id(terms), application.tenant, application.product)
         frame = group.frames.get(named)
         if frame is None:
@@ -933,8 +935,6 @@ class Drawer:
         """After a restore, nothing is drawn for a tenant until it, or the operator for all
         (None), has confirmed the gap; what is stored may be answered.
         """
-        if (refusal := self.refusal()) is not None:
-            raise refusal
         if self._gap[0] != transaction.basis.switched:
             transaction.require_sealed_rows()
             free = without_gap(transaction.rows(GAPS))
