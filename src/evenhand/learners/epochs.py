@@ -30,7 +30,7 @@ from evenhand.fairness.certificate import OLD_RULES, RULES
 from evenhand.learners import storage
 from evenhand.learners.rounds import Block, RoundBook, Single
 from evenhand.learners.settings import require_common
-from evenhand.learners.storage import storable, stored_as, stored_fields, stored_name
+from evenhand.learners.storage import DataRecord, storable, stored_as, stored_fields, stored_name
 from evenhand.policies import DeployedPolicy, Mixture
 from evenhand.randomness import stream
 from evenhand.schema import Schema, is_frame
@@ -50,7 +50,6 @@ from evenhand.words import (
 )
 
 if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
     from matplotlib.axes import Axes
 
 Given = ParamSpec("Given")
@@ -294,7 +293,7 @@ class EpochLearner(Shown):
         prices: Prices,
         group_use: GroupUse,
         seed: int | None,
-        settings: "DataclassInstance | Mapping[str, object]",
+        settings: DataRecord | Mapping[str, object],
     ) -> None:
         require_common(prices, group_use, seed)
         largest = float(np.max(np.asarray(prices.false_accept) + np.asarray(prices.false_reject)))

@@ -10,7 +10,6 @@ from here on. The other learners keep their policies; a report says under which 
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,9 +23,6 @@ from evenhand.learners.certified.learner import CertifiedLearner
 from evenhand.learners.certified.run import CertificationRun, Guarantee
 from evenhand.learners.epochs import STORED_LEARNERS, EpochLearner, plain
 from evenhand.learners.rounds import Block, RoundBook
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
 
 _RESTORE = (
     "somebody has changed the file: restore it from a copy, or make a new learner with the "
@@ -220,7 +216,7 @@ def _unsound_run(run: CertificationRun) -> Iterator[str]:
             )
 
 
-def _other_shapes(kept: object, needed: "DataclassInstance") -> Iterator[str]:
+def _other_shapes(kept: object, needed: storage.DataRecord) -> Iterator[str]:
     for part in fields(needed):
         shapes = [np.shape(getattr(record, part.name)) for record in (kept, needed)]
         if shapes[0] != shapes[1]:

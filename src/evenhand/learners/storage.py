@@ -22,11 +22,11 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import Field, dataclass, field, fields, is_dataclass
 from math import inf, isfinite
 from pathlib import Path
 from secrets import token_hex
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,14 +46,18 @@ from evenhand.policies.mixture import models_apart, models_inside
 from evenhand.schema import Column, Schema
 from evenhand.words import LabelledSample, Prices
 
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
 Record = TypeVar("Record")
 StoredArray = NDArray[np.generic]
 """An array of numbers, truth values or texts."""
 Plain = None | bool | int | float | str | Json
 """What a value is written as: itself, or an object that says its kind."""
+
+
+class DataRecord(Protocol):
+    """An object of any dataclass."""
+
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
 
 COUNT, PROBABILITY, GAP = (0.0, inf), (0.0, 1.0), (-1.0, 1.0)
 """What the numbers of stored records can be."""
@@ -112,9 +116,7 @@ def stored_as(name: str) -> dict[str, str]:
     return {"stored": name}
 
 
-def stored_fields(
-    record: "DataclassInstance | type[DataclassInstance]", prefix: str = ""
-) -> dict[str, str]:
+def stored_fields(record: "DataRecord | type[DataRecord]", prefix: str = "") -> dict[str, str]:
     """The name of each field by the one under which it is written: its own after the prefix, unless
     `stored_as` says otherwise."""
     return {
@@ -162,7 +164,7 @@ class Encoder:
             "evenhand.learners.storage.storable.",
         )
 
-    def record(self, value: "DataclassInstance") -> Json:
+    def record(self, value: "DataRecord") -> Json:
         """A registered dataclass, field by field."""
         stored = {
             key: self.encode(getattr(value, name)) for key, name in stored_fields(value).items()
