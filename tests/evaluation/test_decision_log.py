@@ -200,4 +200,6 @@ def test_true_and_false_are_numbers_of_a_feature(tmp_path):
 
 def test_a_log_shows_its_size_and_not_its_rows():
     log = DecisionLog.of(np.zeros((900, 1)), [True, False] * 450, [0.5] * 900, [1, 0] * 450)
-    assert repr(log) == "<DecisionLog 'the log': 900 rows, 450 accepted; features: x0; groups: >"
+    assert (
+        repr(log) == "<DecisionLog 'the log': 900 rows, 450 accepted; features: x0; groups: none>"
+    )

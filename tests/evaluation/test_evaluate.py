@@ -323,3 +323,10 @@ def test_thin_support_and_few_people_are_worth_a_warning():
     few = denominator_warnings("negatives", "a", one, one, np.arange(40) < 20)
     assert few == ["the negatives of group a are worth 20 people only"]
     assert "unknown, not zero" in denominator_warnings("negatives", "a", one, one, ~all_of_them)[0]
+
+
+def test_an_evaluation_shows_its_verdict_and_no_curves():
+    log = DecisionLog.of([[1.0]] * 200, [True, False] * 100, [0.5] * 200, [1, 0] * 100)
+    shown = repr(evaluate(log, Candidate.read("accept-all")))
+    assert shown.startswith("<Evaluation of accept-all: The cost holds with probability 0.95")
+    assert "course" not in shown

@@ -33,10 +33,15 @@ CONFIG = option(
     callback=_settings,
 )
 OUT = option("--out DIR", "A new directory.", click.Path(path_type=Path), required=True)
-PRODUCT = option("--product NAME", "The product.  [default: the only one]")
-TENANT = option("--tenant NAME", "Whose product.  [default: the only one's]")
-FROM = option("--from start DAY", "First day, UTC.", click.DateTime(["%Y-%m-%d"]))
-TO = option("--to end DAY", "Day after the last, UTC.", click.DateTime(["%Y-%m-%d"]))
+WHICH = (
+    option("--tenant NAME", "Whose product.  [default: the only one's]"),
+    option("--product NAME", "The product.  [default: the only one]"),
+    option("--from start DAY", "First day, UTC.", click.DateTime(["%Y-%m-%d"])),
+    option("--to end DAY", "Day after the last, UTC.", click.DateTime(["%Y-%m-%d"])),
+)
+"""The product and the days that an auditor asks about; `_chosen` reads them."""
+CHECKED = option("--note TEXT", "What was checked.", required=True)
+WHY = option("--note TEXT", "Why.", default="")
 BY = option("--by NAME", "Who does it; recorded in the ledger.", required=True)
 
 
@@ -62,6 +67,13 @@ def _ledger(settings: "Settings") -> "Iterator[tuple[Ledger, bool]]":
         if not itself:
             click.echo("The service is running; this is a snapshot of its ledger.", err=True)
         yield ledger, itself
+
+
+def _writable(settings: "Settings") -> "Ledger":
+    from evenhand.ledger import SystemClock
+    from evenhand.service.server import open_ledger
+
+    return open_ledger(settings, SystemClock())
 
 
 def _chosen(
@@ -190,10 +202,7 @@ def proof_command(
     "pack",
     params=[
         CONFIG,
-        TENANT,
-        PRODUCT,
-        FROM,
-        TO,
+        *WHICH,
         OUT,
         option("--reveal NAME", "Reveal the secrets of ended windows, in this person's name."),
     ],
@@ -246,10 +255,7 @@ def check_pack_command(directory: Path, public_key: str | None) -> None:
     "export",
     params=[
         CONFIG,
-        TENANT,
-        PRODUCT,
-        FROM,
-        TO,
+        *WHICH,
         option(
             "--format kind",
             "Whose format.",
@@ -306,29 +312,18 @@ def restore_command(settings: "Settings", by: str, directory: Path) -> None:
     )
 
 
-@command.command(
-    "confirm-gap", params=[CONFIG, BY, option("--note TEXT", "What was checked.", required=True)]
-)
+@command.command("confirm-gap", params=[CONFIG, BY, CHECKED])
 def confirm_gap_command(settings: "Settings", by: str, note: str) -> None:
     """After a restore: what may be missing has been looked into; the ledger draws again."""
-    from evenhand.ledger import SystemClock
-    from evenhand.service.server import open_ledger
-
-    with open_ledger(settings, SystemClock()) as ledger:
+    with _writable(settings) as ledger:
         ledger.confirm_gap(by, note)
     click.echo("Confirmed; the ledger draws again.")
 
 
-@command.command(
-    "confirm-clock", params=[CONFIG, BY, option("--note TEXT", "What was checked.", required=True)]
-)
+@command.command("confirm-clock", params=[CONFIG, BY, CHECKED])
 def confirm_clock_command(settings: "Settings", by: str, note: str) -> None:
     """After a refused clock: it has been looked at and is right. Restart the service afterwards."""
-    from evenhand.ledger import SystemClock
-    from evenhand.service.server import open_ledger
-
-    clock = SystemClock()
-    with open_ledger(settings, clock) as ledger:
+    with _writable(settings) as ledger:
         ledger.confirm_clock(by, note)
     click.echo("Confirmed; rows are dated by this clock again.")
 
@@ -339,21 +334,18 @@ def confirm_clock_command(settings: "Settings", by: str, note: str) -> None:
         CONFIG,
         BY,
         option("--days D", "Days in a window.", float, required=True),
-        option("--note TEXT", "Why.", default=""),
+        WHY,
     ],
 )
 def plan_windows_command(settings: "Settings", by: str, days: float, note: str) -> None:
     """Change the length of windows, from the end of the present one on."""
-    from evenhand.ledger import SystemClock
-    from evenhand.service.server import open_ledger
-
-    with open_ledger(settings, SystemClock()) as ledger:
+    with _writable(settings) as ledger:
         plan = ledger.plan_windows(days * 86400.0, by, note)
     begins = datetime.fromtimestamp(plan.origin, UTC).isoformat(timespec="seconds")
     click.echo(f"Windows of {days:g} days begin at {begins}; now set window_days = {days:g}.")
 
 
-@command.command("rotate-root", params=[CONFIG, BY, option("--note TEXT", "Why.", default="")])
+@command.command("rotate-root", params=[CONFIG, BY, WHY])
 def rotate_root_command(settings: "Settings", by: str, note: str) -> None:
     """Take up a new root key: the first call adds one to the keyring's file, the second uses it.
 
@@ -362,13 +354,12 @@ def rotate_root_command(settings: "Settings", by: str, note: str) -> None:
     import os
 
     from evenhand.errors import InvalidInput
-    from evenhand.ledger import SystemClock
-    from evenhand.service.server import open_keyring, open_ledger
+    from evenhand.service.server import open_keyring
 
     is_file = not settings.keyring.startswith(("env:", "command:"))
     path = Path(settings.keyring)
     made = path.with_name(path.name + ".new")
-    with open_ledger(settings, SystemClock()) as ledger:
+    with _writable(settings) as ledger:
         keyring = ledger.keyring
         if keyring.active + 1 < keyring.roots:
             people = ledger.rotate_root(by, note)

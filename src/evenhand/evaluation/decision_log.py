@@ -151,7 +151,7 @@ class DecisionLog:
 
     def __repr__(self) -> str:
         people = f"{len(self):,} rows, {int(self.accept.sum()):,} accepted"
-        known = f"features: {listed(self.names)}; groups: {listed(self.groups)}"
+        known = f"features: {listed(self.names)}; groups: {listed(self.groups) or 'none'}"
         return f"<DecisionLog {self.source!r}: {people}; {known}>"
 
     def __post_init__(self) -> None:

@@ -299,6 +299,9 @@ class Evaluation:
     warnings: tuple[str, ...]
     course: EstimateCourse
 
+    def __repr__(self) -> str:
+        return f"<Evaluation of {self.candidate}: {self.sentence}>"
+
     @property
     def failure_probability(self) -> float:
         """delta, for everything that is said."""

@@ -306,7 +306,7 @@ class Dask:
         )
         cluster_of: Any = distributed.LocalCluster  # Dask is not typed
         client_of: Any = distributed.Client
-        where: Any = self.address
+        where: object = self.address
         if self.address == "local":
             cluster = cluster_of(
                 n_workers=self.jobs,

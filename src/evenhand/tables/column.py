@@ -27,6 +27,8 @@ from evenhand.errors import InvalidInput
 from evenhand.tables.packed import find_missing, plain_numbers
 from evenhand.words import BoolArray, FloatArray
 
+DecimalMark = Literal[".", ","]
+DateOrder = Literal["year-first", "day-first", "month-first"]
 Cells = Sequence[Any] | NDArray[Any]
 FEW = 5
 """Cells of a column that its `repr` shows at most."""
@@ -157,9 +159,9 @@ class Notation:
     """
 
     kind: Literal["number", "flag", "date"]
-    decimal: Literal[".", ","] = "."
+    decimal: DecimalMark = "."
     percent: bool = False
-    order: Literal["year-first", "day-first", "month-first"] = "year-first"
+    order: DateOrder = "year-first"
     unit: str | None = None
 
     def value(self, text: str) -> float | None:
@@ -450,7 +452,9 @@ def _number_notation(
         whole, small = max(readings, key=abs), min(readings, key=abs)
         return f"{example!r} may be {whole:g} or {small:g}; say --decimal . or --decimal ,"
     unit = next(iter(units), None)
-    chosen = Notation("number", cast(Any, mark or "."), percents == {True}, unit=currency(unit))
+    chosen = Notation(
+        "number", cast(DecimalMark, mark or "."), percents == {True}, unit=currency(unit)
+    )
     wrong = [v for v in values if chosen.value(v) is None]
     if wrong:
         return f"{wrong[0]!r} does not fit --decimal {mark}; write all in one way"
@@ -468,7 +472,7 @@ def _date_notation(values: list[str], dates: str | None) -> Notation | str | Non
         return None
     if dates is not None:
         if fits[dates]:
-            return Notation("date", order=cast(Any, dates))
+            return Notation("date", order=cast(DateOrder, dates))
         wrong = next(value for value in values if _days(value, dates) is None)
         return f"{wrong!r} is no date with --dates {dates}"
     ordered = [match for value in values if (match := _ORDERED.fullmatch(value.strip()))]
