@@ -12,6 +12,8 @@ from evenhand.service.connections import Connection, Crowd
 
 HEAD = b"POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"
 
+CHUNKED = b"POST /x HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+
 
 class Task:
     """One that never runs."""
@@ -162,14 +164,22 @@ def test_who_says_nothing_is_closed_and_who_says_half_is_told(server):
     assert server.crowd.closed_slow == 2
 
 
-def test_a_body_has_its_time(server):
+@pytest.mark.parametrize(
+    ("known", "seconds"),
+    [(False, connections.STRANGER_SECONDS), (True, connections.BODY_SECONDS)],
+)
+def test_a_body_has_its_time_and_with_a_valid_key_more_of_it(server, known, seconds):
     slow = server.connect()
-    slow.data_received(HEAD + b"ab")
-    server.loop.turn(connections.BODY_SECONDS - 1)
+    slow.data_received(HEAD + b"a")
+    if known:
+        slow.scope[connections.KNOWN]()
+    server.loop.turn(seconds - 1)
+    slow.data_received(b"b")  # a byte now and then gains nothing
     assert slow.transport.end is None
     server.loop.turn(2.0)
     assert slow.transport.end == "closed"
     assert b" 408 " in slow.transport.sent
+    assert f"longer than {seconds:g} s".encode() in slow.transport.sent
 
 
 def test_a_body_is_read_when_the_application_asks_for_it(server):
@@ -180,6 +190,174 @@ def test_a_body_is_read_when_the_application_asks_for_it(server):
     assert one.transport.reading
     small.data_received(HEAD + b"abcd")  # what comes in one piece costs no pause
     assert small.transport.reading
+
+
+def test_who_waits_for_a_body_goes_on_reading_until_some_of_it_is_there(server):
+    one = server.connect()
+    one.data_received(CHUNKED)
+    assert not one.transport.reading
+
+    async def ask():
+        asked = asyncio.create_task(one.cycle.receive())
+        await asyncio.sleep(0)
+        for part in (b"4", b"\r\n"):
+            one.data_received(part)
+            assert one.transport.reading
+        one.data_received(b"abcd")
+        assert not one.transport.reading
+        return await asked
+
+    assert asyncio.run(ask())["body"] == b"abcd"
+
+
+def test_a_trailer_is_no_header(server):
+    one = server.connect()
+    one.data_received(CHUNKED + b"4\r\nabcd\r\n0\r\nAuthorization: x\r\nHost: b\r\n\r\n")
+    assert one.cycle.scope["headers"] == [(b"host", b"a"), (b"transfer-encoding", b"chunked")]
+    assert (one.cycle.body, one.cycle.more_body) == (b"abcd", False)
+
+
+@pytest.mark.parametrize(
+    ("start", "part"),
+    [
+        (b"0\r\n", b"a:b\r\n" * 100),
+        (b"0\r\na: ", b"b" * 500),
+        (b"1;", b"e" * 500),
+        (b"", b"1;" + b"e" * 495 + b"\r\na\r\n"),
+    ],
+    ids=["trailers", "a trailer", "an extension", "extensions"],
+)
+def test_what_surrounds_a_body_has_an_end(server, start, part):
+    one, fed = server.connect(), 0
+    one.data_received(CHUNKED + start)
+    while one.transport.end is None:
+        one.data_received(part)
+        fed += len(part)
+        assert fed < 2 * connections.MOST_HEAD
+    assert fed > connections.MOST_HEAD - 1000
+    assert b" 431 " in one.transport.sent
+    assert len(one.headers) == 2
+    assert one.cycle.disconnected  # nobody answers a second time
+    one.data_received(part)
+
+
+def test_the_next_message_begins_to_count_anew(server):
+    one = server.connect()
+    for _ in range(5):
+        one.data_received(CHUNKED)
+        one.data_received(b"1;" + b"e" * 30_000 + b"\r\na\r\n")
+        one.data_received(b"0\r\n\r\n")
+        answer(one)
+    assert (one.transport.sent, one.transport.end) == (b"", None)
+
+
+def test_a_head_of_many_lines_is_refused(server):
+    one, other = server.connect(), server.connect()
+    one.data_received(HEAD[:-2] + b"a:b\r\n" * (connections.MOST_HEADERS - 1) + b"c")
+    other.data_received(HEAD[:-2] + b"a:b\r\n" * (connections.MOST_HEADERS - 2) + b"\r\nabcd")
+    assert b" 431 " in one.transport.sent
+    assert (other.transport.sent, other.cycle.body) == (b"", b"abcd")
+
+
+UPGRADE = HEAD.replace(b"\r\n\r\n", b"\r\nConnection: Upgrade\r\nUpgrade: h2c\r\nX-A: b\r\n\r\n")
+
+
+@pytest.mark.parametrize("cut", [10, 70, len(UPGRADE) - 1, len(UPGRADE), len(UPGRADE) + 2])
+def test_a_wish_for_another_protocol_is_not_heard(server, cut):
+    one, sent = server.connect(), UPGRADE + b"abcd"
+    one.data_received(sent[:cut])
+    one.data_received(sent[cut:])
+    assert len(server.loop.tasks) == 1
+    assert (bytes(one.cycle.body), one.cycle.more_body) == (b"abcd", False)
+    names = [name for name, _ in one.cycle.scope["headers"]]
+    assert names == [b"host", b"content-length", b"connection", b"x-a"]
+    answer(one)
+    one.data_received(3 * (UPGRADE + b"efgh") + HEAD)  # four requests, one after another
+    assert len(one.pipeline) == 3
+    assert [bytes(cycle.body) for cycle, _ in one.pipeline] == [b"", b"efgh", b"efgh"]
+
+
+def test_a_tunnel_is_refused(server):
+    one = server.connect()
+    one.data_received(b"CONNECT a:80 HTTP/1.1\r\nHost: a\r\n\r\n" + HEAD + b"abcd")
+    assert b" 400 " in one.transport.sent
+    assert server.loop.tasks == []
+
+
+def test_few_requests_wait_for_their_turn_and_nothing_is_read_meanwhile(server):
+    one = server.connect()
+    one.data_received(5 * (HEAD + b"abcd"))
+    assert (len(one.pipeline), one.transport.reading) == (4, False)
+    asyncio.run(one.cycle.receive())  # an application that asks for a body that is here
+    assert not one.transport.reading
+    for left in (3, 2, 1, 0):
+        answer_in_turn(one)
+        assert (len(one.pipeline), one.transport.reading) == (left, False)
+    answer_in_turn(one)
+    assert one.transport.reading
+
+
+@pytest.mark.parametrize("end", [HEAD, b"nonsense\r\n\r\n"], ids=["too many", "nonsense"])
+def test_who_was_asked_before_is_answered_before_the_end(server, end):
+    one = server.connect()
+    one.data_received((connections.MOST_PIPELINED + 1) * (HEAD + b"abcd") + end)
+    assert (len(one.pipeline), one.transport.sent) == (connections.MOST_PIPELINED, b"")
+    for _ in range(connections.MOST_PIPELINED):
+        answer_in_turn(one)
+        assert one.transport.end is None
+    one.data_received(HEAD + b"abcd")  # is not heard any more
+    assert one.cycle.keep_alive is False
+    answer_in_turn(one)
+    assert one.transport.end == "closed"
+    assert one.transport.sent == b""
+
+
+def answer_in_turn(one):
+    """The application answers the request whose turn it is."""
+    if one.pipeline:
+        one.pipeline[-1][0].response_started = True
+    else:
+        one.cycle.response_started = one.cycle.response_complete = True
+    one.on_response_complete()
+
+
+def test_who_shows_no_key_has_to_go_first(server):
+    stranger, friend = server.connect("a"), server.connect("b")
+    for one in (friend, stranger):
+        one.data_received(HEAD + b"a")
+    friend.scope[connections.KNOWN]()
+    third = server.connect("c")
+    third.data_received(HEAD + b"abcd")
+    third.scope[connections.KNOWN]()
+    answer(third)  # it rests
+    fourth = server.connect("d")
+    assert [one.transport.end for one in (stranger, friend, third)] == ["aborted", None, None]
+    fourth.data_received(HEAD + b"abcd")
+    server.connect("e").data_received(HEAD + b"abcd")
+    assert [one.transport.end for one in (friend, third, fourth)] == [None, "aborted", None]
+    assert b" 503 " in server.connect("f").transport.sent
+
+
+def test_who_does_not_read_and_shows_no_key_has_to_go(server):
+    deaf, friend = server.connect("a"), server.connect("b")
+    for one in (deaf, friend):
+        one.data_received(HEAD + b"abcd")
+    friend.scope[connections.KNOWN]()
+    for one in (deaf, friend):
+        one.pause_writing()
+    server.connect("c").data_received(HEAD + b"abcd")
+    server.connect("d")
+    assert (deaf.transport.end, friend.transport.end) == ("aborted", None)
+
+
+def test_who_has_read_a_long_answer_rests_like_others(server):
+    one = server.connect()
+    one.data_received(HEAD + b"abcd")
+    one.pause_writing()
+    answer(one)
+    one.resume_writing()
+    server.loop.turn(connections.IDLE_SECONDS + 1)
+    assert one.transport.end == "closed"
 
 
 def test_an_answer_before_the_body_is_the_last_one(server):

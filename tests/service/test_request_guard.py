@@ -41,6 +41,19 @@ def test_another_host_is_not_answered(bank):
     assert refused.status_code == 421
 
 
+@pytest.mark.parametrize("name", ["host", "authorization"])
+def test_what_is_to_be_said_once_is_refused_twice(bank, name):
+    """Somebody in front may have looked at the other one."""
+    key, host = f"Bearer {bank.all}", "127.0.0.1"
+    given = [("authorization", key), ("host", host), (name, {"host": host}.get(name, key))]
+    refused = bank.client.get("/v1/head", headers=given)
+    assert refused.status_code == 400
+    assert refused.json()["type"].endswith("bad-request")
+    assert name in refused.json()["detail"]
+    for accepted in ([*given[:2], ("x-a", "1"), ("x-a", "2")], given[:1]):
+        assert bank.client.get("/v1/head", headers=accepted).status_code == 200
+
+
 def test_every_answer_carries_the_security_headers(bank):
     for found in (bank.client.get("/health"), bank.client.get("/nothing"), bank.get("/v1/head")):
         assert "default-src 'none'" in found.headers["content-security-policy"]

@@ -233,6 +233,186 @@ def hostile_bodies_and_mutants(quick):
     return target, figure, held
 
 
+# messages that are not what they seem
+
+CHUNKED = b"Transfer-Encoding: chunked\r\n\r\n"
+PROXY = """proxy_header = "X-Auth-Request-Email"
+proxy_addresses = ["127.0.0.1"]
+proxy_tenant = "bank"
+"""
+
+
+def answers(process, *parts):
+    """The statuses of all answers on one connection, on which the parts are sent, each after the
+    service has read the one before; then one more request, which is the last.
+    """
+    last = b"GET /health/live HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    told = b""
+    with socket.create_connection(("127.0.0.1", process.port)) as one:
+        with contextlib.suppress(OSError):
+            for part in (*parts, last):
+                one.sendall(part)
+                asyncio.run(_another(process))
+        with contextlib.suppress(OSError):
+            while piece := one.recv(65536):
+                told += piece
+    return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+) ", told)]
+
+
+async def _another(process):
+    """An answer on another connection: what was sent before has been read."""
+    client = process.client()
+    for _ in range(3):
+        assert (await client.get("/health/live"))[0] == 200
+    client.close()
+
+
+def odd_messages(process):
+    """(what, parts, the statuses that they are answered with) of each message."""
+    key = b"Authorization: Bearer " + process.token.encode() + b"\r\n"
+    host, plain = b"Host: 127.0.0.1\r\n", b"Content-Type: application/json\r\n"
+    upgrade = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AA\r\n"
+    inner = b"GET /v1/keys HTTP/1.1\r\n" + host + key + b"\r\n"
+    asked = json.dumps(application("odd")).encode()
+    decide = b"POST /v1/decisions HTTP/1.1\r\n" + host + plain
+    size = b"Content-Length: %d\r\n\r\n"
+    whole = decide + key + upgrade + size % len(asked)
+    keys, login = b"GET /v1/keys HTTP/1.1\r\n", b"POST /dashboard/login HTTP/1.1\r\n"
+    pieces = [b"%x\r\n" % len(asked), asked[:9], asked[9:], b"\r\n", b"0\r\n", b"\r\n"]
+    return [
+        ("a wish for h2c, the body in one packet", [whole + asked], [200, 200]),
+        ("a wish for h2c, the body later", [whole, asked[:5], asked[5:]], [200, 200]),
+        (
+            "a wish for h2c, a request as its body",
+            [decide + key + upgrade + size % len(inner), inner],
+            [400, 200],
+        ),
+        ("the same without a key", [decide + upgrade + size % len(inner), inner], [401]),
+        ("sizes of chunks in packets of their own", [decide + key + CHUNKED, *pieces], [200, 200]),
+        ("a key as a trailer", [keys + host + CHUNKED + b"0\r\n" + key + b"\r\n"], [401, 200]),
+        (
+            "a host as a trailer",
+            [b"GET /health/live HTTP/1.1\r\nHost: evil\r\n" + CHUNKED + b"0\r\n" + host + b"\r\n"],
+            [421, 200],
+        ),
+        (
+            "an identity as a trailer",
+            [
+                b"GET /dashboard HTTP/1.1\r\n" + host + CHUNKED,
+                b"0\r\nX-Auth-Request-Email: a@b\r\n\r\n",
+            ],
+            [303, 200],
+        ),
+        ("two hosts", [keys + host + b"Host: evil\r\n" + key + b"\r\n"], [400, 200]),
+        ("no host", [keys + key + b"\r\n"], [400, 200]),
+        ("two keys", [keys + host + b"Authorization: Bearer x\r\n" + key + b"\r\n"], [400, 200]),
+        ("a tunnel", [b"CONNECT 127.0.0.1:80 HTTP/1.1\r\n" + host + b"\r\n", inner], [400]),
+        ("300 lines", [login + host + b"a:b\r\n" * 300 + b"\r\n"], [431]),
+        ("two lengths", [login + host + b"Content-Length: 1\r\n" + size % 2], [400]),
+        (
+            "17 requests at once, and nonsense",
+            [(b"GET /health/live HTTP/1.1\r\n" + host + b"\r\n") * 17 + b"nonsense\r\n\r\n"],
+            [200] * 17,
+        ),
+    ]
+
+
+def forwarded(process):
+    """What the log tells of a stranger behind the proxy, who names others in the trailers."""
+    head = b"GET /v1/windows HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Forwarded-For: 6.6.6.6, 9.9.9.9\r\n"
+    answers(process, head + CHUNKED + b"0\r\nX-Forwarded-For: 1.2.3.4\r\n\r\n")
+    lines = until(
+        lambda: [line for line in process.log.read_text().splitlines() if "login_failed" in line],
+        "the first line of the log about a stranger",
+    )
+    told = json.loads(lines[0])
+    return told["event"], told["client"], told.get("forwarded")
+
+
+def strange_messages(quick, kind="real"):
+    """Upgrades, trailers and headers that come twice, over one connection each."""
+    with Process(folder(), kind, more=PROXY + "log_requests = true\n").running() as process:
+        who, cases = forwarded(process), odd_messages(process)
+        wrong = [
+            f"{what}: {found}"
+            for what, parts, expected in cases
+            if (found := answers(process, *parts)) != expected
+        ]
+        if who != ("login_failed", "127.0.0.1", "9.9.9.9"):
+            wrong.append(f"an address as a trailer: {who}")
+    number = len(cases) + 1
+    figure = f"{number - len(wrong)} of {number} answered as they should be" + (
+        f"; {'; '.join(wrong)}" if wrong else ""
+    )
+    target = "one answer to each message; trailers are no headers, and a body is no request"
+    return target, figure, not wrong
+
+
+FLOODS = {
+    "trailers": (b"0\r\n", b"a:b\r\n"),
+    "long trailers": (b"0\r\n", b"a: " + b"b" * 1000 + b"\r\n"),
+    "an extension": (b"1;", b"e" * 1000),
+    "a trailer": (b"0\r\na: ", b"b" * 1000),
+    "pipelined requests": (
+        b"0\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n",
+    ),
+}
+"""What follows a head without a key, once and then again and again."""
+
+
+def flood(process, first, part, size):
+    """Bytes that somebody sends, of `size`, before the service ends the connection."""
+    head = b"POST /dashboard/login HTTP/1.1\r\nHost: 127.0.0.1\r\n" + CHUNKED
+    block, sent = part * (65536 // len(part)), 0
+    with socket.create_connection(("127.0.0.1", process.port)) as one:
+        try:
+            one.sendall(head + first)
+            while sent < size and not _ended(one):
+                one.sendall(block)
+                sent += len(block)
+        except OSError:
+            return sent
+    return sent
+
+
+def _ended(one):
+    """Whether the other side has said its last word; what it said before is thrown away."""
+    try:
+        return one.recv(MEGABYTE, socket.MSG_DONTWAIT) == b""
+    except BlockingIOError:
+        return False
+
+
+def floods(quick, kind="real"):
+    """Without a key: what surrounds a body and never ends, and heads of many lines. The mutant is
+    spared the smallest parts, which would take the memory of the machine.
+    """
+    size = 32 * MEGABYTE if quick else 80 * MEGABYTE
+    spared = ("trailers", "pipelined requests") if kind != "real" else ()
+    with Process(folder(), kind).running() as process, contextlib.ExitStack() as stack:
+        asyncio.run(_another(process))
+        before = process.memory()
+        sent = {
+            what: flood(process, *parts, size)
+            for what, parts in FLOODS.items()
+            if what not in spared
+        }
+        for _ in range(50 if quick else 500):
+            one = stack.enter_context(socket.create_connection(("127.0.0.1", process.port)))
+            with contextlib.suppress(OSError):
+                one.sendall(b"GET / HTTP/1.1\r\n" + b"a:b\r\n" * 12_000)
+        asyncio.run(_another(process))
+        grown = process.memory() - before
+    taken = [what for what, number in sent.items() if number >= size]
+    figure = (
+        f"of {size // MEGABYTE} MB each were sent before the end: "
+        + ", ".join(f"{what} {number / MEGABYTE:.1f} MB" for what, number in sent.items())
+        + f"; resident memory grew by {grown:.0f} MB, heads of 12,000 lines among them"
+    )
+    return "each is cut off; memory grows by less than 50 MB", figure, not taken and grown < 50
+
+
 # silent connections
 
 

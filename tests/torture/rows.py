@@ -11,10 +11,12 @@ from tests.torture.doors import attackers, canaries, fuzz, monsters
 from tests.torture.edge import (
     and_mutant,
     drain,
+    floods,
     hostile_bodies_and_mutants,
     impossible_settings,
     openapi,
     silent_connections,
+    strange_messages,
 )
 from tests.torture.identity import identical_requests, interleavings, late_retries, other_body
 from tests.torture.integrity import (
@@ -79,6 +81,8 @@ ROWS = (
     Row("looking at a large ledger", looking, alone=True, takes=True),
     Row("service lifetime against the library", service_and_library),
     Row("hostile bodies without a key", hostile_bodies_and_mutants, alone=True),
+    Row("upgrades, trailers, doubled headers", and_mutant(strange_messages, "gullible")),
+    Row("floods around a body without a key", and_mutant(floods, "gullible")),
     Row("silent connections", and_mutant(silent_connections, "patient")),
     Row("impossible settings", and_mutant(impossible_settings, "believing")),
     Row("the OpenAPI document (schemathesis)", and_mutant(openapi, "undocumented")),

@@ -26,6 +26,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 from tests.ledger.crash import HastyLedger
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
 from evenhand.ledger import (
@@ -210,12 +211,25 @@ def plain_app(where):
 def _mutated(running, kind):
     """patient: it waits for silent clients as long as they like. abrupt: it closes kept connections
     as soon as it is told to stop, as uvicorn does. curt: it closes as soon as it has refused.
-    undocumented: its OpenAPI document does not know what it answers.
+    undocumented: its OpenAPI document does not know what it answers. gullible: it reads trailers as
+    headers and counts neither lines nor bytes, and a wish for another protocol ends the message.
     """
+    if kind == "gullible":
+        connections.MOST_HEAD = connections.MOST_HEADERS = 10**12
+        connections.Connection.on_header = HttpToolsProtocol.on_header
+        again = connections.Connection._parse_without_upgrade
+
+        def without_body(self):
+            framing = (b"content-length", b"transfer-encoding")
+            self.headers = [pair for pair in self.headers if pair[0] not in framing]
+            again(self)
+
+        connections.Connection._parse_without_upgrade = without_body
     if kind == "curt":
         connections.MOST_LINGERING = 0
     if kind == "patient":
         connections.HEAD_SECONDS = connections.BODY_SECONDS = 1e9
+        connections.STRANGER_SECONDS = 1e9
     if kind == "undocumented":
         for operations in running.config.app.app.openapi()["paths"].values():
             for operation in operations.values():
@@ -299,6 +313,7 @@ KINDS = {
     "patient": Ledger,
     "abrupt": Ledger,
     "curt": Ledger,
+    "gullible": Ledger,
     "plain": Ledger,
     "undocumented": Ledger,
     "verbose": Ledger,

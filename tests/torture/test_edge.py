@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.torture.edge import drain
+from tests.torture.edge import drain, strange_messages
 from tests.torture.serving import Process, folder
 
 HALF = (
@@ -108,3 +108,13 @@ def test_who_sends_a_large_body_without_a_key_can_read_why_it_was_refused(kind, 
 
 def test_a_service_that_closes_kept_connections_at_once_is_caught():
     assert not drain(True, "abrupt")[2]
+
+
+def test_a_service_that_takes_trailers_for_headers_is_caught():
+    _, told, held = strange_messages(True, "gullible")
+    assert not held
+    smuggled = (
+        "a wish for h2c, a request as its body: [422, 200, 200]",
+        "a key as a trailer: [200",
+    )
+    assert all(part in told for part in smuggled)

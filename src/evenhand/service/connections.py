@@ -1,7 +1,7 @@
 """Connections: how long a client may take, how many may be open, and how they end.
 
-    head     HEAD_SECONDS from the first byte (of a new connection: from its beginning), MOST_HEAD
-    body     BODY_SECONDS from the end of the head
+    head     HEAD_SECONDS from the first byte (of a new connection: from its beginning)
+    body     STRANGER_SECONDS from the end of the head; with a valid key BODY_SECONDS
     idle     IDLE_SECONDS between two requests
     answer   WRITE_SECONDS in which a client that has stopped reading takes some of it
     unread   LINGER_SECONDS for a client that was answered before its body was here
@@ -11,26 +11,35 @@ nothing. One timer looks at all connections, so a request costs no timer of its 
 
 A body is read only when the application asks for it. Whoever is answered earlier (no key, too
 large) is told goodbye, and what is left of the body stays in the kernel: see `Lingering`.
+
+A message is its head and its body, and all else that belongs to it (the sizes and extensions of
+chunks, trailers) is counted with the head and thrown away: a trailer is never taken for a header.
+A wish for another protocol (Upgrade) is not heard (RFC 9110, 7.8): the message is plain HTTP/1.1.
 """
 
 import asyncio
 import contextlib
 import json
 import socket
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import chain
 from math import inf
-from typing import Any
+from typing import Any, cast
 
+import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from evenhand.contracts import Json
 from evenhand.service.problems import problem
 
 HEAD_SECONDS = 5.0
 BODY_SECONDS = 30.0
+STRANGER_SECONDS = 5.0
+"""For the body of whoever has not shown a valid key."""
 IDLE_SECONDS = 30.0
 WRITE_SECONDS = 30.0
 FAREWELL_SECONDS = 2.0
@@ -38,7 +47,11 @@ FAREWELL_SECONDS = 2.0
 SWEEP_SECONDS = 0.5
 """Between two looks at all connections."""
 MOST_HEAD = 64 * 2**10
-"""Bytes of a head."""
+"""Bytes of a head, together with what comes between and after the chunks of a body."""
+MOST_HEADERS = 200
+"""Lines of a head: each costs some hundred bytes of memory, however short it is."""
+MOST_PIPELINED = 16
+"""Requests of one connection that wait while an earlier one is answered."""
 READ_SIZE = 64 * 2**10
 """Bytes that are read at once, so also of a body before its key is checked."""
 LINGER_SECONDS = 5.0
@@ -55,7 +68,17 @@ DRAIN_IDLE_SECONDS = 1.0
 """After a signal to stop: how long a kept connection may stay silent, and the port stays open."""
 
 
+KNOWN = "evenhand.known"
+"""In the scope of a request: what to call when its key is known to be valid."""
 REASONS = {400: "Bad Request", 408: "Request Timeout", 431: "Request Header Fields Too Large"}
+
+
+_TOO_LONG = problem(
+    "too-large",
+    f"the head of the request, or what surrounds its body, has more than {MOST_HEAD:,} bytes or "
+    f"{MOST_HEADERS} lines.",
+    hint="send less.",
+) | {"status": 431}
 
 
 class Lingering:
@@ -114,8 +137,9 @@ _UNCOPIED = getattr(socket, "MSG_TRUNC", 0)
 class Crowd:
     """All connections of a server: at most `most`, and `most_per_client` of one address.
 
-    Where there are too many, the one that has been silent for longest is closed; if every
-    connection is busy with a request, the newcomer is refused.
+    Where there are too many, the one that has kept us waiting for longest is closed, and one whose
+    last request had a valid key only if there is no other; if every connection is busy with a
+    request, the newcomer is refused.
     """
 
     most: int
@@ -127,7 +151,8 @@ class Crowd:
     buffer: memoryview = field(default_factory=lambda: memoryview(bytearray(READ_SIZE)))
     """Into which every connection reads, one at a time."""
     _all: "dict[Connection, None]" = field(default_factory=dict)
-    _silent: "dict[Connection, None]" = field(default_factory=dict)
+    _strangers: "dict[Connection, None]" = field(default_factory=dict)
+    _friends: "dict[Connection, None]" = field(default_factory=dict)
     _per_client: Counter[str] = field(default_factory=Counter)
     _timer: asyncio.TimerHandle | None = None
 
@@ -138,14 +163,14 @@ class Crowd:
         """Count a new connection; False if there is no room for it."""
         mine = self._per_client[one.address] >= self.most_per_client
         if mine or len(self._all) >= self.most:
-            silent = (c for c in self._silent if not mine or c.address == one.address)
-            victim = next(silent, None)
+            silent = chain(self._strangers, self._friends)
+            victim = next((c for c in silent if not mine or c.address == one.address), None)
             if victim is None:
                 return False
             self.closed_for_others += 1
             self.leave(victim)
             victim.transport.abort()
-        self._all[one] = self._silent[one] = None
+        self._all[one] = self._strangers[one] = None
         self._per_client[one.address] += 1
         if self._timer is None:
             self._timer = one.loop.call_later(SWEEP_SECONDS, self._sweep, one.loop)
@@ -153,20 +178,22 @@ class Crowd:
 
     def leave(self, one: "Connection") -> None:
         """Forget a connection."""
-        self._silent.pop(one, None)
+        self.busy(one)
         if self._all.pop(one, one) is None:
             self._per_client[one.address] -= 1
             if not self._per_client[one.address]:
                 del self._per_client[one.address]
 
     def busy(self, one: "Connection") -> None:
-        """A connection has sent a whole head."""
-        self._silent.pop(one, None)
+        """We are at work for a connection: it has sent a whole request, or a valid key."""
+        self._strangers.pop(one, None)
+        self._friends.pop(one, None)
 
     def silent(self, one: "Connection") -> None:
-        """A connection waits for the next request."""
+        """We wait for a connection, from now on."""
+        self.busy(one)
         if one in self._all:
-            self._silent[one] = None
+            (self._friends if one.known else self._strangers)[one] = None
 
     def _sweep(self, loop: asyncio.AbstractEventLoop) -> None:
         now = loop.time()
@@ -181,34 +208,58 @@ class Crowd:
         loop = asyncio.get_running_loop()
         began = loop.time()
         for one in self._all:
-            if one not in self._silent:
+            if one.cycle is not None:
                 one.cycle.keep_alive = False
         while not stop():
             passed = loop.time() - began
             if passed > DRAIN_IDLE_SECONDS:
-                for one in list(self._silent):
+                for one in [*self._strangers, *self._friends]:
                     one.transport.close()
                 if not (self._all or self.lingering) or passed > DRAIN_SECONDS:
                     return
             await asyncio.sleep(0.05)
 
 
+class _Flow(FlowControl):
+    """Reads no further while requests that were read wait for their turn, or if it is the end."""
+
+    def __init__(
+        self, transport: asyncio.Transport, pipeline: deque[tuple[RequestResponseCycle, Any]]
+    ) -> None:
+        super().__init__(transport)
+        self._pipeline, self.over = pipeline, False
+
+    def resume_reading(self) -> None:
+        """If more may come."""
+        if not (self._pipeline or self.over):
+            super().resume_reading()
+
+
 class Connection(HttpToolsProtocol, asyncio.BufferedProtocol):
     """One connection, which keeps the times of this module."""
+
+    flow: _Flow
 
     def __init__(self, crowd: Crowd, **given: Any) -> None:
         super().__init__(**given)
         self.crowd, self.deadline, self.address = crowd, inf, "?"
+        self.known = False  # the last request had a valid key
         self._begun = False  # some of the head is here
         self._in_head = True
-        self._head = self._messages = 0
+        self._upgrading = False  # the head wishes for another protocol
+        self._heads = self._messages = 0  # that came to an end
+        self._around = 0  # bytes of the message that are not its body
+        self._inside = 0  # bytes of the body that came last
+        self._head_end = inf
         self._whole = True  # no body is awaited
         self._keep_alive = True  # what the client wants
+        self._why: Json | None = None  # what was parsed last is refused
         self._left: socket.socket | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Somebody has connected."""
         super().connection_made(transport)
+        self.flow = _Flow(transport, self.pipeline)
         self.address = self.client[0] if self.client else "?"
         self.deadline = self.loop.time() + HEAD_SECONDS
         if not self.crowd.enter(self):
@@ -219,6 +270,8 @@ class Connection(HttpToolsProtocol, asyncio.BufferedProtocol):
         """It is over."""
         self.crowd.leave(self)
         super().connection_lost(exc)
+        if self.cycle is not None:
+            cast(Json, self.cycle.scope).pop(KNOWN, None)  # which refers to us
         if self._left is not None:
             self.crowd.lingering.add(self._left, self.loop)
 
@@ -232,33 +285,96 @@ class Connection(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Some bytes."""
+        if self.flow.over:
+            return
         if not self._begun:
             self._begun = True
             self.deadline = min(self.deadline, self.loop.time() + HEAD_SECONDS)
-        before = self._messages
-        super().data_received(data)
-        if self._in_head and self._messages == before:
-            self._head += len(data)
-            if self._head > MOST_HEAD and not self.transport.is_closing():
-                long = f"the head of the request has more than {MOST_HEAD:,} bytes."
-                self._refuse(problem("too-large", long, hint="send less.") | {"status": 431})
-        elif not self._whole:
+        heads, messages, self._inside = self._heads, self._messages, 0
+        rest = memoryview(data)
+        try:
+            while rest:
+                try:
+                    self.parser.feed_data(rest)
+                    break
+                except httptools.HttpParserUpgrade as upgrade:
+                    rest = rest[upgrade.args[0] :]
+                    self._parse_without_upgrade()
+        except httptools.HttpParserError:
+            no = problem("bad-request", "this is no HTTP request.", hint="speak HTTP/1.1.")
+            self._refuse(self._why or no)
+            return
+        if self._messages == messages:
+            self._around += len(data) - self._inside
+            if self._around > MOST_HEAD:
+                self._refuse(_TOO_LONG)
+                return
+        if not self._whole and self._heads > heads:
+            self.crowd.silent(self)
+        if not self._whole and (self._inside or self._heads > heads):
             self.flow.pause_reading()  # until the application asks for more
+
+    def _parse_without_upgrade(self) -> None:
+        """The head again, without the wish that makes the parser take its body for the beginning
+        of another protocol.
+        """
+        self._upgrading = False
+        method, version = self.parser.get_method(), self.parser.get_http_version().encode()
+        lines = [b"%b %b HTTP/%b" % (method, self.url, version)]
+        lines += [b"%b: %b" % pair for pair in self.headers if pair[0] != b"upgrade"]
+        self.parser = httptools.HttpRequestParser(self)
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's
+        self.parser.feed_data(b"\r\n".join(lines) + b"\r\n\r\n")
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """A line of the head, or a trailer."""
+        if not self._in_head:
+            return
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        self.headers.append((name, value))
+        if len(self.headers) > MOST_HEADERS:
+            self._stop(_TOO_LONG)
 
     def on_headers_complete(self) -> None:
         """A whole head: the request begins."""
+        if self.parser.should_upgrade():
+            if self.parser.get_method() == b"CONNECT":
+                none = "this service is no proxy."
+                self._stop(problem("bad-request", none, hint="ask for a path."))
+            self._upgrading = True
+            return
+        if len(self.pipeline) >= MOST_PIPELINED:
+            self._stop(_TOO_LONG)
+        cast(Json, self.scope)[KNOWN] = self.is_known
         super().on_headers_complete()
-        self._in_head = self._whole = False
-        self._head = 0
-        self.deadline = self.loop.time() + BODY_SECONDS
-        self.crowd.busy(self)
+        self._in_head = self._whole = self.known = False
+        self._heads += 1
+        self._head_end = self.loop.time()
+        self.deadline = self._head_end + STRANGER_SECONDS
         # an answer that comes before the body is the last one
         self._keep_alive, self.cycle.keep_alive = self.cycle.keep_alive, False
 
+    def is_known(self) -> None:
+        """Whoever asks has a valid key."""
+        self.known = True
+        if not self._whole:
+            self.crowd.busy(self)
+            self.deadline = self._head_end + BODY_SECONDS
+
+    def on_body(self, body: bytes) -> None:
+        """Some of the body."""
+        self._inside += len(body)
+        super().on_body(body)
+
     def on_message_complete(self) -> None:
         """The whole body."""
+        if self._upgrading:  # the parser has not looked for a body
+            return
         self._whole = self._in_head = True
         self._begun = False
+        self._around = 0
         self._messages += 1
         if not (self.cycle.response_started or self.crowd.draining):
             self.cycle.keep_alive = self._keep_alive
@@ -266,19 +382,21 @@ class Connection(HttpToolsProtocol, asyncio.BufferedProtocol):
         self.deadline = inf
         if self.cycle.response_complete:
             self._rest()
+        else:
+            self.crowd.busy(self)
 
     def on_response_complete(self) -> None:
         """The whole answer is written; uvicorn's way, without its timer for each request."""
         self.server_state.total_requests += 1
-        if not (self._whole or self.pipeline):  # nobody reads the rest of the body
+        if not self.pipeline and (self.flow.over or not self._whole):  # nobody reads what is left
             self._linger()
         if self.transport.is_closing():
             return
-        self.flow.resume_reading()
         if self.pipeline:
             cycle, app = self.pipeline.pop()
             self._start_asgi_task(cycle, app)
         else:
+            self.flow.resume_reading()
             self._rest()
 
     def _linger(self) -> None:
@@ -299,39 +417,57 @@ class Connection(HttpToolsProtocol, asyncio.BufferedProtocol):
         """The client does not read."""
         super().pause_writing()
         self.deadline = self.loop.time() + WRITE_SECONDS
+        if not self.known:
+            self.crowd.silent(self)
 
     def resume_writing(self) -> None:
         """The client reads again."""
         super().resume_writing()
-        self.deadline = inf if self._whole else self.loop.time() + BODY_SECONDS
+        if self.cycle.response_complete:
+            self._rest()
+        else:
+            self.crowd.busy(self)
+            self.deadline = inf if self._whole else self._head_end + BODY_SECONDS
 
     def expire(self, now: float) -> None:
         """The time is over: an answer that says so if one can be heard, and the end."""
         answering = not self._in_head and self.cycle.response_started
+        self.deadline = now + FAREWELL_SECONDS
         if self.transport.is_closing() or self.flow.write_paused:
             self.transport.abort()
         elif not self._begun or answering:
             self.transport.close()
         else:
-            part, seconds = ("head", HEAD_SECONDS) if self._in_head else ("body", BODY_SECONDS)
+            body = BODY_SECONDS if self.known else STRANGER_SECONDS
+            part, seconds = ("head", HEAD_SECONDS) if self._in_head else ("body", body)
             slow = f"the {part} of the request took longer than {seconds:g} s."
             self._refuse(problem("too-slow", slow, hint="send it at once."))
-        self.deadline = now + FAREWELL_SECONDS
 
-    def send_400_response(self, msg: str) -> None:
-        """What is no HTTP is answered as all else that is refused."""
-        self._refuse(problem("bad-json", "this is no HTTP request.", hint="speak HTTP/1.1."))
+    def _stop(self, document: Json) -> None:
+        """From within the parser: refuse what is being parsed."""
+        self._why = document
+        raise ValueError(document["detail"])
 
     def _refuse(self, document: Json) -> None:
+        """The last words to this client; requests that it has sent before are answered first."""
+        self.flow.pause_reading()
+        self.flow.over = True
+        asked: RequestResponseCycle | None = self.cycle
+        if self._in_head and asked is not None and not asked.response_complete:
+            asked.keep_alive, self.deadline = False, inf
+            return
         body, status = json.dumps(document).encode(), document["status"]
         head = (
             f"HTTP/1.1 {status} {REASONS.get(status, 'Service Unavailable')}\r\n"
             f"content-type: application/problem+json\r\ncontent-length: {len(body)}\r\n"
             "connection: close\r\n\r\n"
         )
-        self.transport.write(head.encode() + body)
-        self.transport.close()
-        self.deadline = self.loop.time() + FAREWELL_SECONDS
+        if asked is None or asked.response_complete or not asked.response_started:
+            self.transport.write(head.encode() + body)
+        if asked is not None and not asked.response_complete:
+            asked.disconnected = True  # what the application has to say is not heard any more
+            asked.message_event.set()
+        self._linger()
 
 
 class DrainingServer(uvicorn.Server):

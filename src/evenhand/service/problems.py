@@ -49,6 +49,7 @@ PROBLEMS = {
     "too-many": (429, "Too many requests"),
     "wrong-host": (421, "The service does not answer for this host"),
     "bad-json": (400, "The body is no JSON"),
+    "bad-request": (400, "This is no sound HTTP request"),
     "method": (405, "The method is not allowed here"),
     "unsafe-origin": (403, "The request comes from another site"),
 }

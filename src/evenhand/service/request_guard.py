@@ -18,6 +18,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Send
 
 from evenhand.service import schemas
+from evenhand.service.connections import KNOWN
 from evenhand.service.keys import Key, Scope, require_scope
 from evenhand.service.problems import ProblemError, problem, problem_response
 from evenhand.service.state import LOG, Service
@@ -39,6 +40,8 @@ SECURITY_HEADERS = (
     ),
     (b"cache-control", b"no-store"),
 )
+ONCE = (b"host", b"authorization")
+"""Headers that a request may have once (RFC 9112, 3.2; RFC 9110, 11.6.2)."""
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.S)
 """A string, or one that is not closed, to the end: so a quote is never looked at twice."""
 
@@ -128,6 +131,7 @@ class RequestGuard:
         exchange = _Exchange(receive, send)
         try:
             headers = dict(scope["headers"])
+            _require_once(scope, headers)
             _keep_parts_whole(scope)
             self._require_host(headers)
             most = await self._require_key(scope, headers)
@@ -156,9 +160,16 @@ class RequestGuard:
             if self.service.request_log is not None:
                 known = scope.get("evenhand.route") or getattr(scope.get("route"), "path", "-")
                 client = scope["client"][0] if scope.get("client") else "?"
+                told = self.service.people_of_proxy.client(scope)
                 seconds = time.perf_counter() - exchange.began
                 self.service.request_log.request(
-                    exchange.id, scope["method"], str(known), exchange.status, seconds, client
+                    exchange.id,
+                    scope["method"],
+                    str(known),
+                    exchange.status,
+                    seconds,
+                    client,
+                    None if told == client else told,
                 )
 
     async def _quick_answer(
@@ -202,7 +213,29 @@ class RequestGuard:
                 "ledger-unavailable", "the key cannot be checked now.", hint="try again."
             ) from error
         scope["evenhand.key"] = key
+        if KNOWN in scope:
+            scope[KNOWN]()  # the connection may take its time
         return self.max_body
+
+
+def _require_once(scope: types.Scope, headers: Mapping[bytes, bytes]) -> None:
+    """One host and at most one key: who sees the first of two may not be who sees the second."""
+    if len(headers) < len(scope["headers"]):
+        names = [name for name, _ in scope["headers"]]
+        twice = next((name for name in ONCE if names.count(name) > 1), None)
+        if twice is not None:
+            raise ProblemError(
+                "bad-request",
+                f"the request has several headers {twice.decode()!r}.",
+                hint="send it once.",
+                law="at most one",
+            )
+    if b"host" not in headers and scope.get("http_version") == "1.1":
+        raise ProblemError(
+            "bad-request",
+            "the request has no header 'host'.",
+            hint="name the service as allowed_hosts of its settings does.",
+        )
 
 
 def _keep_parts_whole(scope: types.Scope) -> None:

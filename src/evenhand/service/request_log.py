@@ -13,6 +13,9 @@ from typing import TextIO
 FLUSH_SECONDS = 0.25
 """Lines are written together, at the latest after so long."""
 
+LONGEST_ADDRESS = 64
+"""Characters of a forwarded address that are written."""
+
 
 def one_line(event: str, **facts: object) -> str:
     """An event as JSON."""
@@ -32,11 +35,22 @@ class RequestLog:
         self._waiting = False
 
     def request(
-        self, request: str, method: str, route: str, status: int, seconds: float, client: str
+        self,
+        request: str,
+        method: str,
+        route: str,
+        status: int,
+        seconds: float,
+        client: str,
+        forwarded: str | None = None,
     ) -> None:
-        """One request. Who fails to log in is told with the address; nobody else is."""
+        """One request. Who fails to log in is told with the address, and with the one that a
+        trusted proxy has forwarded; nobody else is.
+        """
         failed = status in (401, 403, 429)
         where = f',"client":{json.dumps(client)}' if failed else ""
+        if failed and forwarded is not None:
+            where += f',"forwarded":{json.dumps(forwarded[:LONGEST_ADDRESS])}'
         event = "login_failed" if status == 401 or route.endswith("/login") * failed else "request"
         at = time.time()
         self._lines.append(
