@@ -510,6 +510,8 @@ class Writer:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._broken: str | None = None
         self._disk_failed = False
+        self.failed_commits = 0
+        """Commits of which nobody knows whether they were done."""
         self.tampered = False
         """Whether it was stopped because the database was changed without the keyring."""
         self.basis = Basis(-1, -1)
@@ -554,7 +556,8 @@ class Writer:
             self._attempt(jobs)
             lost = [job for job in jobs if _lost(job.error)]
             if lost and not self._fail_stop:
-                self._attempt_again([job for job in lost if job.work is None or not job.committing])
+                if not any(_silent(job.error) for job in lost):  # or it would be silent again
+                    self._attempt_again([j for j in lost if j.work is None or not j.committing])
             # a job that failed, and is no refusal, may have hurt the others: each is tried alone
             elif len(jobs) > 1 and any(map(_failed, jobs)) and self._broken is None:
                 for job in jobs:
@@ -623,9 +626,13 @@ class Writer:
         tried again.
         """
         reason = f"a commit failed ({type(error).__name__}), so nobody knows what the disk holds"
+        self.failed_commits += 1
         if self._fail_stop:
             with self._lock:
                 self._disk_failed, self._broken = True, reason
+            LOG.critical("the ledger writes nothing any more: %s", reason)
+        else:
+            LOG.error("%s", reason)
         return _unavailable(reason)
 
 
@@ -687,6 +694,11 @@ def _lost(error: BaseException | None) -> bool:
     return not names.isdisjoint(
         {"OperationalError", "InterfaceError", "IdleInTransactionSessionTimeout"}
     )
+
+
+def _silent(error: BaseException | None) -> bool:
+    """Whether PostgreSQL keeps its connections and says nothing."""
+    return type(getattr(error, "orig", error)).__name__ == "ConnectionTimeout"
 
 
 def _unavailable(reason: str, cause: BaseException | None = None) -> LedgerUnavailable:

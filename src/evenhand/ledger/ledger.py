@@ -398,6 +398,11 @@ class Ledger(LedgerReader):
         """Why nothing is written any more, for the health check."""
         return self._writer.broken
 
+    @property
+    def failed_commits(self) -> int:
+        """How many commits have failed since this ledger was opened, for the metrics."""
+        return self._writer.failed_commits
+
     def basis(self) -> Basis:
         """Tell which rows last changed what decides, and who may ask.
 
