@@ -38,7 +38,16 @@ from sqlalchemy import (
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
-from evenhand.ledger.database import EVENTS, HEAD, KEY_EVENTS, KINDS, POLICIES, SWITCHES
+from evenhand.ledger.database import (
+    EVENTS,
+    HEAD,
+    KEY_EVENTS,
+    KINDS,
+    OUTCOMES,
+    POLICIES,
+    QUARANTINE,
+    SWITCHES,
+)
 from evenhand.ledger.guard import LOG, Checked, HeadGuard, LockedHead, tampered
 from evenhand.ledger.keyring import verify_signature
 from evenhand.ledger.refusals import (
@@ -784,6 +793,22 @@ def sealed_basis(
         basis = newest_basis(connection, told)
     guard.remember(Checked(seq, digest, control))
     return basis, control
+
+
+def follow(connection: Connection, guard: HeadGuard, after: int) -> None:
+    """Tampered unless the rows after one row lead to the sealed head, with no report before it on a
+    decision after it.
+    """
+    seq, digest, seal, *_ = connection.execute(_SEALED).one()
+    guard.require_seal(int(seq), bytes(digest), bytes(seal))
+    hashes = [select(table.c.hash).where(table.c.seq == after) for table in KINDS.values()]
+    found = [row.hash for one in hashes for row in connection.execute(one)] or [bytes(32)]
+    start = Checked(after, bytes(found[0]), control_digest(connection, after))
+    followed(connection, start, int(seq), bytes(digest))
+    for table in (OUTCOMES, QUARANTINE):
+        early = select(table.c.seq).where(table.c.decision > after, table.c.seq <= after).limit(1)
+        for row in connection.execute(early):
+            raise tampered(f"row {row.seq} reports on a decision that came after it")
 
 
 def followed(connection: Connection, known: Checked, seq: int, digest: bytes) -> bytes:

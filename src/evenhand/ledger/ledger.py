@@ -20,7 +20,15 @@ from sqlalchemy.exc import DBAPIError
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.ledger import decision_draw, postgres, publishing
-from evenhand.ledger.chain import Basis, Job, Transaction, Writer, hash_of_row, read_basis
+from evenhand.ledger.chain import (
+    Basis,
+    Job,
+    Transaction,
+    Writer,
+    follow,
+    hash_of_row,
+    read_basis,
+)
 from evenhand.ledger.counting import KEEP_EVERY, Counts
 from evenhand.ledger.database import (
     ENDED_SESSIONS,
@@ -431,6 +439,28 @@ class Ledger(LedgerReader):
 
     def _require_sealed_rows(self, connection: Connection) -> None:
         self._sealed(connection, rows=True)
+
+    def require_chain(self, after: int = 0) -> None:
+        """Check that every row after some row stands in the sealed chain, and that no report in an
+        earlier row is about a later decision: before something is learned from them.
+
+        Parameters
+        ----------
+        after : int
+            The row.
+
+        Raises
+        ------
+        Tampered
+            If somebody without the keyring has added, changed or removed a row. Nothing is written
+            from then on.
+        """
+        with self.store.reader.connect() as connection:
+            try:
+                follow(connection, self._guard, after)
+            except Tampered as tampered:
+                self._writer.stop(tampered)
+                raise
 
     # deciding
 
