@@ -1,6 +1,7 @@
 """The rows of the chain, group commit, and what happens when the disk says no."""
 
 import json
+import logging
 import shutil
 import sqlite3
 import subprocess
@@ -49,7 +50,10 @@ def _waiting_job(gate):
 @pytest.mark.parametrize(
     "error", [sqlite3.OperationalError("database or disk is full"), OSError(5, "fsync failed")]
 )
-def test_a_failing_commit_answers_nobody_and_stops_the_writer_until_a_restart(path, clock, error):
+def test_a_failing_commit_answers_nobody_and_stops_the_writer_until_a_restart(
+    path, clock, error, caplog
+):
+    caplog.set_level(logging.ERROR, "evenhand.ledger")
     with opened(path, clock) as ledger:
         policy = published(ledger)
         kept = ledger.decide(person(1), Terms(policy, 0.5)).body
@@ -62,6 +66,9 @@ def test_a_failing_commit_answers_nobody_and_stops_the_writer_until_a_restart(pa
             with pytest.raises(LedgerUnavailable):
                 ledger.decide(person(number), Terms(policy, 0.5))
         assert ledger.broken
+        assert [r.levelname for r in caplog.records] == ["CRITICAL"]  # once
+        assert "a commit failed" in caplog.text
+        assert ledger.failed_commits == 1
         event.remove(ledger.store.writer, "commit", refuse)
         with pytest.raises(LedgerUnavailable):
             ledger.decide(person(4), Terms(policy, 0.5))

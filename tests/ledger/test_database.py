@@ -2,21 +2,31 @@
 
 import contextlib
 import os
+import pathlib
 import random
 import signal
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import psycopg
 import pytest
 from sqlalchemy import Engine, create_engine, event, inspect
 from sqlalchemy.exc import DBAPIError
 from tests.ledger.helpers import PRODUCT, TENANT, opened, person, published
 from tests.without_clocks import until
 
-from evenhand.ledger import Invalid, LedgerLocked, LedgerUnavailable, Switched, Terms, verify
+from evenhand.ledger import (
+    Invalid,
+    LedgerLocked,
+    LedgerUnavailable,
+    Switched,
+    Terms,
+    database,
+    verify,
+)
 from evenhand.ledger.chain import Job, read_basis
 from evenhand.ledger.database import MIGRATIONS, FileLock, schema_version
-from evenhand.ledger.refusals import Damaged
+from evenhand.ledger.refusals import Damaged, DatabaseAway
 
 
 def test_a_second_process_is_told_the_pid_of_the_first(path, ledger):
@@ -307,3 +317,56 @@ def test_only_the_owner_can_read_a_ledger(path, clock):
     with opened(path, clock):
         files = [path, *(path.with_name(f"{path.name}-{more}") for more in ("wal", "shm"))]
         assert {file.stat().st_mode & 0o777 for file in files} == {0o600}
+
+
+@contextlib.contextmanager
+def frozen(url):
+    """The server of that database, stopped as a whole (a paused machine): its sockets stand."""
+    with psycopg.connect(url, autocommit=True) as connection:
+        (data,) = connection.execute("SHOW data_directory").fetchone()
+    server = int((pathlib.Path(data) / "postmaster.pid").read_text().split()[0])
+    os.kill(server, signal.SIGSTOP)  # first, so that it begins no new process
+    children = pathlib.Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    pids = [server, *map(int, children)]
+    try:
+        for pid in pids:
+            os.kill(pid, signal.SIGSTOP)
+        yield
+    finally:
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+def test_a_frozen_server_is_noticed_while_it_is_frozen(postgres_url, monkeypatch):
+    """Everybody gets an answer, which is unknown; afterwards the same keys are answered once."""
+    monkeypatch.setattr(database, "SILENCE", 0.3)
+    with opened(postgres_url) as ledger:
+        policy = published(ledger)
+        terms = Terms(policy, 0.5)
+        ledger.decide(person(1), terms)
+        ledger.head()
+        with frozen(postgres_url):
+            for _ in range(2):  # on a connection that stands, and on none
+                with pytest.raises(DatabaseAway):
+                    ledger.decide(person(2), terms)
+                with pytest.raises(DatabaseAway):
+                    ledger.operate(TENANT, PRODUCT, "note", "op")
+                with pytest.raises(DBAPIError):
+                    ledger.head()
+            assert ledger.broken is None
+
+        def answered():
+            with contextlib.suppress(DatabaseAway):
+                return ledger.decide(person(2), terms)
+
+        assert until(answered, "the server").drawn.person == "p2"
+        assert ledger.counts(TENANT, PRODUCT).decisions == 2
+        assert verify(ledger).ok
+
+
+def test_a_long_question_is_no_silence(postgres_url, monkeypatch):
+    """The server takes another connection meanwhile, so the client waits on."""
+    monkeypatch.setattr(database, "SILENCE", 0.2)
+    with opened(postgres_url) as ledger, ledger.store.reader.connect() as connection:
+        assert connection.exec_driver_sql("SELECT 7 FROM pg_sleep(1)").scalar() == 7

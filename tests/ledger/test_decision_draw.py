@@ -9,7 +9,7 @@ import threading
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sqlalchemy import select
+from sqlalchemy import event, select
 from tests.ledger.helpers import (
     DAY,
     KEYRING,
@@ -29,10 +29,13 @@ from evenhand.ledger import (
     Application,
     Conflict,
     Gone,
+    GroupTold,
     Invalid,
     NotFound,
     Terms,
     WindowPlan,
+    decision_draw,
+    history,
     verify,
 )
 from evenhand.ledger.chain import lookup_values
@@ -249,6 +252,31 @@ def test_an_erased_person_is_gone_and_never_drawn_again(where):
         assert ledger.counts(TENANT, PRODUCT).erased == 2
         with pytest.raises(NotFound):
             ledger.erase(TENANT, "nobody", by="officer")
+
+
+def test_no_statement_of_an_erasure_grows_with_the_rows_of_the_person(where, monkeypatch):
+    """PostgreSQL takes at most 65,535 values in a statement, and somebody may have more rows."""
+    monkeypatch.setattr(decision_draw, "MOST_ERASED", 50)
+    monkeypatch.setattr(history, "PAGE", 50)
+    with opened(where) as ledger:
+        policy = published(ledger)
+        terms = Terms(policy, 0.5)
+        ledger.decide_many([(person(1, key=f"k{i}"), terms) for i in range(230)])
+        ledger.decide(person(2, key="other"), terms)
+        ledger.report(TENANT, "k0", GroupTold("b"))  # a row of the person that is no decision
+        sizes = []
+
+        def count(connection, cursor, statement, values, context, many):
+            sizes.append(len(values))
+
+        for engine in (ledger.store.writer, ledger.store.reader):
+            event.listen(engine, "before_cursor_execute", count)
+        assert ledger.erase(TENANT, "p1", by="officer") == 230
+        assert ledger.newest_erasure(TENANT, PRODUCT) == ledger.head().seq
+        assert 0 < max(sizes) <= 60
+        assert ledger.counts(TENANT, PRODUCT).erased == 230
+        assert verify(ledger, deep=True).ok
+        assert ledger.find(TENANT, "other").drawn.person == "p2"
 
 
 def test_an_erased_person_leaves_no_plaintext_and_no_key_in_the_file(path, clock):

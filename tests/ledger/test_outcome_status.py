@@ -212,3 +212,17 @@ def test_a_report_on_nobody_or_on_an_erased_person(ledger, policy):
     ledger.erase(TENANT, "p1", "officer")
     with pytest.raises(Gone):
         ledger.report(TENANT, "k1", Label(1))
+
+
+@pytest.mark.parametrize(("first", "second"), [(1, 1.0), (1.0, 1), (-0.0, 0), (2.5, 2.5)])
+def test_equal_numbers_are_one_group(ledger, policy, first, second):
+    """Whether the first one was known before the decision or told afterwards."""
+    terms = Terms(policy, 0.5)
+    ledger.decide_many([(person(1, group=None), terms), (person(2, group=first), terms)])
+    assert ledger.report(TENANT, "k1", GroupTold(first)).result == "recorded"
+    for key in ("k1", "k2"):
+        assert ledger.report(TENANT, key, GroupTold(second)).result == "repeated"
+        assert ledger.report(TENANT, key, GroupTold(first)).result == "repeated"
+    assert [row.group for row in ledger.history(TENANT, PRODUCT)] == [first, first]
+    for other in (True, "1", 7):  # the control
+        assert ledger.report(TENANT, "k2", GroupTold(other)).result == "disputed"

@@ -16,6 +16,7 @@ from tests.service.attacks import (
     template,
 )
 from tests.service.bank import Bank, application, settings
+from tests.without_clocks import PATIENCE
 
 from evenhand.errors import InvalidInput
 from evenhand.ledger import SignedHead, verify
@@ -112,6 +113,64 @@ def test_a_revocation_holds_on_every_replica_when_it_is_acknowledged(replicas):
     found = [(e.action, e.by) for e in one.ledger.key_events() if e.info["name"] == "n"]
     by = [f"key {key_of(bank, bank.all)}" for bank in (one, two)]
     assert found == [("key_created", by[0]), ("key_revoked", by[1])] * 6
+
+
+WRITES = {
+    "/v1/outcomes": {"key": "k1", "label": 1},
+    "/v1/outcomes/batch": {"outcomes": [{"key": "k1", "label": 1}]},
+    "/v1/overrides": {"key": "k1", "accept": False},
+    "/v1/groups": {"key": "k1", "group": "b"},
+    "/v1/settlements": {"key": "k1", "label": 1},
+    "/v1/kill": {"product": "loan"},
+    "/v1/revive": {"product": "loan"},
+    "/v1/shadow": {"product": "loan"},
+    "/v1/live": {"product": "loan"},
+    "/v1/train": {"product": "loan"},
+    "/v1/erasures": {"person": "p-k1"},
+    "/v1/gap": {"note": "looked"},
+    "/v1/keys": {"scopes": ["admin"], "name": "backdoor"},
+    "/v1/windows/w1/reveal": {},
+}
+"""Everything that is written by somebody's key, decisions apart."""
+
+
+def held_back(bank):
+    """(set when some work has passed the check of its key and waits, to be set to let it go)."""
+    came, go, write = threading.Event(), threading.Event(), bank.ledger._write
+
+    def wait_and_write(*given, **named):
+        came.set()
+        assert go.wait(PATIENCE)
+        return write(*given, **named)
+
+    bank.ledger._write = wait_and_write
+    return came, go, write
+
+
+def test_nothing_is_written_by_a_key_that_was_revoked_while_the_work_waited(replicas):
+    """The key is checked by one replica, another one acknowledges its revocation, then the work is
+    done: it looks again inside of its transaction. The control is a replica that does not.
+    """
+    one, two, _ = replicas
+    assert one.post("/v1/decisions", application("k1")).status_code == 200
+    posts = [(path, body, 401) for path, body in WRITES.items()] + [("/v1/keys", None, 201)]
+    for path, body, status in posts:
+        token = one.post("/v1/keys", {"scopes": list(SCOPES), "name": "n"}).json()["token"]
+        assert two.get("/v1/head", token).status_code == 200
+        if body is None:
+            body, two.ledger.asked_by = WRITES[path], lambda *_: None
+        came, go, write = held_back(two)
+        with ThreadPoolExecutor(1) as pool:
+            answer = pool.submit(two.post, path, body, token)
+            assert came.wait(PATIENCE)
+            assert one.call("DELETE", f"/v1/keys/{key_of(one, token)}").status_code == 200
+            before = one.ledger.head().seq
+            go.set()
+            found = answer.result()
+        two.ledger._write = write
+        assert (path, found.status_code) == (path, status)
+        assert (found.headers.get("www-authenticate") == "Bearer") == (status == 401)
+        assert (one.ledger.head().seq == before) == (status == 401)
 
 
 def test_creations_and_revocations_at_once_lose_nothing(replicas):

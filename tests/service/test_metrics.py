@@ -48,6 +48,7 @@ def test_what_an_operator_is_woken_for_is_a_gauge(bank):
     assert told['evenhand_mode{mode="live",product="loan"}'] == "0.0"
     assert told['evenhand_certificate_suspended{product="loan"}'] == "0.0"
     assert told["evenhand_database_up"] == "1.0"
+    assert told["evenhand_failed_commits"] == "0.0"
     assert float(told["evenhand_refresh_age_seconds"]) >= 0
     assert float(told['evenhand_policy_age_seconds{product="loan"}']) >= 0
 

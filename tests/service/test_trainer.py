@@ -3,13 +3,17 @@ stopped, rolled back and shadowed.
 """
 
 import dataclasses
+import json
 
 import pytest
 from tests.service.bank import DAY, LOAN
 from tests.service.lives import closings, live, played_by_the_library
+from tests.service.shop import Shop
+from tests.torture.integrity import Intruder
 
+from evenhand.canonical import canonical
 from evenhand.fairness.certificate import Certificate
-from evenhand.ledger import LeaseHeld, StalePolicy, recompute
+from evenhand.ledger import LeaseHeld, StalePolicy, Tampered, recompute
 from evenhand.service import Trainer
 from evenhand.service.trainer import PromiseChanged
 
@@ -104,3 +108,33 @@ def test_labels_count_only_once_they_have_matured(bank):
     bank.clock.now += 6 * DAY
     trainer.close()
     assert trainer.learner.certificate.window == (0, 100)
+
+
+@pytest.mark.parametrize("seq", [2, 900_000_000], ids=["below the head", "beyond it"])
+def test_nothing_is_learned_from_a_label_that_was_put_into_the_database(tmp_path, seq):
+    """By somebody without the keyring: nothing is published, and the ledger stops."""
+    where = tmp_path / "ledger.sqlite"
+    shop = Shop(where, LOAN)
+    keys = shop.arrive(40)
+    shop.repay(keys[:20])
+    shop.close()
+    later = shop.arrive(40)
+    shop.repay(later[:20])
+    intruder = Intruder(where)
+    at, digest, body = intruder.run("SELECT at, hash, body FROM outcomes").fetchone()
+    decision = shop.drawn[later[30]].seq
+    told = canonical(json.loads(body) | {"decision": decision, "value": "-1"})
+    intruder.run(
+        "INSERT INTO outcomes (seq, at, decision, report, value, body, hash) "
+        "VALUES (?, ?, ?, 'label', '-1', ?, ?)",
+        *(seq, at, decision, told, bytes(digest)),
+    )
+    intruder.connection.commit()
+    intruder.connection.close()
+    shop.clock.now += 40 * DAY
+    published = len(shop.lineage)
+    with pytest.raises(Tampered, match="without the keyring"):
+        shop.close()
+    assert len(shop.lineage) == published
+    assert shop.ledger.broken is not None
+    shop.shut()

@@ -18,7 +18,7 @@ from tests.torture.policies import database
 from tests.torture.serving import ROOT, TOML, Client, Process, application, folder, free_port
 from tests.without_clocks import until
 
-from evenhand.ledger import Keyring, Ledger, SystemClock, WindowPlan, verify
+from evenhand.ledger import Keyring, Ledger, SystemClock, WindowPlan, postgres, verify
 from evenhand.ledger.database import DECISIONS
 from evenhand.ledger.publishing import active
 from evenhand.service import SCOPES, LedgerKeys
@@ -217,7 +217,99 @@ def moved_marks(quick, url, kind):
     return target, figure, (thrown, hidden, opened) == (4, 0, 0) and sound
 
 
+async def _added(replicas, url, seq):
+    """(decisions in another mode than the acknowledged one, refusals, /health/ready that is 503): a
+    product is killed, and somebody with a role that can only append adds a row that revives it.
+    """
+    import psycopg
+
+    operator, other, alive, refused, ready = replicas[0].client(), replicas[2].client(), 0, 0, 0
+    assert (await other.post("/v1/decisions", application("before")))[0] == 200
+    assert (await operator.post("/v1/kill", {"product": "loan", "note": "torture"}))[0] == 200
+    assert (await other.post("/v1/decisions", application("killed")))[0] == 200
+    with psycopg.connect(url.replace("evenhand@", "appender@"), autocommit=True) as intruder:
+        intruder.execute(
+            "INSERT INTO events (seq, at, tenant, product, action, body, hash) SELECT "
+            f"{seq}, at, tenant, product, 'revive', replace(body, '\"kill\"', '\"revive\"'), hash "
+            "FROM events WHERE action = 'kill'"
+        )
+    for number, replica in enumerate((*reversed(replicas), *replicas)):
+        client = replica.client()
+        answer = await client.post("/v1/decisions", application(f"after-{number}"))
+        alive += answer[0] == 200 and json.loads(answer[1])["mode"] != "killed"
+        refused += answer[0] == 503
+        ready += (await client.get("/health/ready"))[0] == 503
+        client.close()
+    operator.close()
+    other.close()
+    return alive, refused, ready
+
+
+def added_rows(quick, url, kind):
+    target = "0 decisions by a row that nobody with the keyring wrote; all replicas stop and say so"
+    if url is None:
+        return target, ABSENT, False
+    import psycopg
+
+    told, held = [], True
+    server, name = url.rpartition("/")[0], url.rpartition("/")[2]
+    for where, seq in (
+        ("beyond the head", "900000000"),
+        ("below it", "(SELECT max(seq) FROM decisions)"),
+    ):
+        place = f"{name}_{where[:3]}"
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute(f"CREATE DATABASE {place}")
+            if not connection.execute(
+                "SELECT 1 FROM pg_roles WHERE rolname = 'appender'"
+            ).fetchone():
+                connection.execute("CREATE ROLE appender LOGIN")
+        with three(f"{server}/{place}", kind) as replicas:
+            postgres.grant(f"{server}/{place}", "appender")
+            alive, refused, ready = asyncio.run(_added(replicas, f"{server}/{place}", seq))
+            said = sum(
+                "does not stand in" in r.log.read_text() or "others than" in r.log.read_text()
+                for r in replicas
+            )
+        held &= (alive, refused, said) == (0, 6, 3) and ready >= 3
+        told.append(f"{where}: {alive} of 6 revived, {refused} refused, {said} of 3 logs say why")
+    return target, "; ".join(told), held
+
+
 # keys
+
+
+async def _waited(replicas, number):
+    """The status of what a key asked for that was revoked between its check and the work."""
+    operator, place = replicas[0].client(), replicas[2].folder
+    made = {"scopes": ["admin", "audit"], "name": "n"}
+    token = json.loads((await operator.post("/v1/keys", made))[1])["token"]
+    thief = Client(replicas[2].port, token)
+    assert (await thief.get("/v1/windows"))[0] == 200
+    (place / "hold").touch()
+    asked = asyncio.create_task(thief.post("/v1/keys", made | {"name": f"backdoor {number}"}))
+    await asyncio.to_thread(until, (place / "held").exists, "work that has passed the check")
+    path = f"/v1/keys/{hashlib.sha256(token.encode()).hexdigest()[:12]}"
+    assert (await operator.call("DELETE", path, b""))[0] == 200
+    (place / "held").unlink()
+    (place / "hold").unlink()
+    found = await asked
+    operator.close()
+    thief.close()
+    return found[0]
+
+
+def revoked_on_the_way(quick, url, kind):
+    target = "401 for what a key asked for that was revoked before it was done"
+    if url is None:
+        return target, ABSENT, False
+    number = 3 if quick else 20
+    with three(url, "holding" if kind == "real" else kind) as replicas:
+        found = [asyncio.run(_waited(replicas, i)) for i in range(number)]
+        with ledger_of(replicas, url) as ledger:
+            made = sum(e.info["name"].startswith("backdoor") for e in ledger.key_events())
+    figure = f"{found.count(401)} of {number} refused, {made} keys made by a revoked key"
+    return target, figure, found == [401] * number and made == 0
 
 
 async def _race_for_keys(replicas, workers, turns):

@@ -37,8 +37,17 @@ from tests.torture.policies import (
     service_and_library,
     swaps_under_load,
 )
+from tests.torture.replicas import (
+    added_rows,
+    first_starts,
+    keys_race,
+    moved_marks,
+    paused,
+    revoked_on_the_way,
+    switches,
+    tenants,
+)
 from tests.torture.replicas import and_mutant as of_three
-from tests.torture.replicas import first_starts, keys_race, moved_marks, paused, switches, tenants
 from tests.torture.speed import beside_an_insert, throughput
 from tests.torture.visits import hidden_people, names_and_files, packs, readiness
 
@@ -102,6 +111,10 @@ ROWS = (
     Row("odd keys, and the modes of files", and_mutant(names_and_files, "careless")),
     Row("switches under load, three replicas", of_three(switches, "unaware")),
     Row("a switch and a revocation hidden in the database", of_three(moved_marks, "told")),
+    Row("a switch added to the database, three replicas", of_three(added_rows, "any row")),
+    Row(
+        "a key revoked between its check and its work", of_three(revoked_on_the_way, "checked once")
+    ),
     Row("keys made and revoked at once, three replicas", of_three(keys_race, "own keys")),
     Row("one replica paused in a transaction", of_three(paused, "endless")),
     Row("three first starts on an empty database", of_three(first_starts, "eager")),

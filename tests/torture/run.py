@@ -262,12 +262,30 @@ class PausingLedger(Ledger):
         self._drawer.draw = pause_and_draw
 
 
+class HoldingLedger(Ledger):
+    """Its work waits, after the key was checked, while there is a file `hold` in the folder."""
+
+    def _write(self, work, **options):
+        while PAUSE.with_name("hold").exists():
+            PAUSE.with_name("held").touch()
+            time.sleep(0.01)
+        return super()._write(work, **options)
+
+
+class CheckedOnceLedger(HoldingLedger):
+    """The mutant for which a key that was valid once is valid until its work is done."""
+
+    def asked_by(self, sha256, known):
+        pass
+
+
 def _mutated_replica(kind, config):
     """Before the ledger is opened. unaware: it draws on terms that nobody compares. own keys: it
     knows the keys that it has made or was started with. endless: its transactions may be silent.
     one for all: it counts all tenants together. hopeful: it is ready whatever it needs. untidy: it
     leaves what was erased to the server's own cleaning. careless: files are for everybody, and a
     "/" in a key parts the path. told: it believes what the head says of the newest switch and key.
+    any row: whatever stands in the tables decides.
     """
     global PAUSE
     PAUSE = Path(config).parent / "pause"
@@ -287,6 +305,8 @@ def _mutated_replica(kind, config):
     if kind == "told":
         chain.sealed_basis = basis_as_told
         HeadGuard.admit_basis = lambda self, basis: basis
+    if kind == "any row":
+        chain.followed = lambda connection, known, *end: chain.control_digest(connection)
     if kind == "hopeful":
         health.Health._look = lambda self: dict.fromkeys(READY_WORDS, "ok")
     if kind == "untidy":
@@ -304,6 +324,9 @@ KINDS = {
     "endless": PausingLedger,
     "one for all": Ledger,
     "told": Ledger,
+    "any row": Ledger,
+    "holding": HoldingLedger,
+    "checked once": CheckedOnceLedger,
     "hopeful": Ledger,
     "untidy": Ledger,
     "careless": Ledger,

@@ -39,7 +39,16 @@ from sqlalchemy import (
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
-from evenhand.ledger.database import EVENTS, HEAD, KEY_EVENTS, KINDS, POLICIES, SWITCHES
+from evenhand.ledger.database import (
+    EVENTS,
+    HEAD,
+    KEY_EVENTS,
+    KINDS,
+    OUTCOMES,
+    POLICIES,
+    QUARANTINE,
+    SWITCHES,
+)
 from evenhand.ledger.guard import LOG, Checked, HeadGuard, LockedHead, tampered
 from evenhand.ledger.keyring import verify_signature
 from evenhand.ledger.refusals import (
@@ -526,6 +535,8 @@ class Writer:
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         self._broken: str | None = None
         self._disk_failed = False
+        self.failed_commits = 0
+        """Commits of which nobody knows whether they were done."""
         self.tampered = False
         """Whether it was stopped because the database was changed without the keyring."""
         self.basis = Basis(-1, -1)
@@ -570,7 +581,8 @@ class Writer:
             self._attempt(jobs)
             lost = [job for job in jobs if _lost(job.error)]
             if lost and not self._fail_stop:
-                self._attempt_again([job for job in lost if job.work is None or not job.committing])
+                if not any(_silent(job.error) for job in lost):  # or it would be silent again
+                    self._attempt_again([j for j in lost if j.work is None or not j.committing])
             # a job that failed, and is no refusal, may have hurt the others: each is tried alone
             elif len(jobs) > 1 and any(map(_failed, jobs)) and self._broken is None:
                 for job in jobs:
@@ -639,9 +651,13 @@ class Writer:
         tried again.
         """
         reason = f"a commit failed ({type(error).__name__}), so nobody knows what the disk holds"
+        self.failed_commits += 1
         if self._fail_stop:
             with self._lock:
                 self._disk_failed, self._broken = True, reason
+            LOG.critical("the ledger writes nothing any more: %s", reason)
+        else:
+            LOG.error("%s", reason)
         return _unavailable(reason)
 
 
@@ -703,6 +719,11 @@ def _lost(error: BaseException | None) -> bool:
     return not names.isdisjoint(
         {"OperationalError", "InterfaceError", "IdleInTransactionSessionTimeout"}
     )
+
+
+def _silent(error: BaseException | None) -> bool:
+    """Whether PostgreSQL keeps its connections and says nothing."""
+    return type(getattr(error, "orig", error)).__name__ == "ConnectionTimeout"
 
 
 def _unavailable(reason: str, cause: BaseException | None = None) -> LedgerUnavailable:
@@ -788,6 +809,22 @@ def sealed_basis(
         basis = newest_basis(connection, told)
     guard.remember(Checked(seq, digest, control))
     return basis, control
+
+
+def follow(connection: Connection, guard: HeadGuard, after: int) -> None:
+    """Tampered unless the rows after one row lead to the sealed head, with no report before it on a
+    decision after it.
+    """
+    seq, digest, seal, *_ = connection.execute(_SEALED).one()
+    guard.require_seal(int(seq), bytes(digest), bytes(seal))
+    hashes = [select(table.c.hash).where(table.c.seq == after) for table in KINDS.values()]
+    found = [row.hash for one in hashes for row in connection.execute(one)] or [bytes(32)]
+    start = Checked(after, bytes(found[0]), control_digest(connection, after))
+    followed(connection, start, int(seq), bytes(digest))
+    for table in (OUTCOMES, QUARANTINE):
+        early = select(table.c.seq).where(table.c.decision > after, table.c.seq <= after).limit(1)
+        for row in connection.execute(early):
+            raise tampered(f"row {row.seq} reports on a decision that came after it")
 
 
 def followed(connection: Connection, known: Checked, seq: int, digest: bytes) -> bytes:

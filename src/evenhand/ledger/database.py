@@ -19,6 +19,7 @@ others. So the server ends a transaction whose client is silent (TIMEOUTS), and 
 import contextlib
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -415,13 +416,15 @@ for the disk; whoever is silent in a transaction for a second loses it, so that 
 for at most 5 s, go on.
 """
 CONNECTING = {
-    "connect_timeout": 5,
+    "connect_timeout": 3,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
     "keepalives_count": 3,
     "tcp_user_timeout": 10_000,
 }
 """How a client notices that the server has gone without a word; the URL may say otherwise."""
+SILENCE = 3.0
+"""Seconds without a word from the server after which a client asks whether it is there at all."""
 READERS = 8
 STATEMENTS = 512
 """Prepared statements that the writer keeps: an INSERT of each size for each table."""
@@ -477,6 +480,10 @@ def open_store(where: str | os.PathLike[str]) -> Store:
     )
     reader = create_engine(url, pool_size=READERS, isolation_level="REPEATABLE READ", **common)
 
+    watch = ServerWatch()
+    for engine in (writer, reader):
+        event.listen(engine, "do_connect", watch.connect)
+
     @event.listens_for(writer, "connect")
     def set_timeouts(connection: Any, _record: object) -> None:
         with connection.cursor() as cursor:
@@ -485,6 +492,67 @@ def open_store(where: str | os.PathLike[str]) -> Store:
         connection.commit()
 
     return Store(writer, reader)
+
+
+class ServerWatch:
+    """Notices that a PostgreSQL server says nothing although its connections stand.
+
+    A server that is frozen (a paused machine, a hung storage) keeps its sockets, so that neither
+    its own timeouts nor TCP's help, and a client would wait for as long as that lasts. A long
+    question is no silence: whoever has waited for SILENCE seconds tries whether the server takes a
+    new connection, and waits on if it does. If it does not, the old one is given up as if it had
+    been lost (ConnectionTimeout), and nobody tries again for as long.
+    """
+
+    def __init__(self) -> None:
+        self._silent_until = 0.0
+
+    def connect(self, dialect: Any, _record: object, words: Any, named: dict[str, Any]) -> Any:
+        """A connection whose every wait is watched."""
+        import psycopg
+
+        def alive() -> bool:
+            try:
+                psycopg.connect(*words, **{**named, "connect_timeout": 2}).close()
+            except psycopg.OperationalError as error:
+                if error.sqlstate is None:  # otherwise the server itself has refused
+                    self._silent_until = time.monotonic() + SILENCE
+                    return False
+            return True
+
+        class Watched(psycopg.Connection[Any]):
+            def wait(self, gen: Any, *given: Any, **options: Any) -> Any:
+                return super().wait(_watched(gen, self), *given, **options)
+
+        def _watched(gen: Any, connection: Any) -> Any:
+            since = None
+            try:
+                wanted = next(gen)
+                while True:
+                    ready = yield wanted
+                    if ready:
+                        since = None
+                    elif since is None:
+                        since = time.monotonic()
+                    elif time.monotonic() - since > SILENCE:
+                        if not alive():
+                            connection.pgconn.finish()
+                            raise silent()
+                        since = time.monotonic()
+                    wanted = gen.send(ready)
+            except StopIteration as end:
+                return end.value
+
+        def silent() -> Exception:
+            return psycopg.errors.ConnectionTimeout("the server has not answered for some seconds")
+
+        if time.monotonic() < self._silent_until:
+            raise silent()
+        try:
+            return Watched.connect(*words, **named)
+        except psycopg.errors.ConnectionTimeout:
+            self._silent_until = time.monotonic() + SILENCE
+            raise
 
 
 def _open_sqlite(path: Path) -> Store:

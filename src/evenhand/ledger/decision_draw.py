@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import bindparam, func, select, update
 
 from evenhand.canonical import canonical, text_literal
 from evenhand.contracts import Json
@@ -994,6 +994,10 @@ def text_agrees(text: str, columns: tuple[Any, ...], fingerprint: str) -> bool:
         return False
 
 
+MOST_ERASED = 5000
+"""Rows of a person that one statement empties."""
+
+
 def erase(transaction: Transaction, keyring: Keyring, tenant: str, person: str, by: str) -> int:
     """Erase a person: how many decisions they were; NotFound if there is nothing to erase.
 
@@ -1012,13 +1016,19 @@ def erase(transaction: Transaction, keyring: Keyring, tenant: str, person: str, 
             "read, the index of people was changed: run evenhand audit verify --deep.",
         )
     number = people[0].id
-    stored = select(PERSONAL.c.seq).where(
-        PERSONAL.c.person == number, PERSONAL.c.sealed.is_not(None)
-    )
-    rows = [row.seq for row in transaction.rows(stored.order_by(PERSONAL.c.seq))]
-    decided = len(transaction.rows(select(DECISIONS.c.seq).where(DECISIONS.c.seq.in_(rows))))
+    p = PERSONAL.c
+    stored = select(p.seq).where(p.person == number, p.sealed.is_not(None))
+    rows = [int(row.seq) for row in transaction.rows(stored.order_by(p.seq))]
+    joined = PERSONAL.join(DECISIONS, DECISIONS.c.seq == p.seq)
+    counted = select(func.count()).select_from(joined)
+    mine = counted.where(p.person == number, p.sealed.is_not(None))
+    decided = int(transaction.rows(mine)[0][0])
     transaction.append("erasure", {"rows": rows, "by": by})
-    emptied = update(PERSONAL).where(PERSONAL.c.person == number).values(sealed=None)
-    transaction.connection.execute(emptied)
+    # in pieces, because somebody may have a great many rows, and no statement may take long
+    for start in range(0, len(rows), MOST_ERASED):
+        piece = rows[start : start + MOST_ERASED]
+        between = p.seq.between(piece[0], piece[-1])
+        emptied = update(PERSONAL).where(p.person == number, between).values(sealed=None)
+        transaction.connection.execute(emptied)
     transaction.connection.execute(update(PEOPLE).where(PEOPLE.c.id == number).values(key=None))
     return decided

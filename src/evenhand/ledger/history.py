@@ -554,10 +554,12 @@ class LedgerReader:
         mine = (DECISIONS.c.tenant == tenant, DECISIONS.c.product == product)
         with self.store.reader.connect() as connection:
             for erasure in connection.execute(erasures.order_by(ERASURES.c.seq.desc())).all():
-                listed = DECISIONS.c.seq.in_(json.loads(erasure.body)["rows"])
-                erased = select(DECISIONS.c.seq).where(listed, *mine).limit(1)
-                if connection.execute(erased).first() is not None:
-                    return int(erasure.seq)
+                rows = json.loads(erasure.body)["rows"]
+                for start in range(0, len(rows), PAGE):  # somebody may have a great many
+                    listed = DECISIONS.c.seq.in_(rows[start : start + PAGE])
+                    erased = select(DECISIONS.c.seq).where(listed, *mine).limit(1)
+                    if connection.execute(erased).first() is not None:
+                        return int(erasure.seq)
         return after
 
     # counting

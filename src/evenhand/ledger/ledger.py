@@ -9,7 +9,9 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
+from contextvars import ContextVar
 from dataclasses import asdict
+from functools import partial
 from typing import Any, Self, TypeVar, cast
 
 from sqlalchemy import Connection, delete, select, update
@@ -18,7 +20,15 @@ from sqlalchemy.exc import DBAPIError
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
 from evenhand.ledger import decision_draw, postgres, publishing
-from evenhand.ledger.chain import Basis, Job, Transaction, Writer, hash_of_row, read_basis
+from evenhand.ledger.chain import (
+    Basis,
+    Job,
+    Transaction,
+    Writer,
+    follow,
+    hash_of_row,
+    read_basis,
+)
 from evenhand.ledger.counting import KEEP_EVERY, Counts
 from evenhand.ledger.database import (
     ENDED_SESSIONS,
@@ -51,6 +61,7 @@ from evenhand.ledger.refusals import (
     ClockJumped,
     Damaged,
     Invalid,
+    KeyRevoked,
     LedgerUnavailable,
     NotFound,
     Refusal,
@@ -366,13 +377,39 @@ class Ledger(LedgerReader):
         self.store.close()
 
     def _write(self, work: Callable[[Transaction], Kind], *, tidy: bool = False) -> Kind:
-        """Do some work in a transaction of the writer; it must refuse before it appends."""
+        """Do some work in a transaction of the writer; it must refuse before it appends. Nothing is
+        done for whoever asks by a key that has been revoked by then (`asked_by`).
+        """
+        asked_by = _ASKED_BY.get()
+        if asked_by is not None and asked_by[0] == self.id:
+            work = partial(_if_still_allowed, work, *asked_by[1:])
         return cast(Kind, self._writer.submit(Job(work=work, tidy=tidy)).future.result())
+
+    def asked_by(self, sha256: str, known: int) -> None:
+        """Let whatever is written from now on in this context be asked for by an API key.
+
+        A key is checked before the work begins, and may be revoked by another replica before the
+        work is done. So each transaction looks whether there is such a revocation: if so, it
+        refuses (`KeyRevoked`).
+
+        Parameters
+        ----------
+        sha256 : str
+            The hash of the key, as its row has it.
+        known : int
+            The newest key event that was known when the key was checked: `Basis.keys`.
+        """
+        _ASKED_BY.set((self.id, sha256, known))
 
     @property
     def broken(self) -> str | None:
         """Why nothing is written any more, for the health check."""
         return self._writer.broken
+
+    @property
+    def failed_commits(self) -> int:
+        """How many commits have failed since this ledger was opened, for the metrics."""
+        return self._writer.failed_commits
 
     def basis(self) -> Basis:
         """Tell which rows last changed what decides, and who may ask.
@@ -402,6 +439,28 @@ class Ledger(LedgerReader):
 
     def _require_sealed_rows(self, connection: Connection) -> None:
         self._sealed(connection, rows=True)
+
+    def require_chain(self, after: int = 0) -> None:
+        """Check that every row after some row stands in the sealed chain, and that no report in an
+        earlier row is about a later decision: before something is learned from them.
+
+        Parameters
+        ----------
+        after : int
+            The row.
+
+        Raises
+        ------
+        Tampered
+            If somebody without the keyring has added, changed or removed a row. Nothing is written
+            from then on.
+        """
+        with self.store.reader.connect() as connection:
+            try:
+                follow(connection, self._guard, after)
+            except Tampered as tampered:
+                self._writer.stop(tampered)
+                raise
 
     # deciding
 
@@ -1037,6 +1096,25 @@ class Ledger(LedgerReader):
                 transaction.insert(ENDED_SESSIONS, (session, expires))
 
         self._write(note)
+
+
+_ASKED_BY: ContextVar[tuple[str, str, int] | None] = ContextVar("asked by", default=None)
+"""By whose key the work of this context is asked for: ledger, hash of the key, newest key event."""
+
+
+def _if_still_allowed(
+    work: Callable[[Transaction], Kind], sha256: str, known: int, transaction: Transaction
+) -> Kind:
+    """The work, unless the key was revoked after the row `known`."""
+    if transaction.basis.keys > known:
+        transaction.flush()  # others may share the transaction
+        for event in read_key_events(transaction.connection, known):
+            if (event.action, event.info.get("sha256")) == ("key_revoked", sha256):
+                raise KeyRevoked(
+                    "the API key was revoked before this was done, and nothing was.",
+                    hint="send Authorization: Bearer eh_..., with a key that is valid.",
+                )
+    return work(transaction)
 
 
 def _mark_if_elsewhere(transaction: Transaction) -> None:

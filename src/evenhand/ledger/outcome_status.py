@@ -13,7 +13,7 @@ a set is commutative and idempotent, and `Facts.standing` looks at the set alone
 proof.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -379,8 +379,9 @@ class Reporter:
             # a group that was known before the decision counts as reported
             known = opened.fields["group"]
             if known is not None:
-                before = before.with_report(GroupTold(known), self._group_digest(row.seq, known))
-            digest = self._group_digest(row.seq, report.group)
+                told = self._group_digest(row.seq, known, before.groups)
+                before = before.with_report(GroupTold(known), told)
+            digest = self._group_digest(row.seq, report.group, before.groups)
         after = before.with_report(report, digest)
         result = result_of(before, report, after)
         kind, value = kind_and_value(report, digest)
@@ -405,11 +406,21 @@ class Reporter:
             entered.add(row.seq, kind, value, seq, quarantined=result == "quarantined")
         return Verdict(result, after.standing, row.seq if seq is None else seq)
 
-    def _group_digest(self, decision: int, group: Scalar) -> str:
+    def _group_digest(self, decision: int, group: Scalar, known: Container[str] = ()) -> str:
         """Tells groups of *one* decision apart; between decisions it says nothing, so nobody can be
-        counted by it.
+        counted by it. Equal numbers are one group: 1 is known if 1.0 is, and the other way round.
         """
-        return self._keyring.digest("group", str(decision), canonical(group)).hex()
+        spellings = [group]
+        if type(group) in (int, float) and group == 0:
+            spellings += [0, 0.0, -0.0]
+        elif isinstance(group, float) and group.is_integer():
+            spellings.append(int(group))
+        elif type(group) is int and abs(group) <= 2**53:
+            spellings.append(float(group))
+        digests = [
+            self._keyring.digest("group", str(decision), canonical(one)).hex() for one in spellings
+        ]
+        return next((digest for digest in digests if digest in known), digests[0])
 
 
 class _Entered:

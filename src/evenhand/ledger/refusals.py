@@ -11,6 +11,7 @@ Refusal
 ├── TooEarly            a secret of a window that has not ended
 ├── GapUnconfirmed      restored; an operator must confirm the gap
 ├── LedgerLocked        another process has the SQLite file
+├── KeyRevoked          the API key of whoever asks was revoked on the way
 ├── Switched            the terms were made before a switch or a change of keys
 ├── LedgerUnavailable   disk full, fsync error, closed: no answer
 │   ├── Tampered        the end of the chain was not written with the keyring, or went back
@@ -127,6 +128,16 @@ class LedgerLocked(Refusal):
     Examples
     --------
     >>> issubclass(LedgerLocked, Refusal)
+    True
+    """
+
+
+class KeyRevoked(Refusal):
+    """The API key of whoever asks was revoked before what they asked for was done; nothing was.
+
+    Examples
+    --------
+    >>> issubclass(KeyRevoked, Refusal)
     True
     """
 

@@ -14,6 +14,7 @@ import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextvars import Context
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
@@ -299,6 +300,11 @@ class Decider:
         """Seconds since the ledger was last asked what decides, and who may ask."""
         return time.monotonic() - self._looked
 
+    @property
+    def basis(self) -> Basis:
+        """The newest rows that are known here to have changed what decides, and who may ask."""
+        return self._basis
+
     def keep_up(self) -> None:
         """Ask the ledger whether anything has changed, and take it up; blocks."""
         with self._looking:
@@ -319,7 +325,8 @@ class Decider:
             self._looked = time.monotonic()
             return  # this process alone writes, and knows
         if self._next_look is None:
-            self._next_look = asyncio.create_task(self._look())
+            # it is nobody's own: what it writes is not asked for by the key of whoever came first
+            self._next_look = asyncio.create_task(self._look(), context=Context())
         await asyncio.shield(self._next_look)
 
     async def _look(self) -> None:

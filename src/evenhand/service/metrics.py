@@ -23,6 +23,7 @@ GAUGES: Mapping[str, tuple[str, list[str]]] = {
     "label_lag_seconds": ("Since the newest label came", ["product"]),
     "refresh_age_seconds": ("Since this process looked at what is active", []),
     "database_up": ("1 if the ledger can be read and written", []),
+    "failed_commits": ("Commits since the start of which nobody knows whether they were done", []),
     "witness_lag_seconds": ("Since a witness took a head", ["witness"]),
     "witness_lag_rows": ("Rows that a witness has not seen", ["witness"]),
 }
@@ -100,6 +101,7 @@ class ProductGauges:
         database = self.health.database()
         tell("database_up", float(database == "ok"))
         tell("refresh_age_seconds", self.decider.refresh_age)
+        tell("failed_commits", self.decider.ledger.failed_commits)
         if database == "ok":
             for witness, (seconds, rows, _) in self.health.witness_lag().items():
                 tell("witness_lag_seconds", seconds, witness)

@@ -19,6 +19,7 @@ from evenhand.ledger import (
     Conflict,
     GapUnconfirmed,
     Gone,
+    KeyRevoked,
     LeaseHeld,
     LedgerLocked,
     NotFound,
@@ -64,6 +65,7 @@ KINDS: Mapping[type[EvenhandError], str] = {
     TooEarly: "too-early",
     GapUnconfirmed: "gap-unconfirmed",
     LedgerLocked: "ledger-locked",
+    KeyRevoked: "unauthorised",
     Refusal: "ledger-unavailable",
     EvenhandError: "invalid",
 }
@@ -168,6 +170,8 @@ async def answer_error(request: Request, error: Exception) -> Response:
     match error:
         case ProblemError():
             return problem_response(error.document, error.headers)
+        case KeyRevoked():
+            return problem_response(refusal_problem(error), {"WWW-Authenticate": "Bearer"})
         case EvenhandError():
             return problem_response(refusal_problem(error))
         case RequestValidationError():

@@ -283,7 +283,10 @@ def _with_scope(scope: Scope) -> Callable[[Request], Awaitable[Caller]]:
         if scope != "decide" or request.method != "POST":
             # another replica may have revoked it; decisions ask inside of their transaction
             await service.decider.current()
+            known = service.decider.basis.keys
             service.key_guard.require_valid(key)
+            # and may do so while the work waits: the transaction that does it looks again
+            service.ledger.asked_by(key.sha256, known)
         require_scope(key, scope)
         return Caller(service, key, key.tenant)
 

@@ -185,6 +185,7 @@ class Trainer:
             self.catch_up()
             if self._last is None:
                 return self._publish(lease)
+            self.ledger.require_chain(self._closing.closed)  # or a label may be nobody's
             head = self.ledger.head()
             step = self._close if self.older_rules is None else self._succeed
             try:
@@ -287,6 +288,8 @@ class Trainer:
             self._forget()
             self._erased, newest = erased, lineage[-1]
             if newest.rules == RULES:
+                if len(lineage) > 1:
+                    self.ledger.require_chain()
                 # each closed cohort as it was known at its closing
                 cohorts: list[Block] = []
                 for before, after in itertools.pairwise(lineage):
