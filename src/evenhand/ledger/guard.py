@@ -231,8 +231,10 @@ class HeadGuard:
         if head.seq and not self.keyring.sealed_head(head.seq, head.hash, head.seal):
             raise Tampered(
                 f"the seal of row {head.seq}, the end of the chain, is not the keyring's: "
-                "the database was changed by somebody without the keyring; nothing is appended.",
-                hint="find out what was changed (evenhand audit verify --deep), then restore.",
+                "a newer root was taken up that this process does not hold, or the database was "
+                "changed by somebody without the keyring; nothing is appended.",
+                hint="if the root was rotated, give the new keyring to every replica and restart "
+                "it; else find out what was changed (evenhand audit verify --deep), then restore.",
             )
         back = head.seq < self._seq
         if back or (head.seq == self._seq and head.seq and head.hash != self._hash):
