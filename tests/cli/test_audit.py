@@ -2,9 +2,12 @@
 
 import csv
 import json
+import os
 import shutil
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -176,6 +179,44 @@ def test_a_running_service_is_looked_at_by_a_snapshot(folder):
         done = run("verify")
     assert done.exit_code == 0
     assert "snapshot" in done.output
+
+
+@pytest.mark.parametrize("wal", [False, True])
+def test_a_read_only_copy_is_verified_as_it_is(folder, wal):
+    """As somebody who may read and not write: root, who may do everything, becomes nobody."""
+    with tempfile.TemporaryDirectory() as place:
+        copy = Path(place)
+        if wal:  # a copy of a ledger in use, with what is in its log only
+            ledger = Ledger.open(folder / "ledger.sqlite", keyring=KEYRING, clock=lambda: 1.9e9)
+            ledger.operate("bank", "loan", "note", "somebody")
+        for name in ("ledger.sqlite", "keyring.json", "service.toml", "ledger.sqlite-wal"):
+            if (folder / name).exists():
+                shutil.copy(folder / name, copy)
+        assert (copy / "ledger.sqlite-wal").exists() == wal
+        if wal:
+            rows = ledger.head().seq
+            ledger.close()
+        names = {file.name: file.read_bytes() for file in copy.iterdir()}
+        for file in copy.iterdir():
+            file.chmod(0o444)
+            if os.geteuid() == 0:
+                os.chown(file, 65534, -1)
+        (copy / "keyring.json").chmod(0o400)
+        copy.chmod(0o555)
+        words = ["audit", "verify", "--deep", "--config", str(copy / "service.toml")]
+        user = os.geteuid()
+        if user == 0:
+            os.seteuid(65534)
+        try:
+            done = CliRunner().invoke(main, words)
+        finally:
+            os.seteuid(user)
+        assert done.exit_code == 0, done.output
+        assert "cannot be written here" in done.output
+        assert "0 problems" in done.output
+        assert not wal or f"{rows:,} rows" in done.output
+        assert {file.name: file.read_bytes() for file in copy.iterdir()} == names
+        copy.chmod(0o700)
 
 
 def test_a_lost_keyring_is_not_replaced(folder):

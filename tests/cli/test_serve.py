@@ -1,5 +1,7 @@
 """`evenhand serve`: what it refuses, what it says, and the demonstration."""
 
+import time
+
 import psycopg
 import pytest
 from click.testing import CliRunner
@@ -9,6 +11,7 @@ from tests.service.bank import TOML, ledger_with_settings
 from tests.torture.serving import free_port
 
 from evenhand.cli import main
+from evenhand.ledger import Keyring, Ledger, Tampered, verify
 from evenhand.service import LedgerKeys, load_settings
 from evenhand.service.server import open_ledger
 
@@ -99,3 +102,83 @@ def test_sqlite_has_no_roles(tmp_path):
     done = CliRunner().invoke(main, words)
     assert (done.exit_code, "no roles" in done.output) == (2, True)
     assert "SQLite" in CliRunner().invoke(main, ["db", "show", *words[3:]]).output
+
+
+def test_a_database_that_refuses_is_told_without_its_password(postgres_url, tmp_path):
+    opened(postgres_url).close()
+    password = postgres_url.replace("evenhand@", "evenhand:s3cret@")
+    nobody = password.replace("evenhand:", "nobody:")
+    for ledger, told in (
+        ("postgresql://evenhand:s3cret@127.0.0.1:1/evenhand", "is away or lets nobody in"),
+        (nobody, "is away or lets nobody in"),
+        (f"{password}_nowhere", "does not exist"),
+        (password.replace("127.0.0.1:", "127.0.0.1:x"), "no number from 1 to 65535"),
+        (password.replace("postgresql", "mysql"), "a URL of PostgreSQL"),
+    ):
+        config = _config(tmp_path, ledger)
+        for words in (["db", "show"], ["db", "grant", "evenhand"], ["serve", "--check"]):
+            done = CliRunner().invoke(main, [*words, "--config", config])
+            assert done.exit_code == 2, done.output
+            assert isinstance(done.exception, SystemExit)
+            assert words[0] == "serve" or told in done.output
+            assert "Hint: " in done.output
+            assert "s3cret" not in done.output
+
+
+def test_a_restore_shows_no_password(postgres_url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    KEYRING.save(tmp_path / "keyring.json")
+    opened(postgres_url).close()
+    empty = f"{postgres_url}_restored"
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {empty.rpartition('/')[2]}")
+    words = ["audit", "backup", "--out", "copy", "--config", _config(tmp_path, postgres_url)]
+    assert CliRunner().invoke(main, words).exit_code == 0
+    config = _config(tmp_path, empty.replace("evenhand@", "evenhand:s3cret@"))
+    words = ["audit", "restore", "copy", "--by", "op", "--config", config]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert "Restored: postgresql://evenhand:***@" in done.output
+    assert "s3cret" not in done.output
+
+
+def test_a_root_is_rotated_when_every_replica_holds_it(postgres_url, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    KEYRING.save(tmp_path / "keyring.json")
+    words = ["audit", "rotate-root", "--by", "op", "--config", _config(tmp_path, postgres_url)]
+
+    def rotate(*more):
+        return CliRunner().invoke(main, [*words, *more])
+
+    def replica():
+        return Ledger.open(postgres_url, keyring=Keyring.load("keyring.json"), clock=time.time)
+
+    replica().close()
+    with replica() as old:  # it is not restarted
+        added = rotate()
+        assert added.exit_code == 0, added.output
+        assert "restart them, and run again with --replicas-restarted" in added.output
+        refused = rotate()
+        assert refused.exit_code == 2
+        assert "and would stop" in refused.output
+        assert "add --replicas-restarted" in refused.output
+        old.operate("bank", "loan", "note", "it goes on")
+        with replica() as new:
+            taken = rotate("--replicas-restarted")
+            assert taken.exit_code == 0, taken.output
+            assert "Root 1 is active" in taken.output
+            assert "Restart every replica before the next rotation." in taken.output
+            new.operate("bank", "loan", "note", "it goes on")
+        with pytest.raises(Tampered) as stopped:
+            old.operate("bank", "loan", "note", "it was not restarted")
+        assert "a newer root was taken up that this process does not hold" in str(stopped.value)
+        assert "give the new keyring to every replica and restart" in str(stopped.value)
+    with replica() as again:
+        again.operate("bank", "loan", "note", "nothing had to be restored")
+        assert verify(again, deep=True).ok
+
+
+def test_on_sqlite_nobody_else_has_to_be_restarted(folder):
+    words = ["audit", "rotate-root", "--by", "op", "--config", "service.toml"]
+    assert "and run again." in CliRunner().invoke(main, words).output
+    assert "Root 1 is active" in CliRunner().invoke(main, words).output

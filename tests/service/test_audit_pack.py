@@ -54,7 +54,11 @@ ROWS = [
 def test_an_export_is_a_log(tmp_path, kind, name):
     if kind == "parquet":
         pytest.importorskip("pyarrow")
+    (tmp_path / name).touch(mode=0o644)  # a file that was there before
     assert export_decisions(ROWS, LOAN, tmp_path / name, kind) == 5
+    assert export_decisions(ROWS, LOAN, tmp_path / f"new-{name}", kind) == 5
+    for file in (name, f"new-{name}"):
+        assert (tmp_path / file).stat().st_mode & 0o777 == 0o600
     log = read_log(tmp_path / name)
     assert log.ids == ["1", "2", "3", "4", "5"]
     assert log.names == ("score",)

@@ -253,6 +253,16 @@ def test_a_gap_is_confirmed_for_one_tenant(bank):
     assert bank.post("/v1/decisions", application("k1")).status_code == 200
 
 
+def test_asking_for_a_window_that_is_none_is_not_recorded(bank):
+    bank.post("/v1/decisions", application("k"))
+    before = bank.ledger.head().seq
+    for name in ("w0", "x" * 3000):
+        refused = bank.post(f"/v1/windows/{name}/reveal", None)
+        assert refused.status_code == 404
+        assert len(refused.content) < 1000
+    assert bank.ledger.head().seq == before
+
+
 def test_a_secret_is_revealed_when_every_tenant_has_asked(bank):
     bank.post("/v1/decisions", application("k1"))
     name = bank.get("/v1/windows").json()["windows"][0]["name"]

@@ -105,6 +105,21 @@ def test_a_ledger_in_a_database_is_not_given_another_keyring(settings, postgres_
         list(check(replace(settings, keyring="env:EVENHAND_OTHER_ROOT")))
 
 
+@pytest.mark.parametrize("mode", [0o644, 0o604, 0o602, 0o777])
+def test_a_keyring_that_others_can_read_is_refused(settings, mode):
+    open_ledger(settings, lambda: 1e9).close()
+    keyring, free = Path(settings.keyring), replace(settings, port=0)
+    keyring.chmod(mode)
+    for start in (lambda: list(check(free)), lambda: open_ledger(settings, lambda: 1e9)):
+        with pytest.raises(InvalidInput) as refused:
+            start()
+        for part in ("keyring of [service]", f"mode {mode:04o}", f"chmod 600 {keyring}"):
+            assert part in str(refused.value)
+    for fine in (0o600, 0o400, 0o440):  # a cluster gives secrets to a group
+        keyring.chmod(fine)
+        open_ledger(settings, lambda: 1e9).close()
+
+
 def test_while_the_ledger_is_open_elsewhere_a_snapshot_is_read(settings):
     with (
         open_ledger(settings, lambda: 1e9) as ledger,

@@ -61,11 +61,14 @@ def command() -> None:
 def _ledger(settings: "Settings") -> "Iterator[tuple[Ledger, bool]]":
     """(ledger, whether it is the ledger itself, and no snapshot of it)."""
     from evenhand.ledger import SystemClock
-    from evenhand.service.server import ledger_or_snapshot
+    from evenhand.service.server import is_read_only, ledger_or_snapshot
 
     with ledger_or_snapshot(settings, SystemClock()) as (ledger, itself):
         if not itself:
-            click.echo("The service is running; this is a snapshot of its ledger.", err=True)
+            told = "The service is running; this is a snapshot of its ledger."
+            if is_read_only(settings):
+                told = "The ledger cannot be written here; this is a copy of it."
+            click.echo(told, err=True)
         yield ledger, itself
 
 
@@ -345,11 +348,25 @@ def plan_windows_command(settings: "Settings", by: str, days: float, note: str) 
     click.echo(f"Windows of {days:g} days begin at {begins}; now set window_days = {days:g}.")
 
 
-@command.command("rotate-root", params=[CONFIG, BY, WHY])
-def rotate_root_command(settings: "Settings", by: str, note: str) -> None:
+@command.command(
+    "rotate-root",
+    params=[
+        CONFIG,
+        BY,
+        WHY,
+        option(
+            "--replicas-restarted",
+            "Every replica has been restarted with the new root in its keyring; PostgreSQL only.",
+            is_flag=True,
+        ),
+    ],
+)
+def rotate_root_command(settings: "Settings", by: str, note: str, replicas_restarted: bool) -> None:
     """Take up a new root key: the first call adds one to the keyring's file, the second uses it.
 
-    In between, give the file to every replica and restart them. Old windows keep their root.
+    In between, give the file to every replica and restart them: a replica without the new root
+    stops when it is taken up. With PostgreSQL the second call asks you to say that you have done
+    so. Old windows keep their root.
     """
     import os
 
@@ -362,11 +379,20 @@ def rotate_root_command(settings: "Settings", by: str, note: str) -> None:
     with _writable(settings) as ledger:
         keyring = ledger.keyring
         if keyring.active + 1 < keyring.roots:
+            if "://" in settings.ledger and not replicas_restarted:
+                raise InvalidInput(
+                    f"root {keyring.active + 1} is in the keyring and not yet taken up; replicas "
+                    "that were not restarted since do not hold it, and would stop.",
+                    hint="give the keyring to every replica, restart them, and add "
+                    "--replicas-restarted.",
+                )
             people = ledger.rotate_root(by, note)
             click.echo(f"Root {keyring.active} is active; {people:,} keys wrapped anew.")
             if is_file:  # from now on this file lets no older root seal anything
                 keyring.save(made)
                 os.replace(made, path)
+                click.echo(f"{path} says so too: give it to every replica.")
+            click.echo("Restart every replica before the next rotation.")
             return
     if not is_file:
         raise InvalidInput(
@@ -375,4 +401,5 @@ def rotate_root_command(settings: "Settings", by: str, note: str) -> None:
         )
     open_keyring(settings).with_new_root().save(made)
     os.replace(made, path)
-    click.echo(f"A new root is in {path}. Give it to every replica, restart them, and run again.")
+    again = "run again with --replicas-restarted" if "://" in settings.ledger else "run again"
+    click.echo(f"A new root is in {path}. Give it to every replica, restart them, and {again}.")

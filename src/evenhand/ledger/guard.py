@@ -260,7 +260,13 @@ class HeadGuard:
     def require_seal(self, seq: int, digest: bytes, seal: bytes) -> None:
         """Tampered if the keyring did not seal this end of the chain."""
         if seq and not self.keyring.sealed_head(seq, digest, seal):
-            raise tampered(f"the seal of row {seq}, the end of the chain, is not the keyring's")
+            raise Tampered(
+                f"the seal of row {seq}, the end of the chain, is not the keyring's: "
+                "a newer root was taken up that this process does not hold, or the database was "
+                "changed by somebody without the keyring; nothing is appended.",
+                hint="if the root was rotated, give the new keyring to every replica and restart "
+                "it; else find out what was changed (evenhand audit verify --deep), then restore.",
+            )
 
     def remember(self, checked: Checked) -> None:
         """This state was checked: the next look begins there."""

@@ -954,7 +954,14 @@ class Ledger(LedgerReader):
         -------
         set of str
             The tenants that have asked for it.
+
+        Raises
+        ------
+        NotFound
+            If there is no such window; nothing is recorded.
         """
+        if all(window.name != name for window in self.windows()):
+            raise NotFound(f"there is no window {name[:200]!r}.")
 
         def record(transaction: Transaction) -> set[str]:
             asked = select(EVENTS.c.tenant, EVENTS.c.body).where(EVENTS.c.action == "reveal_asked")
@@ -994,7 +1001,7 @@ class Ledger(LedgerReader):
         """
         window = next((window for window in self.windows() if window.name == name), None)
         if window is None:
-            raise NotFound(f"there is no window {name!r}.")
+            raise NotFound(f"there is no window {name[:200]!r}.")
 
         def record(transaction: Transaction) -> bytes:
             left = window.ends - transaction.now

@@ -6,6 +6,7 @@ import contextlib
 import csv
 import hashlib
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -223,7 +224,8 @@ def export_decisions(rows: Iterable[Row], product: Product, path: Path, format: 
     """Write decisions with their propensities in one of EXPORT_FORMATS; how many they are.
 
     The id of a decision is the number of its row. Erased people are left out; accepted people whose
-    outcome is open have no label. `evenhand evaluate` reads all formats.
+    outcome is open have no label. `evenhand evaluate` reads all formats. Features and groups are in
+    it, so only its owner can read the file.
     """
     kept = [row for row in rows if row.features is not None]
     if not kept:
@@ -244,6 +246,8 @@ def export_decisions(rows: Iterable[Row], product: Product, path: Path, format: 
         id=[row.seq for row in kept],
         source="the ledger",
     )
+    os.close(for_owner(str(path), os.O_WRONLY | os.O_CREAT))
+    path.chmod(0o600)  # one that was there before
     if format == "parquet":
         facts = {name: [getattr(row, name) for row in kept] for name in PARQUET_FACTS}
         write_parquet(log, path, {**facts, "propensity": log.propensity.tolist()})

@@ -8,9 +8,11 @@ import gc
 import ipaddress
 import json
 import os
+import shutil
 import socket
 import sqlite3
 import ssl
+import stat
 import tempfile
 from collections.abc import Iterator
 from functools import partial
@@ -45,6 +47,7 @@ def open_keyring(settings: Settings) -> Keyring:
         return Keyring.from_source(settings.keyring)
     path = Path(settings.keyring)
     if path.exists():
+        require_private_keyring(settings)
         return Keyring.load(path)
     if "://" not in settings.ledger and Path(settings.ledger).exists():
         raise InvalidInput(
@@ -58,6 +61,22 @@ def open_keyring(settings: Settings) -> Keyring:
     with contextlib.suppress(FileExistsError):  # another replica was faster
         Keyring.generate().save(path)
     return Keyring.load(path)
+
+
+def require_private_keyring(settings: Settings) -> None:
+    """A keyring's file is for the service alone; a group may read it where the service gets it from
+    one, as in a cluster.
+    """
+    if settings.keyring.startswith(SOURCES) or os.name != "posix":
+        return
+    mode = stat.S_IMODE(Path(settings.keyring).stat().st_mode)
+    if mode & stat.S_IRWXO:
+        raise InvalidInput(
+            f"keyring of [service] is {settings.keyring!r}, with mode {mode:04o}; nobody but its "
+            "owner should get at it, for whoever has it and the database predicts every coin.",
+            hint=f"chmod 600 {settings.keyring}; if others could read it, rotate the root "
+            "(evenhand audit rotate-root).",
+        )
 
 
 def _begun_by(settings: Settings) -> str | None:
@@ -101,24 +120,40 @@ def open_ledger(settings: Settings, clock: Clock, path: Path | None = None) -> L
 
 @contextlib.contextmanager
 def ledger_or_snapshot(settings: Settings, clock: Clock) -> Iterator[tuple[Ledger, bool]]:
-    """(ledger, whether it is the ledger itself): while another process has it open, a snapshot."""
-    try:
-        with open_ledger(settings, clock) as ledger:
-            yield ledger, True
-            return
-    except LedgerLocked:
-        pass
+    """(ledger, whether it is the ledger itself): while another process has it open, a snapshot;
+    where a SQLite ledger cannot be written (an auditor's read-only copy), a copy elsewhere.
+    """
+    read_only = is_read_only(settings)
+    if not read_only:
+        try:
+            with open_ledger(settings, clock) as ledger:
+                yield ledger, True
+                return
+        except LedgerLocked:
+            pass
     with tempfile.TemporaryDirectory(prefix="evenhand-") as directory:
-        copy = Path(directory) / "snapshot.sqlite"
-        # SQLite's online copy through a connection that cannot write
-        source = f"{Path(settings.ledger).absolute().as_uri()}?mode=ro"
-        with (
-            contextlib.closing(sqlite3.connect(source, uri=True)) as reading,
-            contextlib.closing(sqlite3.connect(copy)) as writing,
-        ):
-            reading.backup(writing)
+        source, copy = Path(settings.ledger).absolute(), Path(directory) / "snapshot.sqlite"
+        if read_only:  # nobody writes to it, and SQLite could not open its log beside it
+            for end in ("", "-wal"):
+                with contextlib.suppress(FileNotFoundError):
+                    shutil.copyfile(f"{source}{end}", f"{copy}{end}")
+        else:  # SQLite's online copy through a connection that cannot write
+            with (
+                contextlib.closing(sqlite3.connect(f"{source.as_uri()}?mode=ro", uri=True)) as old,
+                contextlib.closing(sqlite3.connect(copy)) as new,
+            ):
+                old.backup(new)
         with open_ledger(settings, clock, copy) as ledger:
             yield ledger, False
+
+
+def is_read_only(settings: Settings) -> bool:
+    """Whether the ledger is a SQLite file that this user, or anybody, cannot write."""
+    if "://" in settings.ledger or not Path(settings.ledger).exists():
+        return False
+    effective = os.access in os.supports_effective_ids
+    place = Path(settings.ledger).absolute()
+    return not all(os.access(p, os.W_OK, effective_ids=effective) for p in (place, place.parent))
 
 
 def open_keys(ledger: Ledger, settings: Settings) -> tuple[LedgerKeys, dict[str, str]]:
@@ -226,6 +261,7 @@ def check(settings: Settings) -> Iterator[str]:
     require_places(settings)
     begun, keyring = _begun_by(settings), None
     if settings.keyring.startswith(SOURCES) or Path(settings.keyring).exists():
+        require_private_keyring(settings)
         keyring = Keyring.from_source(settings.keyring)
         yield f"keyring: {keyring.public_key}"
     elif begun is not None:
