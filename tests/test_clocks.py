@@ -44,6 +44,8 @@ ALLOWED = {
     ("tests/torture/edge.py", "hostile_bodies"): MEASURED,
     ("tests/torture/edge.py", "_health"): MEASURED,
     ("tests/torture/edge.py", "silent_connections"): "the seconds decide at full size alone",
+    ("tests/torture/edge.py", "unfinished_bodies"): "the seconds decide at full size alone",
+    ("tests/torture/edge.py", "_flooded"): "the seconds decide at full size alone",
     ("tests/torture/million.py", "verified"): MEASURED,
     ("tests/torture/million.py", "restarted"): MEASURED,
     ("tests/torture/million.py", "_looked"): MEASURED,

@@ -21,6 +21,7 @@ import numpy as np
 from tests.torture.serving import (
     ROOT,
     TOML,
+    Client,
     Process,
     application,
     folder,
@@ -277,10 +278,10 @@ def answers(process, *parts):
     return [int(status) for status in re.findall(rb"HTTP/1\.1 (\d+) ", told)]
 
 
-async def _another(process):
-    """An answer on another connection: what was sent before has been read."""
+async def _another(process, rounds=3):
+    """Answers on another connection: what was sent before has been read."""
     client = process.client()
-    for _ in range(3):
+    for _ in range(rounds):
         assert (await client.get("/health/live"))[0] == 200
     client.close()
 
@@ -497,6 +498,125 @@ def silent_connections(quick, kind="real"):
     )
     target = "all are closed after a few seconds (at most 10); others are served"
     return target, figure, left == 0 and (during, after) == (30, 30) and (quick or seconds <= 10)
+
+
+def unfinished_bodies(quick, kind="real"):
+    """All connections that the service keeps but one are of two addresses without a key, each with
+    a whole head and a body that never comes.
+    """
+    number = 40 if quick else 2000
+    head = b"POST /dashboard/login HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nk"
+    more = f"max_connections = {number + 1}\nmax_connections_per_client = {number // 2}\n"
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(ValueError, OSError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 8192), hard))
+    with Process(folder(), kind, more=more).running() as process, contextlib.ExitStack() as stack:
+        waiting, began = selectors.DefaultSelector(), time.monotonic()
+        for i in range(number):
+            one = stack.enter_context(socket.socket())
+            one.bind((f"127.0.0.{2 + i % 2}", 0))
+            one.connect(("127.0.0.1", process.port))
+            one.sendall(head)
+            one.setblocking(False)
+            waiting.register(one, selectors.EVENT_READ)
+        during, probes = asyncio.run(_at_once(process))  # when all heads have been read
+        if not quick:
+            until(lambda: not _closed(waiting), "the end of unfinished bodies")
+        left, seconds = len(waiting.get_map()), time.monotonic() - began
+    figure = (
+        f"{number:,} connections: meanwhile {during} of 10 with a valid key and {probes} of 10 "
+        f"probes (live, ready) answered; {left:,} open after {seconds:.1f} s"
+    )
+    target = "valid keys and probes are served meanwhile; all are closed after at most 10 s"
+    held = (during, probes) == (10, 10) and (quick or (left == 0 and seconds <= 10))
+    return target, figure, held
+
+
+async def _at_once(process):
+    """(decisions, probes) that are answered, of ten each, all on connections that stay open."""
+    await _another(process, rounds=50)
+    clients = [process.client() for _ in range(20)]
+    asked = [one.post("/v1/decisions", application(f"k{i}")) for i, one in enumerate(clients[:10])]
+    looks = [
+        one.get(f"/health/{word}")
+        for one, word in zip(clients[10:], 5 * ("live", "ready"), strict=True)
+    ]
+    told = [
+        answer is not None and answer[0] == 200 for answer in await asyncio.gather(*asked, *looks)
+    ]
+    for one in clients:
+        one.close()
+    return sum(told[:10]), sum(told[10:])
+
+
+# a flood of questions
+
+PLAN = {
+    "product": "loan",
+    "group_shares": {"a": 0.5, "b": 0.5},
+    "bad_rates": {"a": 0.3, "b": 0.4},
+    "auc": 0.7,
+    "horizon": 200_000,
+}
+
+
+async def _flooded(process, number):
+    """(the statuses of those of `number` plans at once that are not simulated, the status and the
+    seconds of each request of others); a mutant has 10 s for each.
+    """
+    asked = json.dumps({"scopes": ["audit"], "name": "auditor"}).encode()
+    admin = process.client()
+    token = json.loads((await admin.call("POST", "/v1/keys", asked))[1])["token"]
+    await admin.post("/v1/decisions", application("accepted"))
+    many = [Client(process.port, token) for _ in range(number)]
+    plans = [asyncio.create_task(one.post("/v1/plan", PLAN)) for one in many]
+    patience = None if process.kind == "real" else 1
+    # one is simulated and one waits; the others are answered at once
+    for others in asyncio.as_completed(plans, timeout=patience):
+        with contextlib.suppress(TimeoutError):
+            await others
+        if sum(task.done() for task in plans) >= number - 2 or patience:
+            break
+    refused = [task.result()[0] for task in plans if task.done()]
+    told, signed = {}, {"product": "loan", "by": "Ada", "note": "flood"}
+    for what, method, path, body in (
+        ("ready", "GET", "/health/ready", None),
+        ("label", "POST", "/v1/outcomes", {"key": "accepted", "label": 1}),
+        ("decide", "POST", "/v1/decisions", application("flood")),
+        ("metrics", "GET", "/metrics", None),
+        ("kill", "POST", "/v1/kill", signed),
+    ):
+        began, content = time.perf_counter(), b"" if body is None else json.dumps(body).encode()
+        patience, one = None if process.kind == "real" else 10, process.client()
+        with contextlib.suppress(TimeoutError):
+            answer = None
+            answer = await asyncio.wait_for(one.call(method, path, content), patience)
+        told[what] = (answer and answer[0], time.perf_counter() - began)
+        one.close()
+    for task in plans:
+        task.cancel()
+    await asyncio.gather(*plans, return_exceptions=True)
+    for one in (*many, admin):
+        one.close()
+    return refused, told
+
+
+def flood_of_plans(quick, kind="real"):
+    """A key that may only look asks for many plans at once, each of which takes seconds."""
+    number = 12 if quick else 40
+    with Process(folder(), kind).running() as process:
+        refused, told = asyncio.run(_flooded(process, number))
+    figure = (
+        f"{refused.count(429)} of {number} plans at once refused with 429; meanwhile "
+        + ", ".join(f"{what} {status} after {took:.2f} s" for what, (status, took) in told.items())
+    )
+    # the label is for a person whom the coin may have rejected
+    sound = all(
+        status in ((200, 409) if what == "label" else (200,)) for what, (status, _) in told.items()
+    )
+    quickly = quick or max(took for _, took in told.values()) < 2
+    target = "all but two are refused; deciding, labels, probes and the kill switch within 2 s"
+    return target, figure, sound and quickly and refused == [429] * (number - 2)
 
 
 # a signal to stop

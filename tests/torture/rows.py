@@ -11,12 +11,14 @@ from tests.torture.doors import attackers, canaries, fuzz, monsters
 from tests.torture.edge import (
     and_mutant,
     drain,
+    flood_of_plans,
     floods,
     hostile_bodies_and_mutants,
     impossible_settings,
     openapi,
     silent_connections,
     strange_messages,
+    unfinished_bodies,
 )
 from tests.torture.identity import identical_requests, interleavings, late_retries, other_body
 from tests.torture.integrity import (
@@ -93,6 +95,8 @@ ROWS = (
     Row("upgrades, trailers, doubled headers", and_mutant(strange_messages, "gullible")),
     Row("floods around a body without a key", and_mutant(floods, "gullible")),
     Row("silent connections", and_mutant(silent_connections, "patient")),
+    Row("unfinished bodies without a key", and_mutant(unfinished_bodies, "hospitable")),
+    Row("a flood of plans by a key that may only look", and_mutant(flood_of_plans, "one pool")),
     Row("impossible settings", and_mutant(impossible_settings, "believing")),
     Row("the OpenAPI document (schemathesis)", and_mutant(openapi, "undocumented")),
     Row("SIGTERM under load", and_mutant(drain, "abrupt")),

@@ -55,6 +55,7 @@ from evenhand.service import (
     metrics,
     render,
     request_guard,
+    threads,
 )
 from evenhand.service.request_guard import RequestGuard
 from evenhand.service.server import make_server, open_keyring, open_keys, run
@@ -211,7 +212,21 @@ def _mutated(running, kind):
     as soon as it is told to stop, as uvicorn does. curt: it closes as soon as it has refused.
     undocumented: its OpenAPI document does not know what it answers. gullible: it reads trailers as
     headers and counts neither lines nor bytes, and a wish for another protocol ends the message.
+    hospitable: a whole head is enough to stay. one pool: all work is done in asyncio's own threads.
     """
+    if kind == "hospitable":
+        connections.STRANGER_SECONDS = connections.BODY_SECONDS
+        silent = connections.Crowd.silent
+        connections.Crowd.silent = lambda self, one: (silent if one._whole else type(self).busy)(
+            self, one
+        )
+    if kind == "one pool":
+
+        async def shared(self, who, work, *given, **named):
+            return await asyncio.to_thread(work, *given, **named)
+
+        threads.Threads.run = shared
+        health.in_thread = lambda work: asyncio.get_running_loop().run_in_executor(None, work)
     if kind == "gullible":
         connections.MOST_HEAD = connections.MOST_HEADERS = 10**12
         connections.Connection.on_header = HttpToolsProtocol.on_header
@@ -335,6 +350,8 @@ KINDS = {
     "abrupt": Ledger,
     "curt": Ledger,
     "gullible": Ledger,
+    "hospitable": Ledger,
+    "one pool": Ledger,
     "plain": Ledger,
     "undocumented": Ledger,
     "verbose": Ledger,

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
-from tests.torture.edge import drain, strange_messages
+from tests.torture.edge import drain, strange_messages, unfinished_bodies
 from tests.torture.serving import Process, folder
 
 HALF = (
@@ -118,3 +118,7 @@ def test_a_service_that_takes_trailers_for_headers_is_caught():
         "a key as a trailer: [200",
     )
     assert all(part in told for part in smuggled)
+
+
+def test_a_service_where_a_whole_head_is_enough_to_stay_is_caught():
+    assert not unfinished_bodies(True, "hospitable")[2]

@@ -8,7 +8,7 @@ content policy allows no inline script or style.
 import asyncio
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -28,6 +28,7 @@ from evenhand.service.keys import SESSION_SECONDS
 from evenhand.service.problems import ProblemError
 from evenhand.service.settings import DAY, Product
 from evenhand.service.state import Service
+from evenhand.service.threads import Found, Given
 
 ROUTER = APIRouter(include_in_schema=False)
 PAGES = Path(__file__).parent / "pages"
@@ -138,6 +139,13 @@ class Visitor:
     products: list[Product]
     product: Product | None
 
+    async def look(
+        self, work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs
+    ) -> Found:
+        """What the work finds, in a thread that deciding and operating do not need."""
+        who = "" if self.product is None else self.product.tenant
+        return await self.service.looking.run(f"dashboard of {who}", work, *given, **named)
+
 
 async def _visitor(request: Request) -> Visitor:
     service: Service = request.app.state.service
@@ -182,7 +190,7 @@ async def _dashboard(visitor: Visitor, template: str) -> Response:
     if product is None:
         return _redirect("/dashboard/login")
     counts = service.counts[product.names]
-    data = await asyncio.to_thread(read_dashboard, service.decider, product, counts)
+    data = await visitor.look(read_dashboard, service.decider, product, counts)
     first, last = (data.history[0].at, data.history[-1].at) if data.history else (0.0, 0.0)
     last = max([last, *(one.at for one in data.deciding)])
     until, highest = max(data.now, last + 1.0), max(1.35 * product.limit, 1e-3)
@@ -211,7 +219,7 @@ async def decisions(request: Request, visitor: Visiting) -> Response:
         return _redirect("/dashboard/login")
     asked = request.query_params
     chosen = {name: asked[name][:200] for name in FILTERS if asked.get(name)}
-    policies = await asyncio.to_thread(service.ledger.policies, *product.names)
+    policies = await visitor.look(service.ledger.policies, *product.names)
     refused, listed = None, None
     try:
         wanted = _wanted(chosen, {policy.id for policy in policies})
@@ -221,7 +229,7 @@ async def decisions(request: Request, visitor: Visiting) -> Response:
                 begin = "begin again at the newest decisions."
                 raise Invalid(f"{text[:40]!r} is no row.", hint=begin)
         before, after = (None if text is None else int(text) for text in borders)
-        listed = await asyncio.to_thread(
+        listed = await visitor.look(
             lambda: list_decisions(
                 service.ledger, *product.names, wanted, before=before, after=after
             )
@@ -286,7 +294,7 @@ async def decision(request: Request, visitor: Visiting) -> Response:
     key = request.query_params.get("key", "").strip()
     explained, refused = None, None
     try:
-        explained = await asyncio.to_thread(explain, service.decider, product.tenant, key)
+        explained = await visitor.look(explain, service.decider, product.tenant, key)
     except EvenhandError as refusal:
         refused = str(refusal)
     return _page(

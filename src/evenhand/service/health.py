@@ -18,6 +18,7 @@ from evenhand.ledger import Ledger
 from evenhand.ledger.decision_draw import GAPS, without_gap
 from evenhand.service.decider import Decider
 from evenhand.service.settings import Product, Settings
+from evenhand.service.threads import in_thread
 
 LOOKED_FOR = 1.0
 """Seconds for which an answer is remembered: who asks more often costs nothing."""
@@ -89,8 +90,7 @@ class Health:
         if self._told is not None and time.monotonic() - self._told[0] <= LOOKED_FOR:
             return self._told[1]
         if self._looking is None:
-            loop = asyncio.get_running_loop()
-            self._looking = loop.run_in_executor(None, self._look)
+            self._looking = in_thread(self._look)  # whatever else is going on
         looking = self._looking
         await asyncio.wait({looking}, timeout=PATIENCE)
         found: Json = {"database": "unreachable"}

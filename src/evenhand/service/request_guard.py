@@ -22,6 +22,7 @@ from evenhand.service.connections import KNOWN
 from evenhand.service.keys import Key, Scope, require_scope
 from evenhand.service.problems import ProblemError, problem, problem_response
 from evenhand.service.state import LOG, Service
+from evenhand.service.threads import Found, Given
 
 PUBLIC = ("/", "/openapi.json", "/health", "/health/live", "/health/ready")
 """Paths that need no key; the dashboard's, which has sessions, are the others."""
@@ -66,6 +67,18 @@ class Caller:
     def by(self) -> str:
         """Who it is, for the record: the name of the key."""
         return self.key.name or f"key {self.key.id}"
+
+    async def look(
+        self, work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs
+    ) -> Found:
+        """What the work finds, in a thread that deciding and operating do not need."""
+        return await self.service.looking.run(self.key.id, work, *given, **named)
+
+    async def operate(
+        self, work: Callable[Given, Found], *given: Given.args, **named: Given.kwargs
+    ) -> Found:
+        """What the work returns, in a thread that nobody else needs."""
+        return await self.service.operating.run(self.key.id, work, *given, **named)
 
     def signed(self, body: schemas.Signed) -> dict[str, str]:
         """`by`, and the note with whom the caller names beside the key."""

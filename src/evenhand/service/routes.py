@@ -232,10 +232,11 @@ async def _report_many(caller: Caller, reports: Sequence[tuple[str, str, Report]
         entered = {"result": verdict.result, "status": standing.status, "row": verdict.seq}
         return entered | ({"overruled": True} if standing.overruled else {})
 
-    verdicts = await asyncio.to_thread(caller.service.ledger.report_many, reports)
+    service, ledger = caller.service, caller.service.ledger
+    verdicts = await service.reporting.run(caller.key.id, ledger.report_many, reports)
     for one in verdicts:
         result = "refused" if isinstance(one, Refusal) else one.result
-        caller.service.metrics.of[caller.tenant].outcomes.labels(result).inc()
+        service.metrics.of[caller.tenant].outcomes.labels(result).inc()
     return [document(one) for one in verdicts]
 
 
@@ -279,7 +280,7 @@ async def health_ready(request: Request) -> Response:
 async def metrics(caller: MayAudit) -> Response:
     """Prometheus' text format."""
     service = caller.service
-    text = await asyncio.to_thread(service.metrics.text, caller.tenant, service.health)
+    text = await caller.look(service.metrics.text, caller.tenant, service.health)
     return Response(text, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
@@ -310,7 +311,7 @@ async def certificate(product: schemas.ProductName, caller: MayAudit) -> Json:
             **mark_of_older_rules(ledger, chosen, active.policy),
         }
 
-    return await asyncio.to_thread(read)
+    return await caller.look(read)
 
 
 @ROUTER.get("/v1/policies", tags=["looking"], responses=refuses(404))
@@ -329,7 +330,7 @@ async def policies(product: schemas.ProductName, caller: MayAudit) -> Json:
             "policies": policies_json(ledger, chosen),
         }
 
-    return await asyncio.to_thread(read)
+    return await caller.look(read)
 
 
 @ROUTER.get("/v1/plan", tags=["looking"], responses=refuses(404))
@@ -367,16 +368,17 @@ async def where_it_stands(product: schemas.ProductName, caller: MayAudit) -> Jso
             "as_drawn": AS_DRAWN,
         }
 
-    return await asyncio.to_thread(read)
+    return await caller.look(read)
 
 
 @ROUTER.post("/v1/plan", tags=["looking"], responses=refuses(404))
 async def launch_plan(body: schemas.LaunchQuestion, caller: MayAudit) -> Json:
     """What a launch under the product's promise is expected to cost and to bring; simulated, so it
-    takes seconds.
+    takes seconds. One is simulated at a time; who asks for many at once is told to wait (429).
     """
     chosen = caller.service.decider.product(caller.tenant, body.product)
-    expected = await asyncio.to_thread(
+    expected = await caller.service.planning.run(
+        caller.key.id,
         plan,
         limit=chosen.limit,
         failure_probability=chosen.delta,
@@ -394,14 +396,14 @@ async def launch_plan(body: schemas.LaunchQuestion, caller: MayAudit) -> Json:
 @ROUTER.get("/v1/decisions/{key}/explanation", tags=["looking"], responses=refuses(404, 410))
 async def explanation(key: schemas.PathText, caller: MayAudit) -> Json:
     """Why: the rules with their weights and answers, the coin, what would have changed it."""
-    explained = await asyncio.to_thread(explain, caller.service.decider, caller.tenant, key)
+    explained = await caller.look(explain, caller.service.decider, caller.tenant, key)
     return explained.to_json()
 
 
 @ROUTER.get("/v1/windows", tags=["looking"])
 async def windows(caller: MayAudit) -> Json:
     """The windows and the hashes to which their secrets are committed."""
-    listed = await asyncio.to_thread(caller.service.ledger.windows)
+    listed = await caller.look(caller.service.ledger.windows)
     return {"windows": [asdict(window) for window in listed]}
 
 
@@ -423,7 +425,7 @@ async def reveal(name: schemas.PathText, caller: MayAdmin) -> Json:
                 )
         return ledger.reveal(name, caller.by)
 
-    return {"window": name, "secret": (await asyncio.to_thread(revealed)).hex()}
+    return {"window": name, "secret": (await caller.operate(revealed)).hex()}
 
 
 @ROUTER.get("/v1/head", tags=["looking"])
@@ -433,7 +435,7 @@ async def head(caller: MayAudit) -> Json:
     """
     tenants = {product.tenant for product in caller.service.settings.products}
     of = None if len(tenants) == 1 else caller.tenant
-    return (await asyncio.to_thread(caller.service.ledger.signed_head, of)).to_json()
+    return (await caller.look(caller.service.ledger.signed_head, of)).to_json()
 
 
 # operating: one call each, all on record
@@ -474,7 +476,7 @@ async def train(body: schemas.Operation, caller: MayAdmin) -> Json:
     """Close the epoch now, train, certify and publish."""
     service = caller.service
     product = service.decider.product(caller.tenant, body.product)
-    await asyncio.to_thread(service.trainer(product).close)
+    await service.training.run(caller.key.id, service.trainer(product).close)
     await service.decider.current()
     return _active_json(service.decider.active(product))
 
@@ -484,7 +486,7 @@ async def _operated(caller: Caller, body: schemas.Operation, action: Action) -> 
     product = decider.product(caller.tenant, body.product)
     switch = partial(decider.operate, product, action, **caller.signed(body))
     switched = partial(switch, policy=body.policy, constant=body.constant)
-    return _active_json(await asyncio.to_thread(switched))
+    return _active_json(await caller.operate(switched))
 
 
 def _active_json(active: ActivePolicy) -> Json:
@@ -499,15 +501,16 @@ def _active_json(active: ActivePolicy) -> Json:
 @ROUTER.post("/v1/erasures", tags=["operating"], responses=refuses(404))
 async def erase(body: schemas.Erasure, caller: MayAdmin) -> Json:
     """Forget a person; the keys of their applications are Gone from then on."""
-    ledger, by = caller.service.ledger, caller.by
-    return {"decisions": await asyncio.to_thread(ledger.erase, caller.tenant, body.person, by)}
+    service, erase = caller.service, caller.service.ledger.erase
+    person = (caller.tenant, body.person, caller.by)
+    return {"decisions": await service.reporting.run(caller.key.id, erase, *person)}
 
 
 @ROUTER.post("/v1/gap", tags=["operating"], responses=refuses(404, 409))
 async def confirm_gap(body: schemas.Confirmation, caller: MayAdmin) -> Json:
     """After a restore: what may be missing has been looked into; draw again for your tenant."""
     signed = caller.signed(body)
-    await asyncio.to_thread(caller.service.ledger.confirm_gap, **signed, tenant=caller.tenant)
+    await caller.operate(caller.service.ledger.confirm_gap, **signed, tenant=caller.tenant)
     return {"status": "ok"}
 
 
@@ -515,7 +518,7 @@ async def confirm_gap(body: schemas.Confirmation, caller: MayAdmin) -> Json:
 async def new_key(body: schemas.NewKey, caller: MayAdmin) -> Json:
     """A new key of your tenant. The token is shown here and never again."""
     keys = caller.service.keys
-    token = await asyncio.to_thread(keys.add, caller.tenant, body.scopes, body.name, caller.by)
+    token = await caller.operate(keys.add, caller.tenant, body.scopes, body.name, caller.by)
     return {"token": token, "scopes": sorted(set(body.scopes))}
 
 
@@ -533,6 +536,6 @@ async def list_keys(caller: MayAdmin) -> Json:
 @ROUTER.delete("/v1/keys/{key_id}", tags=["operating"], responses=refuses(404))
 async def revoke(key_id: schemas.PathText, caller: MayAdmin) -> Json:
     """A key of your tenant opens nothing from now on."""
-    if not await asyncio.to_thread(caller.service.keys.revoke, caller.tenant, key_id, caller.by):
+    if not await caller.operate(caller.service.keys.revoke, caller.tenant, key_id, caller.by):
         raise NotFound("this tenant has no such key.", hint="GET /v1/keys lists them.")
     return {"revoked": key_id}

@@ -15,6 +15,7 @@ from evenhand.service.keys import KeyGuard, KeyStore, PeopleOfProxy, RateLimiter
 from evenhand.service.metrics import Metrics
 from evenhand.service.request_log import RequestLog
 from evenhand.service.settings import Product, Settings
+from evenhand.service.threads import Threads
 from evenhand.service.trainer import Trainer
 
 LOG = logging.getLogger("evenhand.service")
@@ -35,6 +36,13 @@ class Service:
             self.people_of_proxy.client,
         )
         self.sessions = Sessions(keys, ledger)
+        # apart from the pool in which the decider keeps up, so that none of them can take it all:
+        # simulating, training when asked to, looking at the past, reports, and the switches
+        self.planning = Threads(1, waiting=4, each=2, seconds=10)
+        self.training = Threads(1, waiting=4, each=2, seconds=10)
+        self.looking = Threads(4, waiting=120, each=60, seconds=1)
+        self.reporting = Threads(3, waiting=2000, each=1000, seconds=1)
+        self.operating = Threads(2, waiting=60, each=30, seconds=1)
         self.request_log: RequestLog | None = None
         self.health = Health(ledger, self.decider, settings)
         self.metrics = Metrics(self.decider)
