@@ -57,6 +57,7 @@ ALLOWED = {
         "main",
     ): "CPU time of two versions side by side, a row of the full tier",
     ("tests/torture/million.py", "fill"): SHOWN,
+    ("tests/torture/replicas.py", "_asked_while_frozen"): MEASURED,
     ("tests/torture/replicas.py", "_pause"): SHOWN,
     ("tests/torture/rows.py", "measured"): SHOWN,
     ("tests/torture/__main__.py", "main"): SHOWN,

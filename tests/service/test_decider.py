@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from tests.service.bank import LOAN, Bank, application, without_basis
 from tests.service.lives import closings, live
+from tests.torture.integrity import Intruder
 from tests.without_clocks import PATIENCE, until
 
 from evenhand.errors import EvenhandError
@@ -390,3 +391,37 @@ class SlowLook:
         self.looks.append(1)
         self.gate.wait(PATIENCE)
         return self.ledger.basis()
+
+
+@pytest.mark.parametrize("deleted", [False, True], ids=["a row added", "a row deleted"])
+def test_a_killed_product_stays_killed_whatever_stands_in_the_database(tmp_path, deleted):
+    """The service stops, says so, and is not ready; nor is one that starts on that database. The
+    row of the kill is deleted, or one that revives the product is added, without the keyring.
+    """
+    where = tmp_path / "ledger.sqlite"
+    bank = Bank(where)
+    assert bank.post("/v1/kill", {"product": "loan"}).json()["mode"] == "killed"
+    assert bank.post("/v1/decisions", application("k1")).json()["mode"] == "killed"
+    intruder = Intruder(where)
+    if deleted:
+        intruder.unguard()
+        intruder.run("DELETE FROM events WHERE action = 'kill'")
+    else:
+        intruder.run(
+            "INSERT INTO events (seq, at, tenant, product, action, body, hash) SELECT 900, at, "
+            "tenant, product, 'revive', replace(body, '\"kill\"', '\"revive\"'), hash FROM events "
+            "WHERE action = 'kill'"
+        )
+    intruder.connection.commit()
+    intruder.connection.close()
+    for _ in range(2):
+        bank.post("/v1/shadow", {"product": "card"})
+        answer = bank.post("/v1/decisions", application("k2"))
+        assert answer.status_code == 503
+        assert "without the keyring" in answer.json()["detail"]
+        bank.service.health._told = None
+        ready = bank.client.get("/health/ready")
+        assert (ready.status_code, ready.json()["database"]) == (503, "broken")
+        bank.close()
+        bank = Bank(where)
+    bank.close()

@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 from sqlalchemy import select
 from tests.torture.policies import database
@@ -291,9 +292,9 @@ async def _waited(replicas, number):
     await asyncio.to_thread(until, (place / "held").exists, "work that has passed the check")
     path = f"/v1/keys/{hashlib.sha256(token.encode()).hexdigest()[:12]}"
     assert (await operator.call("DELETE", path, b""))[0] == 200
-    (place / "held").unlink()
     (place / "hold").unlink()
     found = await asked
+    (place / "held").unlink()
     operator.close()
     thief.close()
     return found[0]
@@ -438,6 +439,80 @@ def paused(quick, url, kind):
     in_time = quick or all(seconds <= 2.0 for seconds in went_on)
     held = len(went_on) == once == times and written == 2 * times and in_time
     return target, figure, held and sound
+
+
+# a server that stands still
+
+
+@contextlib.contextmanager
+def frozen(url):
+    """PostgreSQL with all its processes stopped, its sockets open: a paused machine."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as connection:
+        (data,) = connection.execute("SHOW data_directory").fetchone()
+    server = int((Path(data) / "postmaster.pid").read_text().split()[0])
+    os.kill(server, signal.SIGSTOP)  # first, so that it begins no new process
+    children = Path(f"/proc/{server}/task/{server}/children").read_text().split()
+    for pid in map(int, children):
+        os.kill(pid, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        for pid in (server, *map(int, children)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGCONT)
+
+
+QUESTIONS = (
+    ("POST", "/v1/decisions", application("frozen")),
+    ("POST", "/v1/outcomes", {"key": "before", "label": 1}),
+    ("POST", "/v1/kill", {"product": "loan", "note": "torture"}),
+    ("GET", "/v1/decisions/before", None),
+)
+MOST_FROZEN = 15.0
+"""Seconds after which the server goes on."""
+
+
+async def _asked_while_frozen(replica, url):
+    """The seconds until each question was answered by 503 (None: not while the server stood), and
+    whether the decision was made once.
+    """
+    clients = [replica.client() for _ in QUESTIONS]
+    assert (await clients[0].post("/v1/decisions", application("before")))[0] == 200
+
+    async def ask(client, method, path, body):
+        began = time.monotonic()
+        answer = await client.call(method, path, b"" if body is None else json.dumps(body).encode())
+        return answer is not None and answer[0] == 503, time.monotonic() - began
+
+    with frozen(url):
+        asked = [asyncio.create_task(ask(c, *q)) for c, q in zip(clients, QUESTIONS, strict=True)]
+        done, _ = await asyncio.wait(asked, timeout=MOST_FROZEN)
+        told = [one.result()[1] if one in done and one.result()[0] else None for one in asked]
+    await asyncio.gather(*asked)
+    again = (503, b"")
+    while again is None or again[0] == 503:
+        again = await clients[0].post("/v1/decisions", QUESTIONS[0][2])
+    once = again == await clients[0].post("/v1/decisions", QUESTIONS[0][2])
+    for client in clients:
+        client.close()
+    return told, once and again[0] == 200
+
+
+def frozen_server(quick, url, kind):
+    target = "503 within 10 s for whatever is asked of a server that stands still; then one answer"
+    if url is None:
+        return target, ABSENT, False
+    with three(url, kind) as replicas:
+        told, once = asyncio.run(_asked_while_frozen(replicas[2], url))
+        with ledger_of(replicas, url) as ledger:
+            sound = verify(ledger).ok and ledger.counts("bank", "loan").decisions == 2
+    seconds = [one for one in told if one is not None]
+    figure = f"{len(seconds)} of {len(told)} answered"
+    figure += f", after {max(seconds):.1f} s at most" if seconds else " while it stood"
+    held = len(seconds) == len(told) and once and sound
+    return target, figure, held and max(seconds) <= 10.0
 
 
 # first starts

@@ -42,6 +42,7 @@ from tests.torture.policies import (
 from tests.torture.replicas import (
     added_rows,
     first_starts,
+    frozen_server,
     keys_race,
     moved_marks,
     paused,
@@ -121,6 +122,7 @@ ROWS = (
     ),
     Row("keys made and revoked at once, three replicas", of_three(keys_race, "own keys")),
     Row("one replica paused in a transaction", of_three(paused, "endless")),
+    Row("PostgreSQL stands still", of_three(frozen_server, "waiting"), alone=True),
     Row("three first starts on an empty database", of_three(first_starts, "eager")),
     Row("two tenants on three replicas", of_three(tenants, "one for all")),
     Row("faults under load, three replicas, the recorded history", chaos),

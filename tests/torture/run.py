@@ -26,6 +26,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 from tests.ledger.crash import HastyLedger
+from tests.without_clocks import until
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from evenhand.hypotheses import ACCEPT_ALL, REJECT_ALL
@@ -279,9 +280,10 @@ class HoldingLedger(Ledger):
     """Its work waits, after the key was checked, while there is a file `hold` in the folder."""
 
     def _write(self, work, **options):
-        while PAUSE.with_name("hold").exists():
+        hold = PAUSE.with_name("hold")
+        if hold.exists():
             PAUSE.with_name("held").touch()
-            time.sleep(0.01)
+            until(lambda: not hold.exists(), "leave to go on")
         return super()._write(work, **options)
 
 
@@ -298,7 +300,7 @@ def _mutated_replica(kind, config):
     one for all: it counts all tenants together. hopeful: it is ready whatever it needs. untidy: it
     leaves what was erased to the server's own cleaning. careless: files are for everybody, and a
     "/" in a key parts the path. told: it believes what the head says of the newest switch and key.
-    any row: whatever stands in the tables decides.
+    any row: whatever stands in the tables decides. waiting: it never asks a silent server.
     """
     global PAUSE
     PAUSE = Path(config).parent / "pause"
@@ -318,6 +320,8 @@ def _mutated_replica(kind, config):
     if kind == "told":
         chain.sealed_basis = basis_as_told
         HeadGuard.admit_basis = lambda self, basis: basis
+    if kind == "waiting":
+        database.SILENCE = 1e9
     if kind == "any row":
         chain.followed = lambda connection, known, *end: chain.control_digest(connection)
     if kind == "hopeful":
@@ -338,6 +342,7 @@ KINDS = {
     "one for all": Ledger,
     "told": Ledger,
     "any row": Ledger,
+    "waiting": Ledger,
     "holding": HoldingLedger,
     "checked once": CheckedOnceLedger,
     "hopeful": Ledger,

@@ -441,8 +441,10 @@ class Ledger(LedgerReader):
         self._sealed(connection, rows=True)
 
     def require_chain(self, after: int = 0) -> None:
-        """Check that every row after some row stands in the sealed chain, and that no report in an
-        earlier row is about a later decision: before something is learned from them.
+        """Check that every row after some row stands in the sealed chain.
+
+        To be asked before something is learned from them: labels are rows like others. No report in
+        an earlier row may be about a later decision, either.
 
         Parameters
         ----------
