@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,6 +33,8 @@ HEADINGS = (
     "The database is away or full",
     "A replica is paused",
     "The clock is wrong",
+    "Rights in the database",
+    "The root key",
     "Restore",
     "An auditor's visit",
     "On SQLite",
@@ -67,6 +70,9 @@ def steps(text):
             if "<< 'EOF'" in line:
                 while typed[-1] != "EOF":
                     typed.append(next(lines))
+            if line.endswith("{"):  # a function, up to its end
+                while typed[-1] != "}":
+                    typed.append(next(lines).removeprefix("> "))
             found.append(Step(heading, "\n".join(typed), ""))
     return found
 
@@ -131,12 +137,36 @@ def free_ports(number):
 
 @pytest.fixture
 def server():
-    """A PostgreSQL of its own, for the page names its databases."""
+    """The port of a PostgreSQL that asks for passwords, with the role of the page and no more
+    rights than the page gives it.
+    """
+    import psycopg
+
+    tools = postgres._postgres_tools()
     for tool in ("curl", "psql", "pg_dump"):
-        if shutil.which(tool) is None:
-            postgres.skip(f"{tool} is not installed")
-    with contextlib.contextmanager(postgres.postgres_server.__wrapped__)() as url:
-        yield url
+        if tools is None or shutil.which(tool) is None:
+            postgres.skip(f"PostgreSQL's server or {tool} is not installed")
+    assert "createuser --createdb --createrole --pwprompt evenhand" in TEXT
+    password = re.search(r"^127\.0\.0\.1:5432:\*:evenhand:(.*)$", TEXT, re.M)[1]
+    with tempfile.TemporaryDirectory(prefix="evenhand-pg-", dir="/tmp") as place:
+        home, port = Path(place), free_ports(1)[0]
+        run = postgres._runner(home)
+        (home / "password").write_text("of the administrator")
+        (home / "password").chmod(0o644)
+        words = ("-U", "postgres", "-A", "scram-sha-256", f"--pwfile={home / 'password'}", "-N")
+        run(tools / "initdb", "-D", home / "data", *words)
+        options = f"-c listen_addresses=127.0.0.1 -c unix_socket_directories={home} -p {port}"
+        words = ("-w", "-t", "300", "-o", f"{options} -c fsync=off", "-l", home / "log", "start")
+        run(tools / "pg_ctl", "-D", home / "data", *words)
+        try:
+            administrator = f"host=127.0.0.1 port={port} user=postgres dbname=postgres"
+            with psycopg.connect(administrator, password="of the administrator") as connection:
+                connection.execute(
+                    f"CREATE ROLE evenhand LOGIN CREATEDB CREATEROLE PASSWORD '{password}'"
+                )
+            yield str(port)
+        finally:
+            run(tools / "pg_ctl", "-D", home / "data", "-m", "immediate", "stop")
 
 
 def test_every_heading_of_the_runbook_has_steps():
@@ -154,9 +184,10 @@ def test_the_alerts_name_headings_of_the_runbook():
 
 
 def test_what_is_compared_can_differ():
-    text = "# a\n## b\n```console\n$ cat << 'EOF'\n$ no\nEOF\n$ no\n$ x\ny ... z\n```\n"
+    function = "$ f() {\n>   no\n> }\n"
+    text = f"# a\n## b\n```console\n$ cat << 'EOF'\n$ no\nEOF\n{function}$ x\ny ... z\n```\n"
     found = steps(text)
-    assert [step.typed for step in found] == ["cat << 'EOF'\n$ no\nEOF", "no", "x"]
+    assert [step.typed for step in found] == ["cat << 'EOF'\n$ no\nEOF", "f() {\n  no\n}", "x"]
     assert agrees("y 1 z", found[-1].shown)
     assert not agrees("y 1", found[-1].shown)
     assert not agrees("anything", "")
@@ -171,7 +202,7 @@ def test_a_step_that_fails_ends_the_story(tmp_path):
 def test_the_runbook_works_as_it_is_written(tmp_path, server):
     story = steps(TEXT)
     names = ("8377", "8378", "8379", "5432")
-    ports = dict(zip(names, [*free_ports(3), server.rsplit(":", 1)[1]], strict=True))
+    ports = dict(zip(names, [*free_ports(3), server], strict=True))
     said = played(story, tmp_path, ports)
     wrong = [
         f"{step.heading}: {step.typed}\nsaid ({code}): {words[:2000]}\nshown: {step.shown}"
