@@ -40,7 +40,7 @@ from evenhand.ledger import (
 )
 from evenhand.ledger.chain import lookup_values
 from evenhand.ledger.database import DECISIONS, PEOPLE, PERSONAL
-from evenhand.ledger.decision_draw import Drawn, Frame, text_agrees
+from evenhand.ledger.decision_draw import Drawn, SharedParts, text_agrees
 from evenhand.randomness import KeyedHash, keyed_uniform
 from evenhand.service import render
 
@@ -334,18 +334,18 @@ def test_impossible_windows(length):
 
 
 def decision_text(drawn, key, slot, commit, sealed):
-    """The text that the chain gets, by the frame of the decision's terms."""
-    frame = Frame(drawn.tenant, drawn.product, drawn, drawn.window)  # it knows its own terms
+    """The text that the chain gets, by what decisions on the same terms share's terms."""
+    shared = SharedParts(drawn.tenant, drawn.product, drawn, drawn.window)  # it knows its own terms
     members = ",".join(f'"{name}":"{digest}"' for name, digest in commit.items())
-    return frame.text(drawn, key, slot, members, sealed)
+    return shared.text(drawn, key, slot, members, sealed)
 
 
 @given(DRAWN, HEX)
-def test_a_frame_draws_as_the_definition_says(drawn, secret):
-    frame = Frame(drawn.tenant, drawn.product, drawn, drawn.window)
+def test_shared_parts_draw_as_the_definition_says(drawn, secret):
+    shared = SharedParts(drawn.tenant, drawn.product, drawn, drawn.window)
     parts = (drawn.tenant, drawn.person, drawn.product, drawn.window)
     secret = bytes.fromhex(secret)
-    assert frame.uniform(KeyedHash(secret), drawn.person) == keyed_uniform(secret, *parts)
+    assert shared.uniform(KeyedHash(secret), drawn.person) == keyed_uniform(secret, *parts)
 
 
 @given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5))

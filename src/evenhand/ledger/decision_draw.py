@@ -667,7 +667,7 @@ class _Wanted(NamedTuple):
     slot: str
 
 
-class Frame:
+class SharedParts:
     """What decisions on the same terms share: the parts of their draws and of their texts that do
     not change from one to the next.
     """
@@ -721,7 +721,7 @@ class _Group:
     slots: set[str]
     people: dict[bytes, tuple[int, bytes | None]]
     fresh: dict[str, tuple[str, Answer]]
-    frames: dict[tuple[int, str, str], Frame]
+    shared: dict[tuple[int, str, str], SharedParts]
     """By the identity of the terms, the tenant and the product, which may be drawn for."""
 
 
@@ -766,7 +766,7 @@ class Drawer:
             slots={slot for (slot,) in slots},
             people={bytes(lookup): (number, wrapped) for lookup, number, wrapped in people},
             fresh={},
-            frames={},
+            shared={},
         )
         answers: list[Answer | Refusal] = []
         for one in wanted:
@@ -800,14 +800,14 @@ class Drawer:
         if (refusal := self.refusal()) is not None:
             raise refusal
         named = (id(terms), application.tenant, application.product)
-        frame = group.frames.get(named)
-        if frame is None:
-            frame = group.frames[named] = self._frame(group, application, terms)
-        answer = self._draw(group, wanted, frame, texts, request)
+        shared = group.shared.get(named)
+        if shared is None:
+            shared = group.shared[named] = self._shared_parts(group, application, terms)
+        answer = self._draw(group, wanted, shared, texts, request)
         group.fresh[wanted.key] = (request, answer)
         return answer
 
-    def _frame(self, group: _Group, application: Application, terms: Terms) -> Frame:
+    def _shared_parts(self, group: _Group, application: Application, terms: Terms) -> SharedParts:
         """What the draws on these terms share; refused, if nothing may be drawn on them."""
         self._require_no_gap(group.transaction, application.tenant)
         # the policy has been published
@@ -821,16 +821,16 @@ class Drawer:
                     hint="publish it before it decides.",
                 )
             self._policies.add(named)
-        return Frame(application.tenant, application.product, terms, group.window.name)
+        return SharedParts(application.tenant, application.product, terms, group.window.name)
 
     def _draw(
-        self, group: _Group, wanted: _Wanted, frame: Frame, texts: _Texts, request: str
+        self, group: _Group, wanted: _Wanted, shared: SharedParts, texts: _Texts, request: str
     ) -> Answer:
         """Draw for a key that is new; the row is appended to the chain, its personal fields are
         sealed beside it.
         """
         transaction, window, (a, terms, key, lookup, slot) = group.transaction, group.window, wanted
-        u = frame.uniform(window.secret, a.person)
+        u = shared.uniform(window.secret, a.person)
         drawn = Drawn(
             transaction.seq + 1,
             transaction.now,
@@ -861,7 +861,7 @@ class Drawer:
             self.entropy,
         )
         columns = (key, slot, a.tenant, a.product, drawn.accept, drawn.usable)
-        text = frame.text(drawn, key, slot, commit, sealed)
+        text = shared.text(drawn, key, slot, commit, sealed)
         seq = transaction.append_text("decision", text, columns)
         transaction.insert(PERSONAL, (seq, person, data))
         if wrapped is not None:
