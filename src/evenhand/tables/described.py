@@ -359,9 +359,8 @@ def read_table(source: object, *, fewest_by_default: int = FEWEST, **meaning: An
             )
         frame = read_frame(source.path, **source.reading)
     else:
-        told = {key: meaning[key] for key in READING if meaning.get(key) is not None}
         _require_meaning("the frame", meaning)
-        frame = read_frame(source, **told)
+        frame = read_frame(source, **{key: given[key] for key in READING if key in given})
         source = Description(Path("frame"), **meaning)
     fewest = fewest_by_default if source.fewest is None else source.fewest
     check = _Check(frame, replace(source, fewest=fewest), list(frame.notes))

@@ -619,29 +619,25 @@ class CertificationRun:
     @property
     def notes(self) -> list[str]:
         """What is missing, in words."""
-        sentences = (
-            [
-                f"suspended at round {self.began} ({'; '.join(self.ended)}); this is life "
-                f"{self.number}."
-            ]
-            if self.ended
-            else []
-        )
+        sentences = []
+        if self.ended:
+            why = "; ".join(self.ended)
+            sentences.append(
+                f"suspended at round {self.began} ({why}); this is life {self.number}."
+            )
         for group, rate, have in (
             [] if self.started else self.evidence.missing(self.guarantee.rates, self.wanted)
         ):
             need = f"{have:g} {rate.denominator_name}, {FIRST_PEOPLE} are needed to begin"
             sentences.append(f"only constants are deployed: group {group!r} has {need}.")
         if self.evidence.unresolved:
+            many = f"{self.evidence.unresolved:g} labels"
+            hint = (
+                " If outcomes take time, say how long: maturity=, with at= in decide and observe."
+            )
             sentences.append(
-                f"{self.evidence.unresolved:g} labels had not come when their cohort closed; they "
-                "count as the worst case."
-                + (
-                    " If outcomes take time, say how long: maturity=, with at= in decide and "
-                    "observe."
-                    if self.guarantee.maturity is None
-                    else ""
-                )
+                f"{many} had not come when their cohort closed; they count as the worst case."
+                + ("" if self.guarantee.maturity is not None else hint)
             )
         rare = {value: people for value, people in self.uncovered.items() if value is not None}
         if rare and self.started:
