@@ -86,3 +86,17 @@ def test_other_lines_are_json_without_tracebacks():
     (line,) = out.getvalue().splitlines()
     assert json.loads(line)["message"] == "it failed"
     assert JsonFormatter is not None
+
+
+def test_a_stranger_behind_a_trusted_proxy_is_told_with_both_addresses():
+    async def tell(log):
+        for status, forwarded in ((401, "9.9.9.9"), (401, None), (200, "9.9.9.9"), (429, "x" * 99)):
+            log.request("1", "GET", "-", status, 0.1, "10.0.0.1", forwarded)
+        return [(line.get("client"), line.get("forwarded")) for line in log.read]
+
+    assert asyncio.run(tell(Lines())) == [
+        ("10.0.0.1", "9.9.9.9"),
+        ("10.0.0.1", None),
+        (None, None),
+        ("10.0.0.1", "x" * 64),
+    ]
