@@ -40,9 +40,8 @@ from evenhand.ledger import (
 )
 from evenhand.ledger.chain import lookup_values
 from evenhand.ledger.database import DECISIONS, PEOPLE, PERSONAL
-from evenhand.ledger.decision_draw import Drawn, decision_text, text_agrees
-from evenhand.ledger.keyring import Sealed
-from evenhand.randomness import keyed_uniform
+from evenhand.ledger.decision_draw import Drawn, Frame, text_agrees
+from evenhand.randomness import KeyedHash, keyed_uniform
 from evenhand.service import render
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -334,6 +333,21 @@ def test_impossible_windows(length):
         WindowPlan(length)
 
 
+def decision_text(drawn, key, slot, commit, sealed):
+    """The text that the chain gets, by the frame of the decision's terms."""
+    frame = Frame(drawn.tenant, drawn.product, drawn, drawn.window)  # it knows its own terms
+    members = ",".join(f'"{name}":"{digest}"' for name, digest in commit.items())
+    return frame.text(drawn, key, slot, members, sealed)
+
+
+@given(DRAWN, HEX)
+def test_a_frame_draws_as_the_definition_says(drawn, secret):
+    frame = Frame(drawn.tenant, drawn.product, drawn, drawn.window)
+    parts = (drawn.tenant, drawn.person, drawn.product, drawn.window)
+    secret = bytes.fromhex(secret)
+    assert frame.uniform(KeyedHash(secret), drawn.person) == keyed_uniform(secret, *parts)
+
+
 @given(DRAWN, HEX, HEX, st.lists(HEX, min_size=5, max_size=5))
 def test_the_text_of_a_decision(drawn, key, slot, digests):
     commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
@@ -346,13 +360,19 @@ def test_the_text_of_a_decision(drawn, key, slot, digests):
         "commit": commit,
         "sealed": digests[0],
     }
-    assert decision_text(drawn, key, slot, Sealed(commit, digests[0], b"")) == canonical(body)
+    assert decision_text(drawn, key, slot, commit, digests[0]) == canonical(body)
+
+
+def test_an_application_that_was_checked_before_is_the_same():
+    given = ("bank", "k", "Zoë", "loan", [0.5, -0.0, 2.0], "a")
+    assert vars(Application.unchecked(*given)) == vars(Application(*given))
+    assert Application.unchecked(*given).asked == Application(*given).asked
 
 
 def stored(drawn, key, slot, digests):
     """(text of a decision, its columns and its fingerprint as a parser finds them)."""
     commit = dict(zip(("features", "group", "reply", "who"), digests[1:], strict=True))
-    text = decision_text(drawn, key, slot, Sealed(commit, digests[0], b""))
+    text = decision_text(drawn, key, slot, commit, digests[0])
     return text, [*lookup_values("decision", json.loads(text)), digests[0]]
 
 

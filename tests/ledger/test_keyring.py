@@ -11,7 +11,7 @@ from tests.ledger.helpers import KEYRING
 
 from evenhand.canonical import canonical
 from evenhand.ledger import Invalid, Keyring
-from evenhand.ledger.keyring import Opened, Reserve, open_fields, seal_fields
+from evenhand.ledger.keyring import Opened, Reserve, open_fields, seal_decision, seal_fields
 from evenhand.ledger.refusals import Damaged
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -41,6 +41,19 @@ def test_what_is_sealed_is_canonical_and_is_what_was_committed_to(values):
     for name in values:
         other = Opened({**values, name: values[name] + "!"}, opened.salts)
         assert other.mismatches(sealed.commit) == [name]
+
+
+def test_the_fields_of_a_decision_are_sealed_as_any_others():
+    key = bytes(range(32))
+    texts = {"features": '{"features":[0.5]}', "group": '"a"', "reply": '{"body":1}', "who": "{}"}
+
+    def entropy():
+        numbers = iter(range(256))
+        return lambda size: bytes(next(numbers) for _ in range(size))
+
+    commit, fingerprint, data = seal_decision(key, *texts.values(), entropy())
+    expected = seal_fields(key, texts, entropy())
+    assert (json.loads(f"{{{commit}}}"), fingerprint, data) == expected
 
 
 def test_a_keyring_is_kept_in_a_file_of_its_owner(tmp_path):

@@ -202,15 +202,26 @@ def test_what_a_refused_client_sends_is_thrown_away_by_the_clock(server):
     patient, endless = Inner(600_000), Inner()
     for one in (patient, endless):
         lingering.add(one, loop)
-    loop.turn(connections.LINGER_PAUSE * 4.5)
-    taken = [one for one in patient.events if isinstance(one, int)]
-    assert taken == [262_144, 262_144, 600_000 - 2 * 262_144, 0]
-    assert patient.events[-1] == "close"
-    assert endless.events.count(262_144) == 4
+    loop.turn(connections.LINGER_PAUSE * 6.5)
+    half = connections.LINGER_SIZE // 2  # there are two of them
+    assert patient.events == ["shutdown", *[half] * 4, 600_000 - 4 * half, 0, "close"]
+    assert endless.events == ["shutdown", *[half] * 6]
+    loop.turn(connections.LINGER_PAUSE * 2)
+    assert endless.events[-2:] == [2 * half] * 2
     loop.turn(connections.LINGER_SECONDS + 1)
     assert endless.events[-1] == "close"
-    assert sum(one for one in endless.events if isinstance(one, int)) < 2**26 + 2**20
     assert (len(lingering), loop.timers) == (0, [])
+
+
+def test_a_look_at_many_costs_no_more_than_at_a_few(server):
+    lingering, loop = server.crowd.lingering, server.loop
+    crowd = [Inner() for _ in range(20)]
+    for one in crowd:
+        lingering.add(one, loop)
+    piece = connections.LINGER_SIZE // connections.MOST_LOOKED_AT
+    for looks, times in ((1.5, (1, 0, 0)), (1, (1, 1, 0)), (1, (2, 1, 1))):
+        loop.turn(connections.LINGER_PAUSE * looks)
+        assert tuple(crowd[i].events.count(piece) for i in (0, 8, 16)) == times
 
 
 def test_few_may_linger(server):

@@ -143,17 +143,27 @@ def attackers_elsewhere(size):
             sink.kill()
 
 
+def _work(process):
+    """Milliseconds of processor that the thread of the event loop has used."""
+    with open(f"/proc/{process.pid}/task/{process.pid}/schedstat") as file:
+        return int(file.read().split()[0]) / 1e6
+
+
 async def _health(process, least, busy=None):
-    """Milliseconds of each answer of /health, on a kept connection: so many at least, and until
-    `busy` (awaited in a thread) is over; infinitely many if it was not "ok"; with what `busy` gave.
+    """Of each answer of /health, on a kept connection: the milliseconds until it came (infinitely
+    many if it was not "ok"), and those of processor that the event loop used meanwhile, which do
+    not depend on what else the machine does. So many answers at least, and until `busy` (awaited in
+    a thread) is over; with what `busy` gave.
     """
     client, times = process.client(), []
     waiting = asyncio.create_task(asyncio.to_thread(busy or (lambda: None)))
+    await client.get("/health")
     while len(times) < least or not waiting.done():
-        began = time.perf_counter()
+        worked, began = _work(process), time.perf_counter()
         answer = await client.get("/health")
         sound = answer is not None and answer[0] == 200
-        times.append(1000 * (time.perf_counter() - began) if sound else inf)
+        took = 1000 * (time.perf_counter() - began) if sound else inf
+        times.append((took, _work(process) - worked))
         await asyncio.sleep(0.002)
     client.close()
     return times, await waiting
@@ -202,15 +212,23 @@ def hostile_bodies(quick, kind="real", rounds=None):
         os.kill(process.pid, signal.SIGTERM)
         until(lambda: not process.alive(), "the end of the service under attack")
         stopped = time.perf_counter() - began
-    failed = sum(found.count(inf) for found in times.values())
-    slow = {what: float(np.quantile(found, 0.99, method="higher")) for what, found in times.items()}
+    failed = sum(took == inf for found in times.values() for took, _ in found)
+    slow, work = (
+        {
+            what: float(np.quantile([one[place] for one in found], 0.99, method="higher"))
+            for what, found in times.items()
+        }
+        for place in (0, 1)
+    )
     figure = (
         f"{refused:,} of {sent:,} bodies of {size / MEGABYTE:g} MB refused, {failed} answers of "
         "/health not ok; p99 of /health "
         f"{slow['hostile']:.1f} ms, under harmless bodies {slow['harmless']:.1f} ms, calm "
         f"{slow['calm']:.1f} ms ({slow['hostile'] / slow['calm']:.1f} times, of "
         f"{len(times['hostile']):,} and {len(times['calm']):,}); {slow['elsewhere']:.1f} ms while "
-        f"the same attackers send to another process; in {turns} turns; "
+        f"the same attackers send to another process; in {turns} turns. The event loop's own "
+        f"processor until such an answer, p99: {work['hostile']:.2f} ms, calm "
+        f"{work['calm']:.2f} ms ({work['hostile'] / work['calm']:.1f} times); "
         f"{1e6 * used / max(sent, 1):.0f} us of processor a body, those of /health among them; "
         f"stopped under attack within {stopped:.1f} s"
     )

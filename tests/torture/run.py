@@ -135,10 +135,10 @@ def _told(train):
 
 
 class ReadsFirst(RequestGuard):
-    """A mutant: it reads the whole body before it asks for the key."""
+    """A mutant: it reads the whole body and counts its depth before it asks for the key."""
 
     def look(self, body):
-        pass
+        request_guard.nesting_depth(body)
 
     async def __call__(self, scope, receive, send):
         if scope["type"] == "http" and scope["method"] == "POST":
@@ -159,9 +159,7 @@ class ReadsFirst(RequestGuard):
 
 
 class LooksFirst(ReadsFirst):
-    """A mutant: it also looks into the body, by the regular expression that began anew at every
-    quote.
-    """
+    """A mutant: it does so by the regular expression that began anew at every quote."""
 
     strings = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.S)
 

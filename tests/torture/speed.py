@@ -106,12 +106,12 @@ def server_processor(url):
     """Seconds of processor that a PostgreSQL server has used, all its processes."""
     with psycopg.connect(url) as connection:
         postmaster = ticks(connection.info.backend_pid)[4]
-    ticks = sum(ticks(postmaster)[:4])
+    total = sum(ticks(postmaster)[:4])
     for pid in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError):  # it has ended meanwhile
             *used, parent = ticks(int(pid))
-            ticks += sum(used[:2]) * (parent == postmaster)
-    return ticks / os.sysconf("SC_CLK_TCK")
+            total += sum(used[:2]) * (parent == postmaster)
+    return total / os.sysconf("SC_CLK_TCK")
 
 
 def _cost(process, seconds, batch, url=None):

@@ -9,12 +9,13 @@ import hashlib
 import heapq
 import json
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, InvalidStateError
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from operator import itemgetter
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, Protocol
@@ -316,8 +317,9 @@ class Transaction:
         self.basis, self.control = sealed_basis(connection, guard, (self.seq, self.hash, *marks))
         guard.admit_basis(self.basis)
         self.now = max(float(now), float(at))
+        self._start = f'{{"at":{self.now!r},"body":'  # of every row that is hashed
         self.root: int | None = None
-        self._pending: dict[Table, list[Values]] = {}
+        self._pending: defaultdict[Table, list[Values]] = defaultdict(list)
         self._flushed = self.seq
 
     def append(self, kind: str, body: Json) -> int:
@@ -337,18 +339,20 @@ class Transaction:
 
     def append_text(self, kind: str, text: str, lookups: Values) -> int:
         """The same from the canonical text of the body, and the columns that follow from it."""
-        self.seq += 1
-        self.hash = link(self.hash, self.seq, kind, self.now, text)
-        self.insert(KINDS[kind], (self.seq, self.now, *lookups, text, self.hash))
-        if self.seq - self._flushed >= MOST_SILENT:
+        self.seq = seq = self.seq + 1
+        # `link`, written out: it is done for every decision
+        row = f'{self._start}{text},"kind":"{kind}","seq":{seq}}}'
+        self.hash = digest = hashlib.sha256(self.hash + row.encode()).digest()
+        self._pending[KINDS[kind]].append((seq, self.now, *lookups, text, digest))
+        if seq - self._flushed >= MOST_SILENT:
             self.flush()
-        return self.seq
+        return seq
 
     def insert(self, table: Table, row: Values) -> None:
         """A row in the chain or beside it, in the order of the table's columns; written with the
         next `flush`.
         """
-        self._pending.setdefault(table, []).append(row)
+        self._pending[table].append(row)
 
     def rows(
         self, statement: Executable, values: Mapping[str, Any] | None = None
@@ -367,6 +371,10 @@ class Transaction:
         """
         self.flush()
         rows: list[Values] = []
+        if values and self.connection.dialect.name != "sqlite":
+            # one array: a list of values would be read, sent and planned anew each time
+            text = among_array_text(statement, self.connection.dialect)
+            return list(self._cursor.execute(text, (values, *others)).fetchall())
         for start in range(0, len(values), MOST_VALUES):
             piece = values[start : start + MOST_VALUES]
             # few sizes, so few texts: the last value is repeated up to a power of two
@@ -425,6 +433,14 @@ def driver_text(statement: ClauseElement, dialect: Dialect, size: int = 0) -> st
     """
     listed = statement.params(among=[None] * size) if size else statement
     return str(listed.compile(dialect=dialect, compile_kwargs={"render_postcompile": size > 0}))
+
+
+@cache
+def among_array_text(statement: Select[Any], dialect: Dialect) -> str:
+    """The same, with the list that it calls `among` as one array."""
+    compiled = statement.compile(dialect=dialect)
+    kind = compiled.binds["among"].type.compile(dialect=dialect)
+    return str(compiled).replace("IN (__[POSTCOMPILE_among])", f"= ANY(%b::{kind}[])")
 
 
 @cache
@@ -655,7 +671,7 @@ def perform(transaction: Transaction, jobs: list[Job], drawer: Draws) -> None:
         if run:
             answers = iter(drawer.draw(transaction, [asked for one in run for asked in one.asked]))
             for one in run:
-                one.result = [next(answers) for _ in one.asked]
+                one.result = list(islice(answers, len(one.asked)))
             run = []
         if job is not None and job.work is not None:
             before = transaction.seq

@@ -23,7 +23,7 @@ from evenhand.contracts import Json
 from evenhand.fairness.certificate import Scalar
 from evenhand.ledger.chain import Basis, Transaction
 from evenhand.ledger.database import DECISIONS, EVENTS, PEOPLE, PERSONAL, POLICIES, WINDOWS
-from evenhand.ledger.keyring import Entropy, Keyring, Opened, Sealed, open_fields, seal_fields
+from evenhand.ledger.keyring import Entropy, Keyring, Opened, open_fields, seal_decision
 from evenhand.ledger.refusals import (
     Conflict,
     Damaged,
@@ -36,7 +36,7 @@ from evenhand.ledger.refusals import (
     Switched,
     Tampered,
 )
-from evenhand.randomness import KeyedHash, keyed_uniform
+from evenhand.randomness import KeyedHash
 
 Mode = Literal["live", "shadow", "killed"]
 MAX_NAME = 200
@@ -166,6 +166,45 @@ class Application:
         if isinstance(self.group, float) and not math.isfinite(self.group):
             raise Invalid("group must be a text, a finite number or nothing.")
 
+    @classmethod
+    def unchecked(
+        cls,
+        tenant: str,
+        key: str,
+        person: str,
+        product: str,
+        features: Sequence[float],
+        group: Scalar | None,
+    ) -> "Application":
+        """Make one of what is known to keep the laws; whoever calls this has checked them.
+
+        Parameters
+        ----------
+        tenant, key, person, product : str
+            Names.
+        features : sequence of float
+            Finite numbers of the type float.
+        group : str, int, float, bool or None
+            A text, a finite number or nothing.
+
+        Returns
+        -------
+        Application
+            Without prices and without a body of its own.
+        """
+        made = object.__new__(cls)
+        made.__dict__.update(
+            tenant=tenant,
+            key=key,
+            person=person,
+            product=product,
+            features=tuple(features),
+            group=group,
+            prices=None,
+            body=None,
+        )
+        return made
+
     @property
     def features_text(self) -> str:
         """The features as canonical JSON: they are finite numbers of the type float."""
@@ -174,10 +213,7 @@ class Application:
     @property
     def asked(self) -> str:
         """What the conflict check compares."""
-        if self.body is not None:
-            return self.body.hex()
-        names = f"{text_literal(self.person)},{text_literal(self.product)}"
-        return f"[{names},{self.features_text},{canonical(self.group)},{canonical(self.prices)}]"
+        return _Texts.of(self).asked
 
 
 @dataclass(frozen=True, slots=True)
@@ -548,7 +584,7 @@ _SLOTS = (
     .join(PERSONAL, PERSONAL.c.seq == DECISIONS.c.seq)
     .where(
         PERSONAL.c.person.in_(bindparam("among", expanding=True)),
-        PERSONAL.c.seq > bindparam("after", 0),
+        PERSONAL.c.seq > bindparam("after", 0, PERSONAL.c.seq.type),
     )
 )
 
@@ -596,6 +632,29 @@ class _Window(NamedTuple):
     seq: int
 
 
+_FLAG = ("false", "true")
+
+
+class _Texts(NamedTuple):
+    """What an application says, as canonical JSON, and what the conflict check compares."""
+
+    features: str
+    group: str
+    prices: str
+    person: str
+    asked: str
+
+    @classmethod
+    def of(cls, a: Application) -> "_Texts":
+        features, person = a.features_text, text_literal(a.person)
+        group = text_literal(a.group) if type(a.group) is str else canonical(a.group)
+        prices = "null" if a.prices is None else canonical(a.prices)
+        if a.body is not None:
+            return cls(features, group, prices, person, a.body.hex())
+        asked = f"[{person},{text_literal(a.product)},{features},{group},{prices}]"
+        return cls(features, group, prices, person, asked)
+
+
 class _Wanted(NamedTuple):
     """An application with the digests by which the ledger knows its key, its person, and the person
     in this window.
@@ -608,6 +667,50 @@ class _Wanted(NamedTuple):
     slot: str
 
 
+class Frame:
+    """What decisions on the same terms share: the parts of their draws and of their texts that do
+    not change from one to the next.
+    """
+
+    def __init__(self, tenant: str, product: str, terms: Terms, window: str) -> None:
+        whole, part = terms.acceptance, terms.audit_weight
+        chances = f'"acceptance":{canonical(whole)},"audit":'
+        weight = f',"audit_weight":{canonical(part)},"commit":{{'
+        self._starts = [
+            [f'{{"accept":{accept},{chances}{audit}{weight}' for audit in _FLAG] for accept in _FLAG
+        ]
+        self._epoch = f'}},"epoch":{terms.epoch},"first":'
+        names = f'","mode":"{terms.mode}","policy":{text_literal(terms.policy)},"product":'
+        self._names = [
+            f'{names}{text_literal(product)},"propensity":{canonical(chance)},"sealed":"'
+            for chance in (1.0 - whole, whole)
+        ]
+        self._tenant = f'","tenant":{text_literal(tenant)},"u":'
+        self._end = f',"window":{text_literal(window)}}}'
+        # keyed_uniform joins the parts, each preceded by its length
+        self._before = _with_length(tenant)
+        self._after = _with_length(product) + _with_length(window)
+
+    def uniform(self, secret: KeyedHash, person: str) -> float:
+        """`keyed_uniform` of tenant, person, product and window."""
+        digest = secret(self._before + _with_length(person) + self._after)
+        return (int.from_bytes(digest[:8], "big") >> 11) / 2**53
+
+    def text(self, drawn: Drawn, key: str, slot: str, commit: str, sealed: str) -> str:
+        """What the chain says of a decision: `canonical` of the body, in a fifth of the time."""
+        accept = drawn.accept
+        return (
+            f"{self._starts[accept][drawn.audit]}{commit}{self._epoch}{_FLAG[drawn.first]},"
+            f'"key":"{key}{self._names[accept]}{sealed}","slot":"{slot}{self._tenant}'
+            f"{drawn.u!r}{self._end}"
+        )
+
+
+def _with_length(part: str) -> bytes:
+    encoded = part.encode()
+    return len(encoded).to_bytes(4, "big") + encoded
+
+
 @dataclass(slots=True)
 class _Group:
     """What the ledger knows about a group of applications, and what has been drawn for them."""
@@ -618,6 +721,8 @@ class _Group:
     slots: set[str]
     people: dict[bytes, tuple[int, bytes | None]]
     fresh: dict[str, tuple[str, Answer]]
+    frames: dict[tuple[int, str, str], Frame]
+    """By the identity of the terms, the tenant and the product, which may be drawn for."""
 
 
 class Drawer:
@@ -639,14 +744,14 @@ class Drawer:
         others.
         """
         window = self.open_window(transaction)
-        digest = self.keyring.digest
+        digest, name = self.keyring.peppered, window.name
         wanted = [
             _Wanted(
                 a,
                 terms,
-                key=key_digest(self.keyring, a.tenant, a.key),
-                person=person_digest(self.keyring, a.tenant, a.person),
-                slot=digest("slot", a.tenant, a.person, a.product, window.name).hex(),
+                digest(f"key\x1f{a.tenant}\x1f{a.key}".encode()).hex(),
+                digest(f"person\x1f{a.tenant}\x1f{a.person}".encode()),
+                digest(f"slot\x1f{a.tenant}\x1f{a.person}\x1f{a.product}\x1f{name}".encode()).hex(),
             )
             for a, terms in asked
         ]
@@ -661,6 +766,7 @@ class Drawer:
             slots={slot for (slot,) in slots},
             people={bytes(lookup): (number, wrapped) for lookup, number, wrapped in people},
             fresh={},
+            frames={},
         )
         answers: list[Answer | Refusal] = []
         for one in wanted:
@@ -680,7 +786,8 @@ class Drawer:
                 "what decides, or who may ask, was changed while this was on its way.",
                 hint="send the request again.",
             )
-        request = hashlib.sha256(application.asked.encode()).hexdigest()
+        texts = _Texts.of(application)
+        request = hashlib.sha256(texts.asked.encode()).hexdigest()
         if wanted.key in group.known:
             drawn, opened = group.known[wanted.key].opened(self.keyring)
             reply = opened.fields["reply"]
@@ -690,6 +797,18 @@ class Drawer:
             first, answer = group.fresh[wanted.key]
             _require_same(first, request)
             return Answer(answer.body, answer.drawn, replayed=True)
+        if (refusal := self.refusal()) is not None:
+            raise refusal
+        named = (id(terms), application.tenant, application.product)
+        frame = group.frames.get(named)
+        if frame is None:
+            frame = group.frames[named] = self._frame(group, application, terms)
+        answer = self._draw(group, wanted, frame, texts, request)
+        group.fresh[wanted.key] = (request, answer)
+        return answer
+
+    def _frame(self, group: _Group, application: Application, terms: Terms) -> Frame:
+        """What the draws on these terms share; refused, if nothing may be drawn on them."""
         self._require_no_gap(group.transaction, application.tenant)
         # the policy has been published
         named = (terms.policy, application.tenant, application.product)
@@ -702,52 +821,53 @@ class Drawer:
                     hint="publish it before it decides.",
                 )
             self._policies.add(named)
-        answer = self._draw(group, wanted, request)
-        group.fresh[wanted.key] = (request, answer)
-        return answer
+        return Frame(application.tenant, application.product, terms, group.window.name)
 
-    def _draw(self, group: _Group, wanted: _Wanted, request: str) -> Answer:
+    def _draw(
+        self, group: _Group, wanted: _Wanted, frame: Frame, texts: _Texts, request: str
+    ) -> Answer:
         """Draw for a key that is new; the row is appended to the chain, its personal fields are
         sealed beside it.
         """
         transaction, window, (a, terms, key, lookup, slot) = group.transaction, group.window, wanted
-        u = keyed_uniform(window.secret, a.tenant, a.person, a.product, window.name)
+        u = frame.uniform(window.secret, a.person)
         drawn = Drawn(
-            seq=transaction.seq + 1,
-            at=transaction.now,
-            tenant=a.tenant,
-            key=a.key,
-            person=a.person,
-            product=a.product,
-            window=window.name,
-            u=u,
-            acceptance=terms.acceptance,
-            accept=u < terms.acceptance,
-            policy=terms.policy,
-            epoch=terms.epoch,
-            audit_weight=terms.audit_weight,
-            audit=u < terms.audit_weight,
-            first=slot not in group.slots,
-            mode=terms.mode,
+            transaction.seq + 1,
+            transaction.now,
+            a.tenant,
+            a.key,
+            a.person,
+            a.product,
+            window.name,
+            u,
+            terms.acceptance,
+            u < terms.acceptance,
+            terms.policy,
+            terms.epoch,
+            terms.audit_weight,
+            u < terms.audit_weight,
+            slot not in group.slots,
+            terms.mode,
         )
-        answer = Answer(self.render(drawn), drawn)
+        body = self.render(drawn)
         person, secret, wrapped = self._person(group, lookup)
         # what is personal, as canonical JSON
-        fields = {
-            "features": f'{{"features":{a.features_text},"prices":{canonical(a.prices)}}}',
-            "group": canonical(a.group),
-            "reply": f'{{"body":{text_literal(answer.body.decode())},"request":"{request}"}}',
-            "who": f'{{"key":{text_literal(a.key)},"person":{text_literal(a.person)}}}',
-        }
-        sealed = seal_fields(secret, fields, self.entropy)
+        commit, sealed, data = seal_decision(
+            secret,
+            f'{{"features":{texts.features},"prices":{texts.prices}}}',
+            texts.group,
+            f'{{"body":{text_literal(body.decode())},"request":"{request}"}}',
+            f'{{"key":{text_literal(a.key)},"person":{texts.person}}}',
+            self.entropy,
+        )
         columns = (key, slot, a.tenant, a.product, drawn.accept, drawn.usable)
-        text = decision_text(drawn, key, slot, sealed)
+        text = frame.text(drawn, key, slot, commit, sealed)
         seq = transaction.append_text("decision", text, columns)
-        transaction.insert(PERSONAL, (seq, person, sealed.data))
+        transaction.insert(PERSONAL, (seq, person, data))
         if wrapped is not None:
             transaction.insert(PEOPLE, (person, lookup, wrapped))
         group.slots.add(slot)
-        return answer
+        return Answer(body, drawn)
 
     def _person(self, group: _Group, lookup: bytes) -> tuple[int, bytes, bytes | None]:
         """(number, key, the key wrapped if there is no row of this person yet); somebody new, or
@@ -815,8 +935,6 @@ class Drawer:
         """After a restore, nothing is drawn for a tenant until it, or the operator for all
         (None), has confirmed the gap; what is stored may be answered.
         """
-        if (refusal := self.refusal()) is not None:
-            raise refusal
         if self._gap[0] != transaction.basis.switched:
             transaction.require_sealed_rows()
             free = without_gap(transaction.rows(GAPS))
@@ -852,24 +970,6 @@ def _require_same(first: str, request: str) -> None:
             hint="repeat the first request to see its answer, "
             "or use a new key for a new application.",
         )
-
-
-_FLAG = {True: "true", False: "false"}
-
-
-def decision_text(drawn: Drawn, key: str, slot: str, sealed: Sealed) -> str:
-    """What the chain says of a decision: `canonical` of the body, in less than half the time."""
-    d = drawn
-    commit = ",".join([f'"{name}":"{digest}"' for name, digest in sealed.commit.items()])
-    return (
-        f'{{"accept":{_FLAG[d.accept]},"acceptance":{canonical(d.acceptance)},'
-        f'"audit":{_FLAG[d.audit]},"audit_weight":{canonical(d.audit_weight)},'
-        f'"commit":{{{commit}}},"epoch":{d.epoch},"first":{_FLAG[d.first]},'
-        f'"key":"{key}","mode":"{d.mode}","policy":{text_literal(d.policy)},'
-        f'"product":{text_literal(d.product)},"propensity":{canonical(d.propensity)},'
-        f'"sealed":"{sealed.fingerprint}","slot":"{slot}","tenant":{text_literal(d.tenant)},'
-        f'"u":{d.u!r},"window":{text_literal(d.window)}}}'
-    )
 
 
 def text_agrees(text: str, columns: tuple[Any, ...], fingerprint: str) -> bool:

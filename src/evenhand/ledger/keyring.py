@@ -93,7 +93,8 @@ class Keyring:
         self._root, self._newer = root, tuple(newer)
         self.active = 0
         """Which root wraps, seals and makes the secrets of new windows; the chain says so."""
-        self._peppered = KeyedHash(self._derive("pepper"))
+        self.peppered = KeyedHash(self._derive("pepper"))
+        """What `digest` applies to its parts, for places that join thousands of them a second."""
         self._sealing = [KeyedHash(hmac.digest(one, b"pepper", "sha256")) for one in (root, *newer)]
 
     def __repr__(self) -> str:
@@ -291,7 +292,7 @@ class Keyring:
         bytes
             32 bytes.
         """
-        return self._peppered("\x1f".join(parts).encode())
+        return self.peppered("\x1f".join(parts).encode())
 
     def seal_of_root(self, root: int, *parts: str) -> bytes:
         """Seal parts under one root, so that whoever has an older one alone cannot.
@@ -585,6 +586,30 @@ def seal_fields(key: bytes, texts: dict[str, str], entropy: Entropy) -> Sealed:
     nonce = entropy(_NONCE)
     data = nonce + AESGCM(key).encrypt(nonce, plain.encode(), None)
     return Sealed(commit, fingerprint(data), data)
+
+
+def seal_decision(
+    key: bytes, features: str, group: str, reply: str, who: str, entropy: Entropy
+) -> tuple[str, str, bytes]:
+    """`seal_fields` of the four fields of a decision, written out, in two thirds of the time: the
+    members of `commit` as canonical JSON, the fingerprint, and the data.
+    """
+    random, sha256 = entropy(4 * _SALT), hashlib.sha256
+    salts = random.hex()
+    commit = (
+        f'"features":"{sha256(random[:16] + features.encode()).hexdigest()}",'
+        f'"group":"{sha256(random[16:32] + group.encode()).hexdigest()}",'
+        f'"reply":"{sha256(random[32:48] + reply.encode()).hexdigest()}",'
+        f'"who":"{sha256(random[48:] + who.encode()).hexdigest()}"'
+    )
+    plain = (
+        f'{{"fields":{{"features":{features},"group":{group},"reply":{reply},"who":{who}}},'
+        f'"salts":{{"features":"{salts[:32]}","group":"{salts[32:64]}",'
+        f'"reply":"{salts[64:96]}","who":"{salts[96:]}"}}}}'
+    )
+    nonce = entropy(_NONCE)
+    data = nonce + AESGCM(key).encrypt(nonce, plain.encode(), None)
+    return commit, sha256(data).hexdigest(), data
 
 
 def commitment(salt: bytes, text: str) -> str:

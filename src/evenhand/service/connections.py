@@ -20,6 +20,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -39,14 +40,16 @@ SWEEP_SECONDS = 0.5
 """Between two looks at all connections."""
 MOST_HEAD = 64 * 2**10
 """Bytes of a head."""
-READ_SIZE = 64 * 2**10
-"""Bytes that are read at once, so also of a body before its key is checked."""
+READ_SIZE, FIRST_READ = 64 * 2**10, 16 * 2**10
+"""Bytes that are read at once; and of a head, with as much of the body as comes along with it."""
 LINGER_SECONDS = 5.0
 """How long what a refused client still sends is thrown away, so that it can read the refusal."""
 LINGER_PAUSE = 0.02
 """Seconds between two looks at those clients."""
 LINGER_SIZE = 256 * 2**10
-"""Bytes that are thrown away at a look, of each of them."""
+"""Bytes that are thrown away at a look, of all that are looked at together."""
+MOST_LOOKED_AT = 8
+"""Clients that are looked at; then it is the turn of the others."""
 MOST_LINGERING = 64
 """Clients that may linger; one more, and the oldest is cut off."""
 DRAIN_SECONDS = 5.0
@@ -69,7 +72,7 @@ class Lingering:
 
     def __init__(self) -> None:
         self._ends: dict[socket.socket, float] = {}
-        self._nowhere = bytearray(LINGER_SIZE)
+        self._nowhere = memoryview(bytearray(LINGER_SIZE))
         self._timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
@@ -85,26 +88,28 @@ class Lingering:
             return
         self._ends[one] = loop.time() + LINGER_SECONDS
         if len(self._ends) > MOST_LINGERING:
-            self._close(next(iter(self._ends)))
+            oldest = min(self._ends, key=self._ends.__getitem__)
+            del self._ends[oldest]
+            oldest.close()
         if self._timer is None:
             self._timer = loop.call_later(LINGER_PAUSE, self._look, loop)
 
     def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        now = loop.time()
-        for one, end in list(self._ends.items()):
+        now, mine = loop.time(), list(islice(self._ends, MOST_LOOKED_AT))
+        piece = self._nowhere[: LINGER_SIZE // len(mine)]
+        for one in mine:
             try:
-                over = one.recv_into(self._nowhere, 0, _UNCOPIED) == 0
+                over = one.recv_into(piece, 0, _UNCOPIED) == 0
             except BlockingIOError:
                 over = False
             except OSError:
                 over = True
+            end = self._ends.pop(one)
             if over or end < now:
-                self._close(one)
+                one.close()
+            else:  # behind the others
+                self._ends[one] = end
         self._timer = loop.call_later(LINGER_PAUSE, self._look, loop) if self._ends else None
-
-    def _close(self, one: socket.socket) -> None:
-        del self._ends[one]
-        one.close()
 
 
 _UNCOPIED = getattr(socket, "MSG_TRUNC", 0)
@@ -224,7 +229,7 @@ class Connection(HttpToolsProtocol, asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Where the next bytes go."""
-        return self.crowd.buffer
+        return self.crowd.buffer[:FIRST_READ] if self._in_head else self.crowd.buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """So many bytes are there."""

@@ -46,6 +46,7 @@ from evenhand.ledger.refusals import DatabaseAway
 from evenhand.policies import Mixture
 from evenhand.service.keys import KeyStore
 from evenhand.service.schemas import AnyAsked as Asked
+from evenhand.service.schemas import QuickAsked
 from evenhand.service.settings import Product
 
 Action = Literal["kill", "revive", "rollback", "shadow", "live"]
@@ -90,12 +91,13 @@ def render(drawn: Drawn) -> bytes:
     >>> print(render(drawn).decode())
     {"accept":true,"act":true,"at":1.5,...,"propensity":0.5,"row":7,"window":"w0"}
     """
-    d, flag = drawn, ("false", "true")
+    row, at, _, key, _, _, window, _, acceptance, accept, policy, epoch, _, audit, _, mode = drawn
+    chance, flag = acceptance if accept else 1.0 - acceptance, ("false", "true")
     return (
-        f'{{"accept":{flag[d.accept]},"act":{flag[d.mode != "shadow"]},"at":{canonical(d.at)},'
-        f'"audit":{flag[d.audit]},"epoch":{d.epoch},"key":{text_literal(d.key)},"mode":"{d.mode}",'
-        f'"policy":{text_literal(d.policy)},"propensity":{canonical(d.propensity)},"row":{d.seq},'
-        f'"window":{text_literal(d.window)}}}'
+        f'{{"accept":{flag[accept]},"act":{flag[mode != "shadow"]},"at":{canonical(at)},'
+        f'"audit":{flag[audit]},"epoch":{epoch},"key":{text_literal(key)},"mode":"{mode}",'
+        f'"policy":{text_literal(policy)},"propensity":{canonical(chance)},"row":{row},'
+        f'"window":{text_literal(window)}}}'
     ).encode()
 
 
@@ -240,7 +242,7 @@ class GroupCommit:
                             future.set_exception(error)
                     continue
                 for asked, future in group:
-                    part = [next(answers) for _ in asked]
+                    part = list(itertools.islice(answers, len(asked)))
                     if not future.done():  # the client may have gone
                         future.set_result(part)
         finally:
@@ -433,15 +435,19 @@ class Decider:
         answers: dict[int, Answer | EvenhandError] = {}
         waiting: Sequence[int] = range(len(asked))
         for _ in range(TRIES):
-            part = [asked[place] for place in waiting]
-            if any(self._has_model(tenant, one.product) for one in part):
+            part = [asked[place] for place in waiting] if answers else asked
+            if any(self._has_model(tenant, name) for name in {one.product for one in part}):
                 prepared = await asyncio.to_thread(self.prepare, tenant, part)  # models take time
             else:
                 prepared = self.prepare(tenant, part)
             if all(isinstance(one, EvenhandError) for one in prepared):
                 await self.current()  # no transaction will ask
             still_allowed()
-            answers |= dict(zip(waiting, await self._answers(prepared), strict=True))
+            found = await self._answers(prepared)
+            switched = any(isinstance(one, Switched) for one in found)
+            if not (answers or switched):  # as it mostly is
+                return found
+            answers |= dict(zip(waiting, found, strict=True))
             waiting = [p for p in waiting if isinstance(answers[p], Switched)]
             if not waiting:
                 break
@@ -462,7 +468,10 @@ class Decider:
         self, prepared: list[Question | EvenhandError]
     ) -> list[Answer | EvenhandError]:
         sound = [one for one in prepared if not isinstance(one, EvenhandError)]
-        answers = iter(await self._commits.decide(sound) if sound else [])
+        found = await self._commits.decide(sound) if sound else []
+        if len(sound) == len(prepared):
+            return list(found)
+        answers = iter(found)
         return [one if isinstance(one, EvenhandError) else next(answers) for one in prepared]
 
     def _has_model(self, tenant: str, name: str) -> bool:
@@ -500,15 +509,29 @@ class Decider:
                     prepared[rows[0]] = refusal
                 continue
             policy, audit = active.policy, active.audit_weight
+            # people with the same probability share their terms, and what the ledger makes of them
+            shared: dict[float, Terms] = {}
             for row, chance in zip(rows, chances, strict=True):
-                terms = Terms(
-                    policy.id, chance, min(audit, chance), policy.epoch, active.mode, basis
-                )
+                terms = shared.get(chance)
+                if terms is None:
+                    terms = shared[chance] = Terms(
+                        policy.id, chance, min(audit, chance), policy.epoch, active.mode, basis
+                    )
                 prepared[row] = (prepared[row], terms)
         return prepared
 
 
 def _application(product: Product, asked: Asked) -> Application:
+    if (
+        type(asked) is QuickAsked  # `sound`, so its names and numbers have been checked
+        and product.schema is None
+        and product.group_use != "decide"
+        and not product.prices_per_person
+        and len(asked.features) == len(product.features)
+    ):
+        return Application.unchecked(
+            product.tenant, asked.key, asked.person, product.name, asked.features, asked.group
+        )
     if product.group_use == "decide" and asked.group not in (product.groups or ()):
         raise Invalid(
             "group is missing or none of the product's groups, but this product decides by group.",

@@ -193,7 +193,11 @@ class QuickAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fal
                 return False
         elif group is not None and not -(2**53) <= group <= 2**53:
             return False
-        return _is_name(self.key) and _is_name(self.person) and _is_name(self.product)
+        key, person, product = self.key, self.person, self.product
+        names = f"{key}{person}{product}"
+        if names.isascii() and names.isprintable():  # as they mostly are
+            return 0 < len(key) <= 200 and 0 < len(person) <= 200 and 0 < len(product) <= 200
+        return _is_name(key) and _is_name(person) and _is_name(product)
 
 
 class _QuickAskedMany(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=False):
