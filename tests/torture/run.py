@@ -117,7 +117,7 @@ class TrustingGuard(HeadGuard):
 
 def basis_as_told(connection, guard, found, *, rows=False):
     """What the head says, whoever wrote it, and the rows as they are."""
-    return Basis(int(found[2]), int(found[3])), chain.control_digest(connection)
+    return Basis(int(found[2]), int(found[3])), chain.control_digest(connection), True
 
 
 class TrustingLedger(Ledger):

@@ -314,7 +314,8 @@ class Transaction:
         self._cursor = cursor
         self.seq, self.hash = int(seq), bytes(digest)
         now = guard.admit(LockedHead(self.seq, self.hash, float(at), bytes(seal), database))
-        self.basis, self.control = sealed_basis(connection, guard, (self.seq, self.hash, *marks))
+        found = (self.seq, self.hash, *marks)
+        self.basis, self.control, self._sealed = sealed_basis(connection, guard, found)
         guard.admit_basis(self.basis)
         self.now = max(float(now), float(at))
         self._start = f'{{"at":{self.now!r},"body":'  # of every row that is hashed
@@ -407,13 +408,13 @@ class Transaction:
                 text = insert_text(table, len(piece), "INSERT OR FAIL", "?")
                 self._cursor.execute(text, tuple(chain.from_iterable(piece)))
         self._pending.clear()
-        if self.seq != self._flushed:
+        if self.seq != self._flushed or not self._sealed:
             keyring, end = self._guard.keyring, (self.seq, self.hash)
             seals = keyring.head_seal(*end, self.root), *self.basis
             sealed = keyring.basis_seal(*end, self.basis, self.root, self.control)
             text = driver_text(_MOVE_HEAD, self.connection.dialect)
             self._cursor.execute(text, (*end, self.now, *seals, sealed))
-            self._flushed = self.seq
+            self._flushed, self._sealed = self.seq, True
 
     def committed(self) -> None:
         """Tell the guard that what was written is durable."""
@@ -774,8 +775,9 @@ def read_basis(connection: Connection, guard: HeadGuard, *, rows: bool = False) 
 
 def sealed_basis(
     connection: Connection, guard: HeadGuard, found: Values, *, rows: bool = False
-) -> tuple[Basis, bytes]:
-    """(basis, digest of the events and policies) from (seq, hash, switched, keys, seal) of a head.
+) -> tuple[Basis, bytes, bool]:
+    """(basis, digest of the events and policies, whether they are sealed) from a head: (seq, hash,
+    switched, keys, seal).
 
     A row decides only if a holder of the keyring has put it into the chain. So the digest of all
     such rows is sealed with the head. Where that seal does not fit, because an older evenhand has
@@ -790,13 +792,14 @@ def sealed_basis(
         return seal is not None and bytes(seal) == sealed
 
     if not rows and fits(known.control):
-        return told, known.control
+        return told, known.control, True
     basis, control = told, control_digest(connection)
-    if not fits(control):
+    sealed = fits(control)
+    if not sealed:
         control = followed(connection, known if known.seq <= seq else Checked(), seq, digest)
         basis = newest_basis(connection, told)
     guard.remember(Checked(seq, digest, control))
-    return basis, control
+    return basis, control, sealed
 
 
 def follow(connection: Connection, guard: HeadGuard, after: int) -> None:

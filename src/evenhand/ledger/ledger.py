@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, Self, TypeVar, cast
 
 from sqlalchemy import Connection, delete, select, update
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from evenhand.canonical import canonical
 from evenhand.contracts import Json
@@ -155,6 +155,14 @@ class Ledger(LedgerReader):
         """Begin the chain, or look whether it may be continued; its id, its basis, and why nothing
         may be written although it can be read.
         """
+        if self.store.path is None:
+            # a chain that an older evenhand has written is followed before the head is locked, so
+            # that other replicas go on; what is found wrong is found again below
+            with (
+                contextlib.suppress(SQLAlchemyError, Tampered),
+                self.store.reader.connect() as connection,
+            ):
+                read_basis(connection, self._guard)
         with self.store.writer.begin() as connection:
             if migrate(connection):
                 name = self.entropy(16).hex()
