@@ -1,7 +1,5 @@
 """`evenhand serve`: what it refuses, what it says, and the demonstration."""
 
-import time
-
 import psycopg
 import pytest
 from click.testing import CliRunner
@@ -11,7 +9,7 @@ from tests.service.bank import TOML, ledger_with_settings
 from tests.torture.serving import free_port
 
 from evenhand.cli import main
-from evenhand.ledger import Keyring, Ledger, Tampered, verify
+from evenhand.ledger import Keyring, Ledger, SystemClock, Tampered, verify
 from evenhand.service import LedgerKeys, load_settings
 from evenhand.service.server import open_ledger
 
@@ -151,7 +149,7 @@ def test_a_root_is_rotated_when_every_replica_holds_it(postgres_url, tmp_path, m
         return CliRunner().invoke(main, [*words, *more])
 
     def replica():
-        return Ledger.open(postgres_url, keyring=Keyring.load("keyring.json"), clock=time.time)
+        return Ledger.open(postgres_url, keyring=Keyring.load("keyring.json"), clock=SystemClock())
 
     replica().close()
     with replica() as old:  # it is not restarted

@@ -32,6 +32,7 @@ def past(request, tmp_path):
     """(settings, the answer to o3) of the ledger that the version before left."""
     for name in ("keyring.json", "keys.json"):
         shutil.copy(PAST / name, tmp_path / name)
+        (tmp_path / name).chmod(0o600)  # as that version wrote it; git keeps no such mode
     script = (PAST / f"{request.param}.sql").read_text()
     if request.param == "sqlite":
         where = str(tmp_path / "ledger.sqlite")

@@ -444,9 +444,12 @@ def read_entries(place: str) -> list[Json]:
             named = ", ".join(map(str, torn[:20])) + (", ..." if len(torn) > 20 else "")
             LOG.warning(
                 "%s: %d of %d lines cannot be read and are left out (line %s): a write was cut "
-                "short; the entries after them tell their rows again",
-                name, len(torn), len(lines), named,
-            )  # fmt: skip
+                "short, or something else was written there",
+                name,
+                len(torn),
+                sum(1 for line in lines if line.strip()),
+                named,
+            )
     if not entries:
         raise Invalid(
             f"{shown} holds no entry of a witness.",
