@@ -514,10 +514,11 @@ class ServerWatch:
         def alive() -> bool:
             try:
                 psycopg.connect(*words, **{**named, "connect_timeout": 2}).close()
-            except psycopg.OperationalError as error:
-                if error.sqlstate is None:  # otherwise the server itself has refused
-                    self._silent_until = time.monotonic() + SILENCE
-                    return False
+            except psycopg.errors.ConnectionTimeout:
+                self._silent_until = time.monotonic() + SILENCE
+                return False
+            except psycopg.OperationalError:
+                return True  # somebody has refused it, so there is somebody
             return True
 
         class Watched(psycopg.Connection[Any]):
