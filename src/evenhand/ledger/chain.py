@@ -372,10 +372,6 @@ class Transaction:
         """
         self.flush()
         rows: list[Values] = []
-        if values and self.connection.dialect.name != "sqlite":
-            # one array: a list of values would be read, sent and planned anew each time
-            text = among_array_text(statement, self.connection.dialect)
-            return list(self._cursor.execute(text, (values, *others)).fetchall())
         for start in range(0, len(values), MOST_VALUES):
             piece = values[start : start + MOST_VALUES]
             # few sizes, so few texts: the last value is repeated up to a power of two
@@ -434,14 +430,6 @@ def driver_text(statement: ClauseElement, dialect: Dialect, size: int = 0) -> st
     """
     listed = statement.params(among=[None] * size) if size else statement
     return str(listed.compile(dialect=dialect, compile_kwargs={"render_postcompile": size > 0}))
-
-
-@cache
-def among_array_text(statement: Select[Any], dialect: Dialect) -> str:
-    """The same, with the list that it calls `among` as one array."""
-    compiled = statement.compile(dialect=dialect)
-    kind = compiled.binds["among"].type.compile(dialect=dialect)
-    return str(compiled).replace("IN (__[POSTCOMPILE_among])", f"= ANY(%b::{kind}[])")
 
 
 @cache
