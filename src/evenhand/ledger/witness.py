@@ -423,39 +423,34 @@ def read_entries(place: str) -> list[Json]:
             f"{shown} cannot be read: {error}.",
             hint="give the file, the directory or the address of a witness.",
         ) from error
-    entries: list[Json] = []
-    for name, text in texts.items():
-        lines = text.split("\n")
-        if not any(line.startswith("{") for line in lines):
-            try:
-                note = Note.parse(text)
-                entries.append({"checkpoint": text, "size": note.size})
-            except ValueError as error:
-                LOG.warning("%s holds no entry of a witness: %s", name, error)
-            continue
-        torn = []
-        for number, line in enumerate(lines, 1):
-            entry = _entry(line)
-            if entry is not None:
-                entries.append(entry)
-            elif line.strip():
-                torn.append(number)
-        if torn:
-            named = ", ".join(map(str, torn[:20])) + (", ..." if len(torn) > 20 else "")
-            LOG.warning(
-                "%s: %d of %d lines cannot be read and are left out (line %s): a write was cut "
-                "short, or something else was written there",
-                name,
-                len(torn),
-                sum(1 for line in lines if line.strip()),
-                named,
-            )
+    entries = [entry for name, text in texts.items() for entry in _entries_in(name, text)]
     if not entries:
         raise Invalid(
             f"{shown} holds no entry of a witness.",
             hint="give the file, the directory or the address of a witness.",
         )
     return entries
+
+
+def _entries_in(name: str, text: str) -> list[Json]:
+    """The entries of one file."""
+    lines = text.split("\n")
+    if not any(line.startswith("{") for line in lines):
+        try:
+            return [{"checkpoint": text, "size": Note.parse(text).size}]
+        except ValueError as error:
+            LOG.warning("%s holds no entry of a witness: %s", name, error)
+            return []
+    found = {number: _entry(line) for number, line in enumerate(lines, 1) if line.strip()}
+    torn = [number for number, entry in found.items() if entry is None]
+    if torn:
+        named = ", ".join(map(str, torn[:20])) + (", ..." if len(torn) > 20 else "")
+        LOG.warning(
+            "%s: %d of %d lines cannot be read and are left out (line %s): a write was cut "
+            "short, or something else was written there",
+            *(name, len(torn), len(found), named),
+        )
+    return [entry for entry in found.values() if entry is not None]
 
 
 def _entry(line: str) -> Json | None:

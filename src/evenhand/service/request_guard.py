@@ -170,20 +170,19 @@ class RequestGuard:
                 document = problem("ledger-unavailable", failed, hint="try again.")
                 await problem_response(document)(scope, receive, exchange.send)
         finally:
-            if self.service.request_log is not None:
-                known = scope.get("evenhand.route") or getattr(scope.get("route"), "path", "-")
-                client = scope["client"][0] if scope.get("client") else "?"
-                told = self.service.people_of_proxy.client(scope)
-                seconds = time.perf_counter() - exchange.began
-                self.service.request_log.request(
-                    exchange.id,
-                    scope["method"],
-                    str(known),
-                    exchange.status,
-                    seconds,
-                    client,
-                    None if told == client else told,
-                )
+            self._log(scope, exchange)
+
+    def _log(self, scope: types.Scope, exchange: "_Exchange") -> None:
+        if self.service.request_log is None:
+            return
+        route = str(scope.get("evenhand.route") or getattr(scope.get("route"), "path", "-"))
+        client = scope["client"][0] if scope.get("client") else "?"
+        told = self.service.people_of_proxy.client(scope)
+        forwarded = None if told == client else told
+        seconds = time.perf_counter() - exchange.began
+        self.service.request_log.request(
+            exchange.id, scope["method"], route, exchange.status, seconds, client, forwarded
+        )
 
     async def _quick_answer(
         self, scope: types.Scope, headers: Mapping[bytes, bytes], body: bytes
