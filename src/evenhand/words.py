@@ -119,6 +119,9 @@ def as_known_groups(value: object, rows: int) -> GroupArray:
         array = np.asarray(value)
     _require_length(array, rows, "group")
     if array.dtype.kind in "US":
+        # only a text that is empty or begins with a blank comes before "!"
+        if True not in (array < ("!" if array.dtype.kind == "U" else b"!")):
+            return array
         blank = [row for row, text in enumerate(array.tolist()) if not text.strip()]
         return array if not blank else _without(array, blank)
     if array.dtype.kind in "biu":

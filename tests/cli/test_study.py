@@ -50,7 +50,7 @@ def test_a_description_does_as_well(run, lending, tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("lending.csv",), "nothing says what its columns mean"),
+        (("lending.csv",), "nothing says which column of lending.csv"),
         (("nothing.csv", *OWN), "no table 'nothing.csv'"),
         (("lending", "--learner", "oracle"), "no learner 'oracle'"),
         (("lending", "--limit", "2"), "limit 2.0 is not in"),

@@ -153,7 +153,9 @@ def test_nothing_is_written_by_a_key_that_was_revoked_while_the_work_waited(repl
     """
     one, two, _ = replicas
     assert one.post("/v1/decisions", application("k1")).status_code == 200
-    posts = [(path, body, 401) for path, body in WRITES.items()] + [("/v1/keys", None, 201)]
+    window = one.ledger.windows()[0].name
+    posts = [(path.replace("w1", window), body, 401) for path, body in WRITES.items()]
+    posts += [("/v1/keys", None, 201)]
     for path, body, status in posts:
         token = one.post("/v1/keys", {"scopes": list(SCOPES), "name": "n"}).json()["token"]
         assert two.get("/v1/head", token).status_code == 200

@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+from contextvars import ContextVar
 
 import pytest
 from tests.without_clocks import until
@@ -37,6 +38,18 @@ def test_what_is_returned_and_raised_reaches_whoever_waits():
         with pytest.raises(ZeroDivisionError):
             await in_thread(lambda: 1 / 0)
         assert await in_thread(threading.get_ident) != threading.get_ident()
+
+    asyncio.run(main())
+
+
+def test_the_context_of_whoever_asks_goes_along():
+    """The ledger looks there whose key wants the work, and whether it was revoked meanwhile."""
+    asked_by = ContextVar("asked_by", default="nobody")
+
+    async def main():
+        asked_by.set("a key")
+        assert await in_thread(asked_by.get) == "a key"
+        assert await Threads(1, waiting=1, each=2, seconds=1).run("a", asked_by.get) == "a key"
 
     asyncio.run(main())
 

@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections import Counter, deque
 from collections.abc import Callable
+from contextvars import copy_context
 from typing import ParamSpec, TypeVar
 
 from evenhand.service.problems import ProblemError
@@ -47,7 +48,8 @@ def in_thread(work: Callable[[], Found]) -> "asyncio.Future[Found]":
         if not loop.is_closed():  # at the end of the process nobody waits
             loop.call_soon_threadsafe(settle, error, found)
 
-    threading.Thread(target=call, daemon=True).start()
+    # the context goes along: the ledger asks in it whose key wants the work
+    threading.Thread(target=copy_context().run, args=(call,), daemon=True).start()
     return future
 
 
