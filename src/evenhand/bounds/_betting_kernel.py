@@ -117,7 +117,7 @@ def _left_of_pairs(b: IntArray, c: IntArray, d: IntArray, given: Given) -> Float
     return np.asarray(value)
 
 
-@compiled(_largest_gaps)
+@compiled(_largest_gaps, pays=10_000_000)
 def largest_gaps(
     wealth_j: FloatArray, wealth_i: FloatArray, cells: Pair, threshold: FloatArray, grid: Grid
 ) -> FloatArray:
