@@ -1,5 +1,6 @@
 """The table: every row in its order. A row is (quick) -> (target, figure, held)."""
 
+import logging
 import time
 import traceback
 from collections.abc import Callable
@@ -134,6 +135,8 @@ def measured(number, quick, place=None):
     hold.
     """
     row, began, left = ROWS[number], time.monotonic(), None
+    # what a row provokes in this process would be logged hundreds of times
+    logging.getLogger("evenhand").addHandler(logging.NullHandler())
     try:
         found = row.run(quick, place) if row.takes else row.run(quick)
         if row.leaves:
