@@ -366,7 +366,27 @@ def test_a_frozen_server_is_noticed_while_it_is_frozen(postgres_url, monkeypatch
 
 
 def test_a_long_question_is_no_silence(postgres_url, monkeypatch):
-    """The server takes another connection meanwhile, so the client waits on."""
+    """The server takes another connection meanwhile, so the client waits on: here for a lock that
+    is given up only after the client has tried the server.
+    """
     monkeypatch.setattr(database, "SILENCE", 0.2)
-    with opened(postgres_url) as ledger, ledger.store.reader.connect() as connection:
-        assert connection.exec_driver_sql("SELECT 7 FROM pg_sleep(1)").scalar() == 7
+    tries, connect = [], psycopg.connect
+
+    def counted(*given, **named):
+        tries.append(given)
+        return connect(*given, **named)
+
+    with (
+        opened(postgres_url) as ledger,
+        ledger.store.reader.connect() as connection,
+        ledger.store.reader.connect() as other,
+        ThreadPoolExecutor(1) as pool,
+    ):
+        other.exec_driver_sql("SELECT pg_advisory_lock(7)")
+        monkeypatch.setattr(psycopg, "connect", counted)
+        ask = "SELECT 7 FROM (SELECT pg_advisory_lock(7)) AS waited"
+        answer = pool.submit(lambda: connection.exec_driver_sql(ask).scalar())
+        until(lambda: tries or answer.done(), "a try")
+        other.exec_driver_sql("SELECT pg_advisory_unlock(7)")
+        assert answer.result() == 7
+    assert tries
