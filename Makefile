@@ -24,12 +24,12 @@ test: $(VENV)/.installed-test  ## run the quick tier of tests and all doctests
 	$(BIN)/pytest -n $(WORKERS)
 
 test-lowest: $(VENV)/.installed-test  ## the same with the oldest versions that pyproject.toml admits
-	$(BIN)/uv venv -q --allow-existing --python $(BIN)/python .venv-lowest
+	$(BIN)/uv venv -q --seed --allow-existing --python $(BIN)/python .venv-lowest
 	$(BIN)/uv pip install -q --python .venv-lowest --resolution lowest-direct -e '.[test]'
 	.venv-lowest/bin/pytest -n $(WORKERS)
 
 test-newest: $(VENV)/.installed-test  ## the same with the newest versions that there are
-	$(BIN)/uv venv -q --allow-existing --python $(BIN)/python .venv-newest
+	$(BIN)/uv venv -q --seed --allow-existing --python $(BIN)/python .venv-newest
 	$(BIN)/uv pip install -q --python .venv-newest --upgrade -e '.[test]'
 	.venv-newest/bin/pytest -n $(WORKERS)
 

@@ -298,16 +298,16 @@ class TestSinglePeople:
 
     def test_a_decision_makes_no_columns(self):
         """Counted: 38 function calls for a mixture and 58 for a certified learner with a group,
-        where 58 and 84 were needed before.
+        where 58 and 84 were needed before; numpy 1.26 makes six more of its own.
 
         Negative control: whoever looks at the columns makes them.
         """
         person, group, learner = WORLD.features[:1], WORLD.group[:1], self.learner()
         self.alone(learner, range(5))
-        assert calls(learner.decide, person, group) <= 62
+        assert calls(learner.decide, person, group) <= 66
         uniform = Uniform(seed=1)
         uniform.decide(person)
-        assert calls(uniform.decide, person) <= 42
+        assert calls(uniform.decide, person) <= 46
         assert all(type(block) is Single for block in uniform.state.book.blocks)
         assert calls(lambda: uniform.state.book.blocks[-1].accept) > 10
         assert [type(block) for block in uniform.state.book.blocks] == [Single, Block]

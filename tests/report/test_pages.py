@@ -120,7 +120,8 @@ def test_every_learner_has_its_row(text, comparison):
     rows = {cells[0]: cells for cells in parsed(text).rows[1:]}
     assert list(rows) == [one.name for one in comparison.learners]
     assert rows["two-phase"][1:7] == ["yes", "502 ± 1", "10", "0.120", "0 of 4", "0.0%"]
-    assert rows["unconstrained"][1:7] == ["no", "\u221288 ± 1", "\u2013", "0.300", "4 of 4", "90.0%"]
+    worse = ["no", "\u221288 ± 1", "\u2013", "0.300", "4 of 4", "90.0%"]
+    assert rows["unconstrained"][1:7] == worse
 
 
 def test_text_is_escaped(text):

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.service.bank import application
 
@@ -86,6 +86,8 @@ JSONISH = st.recursive(
 SOUND = {"key": "k", "person": "p", "product": "loan", "features": [1, 2.5], "group": "g"}
 
 
+@example("features", [2**53 + 1], False)  # no double holds it
+@example("features", [2**53 - 1, -(2**53) + 1], False)
 @given(st.sampled_from([*SOUND, "prices", "extra"]), JSONISH, st.booleans())
 def test_what_is_read_quickly_is_what_pydantic_reads(name, value, dropped):
     """Whatever the quick reader takes, pydantic takes, and reads as the same values; so only

@@ -155,24 +155,25 @@ DIGESTS = {
     "lending/None": "ca185837cb452b30",
     "adult/None": "4d7d81f10d3dd87d",
     "adult/race": "5a9c5d11b33b5ab5",
-    "compas/None": "2988e89ab88bf805",
-    "compas/sex": "17f5db6f7cea0318",
+    "compas/None": "d035aa051100b71a",
+    "compas/sex": "dfe496753f7d818d",
     "german/None": "e4917008209daaa4",
     "taiwan/None": "1d639bc8f357e085",
-    "gmsc/None": "a3367f8792754436",
-    "loanapp/None": "5586b55f057c3836",
-    "loanapp/male": "e2105f7b90c49a87",
+    "gmsc/None": "e4f56e4a7c0d9bf2",
+    "loanapp/None": "11e75e7157b80483",
+    "loanapp/male": "9823d4f3fcad52dc",
     "recid/None": "39e8cb521301c13c",
 }
 
 
 @pytest.mark.parametrize("name", DIGESTS)
-def test_what_is_read_stays_the_same_bit_for_bit(name):
+def test_what_is_read_stays_the_same(name):
+    """To nine decimals: the last bit of a logarithm differs between versions of numpy."""
     table, _, group = name.partition("/")
     had(table)
     read = TABLES[table].read(None if group == "None" else group).encoded()
     parts = (
-        read.features.tobytes(),
+        (read.features.round(9) + 0.0).tobytes(),
         repr(read.names).encode(),
         repr(read.group.tolist()).encode(),
         read.label.tobytes(),

@@ -184,9 +184,8 @@ class QuickAsked(msgspec.Struct, frozen=True, forbid_unknown_fields=True, gc=Fal
     def sound(self) -> bool:
         """Whether it keeps every law of `Asked`."""
         group, features = self.group, self.features
-        if not (
-            0 < len(features) <= 1000 and min(features) >= -1e300 and max(features) <= 1e300
-        ):  # JSON knows no NaN
+        # a whole number is read as it is where a double might not hold it; JSON knows no NaN
+        if not (0 < len(features) <= 1000 and -(2**53) < min(features) <= max(features) < 2**53):
             return False
         if isinstance(group, str):
             if not _is_name(group):
