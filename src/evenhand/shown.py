@@ -1,4 +1,5 @@
-"""How results show themselves: as a table in a notebook, as a frame, as a picture, in one line.
+"""How results show themselves: as a table in a notebook, as a frame, as a picture, in one line, as
+plain JSON.
 
 A result says what its columns are and how it is drawn; everything else is here. pandas, polars and
 matplotlib are imported where they are used.
@@ -6,9 +7,10 @@ matplotlib are imported where they are used.
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import Field, fields
+from dataclasses import Field, fields, is_dataclass
 from html import escape
 from importlib import import_module
+from math import isfinite
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -75,6 +77,29 @@ def brief(value: object) -> str:
         return repr(value)
     texts = [f"{one:.4g}" if isinstance(one, float) else repr(one) for one in few[:FEW]]
     return f"<{size}: {', '.join(texts)}{', ...' * (len(few) > FEW)}>"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON has it: arrays and tuples as lists, records by their `to_json` or their
+    fields; a number that is not finite becomes null.
+
+    >>> plain({"gaps": np.array([0.5, np.nan]), "names": ("a", "b")})
+    {'gaps': [0.5, None], 'names': ['a', 'b']}
+    """
+    if is_dataclass(value):
+        return value.to_json() if hasattr(value, "to_json") else plain_fields(value)
+    if isinstance(value, Mapping):
+        return {name: plain(one) for name, one in value.items()}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, tuple | list):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and not isfinite(value) else value
+
+
+def plain_fields(record: Any) -> dict[str, Any]:
+    """The fields of a record as plain JSON."""
+    return {one.name: plain(getattr(record, one.name)) for one in fields(record)}
 
 
 class Shown(ABC):

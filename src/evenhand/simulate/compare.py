@@ -22,7 +22,7 @@ The cost of a promise, per person:
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import product
 from math import sqrt
@@ -35,7 +35,7 @@ from evenhand.environments.population import TablePopulation
 from evenhand.errors import InvalidInput
 from evenhand.fairness.rates import Rate
 from evenhand.learners import CertifiedLearner, TwoPhaseLearner
-from evenhand.shown import Brief
+from evenhand.shown import Brief, plain, plain_fields
 from evenhand.simulate.record import RunRecord, constant_costs, record
 from evenhand.simulate.run import Engine, simulate
 from evenhand.words import FloatArray
@@ -293,22 +293,9 @@ class Comparison(Brief):
         dict
             The settings, the summaries, and every run.
         """
-        plain = {one.name: getattr(self, one.name) for one in fields(self)}
-        del plain["learners"]
-        return {
-            **plain,
-            "environment": dict(self.environment),
-            "seeds": list(self.seeds),
-            "summaries": [asdict(row) for row in self.summaries],
-            "learners": [
-                {
-                    "name": one.name,
-                    "params": dict(one.params),
-                    "runs": [run.to_json() for run in one.runs],
-                }
-                for one in self.learners
-            ],
-        }
+        document = plain_fields(self)
+        learners = document.pop("learners")
+        return {**document, "summaries": plain(self.summaries), "learners": learners}
 
     @classmethod
     def from_json(cls, document: Params) -> "Comparison":
@@ -324,13 +311,13 @@ class Comparison(Brief):
         Comparison
             The same comparison.
         """
-        plain = {one.name: document[one.name] for one in fields(cls)}
-        plain["seeds"] = tuple(document["seeds"])
-        plain["learners"] = tuple(
+        known: Json = {one.name: document[one.name] for one in fields(cls)}
+        known["seeds"] = tuple(document["seeds"])
+        known["learners"] = tuple(
             LearnerRuns(one["name"], one["params"], tuple(map(RunRecord.from_json, one["runs"])))
             for one in document["learners"]
         )
-        return cls(**plain)
+        return cls(**known)
 
 
 def compare(
@@ -501,22 +488,11 @@ class Tradeoff(Brief):
         dict
             One entry per field, and "slopes", where a slope that does not exist is null.
         """
-        plain = {
-            one.name: value.tolist() if isinstance(value, np.ndarray) else value
-            for one in fields(self)
-            for value in [getattr(self, one.name)]
-        }
-        for name in ("exponents", "horizons", "seeds"):
-            plain[name] = list(plain[name])
         slopes = {
             what: [self.slope(row, what) for row in range(len(self.exponents))]
             for what in ("excess_gap", "cost")
         }
-        plain["slopes"] = {
-            what: [slope if np.isfinite(slope) else None for slope in row]
-            for what, row in slopes.items()
-        }
-        return plain
+        return {**plain_fields(self), "slopes": plain(slopes)}
 
 
 def tradeoff(
@@ -670,7 +646,7 @@ class PromiseCost:
         dict
             One entry per field.
         """
-        return asdict(self)
+        return plain_fields(self)
 
     @classmethod
     def from_json(cls, document: Params) -> "PromiseCost":
@@ -686,10 +662,8 @@ class PromiseCost:
         PromiseCost
             The same costs.
         """
-        plain: Json = {one.name: document[one.name] for one in fields(cls)}
-        for name, value in plain.items():
-            plain[name] = tuple(value) if isinstance(value, list) else value
-        return cls(**plain)
+        values = ((one.name, document[one.name]) for one in fields(cls))
+        return cls(**{name: tuple(one) if isinstance(one, list) else one for name, one in values})
 
 
 def promise_cost(

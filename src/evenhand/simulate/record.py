@@ -26,7 +26,7 @@ from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.learners import AcceptAll, CertifiedLearner, EpochLearner, TwoPhaseLearner, Uniform
 from evenhand.learners.exploration import Slack
 from evenhand.policies import Mixture
-from evenhand.shown import Brief
+from evenhand.shown import Brief, plain_fields
 from evenhand.simulate.run import Run, Stretches
 from evenhand.words import FloatArray, IntArray, LabelledSample, Prices
 
@@ -65,16 +65,6 @@ class RunRecord(Stretches, Brief):
     [100]
     """
 
-    seed: int
-    rounds: IntArray
-    regret: FloatArray
-    gaps: FloatArray
-    losses: FloatArray
-    accepted: IntArray
-    phases: tuple[str, ...]
-    optimum: float
-    oracle_calls: int
-    seconds: float
     promised: bool
     slack: float | None = None
     regret_in_set: float | None = None
@@ -101,13 +91,7 @@ class RunRecord(Stretches, Brief):
         dict
             One entry per field; arrays become lists.
         """
-        plain = {}
-        for one in fields(self):
-            value = getattr(self, one.name)
-            plain[one.name] = value.tolist() if isinstance(value, np.ndarray) else value
-        plain["phases"] = list(self.phases)
-        plain["trail"] = None if self.trail is None else self.trail.to_json()
-        return plain
+        return plain_fields(self)
 
     @classmethod
     def from_json(cls, document: Params) -> "RunRecord":
@@ -123,12 +107,10 @@ class RunRecord(Stretches, Brief):
         RunRecord
             The same record.
         """
-        changed: Json = {"phases": tuple(document["phases"])}
-        for names, kind in (
-            (("rounds", "accepted"), np.int64),
-            (("regret", "gaps", "losses"), np.float64),
-        ):
-            changed |= {name: np.array(document[name], kind) for name in names}
+        kinds = dict.fromkeys(("rounds", "accepted"), np.int64)
+        kinds |= dict.fromkeys(("regret", "gaps", "losses"), np.float64)
+        changed: Json = {name: np.array(document[name], kind) for name, kind in kinds.items()}
+        changed["phases"] = tuple(document["phases"])
         if document.get("trail") is not None:
             changed["trail"] = Trail.from_json(document["trail"])
         return cls(**{**document, **changed})
@@ -295,11 +277,7 @@ class Trail(Brief):
         dict
             One list per column; NaN becomes null.
         """
-        columns = {one.name: getattr(self, one.name).tolist() for one in fields(self)}
-        return {
-            name: [value if np.isfinite(value) else None for value in values]
-            for name, values in columns.items()
-        }
+        return plain_fields(self)
 
     @classmethod
     def from_json(cls, document: Params) -> "Trail":
