@@ -26,8 +26,9 @@ ROWS_SHOWN = 8
 INK, LIMIT, BAND, MUTED_INK = "#117733", "#c4400c", "#cfe8d6", "#5c636b"
 """Colours of lines, of limits, of bands, and of what stands beside."""
 
-FEW = 3
-"""Values of a long array or sequence that are shown in one line."""
+FEW, SHORT = 3, 160
+"""Values of a long array or sequence that are shown in one line, and the length up to which a
+sequence of a few records is shown whole."""
 
 FrameLibrary = Literal["pandas", "polars"]
 Cell = str | float | None
@@ -53,26 +54,28 @@ class Brief:
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
 
     def __repr__(self) -> str:
-        parts = (f"{one.name}={brief(getattr(self, one.name))}" for one in fields(self))
+        shown = (one.name for one in fields(self) if one.repr)
+        parts = (f"{name}={brief(getattr(self, name))}" for name in shown)
         return f"{type(self).__name__}({', '.join(parts)})"
 
 
 def brief(value: object) -> str:
-    """A value in one line: of an array or a long sequence the size and the first values; of records
-    in a sequence the number alone.
+    """A value in one line: of an array or a long sequence the size and the first values; of many
+    records in a sequence the number alone.
 
-    >>> brief(("a", "b")), brief(range(1000)), brief(({}, {}))
-    ("('a', 'b')", '<1000: 0, 1, 2, ...>', '<2 of dict>')
+    >>> brief(("a", "b")), brief(range(1000)), brief(({}, {})), brief([{}] * 8)
+    ("('a', 'b')", '<1000: 0, 1, 2, ...>', '({}, {})', '<8 of dict>')
     """
     if isinstance(value, np.ndarray):
         size, few = " x ".join(map(str, value.shape)), value.ravel()[: FEW + 1].tolist()
     elif isinstance(value, tuple | list | range):
         size, few = str(len(value)), list(value[: FEW + 1])
-        plain = all(one is None or isinstance(one, str | float | int) for one in few)
-        if not plain:
-            return f"<{size} of {type(few[0]).__name__}>"
-        if len(few) <= FEW:
+        simple = all(one is None or isinstance(one, str | float | int) for one in few)
+        if len(few) <= FEW and (simple or len(repr(value)) <= SHORT):
             return repr(value)
+        if not simple:
+            kinds = dict.fromkeys(type(one).__name__ for one in value)
+            return f"<{size} of {', '.join(kinds)}>"
     else:
         return repr(value)
     texts = [f"{one:.4g}" if isinstance(one, float) else repr(one) for one in few[:FEW]]

@@ -662,8 +662,10 @@ class PromiseCost:
         PromiseCost
             The same costs.
         """
-        values = ((one.name, document[one.name]) for one in fields(cls))
-        return cls(**{name: tuple(one) if isinstance(one, list) else one for name, one in values})
+        known: Json = {one.name: document[one.name] for one in fields(cls)}
+        for name, value in known.items():
+            known[name] = tuple(value) if isinstance(value, list) else value
+        return cls(**known)
 
 
 def promise_cost(

@@ -107,10 +107,11 @@ class RunRecord(Stretches, Brief):
         RunRecord
             The same record.
         """
-        kinds = dict.fromkeys(("rounds", "accepted"), np.int64)
-        kinds |= dict.fromkeys(("regret", "gaps", "losses"), np.float64)
-        changed: Json = {name: np.array(document[name], kind) for name, kind in kinds.items()}
-        changed["phases"] = tuple(document["phases"])
+        changed: Json = {"phases": tuple(document["phases"])}
+        for name in ("rounds", "accepted"):
+            changed[name] = np.array(document[name], np.int64)
+        for name in ("regret", "gaps", "losses"):
+            changed[name] = np.array(document[name], np.float64)
         if document.get("trail") is not None:
             changed["trail"] = Trail.from_json(document["trail"])
         return cls(**{**document, **changed})
