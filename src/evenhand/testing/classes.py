@@ -1,7 +1,6 @@
 """The laws of hypothesis classes (contracts: Hypothesis, RowOracle, Partitioning, Enumeration,
 HypothesisClass), for ours and yours.
 
-from evenhand.shown import Brief
 from evenhand.testing import check_hypothesis_class
 check_hypothesis_class(MyClass())
 """
@@ -117,16 +116,6 @@ ClassLaw = Callable[[ClassCase], None]
 def one_bool_per_row(case: ClassCase) -> None:
     """h.accepts has shape (rows,) and dtype bool, also for one row and for none.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -149,16 +138,6 @@ def each_row_alone(case: ClassCase) -> None:
     """The answer for a row does not depend on the other rows.
 
     Nor does it depend on where the row stands, nor on what was asked before.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -186,16 +165,6 @@ def each_row_alone(case: ClassCase) -> None:
 def never_worse_than_a_constant(case: ClassCase) -> None:
     """On an exact class the answer costs at most as much as accepting or rejecting everybody.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -216,16 +185,6 @@ def never_worse_than_a_constant(case: ClassCase) -> None:
 def row_order_is_irrelevant(case: ClassCase) -> None:
     """Permuting rows changes nothing: the answer costs the same to 1e-12 of sum|cost|.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -244,16 +203,6 @@ def row_order_is_irrelevant(case: ClassCase) -> None:
 @law
 def scale_of_costs_is_irrelevant(case: ClassCase) -> None:
     """Multiplying all costs by a positive number changes nothing, from 1e-12 to 1e12.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -274,16 +223,6 @@ def same_question_same_answer(case: ClassCase) -> None:
     """An answer depends on the costs alone, and leaves the costs as they were.
 
     What was asked before changes nothing.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -306,16 +245,6 @@ def same_question_same_answer(case: ClassCase) -> None:
 @law
 def survives_json(case: ClassCase) -> None:
     """h -> JSON -> h is the identity, or to_json raises NotSerialisable.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -347,16 +276,6 @@ def describes_itself(case: ClassCase) -> None:
 
     describe() takes the names of the columns.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -379,16 +298,6 @@ def group_is_used_as_declared(case: ClassCase) -> None:
 
     uses_group=False: the group changes not one answer. uses_group=True: binding without a group is
     refused.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -418,16 +327,6 @@ def group_is_used_as_declared(case: ClassCase) -> None:
 def totals_equal_brute_force(case: ClassCase) -> None:
     """totals[c, h] = sum_i channels[c, i] 1[member h accepts i], for every member.
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -453,16 +352,6 @@ def totals_equal_brute_force(case: ClassCase) -> None:
 def best_is_least_total(case: ClassCase) -> None:
     """best(cost) costs min_h totals[h].
 
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -483,16 +372,6 @@ def growth_covers_behaviours(case: ClassCase) -> None:
     """log_growth and log_size cover the number of distinct behaviours on the rows.
 
     log_growth(rows, columns) >= ln(number of distinct behaviours on the rows); log_size as well.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -523,16 +402,6 @@ def partitions_hold_what_they_offer(case: ClassCase) -> None:
     """Each member of a partition accepts the rows of its cells and no others.
 
     best(cost) accepts whole cells.
-
-    Parameters
-    ----------
-    case : ClassCase
-        The class, and the rows that it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------

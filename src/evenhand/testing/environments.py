@@ -149,16 +149,6 @@ def draws_depend_on_the_generator_alone(case: EnvironmentCase) -> None:
 
     There are as many people as were asked for, each with a label and a group.
 
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -183,16 +173,6 @@ def loss_is_a_share_of_mistakes(case: EnvironmentCase) -> None:
     loss(accept all) = P[y = -1], loss(reject all) = P[y = +1]: they sum to one, and every loss
     lies in [0, 1].
 
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -212,16 +192,6 @@ def truth_is_that_of_the_draws(case: EnvironmentCase) -> None:
 
     The mistakes of each policy among the drawn people are within Hoeffding's bound (at 1e-9) of
     its loss.
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -244,16 +214,6 @@ def truth_is_that_of_the_draws(case: EnvironmentCase) -> None:
 def truth_is_linear_in_mixtures(case: EnvironmentCase) -> None:
     """loss and gaps of a mixture are the averages of those of its rules.
 
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -274,16 +234,6 @@ def prices_weigh_the_errors(case: EnvironmentCase) -> None:
 
     With prices (a, b) the loss is a times the share of false accepts plus b times that of false
     rejects.
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -315,16 +265,6 @@ def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
     Rates may be asked for alone or together: the gaps are the same, one for each rate and pair of
     groups.
 
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -352,16 +292,6 @@ def every_rate_has_its_gaps(case: EnvironmentCase) -> None:
 def constants_are_fair(case: EnvironmentCase) -> None:
     """Accepting everybody, or nobody, has no gap.
 
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -376,16 +306,6 @@ def constants_are_fair(case: EnvironmentCase) -> None:
 @law
 def drawing_changes_no_truth(case: EnvironmentCase) -> None:
     """loss, gaps and optimum after a draw are those before it.
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -409,16 +329,6 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
 
     The optimum keeps its limit, has the loss that is told, falls as the limit rises, and no fair
     rule or constant is better.
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -458,16 +368,6 @@ def optimum_is_fair_and_best(case: EnvironmentCase) -> None:
 @law
 def environment_describes_itself(case: EnvironmentCase) -> None:
     """params is plain JSON with an "environment".
-
-    Parameters
-    ----------
-    case : EnvironmentCase
-        The population, and how many people are drawn from it.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------

@@ -58,16 +58,6 @@ def each_person_is_one_round(case: LearnerCase) -> None:
     decide advances the counter by the number of rows; rounds are numbered from 0 without gaps;
     observe advances nothing.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -90,16 +80,6 @@ def each_person_is_one_round(case: LearnerCase) -> None:
 @law
 def looking_changes_nothing(case: LearnerCase) -> None:
     """policy, params and acceptance may be asked for at any time: the run is the same.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -128,16 +108,6 @@ def one_by_one_equals_blocks(case: LearnerCase) -> None:
     (A block that goes on into the next epoch is different: none of its labels can be known there.
     It is cut at `rounds_left`.)
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -159,16 +129,6 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
 
     The propensity is above 0, and is the probability of what was done under the policy that the
     person met.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -194,16 +154,6 @@ def propensity_is_the_policy_s(case: LearnerCase) -> None:
 @law
 def labels_of_the_accepted_alone(case: LearnerCase) -> None:
     """A label is told once, for an accepted round: all else is refused, and what was told stands.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -236,16 +186,6 @@ def the_same_seed_is_the_same_run(case: LearnerCase) -> None:
 
     numpy's global generator is neither read nor moved.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -270,16 +210,6 @@ def the_group_only_certifies(case: LearnerCase) -> None:
     With group_use="certify_only" no policy's probability changes by a bit when the group is
     flipped or not told.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -302,16 +232,6 @@ def the_group_only_certifies(case: LearnerCase) -> None:
 def learner_describes_itself(case: LearnerCase) -> None:
     """params is plain JSON with a "learner".
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -326,16 +246,6 @@ def learner_describes_itself(case: LearnerCase) -> None:
 @law
 def continues_after_storage(case: LearnerCase) -> None:
     """save, load: the copy decides like the original; or save raises NotSerialisable.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------

@@ -28,20 +28,6 @@ def acceptance_is_a_probability(
 ) -> None:
     """0 <= acceptance <= 1, one float per row.
 
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    features : array of float
-        The people that it is asked about.
-    group : array, optional
-        Their groups.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -62,20 +48,6 @@ def acceptance_of_each_row_alone(
 ) -> None:
     """A row's acceptance does not depend on the other rows.
 
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    features : array of float
-        The people that it is asked about.
-    group : array, optional
-        Their groups.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import numpy as np
@@ -92,20 +64,6 @@ def acceptance_of_each_row_alone(
 @law
 def policy_survives_json(policy: Policy, features: FloatArray, group: GroupArray | None) -> None:
     """pi -> JSON -> pi is the identity, or to_json raises NotSerialisable.
-
-    Parameters
-    ----------
-    policy : Policy
-        The policy.
-    features : array of float
-        The people that it is asked about.
-    group : array, optional
-        Their groups.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -173,18 +131,6 @@ def check_policy(
 def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
     """gap(pi) on the sample with its two groups swapped = -gap(pi).
 
-    Parameters
-    ----------
-    rate : Rate
-        The rate.
-    sample : LabelledSample
-        People of two groups with both labels.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import evenhand as eh
@@ -210,18 +156,6 @@ def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
 def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
     """Accepting everybody, or nobody, has gap 0.
 
-    Parameters
-    ----------
-    rate : Rate
-        The rate.
-    sample : LabelledSample
-        People of two groups with both labels.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> import evenhand as eh
@@ -237,18 +171,6 @@ def constants_have_no_gap(rate: Rate, sample: LabelledSample) -> None:
 @law
 def rates_are_shares(rate: Rate, sample: LabelledSample) -> None:
     """0 <= rate_j <= 1, whatever is accepted.
-
-    Parameters
-    ----------
-    rate : Rate
-        The rate.
-    sample : LabelledSample
-        People of two groups with both labels.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -266,18 +188,6 @@ def rates_are_shares(rate: Rate, sample: LabelledSample) -> None:
 @law
 def gap_ignores_row_order(rate: Rate, sample: LabelledSample) -> None:
     """Permuting the sample changes no gap.
-
-    Parameters
-    ----------
-    rate : Rate
-        The rate.
-    sample : LabelledSample
-        People of two groups with both labels.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -370,18 +280,6 @@ def _limits(bound: FixedCountBound, counts: AuditCounts) -> tuple[FloatArray, Fl
 def limits_lie_in_range(bound: FixedCountBound, counts: AuditCounts) -> None:
     """-1 <= lower <= upper <= 1, one interval for each hypothesis, rate and pair of groups.
 
-    Parameters
-    ----------
-    bound : FixedCountBound
-        The bound.
-    counts : AuditCounts
-        What it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.bounds import AuditHoeffding
@@ -398,18 +296,6 @@ def limits_lie_in_range(bound: FixedCountBound, counts: AuditCounts) -> None:
 @law
 def exchanging_groups_mirrors_the_limits(bound: FixedCountBound, counts: AuditCounts) -> None:
     """[lower, upper] of two groups becomes [-upper, -lower] when they are exchanged.
-
-    Parameters
-    ----------
-    bound : FixedCountBound
-        The bound.
-    counts : AuditCounts
-        What it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -433,18 +319,6 @@ def exchanging_groups_mirrors_the_limits(bound: FixedCountBound, counts: AuditCo
 @law
 def doubtful_people_widen_the_limits(bound: FixedCountBound, counts: AuditCounts) -> None:
     """People whose label has not come make no interval narrower, and some of them wider.
-
-    Parameters
-    ----------
-    bound : FixedCountBound
-        The bound.
-    counts : AuditCounts
-        What it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -472,18 +346,6 @@ def gaps_are_covered(bound: FixedCountBound, counts: AuditCounts) -> None:
     It is asked for rates of two groups that are drawn with as many people as there were audits of
     the first group.
 
-    Parameters
-    ----------
-    bound : FixedCountBound
-        The bound.
-    counts : AuditCounts
-        What it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.bounds import AuditHoeffding
@@ -503,18 +365,6 @@ def gaps_are_covered(bound: FixedCountBound, counts: AuditCounts) -> None:
 @law
 def the_same_counts_have_the_same_limits(bound: FixedCountBound, counts: AuditCounts) -> None:
     """A bound draws nothing by chance, remembers nothing, and changes no count.
-
-    Parameters
-    ----------
-    bound : FixedCountBound
-        The bound.
-    counts : AuditCounts
-        What it is asked about.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------

@@ -69,16 +69,6 @@ def late_labels_find_their_round(case: LearnerCase) -> None:
 
     It is taken then, for its own round and no other.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -106,16 +96,6 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
 
     All labels, all good ones or all bad ones may be missing; the report counts what is missing.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -141,16 +121,6 @@ def missing_labels_stop_nobody(case: LearnerCase) -> None:
 @law
 def repeated_reports_change_nothing(case: LearnerCase) -> None:
     """A label that is told again, in the same report or in a later one, changes nothing.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -183,16 +153,6 @@ def the_order_of_reports_is_irrelevant(case: LearnerCase) -> None:
     """The order of the labels between two decisions changes nothing.
 
     They may be told in any order, one by one or together.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -231,16 +191,6 @@ def refused_reports_change_nothing(case: LearnerCase) -> None:
     """A report of which one label is refused enters none of its labels.
 
     What was told before it stands.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -289,16 +239,6 @@ def refused_accepts_teach_nothing(case: LearnerCase) -> None:
 
     Told before the refusal, it is forgotten; told afterwards, it is refused.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -345,16 +285,6 @@ def accepted_rejects_stay_rejected(case: LearnerCase) -> None:
 
     Its label is refused, and the run is the same without the human.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -383,16 +313,6 @@ def agreeing_humans_change_nothing(case: LearnerCase) -> None:
     """To overrule with what was decided anyway changes nothing.
 
     To overrule again changes no more, and what is refused changes nothing at all.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -454,16 +374,6 @@ def erased_people_leave_no_trace(case: LearnerCase) -> None:
     The last person of every other block is somebody else in the second run: other features and
     another group (where the policy accepts both with the same probability, so that the draw is the
     same), and the other label.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -540,16 +450,6 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
 
     It does not matter how long ago it was played; to erase it again changes nothing.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -606,16 +506,6 @@ def missing_groups_are_the_same(case: LearnerCase) -> None:
 
     All of them are refused alike or taken alike, and teach the same.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -659,16 +549,6 @@ def new_groups_stop_nobody(case: LearnerCase) -> None:
 
     People of such a group, as a mistyped one, are decided like everybody else.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -705,16 +585,6 @@ def late_groups_are_told_once(case: LearnerCase) -> None:
     """A group that was unknown may be told afterwards, once.
 
     Telling it again changes nothing, and another one is refused.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -767,16 +637,6 @@ def a_large_block_counts_everybody(case: LearnerCase) -> None:
 
     Each person is counted once, with a number, a draw and a label of their own.
 
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
-
     Examples
     --------
     >>> from evenhand.environments import lending
@@ -825,16 +685,6 @@ def threads_share_the_rounds(case: LearnerCase) -> None:
     """decide, observe and save may be called from any thread.
 
     Every person is one round, and every label goes to its own person.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
@@ -903,16 +753,6 @@ def reports_survive_storage(case: LearnerCase) -> None:
     """A copy that was stored and loaded knows what was reported.
 
     It takes and refuses what the original does, and decides like it.
-
-    Parameters
-    ----------
-    case : LearnerCase
-        The learner, the population, and for how long it is played.
-
-    Raises
-    ------
-    LawBroken
-        If the law does not hold.
 
     Examples
     --------
