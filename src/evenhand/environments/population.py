@@ -56,7 +56,7 @@ _Question = tuple[float, tuple[Rate, ...], bytes, bytes]
 class Population(ABC):
     """A population whose loss, gaps and optimum follow from a table of truth.
 
-    Subclasses say which table (`_truth`), and how the optimum is found (`_best`).
+    Subclasses say which table (`_truth`), and which one the optimum is found on (`_rows`).
 
     Examples
     --------
@@ -100,10 +100,8 @@ class Population(ABC):
         """
 
     @abstractmethod
-    def _best(
-        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
-    ) -> tuple[float, Mixture]:
-        """The cheapest fair mixture."""
+    def _rows(self) -> LabelledSample:
+        """A table on which the members of the class are compared."""
 
     def __repr__(self) -> str:
         shown = (f"{name}={value}" for name, value in self.params.items() if name != "environment")
@@ -242,13 +240,14 @@ class Population(ABC):
     def _constraints(self, rates: tuple[Rate, ...], sample: LabelledSample) -> GapConstraints:
         return GapConstraints.on(rates, sample)
 
-    def _best_of_class(
-        self, table: LabelledSample, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
+    def _best(
+        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
     ) -> tuple[float, Mixture]:
         """(loss, mixture) of the linear program over all members of the class and the two
-        constants, with losses and gaps summed over the weighted rows of a table.
+        constants, with losses and gaps summed over the weighted rows of the table.
         """
         assert self.hypotheses is not None  # a class that can be enumerated
+        table = self._rows()
         constraints, priced = self._constraints(rates, table), self._row_prices(prices, table)
         bound = cast(Enumeration, self.hypotheses.bind(table.features, None))
         cost = table.weight * priced.acceptance_cost(table.label)
@@ -305,6 +304,8 @@ class TablePopulation(Population):
             Its counts sum to one, so its rates are the population's.
         """
         return self._population
+
+    _rows = population_sample
 
     def _constraints(self, rates: tuple[Rate, ...], sample: LabelledSample) -> GapConstraints:
         if rates not in self._known:
@@ -553,11 +554,6 @@ class Discrete(TablePopulation):
 
     def _truth(self, policy: Policy) -> tuple[LabelledSample, FloatArray]:
         return self._population, np.tile(policy.acceptance(self.features, self.group), 2)
-
-    def _best(
-        self, allowed_gap: float, rates: tuple[Rate, ...], prices: Prices
-    ) -> tuple[float, Mixture]:
-        return self._best_of_class(self._population, allowed_gap, rates, prices)
 
     def _row_prices(self, prices: Prices, sample: LabelledSample) -> Prices:
         """One entry per context becomes one per (label, context)."""

@@ -669,29 +669,26 @@ class PromiseCost:
 
 
 def promise_cost(
-    make: Callable[[float], CertifiedLearner],
+    learners: Sequence[CertifiedLearner],
     environment: Environment,
     rounds: int,
     seeds: Sequence[int],
-    limits: Sequence[float] = LIMITS,
     *,
     jobs: int = 1,
     progress: Callable[[int], None] | None = None,
 ) -> PromiseCost:
-    """Play the certified learner over a grid of limits, and tell what each limit costs.
+    """Play certified learners that promise different limits, and tell what each limit costs.
 
     Parameters
     ----------
-    make : callable
-        From a limit to a learner that promises it.
+    learners : sequence of CertifiedLearner
+        The learners, alike but for the limit that they promise.
     environment : Environment
         The population.
     rounds : int
         Rounds of each run.
     seeds : sequence of int
         One run per seed and limit, of at most three seeds.
-    limits : sequence of float
-        The grid.
     jobs : int
         How many processes do the work.
     progress : callable, optional
@@ -706,17 +703,19 @@ def promise_cost(
     --------
     >>> import evenhand as eh
     >>> world = eh.environments.lending()
-    >>> def certified(limit):
-    ...     return eh.CertifiedLearner(world.hypotheses, eh.FalsePositiveRate(), limit, 0.05)
-    >>> cost = promise_cost(certified, world, rounds=500, seeds=[0], limits=[0.1, 0.2])
+    >>> certified = [
+    ...     eh.CertifiedLearner(world.hypotheses, eh.FalsePositiveRate(), limit, 0.05)
+    ...     for limit in (0.1, 0.2)
+    ... ]
+    >>> cost = promise_cost(certified, world, rounds=500, seeds=[0])
     >>> cost.unlimited <= cost.optimum[1] <= cost.optimum[0] <= cost.constant
     True
     """
-    grid, chosen = tuple(sorted(set(limits))), tuple(seeds)[:MOST_SEEDS]
-    learners = [make(limit) for limit in grid]
+    learners, chosen = sorted(learners, key=lambda one: one.allowed_gap), tuple(seeds)[:MOST_SEEDS]
+    grid = tuple(learner.allowed_gap for learner in learners)
     tasks = [
-        RunToPlay(learner, environment, rounds, seed, learner.allowed_gap, learner.allowed_gap)
-        for learner in learners
+        RunToPlay(learner, environment, rounds, seed, limit, limit)
+        for learner, limit in zip(learners, grid, strict=True)
         for seed in chosen
     ]
     runs = play_all(tasks, jobs, progress)
