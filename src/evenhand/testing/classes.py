@@ -17,8 +17,17 @@ from evenhand.errors import EvenhandError, InvalidInput, NotSerialisable
 from evenhand.hypotheses.constants import ACCEPT_ALL, REJECT_ALL
 from evenhand.hypotheses.serialise import hypothesis_from_json
 from evenhand.shown import Brief
-from evenhand.testing.laws import EQUAL, Broken, is_plain_with, law, require, same, through_text
-from evenhand.words import FloatArray, GroupArray
+from evenhand.testing.laws import (
+    EQUAL,
+    Broken,
+    check_each,
+    is_plain_with,
+    law,
+    require,
+    same,
+    through_text,
+)
+from evenhand.words import BoolArray, FloatArray, GroupArray
 
 SCALES = (1e-12, 0.3, 7.0, 1e12)
 
@@ -339,12 +348,11 @@ def totals_equal_brute_force(case: ClassCase) -> None:
     channels = np.array(list(case.costs())[:3])
     totals = oracle.totals(channels)
     for member in range(totals.shape[1]):
-        accepted = oracle.hypothesis(member).accepts(case.features, case.shown)
+        rule = oracle.hypothesis(member)
+        accepted = rule.accepts(case.features, case.shown)
         for channel, total in zip(channels, totals[:, member], strict=True):
-            off = abs(math.fsum(channel[accepted]) - total)
-            figures = (
-                f"member {member} ({oracle.hypothesis(member).describe()!r}) is off by {off:.3g}"
-            )
+            off, name = abs(math.fsum(channel[accepted]) - total), rule.describe()
+            figures = f"member {member} ({name!r}) is off by {off:.3g}"
             require(off <= EQUAL * np.abs(channel).sum(), figures)
 
 
@@ -381,20 +389,14 @@ def growth_covers_behaviours(case: ClassCase) -> None:
     >>> rows = np.arange(20.0).reshape(10, 2)
     >>> growth_covers_behaviours(ClassCase(eh.Stumps(), rows, np.resize(["a", "b"], 10)))
     """
-    oracle = _enumeration(case)
-    members = oracle.totals(np.zeros((1, len(case.features)))).shape[1]
-    behaviours = {
-        oracle.hypothesis(h).accepts(case.features, case.shown).tobytes() for h in range(members)
-    }
+    behaviours = {accepted.tobytes() for accepted in _members(case, _enumeration(case))}
     seen = math.log(len(behaviours))
     for name, bound in (
         ("log_growth", case.hypotheses.log_growth(*case.features.shape)),
         ("log_size", case.hypotheses.log_size),
     ):
-        figures = (
-            f"{name} is {bound:.6g} but there are exp({seen:.6g}) = {len(behaviours)} behaviours"
-        )
-        require(bound >= seen - 1e-9, figures)
+        there = f"there are exp({seen:.6g}) = {len(behaviours)} behaviours"
+        require(bound >= seen - 1e-9, f"{name} is {bound:.6g} but {there}")
 
 
 @law
@@ -525,15 +527,10 @@ def check_hypothesis_class(
     True
     """
     rows = draw_features(seed) if features is None else features
-    known = (
-        np.random.default_rng(seed).choice(["a", "b"], size=len(rows)) if group is None else group
-    )
+    drawn = np.random.default_rng(seed).choice(["a", "b"], size=len(rows))
+    known = drawn if group is None else group
     case = ClassCase(hypotheses, rows, known, seed)
-    names = []
-    for name, check in hypothesis_class_laws(case):
-        check(case)
-        names.append(name)
-    return tuple(names)
+    return check_each((check for _, check in hypothesis_class_laws(case)), case)
 
 
 def draw_features(seed: int, rows: int = 60) -> FloatArray:
@@ -551,11 +548,13 @@ def _contains_constants(case: ClassCase) -> bool:
     oracle = case.oracle
     if math.isinf(case.hypotheses.log_size) or not isinstance(oracle, Enumeration):
         return True
-    members = oracle.totals(np.zeros((1, len(case.features)))).shape[1]
-    seen = {
-        int(oracle.hypothesis(h).accepts(case.features, case.shown).sum()) for h in range(members)
-    }
-    return {0, len(case.features)} <= seen
+    return {0, len(case.features)} <= {int(accepted.sum()) for accepted in _members(case, oracle)}
+
+
+def _members(case: ClassCase, oracle: Enumeration) -> Iterator[BoolArray]:
+    """The rows that each member of the class accepts."""
+    for member in range(oracle.totals(np.zeros((1, len(case.features)))).shape[1]):
+        yield oracle.hypothesis(member).accepts(case.features, case.shown)
 
 
 def _enumeration(case: ClassCase) -> Enumeration:

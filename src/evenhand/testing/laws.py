@@ -117,6 +117,15 @@ def require(holds: bool, figures: str) -> None:
         raise Broken(figures)
 
 
+def check_each(laws: Iterable[Callable[..., None]], *case: object) -> tuple[str, ...]:
+    """Apply the laws one after the other; their names."""
+    names = []
+    for one in laws:
+        one(*case)
+        names.append(one.__name__)
+    return tuple(names)
+
+
 def same(left: object, right: object) -> bool:
     """Equal arrays, entry for entry."""
     return np.array_equal(np.asarray(left), np.asarray(right))

@@ -21,6 +21,7 @@ from evenhand.testing.laws import (
     BLOCK,
     LearnerCase,
     LearnerLaw,
+    check_each,
     decide,
     is_plain_with,
     law,
@@ -314,10 +315,10 @@ def learner_laws(learner: Learner) -> tuple[LearnerLaw, ...]:
     >>> continues_after_storage in learner_laws(AcceptAll())
     True
     """
-    capable = (
-        laws for capability, laws in CAPABLE_LEARNERS.items() if isinstance(learner, capability)
-    )
-    return (*EVERY_LEARNER, *(one for laws in capable for one in laws))
+    laws = EVERY_LEARNER
+    for capability, more in CAPABLE_LEARNERS.items():
+        laws += more if isinstance(learner, capability) else ()
+    return laws
 
 
 def check_learner(
@@ -357,7 +358,4 @@ def check_learner(
     >>> "each_person_is_one_round" in check_learner(AcceptAll(), lending(), rounds=50)
     True
     """
-    case, laws = LearnerCase(learner, environment, rounds, seed), learner_laws(learner)
-    for check in laws:
-        check(case)
-    return tuple(check.__name__ for check in laws)
+    return check_each(learner_laws(learner), LearnerCase(learner, environment, rounds, seed))

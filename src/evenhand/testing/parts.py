@@ -1,6 +1,7 @@
 """The laws of the parts that learners are made of: policies, rates and confidence bounds."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,7 +10,7 @@ from evenhand.contracts import FixedCountBound, Policy
 from evenhand.errors import NotSerialisable
 from evenhand.fairness.rates import GapConstraints, Rate
 from evenhand.hypotheses.serialise import policy_from_json
-from evenhand.testing.laws import EQUAL, law, require, same, through_text
+from evenhand.testing.laws import EQUAL, check_each, law, require, same, through_text
 from evenhand.words import FloatArray, GroupArray, LabelledSample
 
 DELTA = 0.2
@@ -119,9 +120,7 @@ def check_policy(
     >>> len(check_policy(eh.Mixture((ACCEPT_ALL,), (1.0,)), np.zeros((4, 1))))
     3
     """
-    for check in POLICY_LAWS:
-        check(policy, features, group)
-    return tuple(check.__name__ for check in POLICY_LAWS)
+    return check_each(POLICY_LAWS, policy, features, group)
 
 
 # rates
@@ -141,14 +140,10 @@ def swapping_groups_flips_the_gap(rate: Rate, sample: LabelledSample) -> None:
     exchanged = sample.group.copy()
     exchanged[sample.group == one], exchanged[sample.group == two] = two, one
     swapped = LabelledSample(sample.features, exchanged, sample.label, sample.count)
+    both = [GapConstraints.on(rate, people) for people in (sample, swapped)]
     for acceptance in _acceptances(len(sample)):
-        gap, other = (
-            rates[two] - rates[one]
-            for rates in (
-                GapConstraints.on(rate, people).group_rates(acceptance)[rate.symbol]
-                for people in (sample, swapped)
-            )
-        )
+        rates = [constraints.group_rates(acceptance)[rate.symbol] for constraints in both]
+        gap, other = (by_group[two] - by_group[one] for by_group in rates)
         require(abs(gap + other) <= EQUAL, f"gap {gap!r} became {other!r}")
 
 
@@ -178,10 +173,9 @@ def rates_are_shares(rate: Rate, sample: LabelledSample) -> None:
     >>> people = eh.LabelledSample([[0.0]] * 4, ["a", "a", "b", "b"], [1, -1, 1, -1])
     >>> rates_are_shares(eh.FalsePositiveRate(), people)
     """
+    constraints = GapConstraints.on(rate, sample)
     for acceptance in _acceptances(len(sample)):
-        for group, value in (
-            GapConstraints.on(rate, sample).group_rates(acceptance)[rate.symbol].items()
-        ):
+        for group, value in constraints.group_rates(acceptance)[rate.symbol].items():
             require(-EQUAL <= value <= 1 + EQUAL, f"{rate.symbol} of group {group!r} is {value!r}")
 
 
@@ -197,14 +191,10 @@ def gap_ignores_row_order(rate: Rate, sample: LabelledSample) -> None:
     """
     order = np.random.default_rng(1).permutation(len(sample))
     count = None if sample.count is None else sample.count[order]
-    permuted = LabelledSample(
-        sample.features[order], sample.group[order], sample.label[order], count
-    )
+    rows = (sample.features[order], sample.group[order], sample.label[order], count)
+    before, after = (GapConstraints.on(rate, one) for one in (sample, LabelledSample(*rows)))
     for acceptance in _acceptances(len(sample)):
-        off = np.abs(
-            GapConstraints.on(rate, sample).gaps(acceptance)
-            - GapConstraints.on(rate, permuted).gaps(acceptance[order])
-        )
+        off = np.abs(before.gaps(acceptance) - after.gaps(acceptance[order]))
         require(float(off.max()) <= EQUAL, f"a gap moved by {off.max():.3g}")
 
 
@@ -247,10 +237,7 @@ def check_rate(
     >>> len(check_rate(eh.FalsePositiveRate()))
     4
     """
-    people = draw_sample(seed) if sample is None else sample
-    for check in RATE_LAWS:
-        check(rate, people)
-    return tuple(check.__name__ for check in RATE_LAWS)
+    return check_each(RATE_LAWS, rate, draw_sample(seed) if sample is None else sample)
 
 
 def draw_sample(seed: int, rows: int = 80) -> LabelledSample:
@@ -303,14 +290,8 @@ def exchanging_groups_mirrors_the_limits(bound: FixedCountBound, counts: AuditCo
     >>> counts = AuditCounts.of([[30, 20]], [[40, 50]])
     >>> exchanging_groups_mirrors_the_limits(AuditHoeffding(), counts)
     """
-    turned = AuditCounts(
-        counts.most[..., ::-1],
-        counts.most_people[..., ::-1],
-        counts.least[..., ::-1],
-        counts.least_people[..., ::-1],
-        counts.people[..., ::-1],
-        counts.signs,
-    )
+    columns = ("most", "most_people", "least", "least_people", "people")
+    turned = replace(counts, **{name: getattr(counts, name)[..., ::-1] for name in columns})
     (lower, upper), (other_lower, other_upper) = _limits(bound, counts), _limits(bound, turned)
     off = max(np.abs(lower + other_upper).max(), np.abs(upper + other_lower).max())
     require(off <= EQUAL, f"a limit is off by {off:.3g}")
@@ -416,7 +397,4 @@ def check_bound(bound: FixedCountBound, *, seed: int = 0) -> tuple[str, ...]:
     draw = np.random.default_rng(seed)
     people = draw.integers(30, 90, size=(2, 2))
     accepted = np.floor(draw.random((5, 2, 2)) * (people + 1))
-    counts = AuditCounts.of(accepted, people, signs=[1.0, -1.0])
-    for one in BOUND_LAWS:
-        one(bound, counts)
-    return tuple(one.__name__ for one in BOUND_LAWS)
+    return check_each(BOUND_LAWS, bound, AuditCounts.of(accepted, people, signs=[1.0, -1.0]))
