@@ -460,39 +460,29 @@ def _rows(log: DecisionLog) -> Iterator[Row]:
 def write_dsjson(log: DecisionLog, path: Path) -> None:
     """One event per decision."""
     log.require_single("dsjson")
-    write_lines(
-        (
-            json.dumps(_event(log.names, place, row), allow_nan=False)
-            for place, row in enumerate(_rows(log))
-        ),
-        path,
-    )
-
-
-def _event(names: tuple[str, ...], place: int, row: Row) -> Json:
-    features, accept, acceptance, label, group, id = row
-    chosen, other = (ACCEPT, REJECT) if accept else (REJECT, ACCEPT)
-    chances = [acceptance, 1.0 - acceptance] if accept else [1.0 - acceptance, acceptance]
-    known = {
-        "_label_cost": COSTS.get(label) if accept else REJECTED,
-        "_label_probability": chances[0],
-        "_label_Action": chosen,
-        "_labelIndex": chosen - 1,
-    }
-    return {
-        **({} if accept and label == 0 else known),
-        "Timestamp": (START + timedelta(seconds=place)).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
-        "Version": "1",
-        **({} if id is None else {"EventId": id}),
-        "a": [chosen, other],
-        "c": {
-            NAMESPACE: dict(zip(names, features, strict=True)),
-            "_multi": [{"a": {"accept": 1}}, {"a": {"reject": 1}}],
-        },
-        "p": chances,
-        "pdrop": 0.0,
-        **({} if group is None else {"evenhand": {"group": group}}),
-    }
+    lines, options = [], [{"a": {"accept": 1}}, {"a": {"reject": 1}}]
+    for place, (features, accept, acceptance, label, group, id) in enumerate(_rows(log)):
+        chosen, other = (ACCEPT, REJECT) if accept else (REJECT, ACCEPT)
+        chances = [acceptance, 1.0 - acceptance] if accept else [1.0 - acceptance, acceptance]
+        known = {
+            "_label_cost": COSTS.get(label) if accept else REJECTED,
+            "_label_probability": chances[0],
+            "_label_Action": chosen,
+            "_labelIndex": chosen - 1,
+        }
+        event = {
+            **({} if accept and label == 0 else known),
+            "Timestamp": (START + timedelta(seconds=place)).strftime("%Y-%m-%dT%H:%M:%S.000Z"),
+            "Version": "1",
+            **({} if id is None else {"EventId": id}),
+            "a": [chosen, other],
+            "c": {NAMESPACE: dict(zip(log.names, features, strict=True)), "_multi": options},
+            "p": chances,
+            "pdrop": 0.0,
+            **({} if group is None else {"evenhand": {"group": group}}),
+        }
+        lines.append(json.dumps(event, allow_nan=False))
+    write_lines(lines, path)
 
 
 def read_dsjson(path: Path, reading: LogReading) -> DecisionLog:
@@ -509,16 +499,9 @@ def read_dsjson(path: Path, reading: LogReading) -> DecisionLog:
     for place, event in enumerate(events, 1):
         where = f"{reading.source}: event {place}"
         accept, acceptance = _decided(event, where)
-        lines.append(
-            Logged(
-                accept,
-                acceptance,
-                event.get("_label_cost") if accept else None,
-                _flat(event.get("c", {}), where),
-                event.get("evenhand", {}).get("group"),
-                event.get("EventId"),
-            )
-        )
+        cost, features = event.get("_label_cost"), _flat(event.get("c", {}), where)
+        who = (event.get("evenhand", {}).get("group"), event.get("EventId"))
+        lines.append(Logged(accept, acceptance, cost if accept else None, features, *who))
     return _log(lines, reading)
 
 

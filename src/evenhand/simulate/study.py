@@ -39,6 +39,11 @@ from evenhand.simulate.run import Run, simulate
 from evenhand.tables import Description, Table, import_pyarrow, read_table
 from evenhand.words import FloatArray, Prices
 
+try:
+    import fcntl
+except ImportError:  # not a Unix: whoever starts two studies in one folder is not stopped
+    fcntl = None  # type: ignore[assignment]
+
 JOURNAL = "journal.jsonl"
 BATCHES_PER_WORKER = 8
 LARGEST_BATCH = 8
@@ -497,7 +502,15 @@ class Journal:
     def __enter__(self) -> "Journal":
         self.path.parent.mkdir(parents=True, exist_ok=True)
         self._file = self.path.open("a+b")
-        _lock(self._file, self.path)
+        if fcntl is not None:
+            try:
+                fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                self._file.close()
+                raise InvalidInput(
+                    f"another process is writing {self.path}.",
+                    hint="wait for it to end, or choose another folder with --out.",
+                ) from None
         self._file.seek(0)
         content = self._file.read()
         whole = content[: content.rfind(b"\n") + 1]
@@ -544,21 +557,6 @@ class Journal:
         self._file.flush()
         os.fsync(self._file.fileno())
         self.rows[key], self.seconds[key] = json.loads(entry)["row"], seconds
-
-
-def _lock(file: IO[bytes], path: Path) -> None:
-    try:
-        import fcntl
-    except ImportError:  # not a Unix: whoever starts two studies in one folder is not stopped
-        return
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        raise InvalidInput(
-            f"another process is writing {path}.",
-            hint="wait for it to end, or choose another folder with --out.",
-        ) from None
 
 
 # who does the work

@@ -8,14 +8,10 @@ its rounds in `round`.
 """
 
 from collections.abc import Mapping
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import numpy as np
 
 from evenhand.contracts import Environment, Learner, SupportsStorage
-from evenhand.errors import NotSerialisable
-from evenhand.learners import load
 from evenhand.testing import reports
 from evenhand.testing.laws import (
     BLOCK,
@@ -70,10 +66,8 @@ def each_person_is_one_round(case: LearnerCase) -> None:
     for people in case.blocks():
         decisions = decide_block(learner, people)
         numbers = [decision.round for decision in decisions]
-        require(
-            numbers == list(range(expected, expected + len(people))),
-            f"{len(people)} people after round {expected} have rounds {numbers[:3]}...",
-        )
+        figures = f"{len(people)} people after round {expected} have rounds {numbers[:3]}..."
+        require(numbers == list(range(expected, expected + len(people))), figures)
         expected += len(people)
         require(learner.round == expected, f"round is {learner.round}, not {expected}")
 
@@ -167,18 +161,16 @@ def labels_of_the_accepted_alone(case: LearnerCase) -> None:
     for people in case.blocks():
         decisions = decide(learner, people.features, people.group)
         for decision, label in zip(decisions, people.label.tolist(), strict=True):
+            round = decision.round
             if not decision.accept:
-                require_refusal(
-                    "the label of a rejected person", learner.observe, decision.round, label
-                )
+                require_refusal("the label of a rejected person", learner.observe, round, label)
                 continue
-            require_refusal("a label of 0", learner.observe, decision.round, 0)
-            learner.observe(decision.round, label)
-            learner.observe(decision.round, label)
-            require_refusal("a second, different label", learner.observe, decision.round, -label)
-    require_refusal(
-        "the label of a round that was never played", learner.observe, case.rounds + 10**6, 1
-    )
+            require_refusal("a label of 0", learner.observe, round, 0)
+            learner.observe(round, label)
+            learner.observe(round, label)
+            require_refusal("a second, different label", learner.observe, round, -label)
+    unplayed, what = case.rounds + 10**6, "the label of a round that was never played"
+    require_refusal(what, learner.observe, unplayed, 1)
 
 
 @law
@@ -259,14 +251,9 @@ def continues_after_storage(case: LearnerCase) -> None:
     half = len(blocks) // 2
     for people in blocks[:half]:
         decide_block(learner, people)
-    assert isinstance(learner, SupportsStorage)
-    with TemporaryDirectory() as folder:
-        path = Path(folder) / "learner"
-        try:
-            learner.save(path)
-        except NotSerialisable:
-            return
-        copy = load(path, hypotheses=getattr(learner, "hypotheses", None))
+    copy = reports.stored_and_loaded(learner)
+    if copy is None:
+        return
     for people in blocks[half:]:
         require_same_decisions(decide_block(learner, people), decide_block(copy, people))
 
