@@ -163,7 +163,8 @@ class Shown(ABC):
                 hint='to_frame("polars")',
             )
         columns = {name: list(values) for name, values in self._columns().items()}
-        return _imported(library, "making a frame").DataFrame(columns)
+        hint = f"pip install {library}"
+        return imported(library, "making a frame", hint).DataFrame(columns)
 
     def plot(self, axes: "Axes | None" = None) -> "Axes":
         """Draw the figures.
@@ -184,7 +185,8 @@ class Shown(ABC):
             If matplotlib is not installed.
         """
         if axes is None:
-            pyplot = _imported("matplotlib.pyplot", "drawing a figure")
+            hint = install_hint("plots")
+            pyplot = imported("matplotlib.pyplot", "drawing a figure", hint)
             axes = pyplot.subplots(figsize=(6.4, 3.8), layout="constrained")[1]
         axes.spines[["top", "right"]].set_visible(False)
         self._draw(axes)
@@ -218,16 +220,13 @@ class Shown(ABC):
         )
 
 
-def _imported(package: str, purpose: str) -> Any:
-    """A package that is needed here alone."""
+def imported(package: str, purpose: str, hint: str) -> Any:
+    """A package that is needed for one purpose; the hint says how it is installed."""
     try:
         return import_module(package)
     except ImportError as error:
-        name = package.split(".")[0]
-        extra = install_hint("plots") if name == "matplotlib" else f"pip install {name}"
-        raise EvenhandError(
-            f"{purpose} needs {name}, which is not installed.", hint=extra
-        ) from error
+        needed = f"{purpose} needs {package.split('.')[0]}, which is not installed."
+        raise EvenhandError(needed, hint=hint) from error
 
 
 def draw_limit(axes: "Axes", limit: float) -> None:

@@ -499,7 +499,18 @@ def read_dsjson(path: Path, reading: LogReading) -> DecisionLog:
     for place, event in enumerate(events, 1):
         where = f"{reading.source}: event {place}"
         accept, acceptance = _decided(event, where)
-        cost, features = event.get("_label_cost"), _flat(event.get("c", {}), where)
+        cost, features = event.get("_label_cost"), {}
+        # those of a namespace of its own are `namespace^name`, as VW prints them
+        for name, value in event.get("c", {}).items():
+            inner = value if isinstance(value, dict) else {name: value}
+            mark = f"{name}^" if isinstance(value, dict) and name != NAMESPACE else ""
+            for key, feature in inner.items() if not name.startswith("_") else ():
+                if not isinstance(feature, bool | int | float | str):
+                    raise InvalidInput(
+                        f"{reading.source}: feature {key!r} of event {place} is {feature!r}; "
+                        "it must be a number or a text."
+                    )
+                features[mark + key] = feature
         who = (event.get("evenhand", {}).get("group"), event.get("EventId"))
         lines.append(Logged(accept, acceptance, cost if accept else None, features, *who))
     return _log(lines, reading)
@@ -533,25 +544,6 @@ def _decided(event: Json, where: str) -> tuple[bool, float]:
             f"but p says {taken:g}."
         )
     return accept, float(chances[actions.index(ACCEPT)])
-
-
-def _flat(context: Json, where: str) -> Json:
-    """Features by name; those of a namespace of its own are `namespace^name`, as VW prints them."""
-    features: Json = {}
-    for name, value in context.items():
-        if name.startswith("_"):
-            continue
-        inner = value if isinstance(value, dict) else {name: value}
-        mark = f"{name}^" if isinstance(value, dict) and name != NAMESPACE else ""
-        for key, feature in inner.items():
-            if not isinstance(feature, bool | int | float | str):
-                source, _, event = where.rpartition(": ")
-                raise InvalidInput(
-                    f"{source}: feature {key!r} of {event} is {feature!r}; "
-                    "it must be a number or a text."
-                )
-            features[mark + key] = feature
-    return features
 
 
 # cb text of Vowpal Wabbit

@@ -9,14 +9,14 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from importlib import import_module
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evenhand.errors import EvenhandError, install_hint
+from evenhand.errors import install_hint
+from evenhand.shown import imported
 from evenhand.words import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -29,8 +29,19 @@ Dash = str | tuple[float, tuple[float, ...]]
 DrawOptions = dict[str, Any]
 """Keyword arguments of a function of matplotlib."""
 INK, MUTED, RULE, ALARM = "#1b1f24", "#5c636b", "#d9dce0", "#c4400c"
-STYLE: "dict[RcKeyType, Any]" = {
+PLAIN: "dict[RcKeyType, Any]" = {
     "font.size": 10.5,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "grid.linewidth": 0.6,
+}
+"""What the figures of all modules share."""
+STYLE: "dict[RcKeyType, Any]" = {
+    **PLAIN,
     "axes.titlesize": 11.5,
     "axes.titleweight": "bold",
     "axes.titlelocation": "left",
@@ -43,14 +54,7 @@ STYLE: "dict[RcKeyType, Any]" = {
     "ytick.color": MUTED,
     "xtick.labelcolor": INK,
     "ytick.labelcolor": INK,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
     "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-    "legend.fontsize": 9.5,
     "svg.hashsalt": "evenhand",  # the same figure gives the same SVG
 }
 
@@ -129,14 +133,8 @@ PURPOSES = {
 def require(*packages: str) -> None:
     """Raise an error that names the extra to install if one of the packages is missing."""
     for package in packages:
-        try:
-            import_module(package)
-        except ImportError as error:
-            purpose, extra = PURPOSES[package]
-            raise EvenhandError(
-                f"{purpose} needs {package}, which is not installed.",
-                hint=install_hint(extra),
-            ) from error
+        purpose, extra = PURPOSES[package]
+        imported(package, purpose, install_hint(extra))
 
 
 def draw_panels(panels: Sequence[Panel], columns: int, size: tuple[float, float]) -> "Figure":

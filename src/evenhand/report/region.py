@@ -14,7 +14,7 @@ import numpy as np
 from evenhand.faircsc import Frontier
 from evenhand.faircsc.frontier import convex_hull
 from evenhand.fairness.rates import Rate
-from evenhand.report.drawing import DrawOptions, require
+from evenhand.report.drawing import PLAIN, DrawOptions, require
 from evenhand.words import FloatArray, Group
 
 if TYPE_CHECKING:
@@ -24,17 +24,10 @@ if TYPE_CHECKING:
 
 GREEN, RED, BLUE, GREY = "#009E73", "#D55E00", "#0072B2", "#595959"
 STYLE: "dict[RcKeyType, Any]" = {
-    "font.size": 10.5,
+    **PLAIN,
     "axes.titlesize": 12,
     "axes.labelsize": 11,
-    "legend.fontsize": 9.5,
-    "legend.frameon": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
     "grid.color": "#DDDDDD",
-    "grid.linewidth": 0.6,
     "figure.constrained_layout.w_pad": 0.12,
     "figure.constrained_layout.h_pad": 0.10,
 }

@@ -478,12 +478,15 @@ def hypothesis_class_laws(case: ClassCase) -> Iterator[tuple[str, ClassLaw]]:
     >>> "totals_equal_brute_force" in dict(laws)
     False
     """
-    laws = EVERY_CLASS
-    if case.hypotheses.exact and _contains_constants(case):
+    laws, oracle, promised = EVERY_CLASS, case.oracle, case.hypotheses.exact
+    if promised and isinstance(oracle, Enumeration) and math.isfinite(case.hypotheses.log_size):
+        accepted = {int(member.sum()) for member in _members(case, oracle)}
+        promised = {0, len(case.features)} <= accepted
+    if promised:
         laws += EXACT_CLASSES
-    if isinstance(case.oracle, Partitioning):
+    if isinstance(oracle, Partitioning):
         laws += PARTITIONING_CLASSES
-    if isinstance(case.oracle, Enumeration):
+    if isinstance(oracle, Enumeration):
         laws += ENUMERABLE_CLASSES
     return ((one.__name__, one) for one in laws)
 
@@ -539,16 +542,6 @@ def draw_features(seed: int, rows: int = 60) -> FloatArray:
     real = draw.normal(size=(rows, 3))
     real[:, 1] = np.round(real[:, 1])
     return np.column_stack([draw.integers(0, 4, rows), real])
-
-
-def _contains_constants(case: ClassCase) -> bool:
-    """A finite list without accept-all or reject-all makes no promise about them; every other exact
-    class does.
-    """
-    oracle = case.oracle
-    if math.isinf(case.hypotheses.log_size) or not isinstance(oracle, Enumeration):
-        return True
-    return {0, len(case.features)} <= {int(accepted.sum()) for accepted in _members(case, oracle)}
 
 
 def _members(case: ClassCase, oracle: Enumeration) -> Iterator[BoolArray]:

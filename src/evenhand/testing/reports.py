@@ -454,9 +454,8 @@ def erased_rounds_stay_erased(case: LearnerCase) -> None:
                     _require_closed(learner, int(rounds[0]))
             if attempts:
                 more = [*decided.rounds.tolist(), case.rounds + 10**6]
-                require_refusal(
-                    "an erasure that ends with a round that was never played", learner.erase, more
-                )
+                what = "an erasure that ends with a round that was never played"
+                require_refusal(what, learner.erase, more)
 
         return Copy(erase_some)
 
@@ -467,8 +466,8 @@ def _require_closed(learner: Learner, round: int) -> None:
     for label in (1, -1):
         require_refusal(f"label {label:+d} of an erased person", learner.observe, round, label)
     if isinstance(learner, SupportsOverrule):
-        require_refusal("the overruling of an erased decision", learner.overrule, round, True)
-        require_refusal("the overruling of an erased decision", learner.overrule, round, False)
+        for accept in (True, False):
+            require_refusal("the overruling of an erased decision", learner.overrule, round, accept)
     if isinstance(learner, SupportsLateGroups):
         require_refusal("the group of an erased person", learner.tell_group, round, "a")
 
@@ -730,11 +729,19 @@ def reports_survive_storage(case: LearnerCase) -> None:
     copy = stored_and_loaded(learner)
     if copy is None:
         return
+
+    def answer(one: Learner, round: int, label: int) -> str:
+        try:
+            one.observe(round, label)
+        except ProtocolError:
+            return "refused"
+        return "taken"
+
     for decided in met:
         labels = decided.people.label.tolist()
         for round, label in zip(decided.rounds.tolist(), labels, strict=True):
             for told in (label, -label):
-                answers = [_answer(one, round, told) for one in (learner, copy)]
+                answers = [answer(one, round, told) for one in (learner, copy)]
                 figures = f"label {told:+d} of round {round} is {answers[0]} before "
                 figures += f"and {answers[1]} after storage"
                 require(answers[0] == answers[1], figures)
@@ -754,14 +761,6 @@ def stored_and_loaded(learner: Learner) -> Learner | None:
         except NotSerialisable:
             return None
         return load(Path(folder) / "learner", hypotheses=getattr(learner, "hypotheses", None))
-
-
-def _answer(learner: Learner, round: int, label: int) -> str:
-    try:
-        learner.observe(round, label)
-    except ProtocolError:
-        return "refused"
-    return "taken"
 
 
 EVERY_LEARNER: tuple[LearnerLaw, ...] = (
