@@ -21,11 +21,13 @@ The cost of a promise, per person:
     = opt(1)             + (opt(limit) - opt(1)) + (mean loss of the learner - opt(limit))
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
 from itertools import product
 from math import sqrt
+from typing import TypeVar
 
 import numpy as np
 import scipy
@@ -40,6 +42,8 @@ from evenhand.simulate.record import RunRecord, constant_costs, record
 from evenhand.simulate.run import Engine, simulate
 from evenhand.words import FloatArray
 
+Given = TypeVar("Given")
+Answered = TypeVar("Answered")
 EXPONENTS = (1 / 4, 1 / 3, 1 / 2)
 HORIZONS = 5
 """How many horizons, from T/10 to 10 T."""
@@ -71,20 +75,40 @@ def play_all(
     """Play all tasks on `jobs` processes; the answers are in the order of the tasks, whatever order
     they finished in.
     """
-    if jobs < 1:
-        raise InvalidInput(f"jobs is {jobs}; at least one process must do the work.")
-    answers: Iterable[tuple[int, RunRecord]] = map(_play, enumerate(tasks))
-    if jobs > 1 and len(tasks) > 1:
-        from joblib import Parallel, delayed  # type: ignore[import-untyped]  # for parallel runs
-
-        pool = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator_unordered")
-        answers = pool(delayed(_play)(task) for task in enumerate(tasks))
     kept = {}
-    for number, answer in answers:
+    for number, answer in in_processes(_play, list(enumerate(tasks)), require_jobs(jobs)):
         kept[number] = answer
         if progress is not None:
             progress(len(kept))
     return tuple(kept[number] for number in range(len(tasks)))
+
+
+def require_jobs(jobs: int) -> int:
+    """At least one process."""
+    if jobs < 1:
+        raise InvalidInput(f"jobs is {jobs}; at least one process must do the work.")
+    return jobs
+
+
+def in_processes(
+    work: Callable[[Given], Answered], tasks: Sequence[Given], jobs: int
+) -> Iterator[Answered]:
+    """The answers to all tasks, as they come: from this process, or from several (joblib), each of
+    which has one task at a time.
+    """
+    if jobs == 1 or len(tasks) < 2:
+        yield from map(work, tasks)
+        return
+    from joblib import Parallel, delayed  # type: ignore[import-untyped]  # for parallel runs
+
+    processes = min(jobs, len(tasks))
+    pool = Parallel(processes, return_as="generator_unordered", batch_size=1, pre_dispatch="n_jobs")
+    with warnings.catch_warnings():
+        # joblib replaces a process whose memory has grown, as VW's does, and warns; the task
+        # itself is played
+        ignored = "A worker stopped while some jobs"
+        warnings.filterwarnings("ignore", message=ignored, category=UserWarning)
+        yield from pool(delayed(work)(task) for task in tasks)
 
 
 def _play(numbered: tuple[int, RunToPlay]) -> tuple[int, RunRecord]:

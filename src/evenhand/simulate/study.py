@@ -13,7 +13,6 @@ last line is dropped when the journal is opened again.
 import hashlib
 import json
 import os
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import asdict, dataclass
@@ -33,6 +32,7 @@ from evenhand.fairness.rates import RATES
 from evenhand.hypotheses import policy_from_json
 from evenhand.hypotheses.named import CLASSES
 from evenhand.shown import Brief
+from evenhand.simulate.compare import in_processes, require_jobs
 from evenhand.simulate.named import LEARNERS, Setting, make_learner, require_playable
 from evenhand.simulate.record import audit_weight, constant_costs, notes_of, promises
 from evenhand.simulate.run import Run, simulate
@@ -609,9 +609,7 @@ class Local:
     """
 
     def __init__(self, jobs: int = 1) -> None:
-        if jobs < 1:
-            raise InvalidInput(f"jobs is {jobs}; at least one process must do the work.")
-        self.jobs = jobs
+        self.jobs = require_jobs(jobs)
 
     def answers(self, tasks: Sequence[Task]) -> Iterator[Answer]:
         """Play the tasks, one at a time in each process: a kill loses no more than those under way.
@@ -626,24 +624,7 @@ class Local:
         iterator of (key, row, seconds)
             The results, as they come.
         """
-        if self.jobs == 1 or len(tasks) < 2:
-            yield from map(play, tasks)
-            return
-        from joblib import Parallel, delayed  # type: ignore[import-untyped]  # for parallel runs
-
-        pool = Parallel(
-            n_jobs=min(self.jobs, len(tasks)),
-            return_as="generator_unordered",
-            batch_size=1,
-            pre_dispatch="n_jobs",
-        )
-        with warnings.catch_warnings():
-            # joblib replaces a process whose memory has grown, as VW's does, and warns; the task
-            # itself is played
-            warnings.filterwarnings(
-                "ignore", message="A worker stopped while some jobs", category=UserWarning
-            )
-            yield from pool(delayed(play)(task) for task in tasks)
+        return in_processes(play, tasks, self.jobs)
 
 
 class Dask:
