@@ -146,13 +146,12 @@ def record(run: Run[Learner], environment: Environment, limit: float) -> RunReco
     same = (np.diff(run.gaps) == 0) & (np.diff(run.losses) == 0)
     same &= np.array(run.phases[1:], str) == np.array(run.phases[:-1], str)
     last = np.flatnonzero(np.append(~same, True))
-    learner, slack, inside = run.learner, getattr(run.learner, "slack", None), {}
+    learner, slack = run.learner, getattr(run.learner, "slack", None)
+    regret = gap = None
     table = isinstance(environment, TablePopulation)
     if isinstance(learner, TwoPhaseLearner) and slack is not None and table:
-        inside = {
-            "regret_in_set": float(regret_in_set(run, environment)[-1]),
-            "worst_gap_in_set": policy_set(learner, environment).worst_gap,
-        }
+        regret = float(regret_in_set(run, environment)[-1])
+        gap = policy_set(learner, environment).worst_gap
     return RunRecord(
         seed=run.seed,
         rounds=run.rounds[last],
@@ -166,9 +165,10 @@ def record(run: Run[Learner], environment: Environment, limit: float) -> RunReco
         seconds=run.seconds,
         promised=promises(learner, limit),
         slack=None if slack is None else slack.beta,
+        regret_in_set=regret,
+        worst_gap_in_set=gap,
         note=notes_of(learner),
         trail=trail(run, environment),
-        **inside,
     )
 
 
@@ -363,16 +363,12 @@ def _gap_on(
     """The largest |gap| of a policy on gathered labels, (good, bad) per context; NaN where the
     labels do not say.
     """
-    count = labels.ravel()
+    count, table = labels.ravel(), environment.population_sample()
     seen = count > 0
     if not seen.any():
         return float("nan")
-    sample = LabelledSample(
-        np.tile(environment.features, (2, 1))[seen],
-        np.tile(environment.group, 2)[seen],
-        np.repeat([1, -1], len(environment))[seen],
-        count[seen],
-    )
+    rows = (table.features[seen], table.group[seen], table.label[seen])
+    sample = LabelledSample(*rows, count[seen])
     try:
         constraints = GapConstraints.on(rates, sample)
     except CannotEstimateRate:
