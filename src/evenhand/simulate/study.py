@@ -14,7 +14,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import cached_property, lru_cache
 from math import ceil, sqrt
@@ -663,48 +663,34 @@ class Dask:
         iterator of (key, row, seconds)
             The results, as they come.
         """
-        with ExitStack() as stack:
-            self.client = stack.enter_context(self._connected(stack))
-            import distributed
-
-            as_completed: Any = distributed.as_completed  # Dask is not typed
-            size = ceil(len(tasks) / (BATCHES_PER_WORKER * max(self.jobs, 1)))
-            size = max(1, min(LARGEST_BATCH, size))
-            batches = [list(tasks[i : i + size]) for i in range(0, len(tasks), size)]
-            futures = self.client.map(_play_batch, batches, pure=False, retries=ALLOWED_FAILURES)
-            for done in as_completed(futures):
-                yield from done.result()
-
-    def _connected(self, stack: ExitStack) -> AbstractContextManager[Any]:
         try:
             import dask
             import distributed
         except ImportError:
             raise InvalidInput("Dask is not installed.", hint=install_hint("dask")) from None
-        stack.enter_context(
-            dask.config.set({"distributed.scheduler.allowed-failures": ALLOWED_FAILURES})
-        )
-        cluster_of: Any = distributed.LocalCluster  # Dask is not typed
-        client_of: Any = distributed.Client
-        where: object = self.address
-        if self.address == "local":
-            cluster = cluster_of(
-                n_workers=self.jobs,
-                threads_per_worker=1,
-                processes=True,
-                dashboard_address=None,
-                silence_logs=50,
-            )
-            where = stack.enter_context(cluster)
-        try:
-            client: AbstractContextManager[Any] = client_of(where, timeout=self.timeout)
-        except (OSError, ValueError, TimeoutError) as error:
-            raise InvalidInput(
-                f"no Dask scheduler answers at {self.address} ({error}).",
-                hint="start one with 'dask scheduler', check the address (tcp://host:8786), or use "
-                "--dask local.",
-            ) from error
-        return client
+        untyped: Any = distributed
+        settings = {"distributed.scheduler.allowed-failures": ALLOWED_FAILURES}
+        with dask.config.set(settings), ExitStack() as stack:
+            where: object = self.address
+            if self.address == "local":
+                workers = dict(n_workers=self.jobs, threads_per_worker=1, processes=True)
+                cluster = untyped.LocalCluster(**workers, dashboard_address=None, silence_logs=50)
+                where = stack.enter_context(cluster)
+            try:
+                client = untyped.Client(where, timeout=self.timeout)
+            except (OSError, ValueError, TimeoutError) as error:
+                raise InvalidInput(
+                    f"no Dask scheduler answers at {self.address} ({error}).",
+                    hint="start one with 'dask scheduler', check the address (tcp://host:8786), or "
+                    "use --dask local.",
+                ) from error
+            self.client = stack.enter_context(client)
+            size = ceil(len(tasks) / (BATCHES_PER_WORKER * max(self.jobs, 1)))
+            size = max(1, min(LARGEST_BATCH, size))
+            batches = [list(tasks[i : i + size]) for i in range(0, len(tasks), size)]
+            futures = self.client.map(_play_batch, batches, pure=False, retries=ALLOWED_FAILURES)
+            for done in untyped.as_completed(futures):
+                yield from done.result()
 
 
 def _play_batch(tasks: list[Task]) -> list[Answer]:
